@@ -1,0 +1,254 @@
+// One block: values ↔ bits.
+#pragma once
+
+#include <algorithm>
+
+#include "cast.hpp"
+#include "params.hpp"
+#include "plane_code.hpp"
+#include "transform.hpp"
+
+namespace tamis::zfp {
+
+template <class Scalar, unsigned rank>
+class BlockCodec {
+    using T = Traits<Scalar>;
+    using UInt = typename T::UInt;
+    static constexpr unsigned size = block_size(rank), nbits = int_nbits<Scalar>;
+    static constexpr bool floating = T::ebits != 0;
+
+public:
+    explicit BlockCodec(const Params& params) : params_(params), reversible_(params.reversible()) {}
+
+    // Append one block. False, with nothing promised about the block's bits, where a lossy mode cannot represent it.
+    bool encode(BitWriter& writer, const Scalar* block) const {
+        const std::size_t start = writer.position();
+        if constexpr (floating) {
+            if (reversible_)
+                encode_reversible_float(writer, block, start);
+            else if (!encode_lossy_float(writer, block, start))
+                return false;
+        } else {
+            alignas(32) UInt values[size];
+            std::copy_n(block, size, values);
+            if (reversible_)
+                encode_reversible(writer, values, start);
+            else if (!in_lossy_range(values))
+                return false;
+            else
+                encode_lossy(writer, values, params_.maxprec, start);
+        }
+        finish(writer, start);
+        return true;
+    }
+
+    // Read one block. Whatever the bits are, at most block_unlimited_nbits of them are looked at.
+    void decode(BitReader& reader, Scalar* block) const {
+        const std::size_t start = reader.position;
+        if constexpr (floating) {
+            if (reversible_)
+                decode_reversible_float(reader, block, start);
+            else
+                decode_lossy_float(reader, block, start);
+        } else {
+            alignas(32) UInt values[size];
+            if (reversible_)
+                decode_reversible(reader, values, start);
+            else
+                decode_lossy(reader, values, params_.maxprec, start);
+            std::copy_n(values, size, block);
+        }
+        reader.position = std::max(reader.position, start + params_.minbits);
+    }
+
+    // The integers that the lossy transform takes without overflow: magnitudes below 2^(nbits - 2).
+    static constexpr bool in_lossy_range(UInt value) {
+        constexpr UInt limit = (UInt{1} << (nbits - 2)) - 1;
+        return static_cast<UInt>(value + limit) <= 2 * limit;
+    }
+
+private:
+    static bool in_lossy_range(const UInt* values) {
+        bool inside = true;
+        for (unsigned i = 0; i < size; ++i) inside &= in_lossy_range(values[i]);
+        return inside;
+    }
+
+    // Cut to maxbits, fill up to minbits.
+    void finish(BitWriter& writer, std::size_t start) const {
+        const std::size_t written = writer.position() - start;
+        if (written > params_.maxbits)
+            writer.seek(start + params_.maxbits);
+        else if (written < params_.minbits)
+            writer.put_zeros(params_.minbits - written);
+    }
+
+    unsigned float_precision(int exponent) const {
+        const int planes = exponent - params_.minexp + 2 * static_cast<int>(rank) + 2;
+        return std::min(params_.maxprec, static_cast<unsigned>(std::max(planes, 0)));
+    }
+
+    bool encode_lossy_float(BitWriter& writer, const Scalar* block, std::size_t start) const {
+        const UInt largest = largest_magnitude<size>(block);
+        if (largest >= detail::infinity_bits<Scalar>) return false;
+        const int exponent = block_exponent<Scalar>(largest);
+        const unsigned precision = float_precision(exponent);
+        if (largest == 0 || precision == 0) {
+            writer.put(0, 1);
+            return true;
+        }
+        writer.put(2 * static_cast<unsigned>(exponent + T::ebias) + 1, 1 + T::ebits);
+        alignas(32) UInt values[size];
+        to_integers<size>(values, block, exponent);
+        encode_lossy(writer, values, precision, start);
+        return true;
+    }
+
+    void decode_lossy_float(BitReader& reader, Scalar* block, std::size_t start) const {
+        if (reader.get(1) == 0) {
+            std::fill_n(block, size, Scalar{0});
+            return;
+        }
+        const int exponent = static_cast<int>(reader.get(T::ebits)) - T::ebias;
+        alignas(32) UInt values[size];
+        decode_lossy(reader, values, float_precision(exponent), start);
+        from_integers<size>(block, values, exponent);
+    }
+
+    // A float block whose integers give its bits back is sent as integers, any other as its bit patterns.
+    void encode_reversible_float(BitWriter& writer, const Scalar* block, std::size_t start) const {
+        const UInt largest = largest_magnitude<size>(block);
+        const int exponent = block_exponent<Scalar>(largest);
+        alignas(32) UInt values[size];
+        alignas(32) Scalar back[size];
+        bool exact = false;
+        if (largest == 0) {
+            std::fill_n(back, size, Scalar{0});
+            exact = true;
+        } else if (largest < detail::infinity_bits<Scalar> && to_integers<size>(values, block, exponent)) {
+            from_integers<size>(back, values, exponent);
+            exact = true;
+        }
+        exact = exact && std::memcmp(back, block, sizeof back) == 0;
+        if (exact && largest == 0) {
+            writer.put(0, 1);
+        } else if (exact) {
+            writer.put(1, 2);
+            writer.put(static_cast<unsigned>(exponent + T::ebias), T::ebits);
+            encode_reversible(writer, values, start);
+        } else {
+            for (unsigned i = 0; i < size; ++i) values[i] = flip_negative(std::bit_cast<UInt>(block[i]));
+            writer.put(3, 2);
+            encode_reversible(writer, values, start);
+        }
+    }
+
+    void decode_reversible_float(BitReader& reader, Scalar* block, std::size_t start) const {
+        if (reader.get(1) == 0) {
+            std::fill_n(block, size, Scalar{0});
+            return;
+        }
+        alignas(32) UInt values[size];
+        if (reader.get(1) == 0) {
+            const int exponent = static_cast<int>(reader.get(T::ebits)) - T::ebias;
+            decode_reversible(reader, values, start);
+            from_integers<size>(block, values, exponent);
+        } else {
+            decode_reversible(reader, values, start);
+            for (unsigned i = 0; i < size; ++i) block[i] = std::bit_cast<Scalar>(flip_negative(values[i]));
+        }
+    }
+
+    void encode_lossy(BitWriter& writer, UInt* values, unsigned precision, std::size_t start) const {
+        forward_transform<detail::LossyLift, rank>(values);
+        alignas(32) UInt slots[size];
+        const UInt any = to_slots(slots, values);
+        encode_planes(writer, slots, any, precision, start + params_.maxbits);
+    }
+
+    void decode_lossy(BitReader& reader, UInt* values, unsigned precision, std::size_t start) const {
+        decode_planes(reader, values, precision, start + params_.maxbits);
+        inverse_transform<detail::LossyLift, rank>(values);
+    }
+
+    void encode_reversible(BitWriter& writer, UInt* values, std::size_t start) const {
+        forward_transform<detail::ReversibleLift, rank>(values);
+        alignas(32) UInt slots[size];
+        const UInt any = to_slots(slots, values);
+        const unsigned used = any == 0 ? 0 : nbits - static_cast<unsigned>(std::countr_zero(any));
+        const unsigned precision = std::max(1u, std::min(used, params_.maxprec));
+        writer.put(precision - 1, T::pbits);
+        encode_planes(writer, slots, any, precision, start + params_.maxbits);
+    }
+
+    void decode_reversible(BitReader& reader, UInt* values, std::size_t start) const {
+        const unsigned precision = static_cast<unsigned>(reader.get(T::pbits)) + 1;
+        decode_planes(reader, values, precision, start + params_.maxbits);
+        inverse_transform<detail::ReversibleLift, rank>(values);
+    }
+
+    // Negabinary, in slot order; returns the bits that any coefficient has.
+    static UInt to_slots(UInt* slots, UInt* values) {
+        UInt any = 0;
+        for (unsigned i = 0; i < size; ++i) any |= values[i] = to_negabinary(values[i]);
+        for (unsigned i = 0; i < size; ++i) slots[i] = values[slot_order<rank>[i]];
+        return any;
+    }
+
+    // `any` holds the bits that any of the slots has.
+    static void encode_planes(BitWriter& writer, const UInt* slots, UInt any, unsigned precision, std::size_t end) {
+        using Planes = Slab<UInt, size>;
+        const unsigned lowest = precision < nbits ? nbits - precision : 0;
+        const unsigned highest = any == 0 ? 0 : nbits - static_cast<unsigned>(std::countl_zero(any));
+        // Planes above the first one that is not empty send a group bit 0 each.
+        unsigned k = std::max(highest, lowest), n = 0;
+        writer.put_zeros(nbits - k);  // may pass `end`: the caller cuts
+        while (k > lowest) {
+            const unsigned index = (k - 1) / Planes::planes, base = index * Planes::planes;
+            Planes planes;
+            planes.build(slots, index);
+            for (; k > std::max(lowest, base); --k) {
+                if (writer.position() >= end) return;
+                if constexpr (size <= 64)
+                    n = encode_plane<size>(writer, planes.get(k - 1 - base), n);
+                else
+                    n = encode_plane(writer, planes.get(k - 1 - base), n);
+            }
+        }
+    }
+
+    // Planes that the block's budget does not reach are zero.
+    static void decode_planes(BitReader& reader, UInt* values, unsigned precision, std::size_t end) {
+        using Planes = Slab<UInt, size>;
+        const unsigned lowest = precision < nbits ? nbits - precision : 0;
+        alignas(32) UInt slots[size] = {};
+        unsigned k = nbits, n = 0;
+        k -= leading_empty_planes(reader, k - lowest, end);
+        while (k > lowest && reader.position < end) {
+            const unsigned index = (k - 1) / Planes::planes, base = index * Planes::planes;
+            Planes planes;
+            planes.clear();
+            for (; k > std::max(lowest, base) && reader.position < end; --k) {
+                if constexpr (size <= 64)
+                    planes.set(k - 1 - base, decode_plane<size>(reader, n, end));
+                else
+                    planes.set(k - 1 - base, decode_wide_plane(reader, n, end));
+            }
+            planes.add_to(slots, index);
+        }
+        for (unsigned i = 0; i < size; ++i) values[slot_order<rank>[i]] = from_negabinary(slots[i]);
+    }
+
+    static unsigned leading_empty_planes(BitReader& reader, unsigned planes, std::size_t end) {
+        bool stopped;
+        const std::size_t left = end > reader.position ? end - reader.position : 0;
+        const std::size_t empty = detail::skip_run(reader, std::min<std::size_t>(left, planes), stopped);
+        reader.position -= stopped;  // that one opens the first plane that is not empty
+        return static_cast<unsigned>(empty);
+    }
+
+    Params params_;
+    bool reversible_;
+};
+
+}  // namespace tamis::zfp

@@ -1,0 +1,33 @@
+// What can go wrong, once for all callers. The Python module and the HDF5 plugin each turn it into their own words.
+#pragma once
+
+#include <cstddef>
+
+namespace tamis::zfp {
+
+enum class Code {
+    ok,
+    non_finite,     // NaN or infinity in a lossy mode; where = index of the first, in C order
+    integer_range,  // integer beyond the lossy range; where = index of the first, in C order
+    truncated,      // the stream ends inside a block; where = number of that block
+    not_a_header,   // no ZFP magic, or fields that no writer produces
+    codec_version,  // a ZFP header of another codec than 5; where = that codec
+    bad_rate,
+    bad_precision,
+    bad_accuracy,
+    bad_expert,
+    bad_mode,        // unknown mode number; where = that number
+    too_few_values,  // fewer parameters than the mode needs; where = how many it needs
+    maxbits_small,   // maxbits does not hold the header of a block; where = bits needed
+    extent_large,    // an extent does not fit the header; where = axis, x = 0
+    integer_accuracy // accuracy below 1 on integers
+};
+
+struct Status {
+    Code code = Code::ok;
+    std::size_t where = 0;
+
+    constexpr explicit operator bool() const { return code == Code::ok; }
+};
+
+}  // namespace tamis::zfp

@@ -1,0 +1,141 @@
+// Arrays: the blocks in order, x fastest, and the proof that no access leaves the buffers.
+#pragma once
+
+#include <limits>
+#include <span>
+
+#include "block.hpp"
+#include "block_codec.hpp"
+#include "environment.hpp"
+#include "status.hpp"
+
+namespace tamis::zfp {
+
+namespace detail {
+
+// Bits beyond a block that the reader may look at, and that the writer may touch.
+inline constexpr std::size_t guard_nbits = 128;
+
+template <class Visit>
+inline bool for_each_block(const Layout& layout, Visit visit) {
+    const auto& n = layout.extent;
+    const auto count = [](std::size_t left) { return static_cast<unsigned>(left < 4 ? left : 4); };
+    for (std::size_t w = 0; w < n[3]; w += 4)
+        for (std::size_t z = 0; z < n[2]; z += 4)
+            for (std::size_t y = 0; y < n[1]; y += 4)
+                for (std::size_t x = 0; x < n[0]; x += 4) {
+                    const std::array<std::size_t, max_rank> origin{x, y, z, w};
+                    std::ptrdiff_t offset = 0;
+                    Counts counts{};
+                    bool whole = true;
+                    for (unsigned axis = 0; axis < layout.rank; ++axis) {
+                        offset += static_cast<std::ptrdiff_t>(origin[axis]) * layout.stride[axis];
+                        counts[axis] = count(n[axis] - origin[axis]);
+                        whole &= counts[axis] == 4;
+                    }
+                    if (!visit(offset, whole, counts)) return false;
+                }
+    return true;
+}
+
+// C-order index of the first value that the lossy modes refuse.
+template <class Scalar>
+inline Status first_refused(const Scalar* data, const Layout& layout) {
+    std::size_t index = 0;
+    const auto& n = layout.extent;
+    const auto& s = layout.stride;
+    for (std::size_t w = 0; w < n[3]; ++w)
+        for (std::size_t z = 0; z < n[2]; ++z)
+            for (std::size_t y = 0; y < n[1]; ++y)
+                for (std::size_t x = 0; x < n[0]; ++x, ++index) {
+                    const Scalar value = data[static_cast<std::ptrdiff_t>(w) * s[3] + static_cast<std::ptrdiff_t>(z) * s[2] +
+                                              static_cast<std::ptrdiff_t>(y) * s[1] + static_cast<std::ptrdiff_t>(x) * s[0]];
+                    if constexpr (std::is_floating_point_v<Scalar>) {
+                        if (!std::isfinite(value)) return {Code::non_finite, index};
+                    } else {
+                        using UInt = typename Traits<Scalar>::UInt;
+                        if (!BlockCodec<Scalar, 1>::in_lossy_range(static_cast<UInt>(value)))
+                            return {Code::integer_range, index};
+                    }
+                }
+    return {};
+}
+
+}  // namespace detail
+
+// Bytes that encode_array needs to write a stream from bit `start`. Zero where that is more than memory can hold.
+inline std::size_t encode_capacity(Type type, const Layout& layout, const Params& params, std::size_t start) {
+    const std::size_t block = block_max_nbits(type, layout.rank, params), blocks = layout.blocks();
+    // The last block may run on to its unlimited length before it is cut.
+    const std::size_t beyond = block_unlimited_nbits(type, layout.rank, params) + detail::guard_nbits + 8;
+    if (blocks > (std::numeric_limits<std::size_t>::max() / 2 - start - beyond) / block) return 0;
+    return (start + blocks * block + beyond) / 8 + 1;
+}
+
+// Write the stream of an array from bit `start` of `out`, which holds encode_capacity bytes. `end` is where it ends.
+template <class Scalar, unsigned rank>
+Status encode_array(const Scalar* data, const Layout& layout, const Params& params, std::uint8_t* out,
+                    std::size_t start, std::size_t& end) {
+    const FloatEnvironment environment;
+    const BlockCodec<Scalar, rank> codec(params);
+    BitWriter writer(out, start);
+    const bool dense = layout.stride[0] == 1;
+    const bool done = detail::for_each_block(layout, [&](std::ptrdiff_t offset, bool whole, const Counts& counts) {
+        alignas(32) Scalar block[block_size(rank)];
+        if (!whole)
+            gather_partial<rank>(block, data + offset, layout, counts);
+        else if (dense)
+            gather<rank, true>(block, data + offset, layout);
+        else
+            gather<rank, false>(block, data + offset, layout);
+        return codec.encode(writer, block);  // in bounds: encode_capacity counts the longest blocks
+    });
+    if (!done) return detail::first_refused(data, layout);
+    writer.flush();
+    end = writer.position();
+    return {};
+}
+
+// Fill an array from the stream that starts at bit `start` of `in`. `end` is where it ended.
+template <class Scalar, unsigned rank>
+Status decode_array(Scalar* data, const Layout& layout, const Params& params, std::span<const std::uint8_t> in,
+                    std::size_t start, std::size_t& end) {
+    const FloatEnvironment environment;
+    const BlockCodec<Scalar, rank> codec(params);
+    // As long as the longest block and the guard remain, a block is read where it lies. The rest of the stream is
+    // copied to where zeros follow it, and there a block that needs more bits than there are is found out.
+    constexpr std::size_t longest = block_unlimited_nbits(Traits<Scalar>::type, rank, Params{}) + 8;
+    constexpr std::size_t margin = longest + detail::guard_nbits;
+    std::uint8_t tail[2 * margin / 8 + 16] = {};
+    const std::size_t stop = in.size() * 8;
+    std::size_t tail_origin = 0;  // bit of the stream at which `tail` begins, in whole bytes
+    if (start > stop) return {Code::truncated, 0};
+    BitReader reader{in.data(), start};
+    bool in_tail = false;
+    std::size_t number = 0;
+    const bool dense = layout.stride[0] == 1;
+    const bool done = detail::for_each_block(layout, [&](std::ptrdiff_t offset, bool whole, const Counts& counts) {
+        if (!in_tail && stop - reader.position < margin) {
+            const std::size_t first = reader.position / 8;
+            std::copy(in.begin() + static_cast<std::ptrdiff_t>(first), in.end(), tail);
+            tail_origin = first * 8;
+            reader = {tail, reader.position - tail_origin};
+            in_tail = true;
+        }
+        alignas(32) Scalar block[block_size(rank)];
+        codec.decode(reader, block);  // in bounds: `margin` bits follow, in `in` or in `tail`
+        if (tail_origin + reader.position > stop) return false;
+        if (!whole)
+            scatter_partial<rank>(block, data + offset, layout, counts);
+        else if (dense)
+            scatter<rank, true>(block, data + offset, layout);
+        else
+            scatter<rank, false>(block, data + offset, layout);
+        ++number;
+        return true;
+    });
+    end = tail_origin + reader.position;
+    return done ? Status{} : Status{Code::truncated, number};
+}
+
+}  // namespace tamis::zfp

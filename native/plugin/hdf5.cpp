@@ -1,0 +1,44 @@
+#include "hdf5.hpp"
+
+#include <dlfcn.h>
+
+namespace tamis::plugin {
+
+Hdf5::Hdf5(const void* caller) {
+    Dl_info info;
+    // RTLD_NOLOAD: the library is there already, we only want its handle. The main program has no handle by name.
+    if (dladdr(caller, &info) != 0 && info.dli_fname != nullptr)
+        library_ = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (library_ == nullptr) library_ = dlopen(nullptr, RTLD_LAZY);
+    complete_ = bind(push_, "H5Epush2") & bind(type_class, "H5Tget_class") & bind(type_size, "H5Tget_size") &
+                bind(type_equal, "H5Tequal") & bind(space_rank, "H5Sget_simple_extent_ndims") &
+                bind(space_extents, "H5Sget_simple_extent_dims") & bind(filter_count, "H5Pget_nfilters") &
+                bind(filter_at, "H5Pget_filter2") & bind(filter_by_id, "H5Pget_filter_by_id2") &
+                bind(modify_filter, "H5Pmodify_filter");
+}
+
+Hdf5::~Hdf5() {
+    if (library_ != nullptr) dlclose(library_);
+}
+
+void* Hdf5::symbol(const char* name) const { return library_ == nullptr ? nullptr : dlsym(library_, name); }
+
+template <class Function>
+bool Hdf5::bind(Function& function, const char* name) {
+    function = reinterpret_cast<Function>(symbol(name));
+    return function != nullptr;
+}
+
+hid_t Hdf5::variable(const char* name) const {
+    const void* address = symbol(name);
+    return address == nullptr ? -1 : *static_cast<const hid_t*>(address);
+}
+
+void Hdf5::push_error(const char* function, const char* minor, const char* message) const {
+    if (push_ == nullptr) return;
+    constexpr hid_t default_stack = 0;
+    push_(default_stack, "tamis", function, 0, variable("H5E_ERR_CLS_g"), variable("H5E_PLINE_g"), variable(minor),
+          "%s", message);
+}
+
+}  // namespace tamis::plugin

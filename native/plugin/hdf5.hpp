@@ -1,0 +1,76 @@
+// The part of HDF5's binary interface that a filter needs, and the calls of it, bound to the library that called us.
+//
+// The plugin links no libhdf5: one process may hold several (h5py's, netCDF4's, PyTables'), and each must get its own
+// calls back. Types and numbers below are those of HDF5 1.10 to 2.x (H5public.h, H5Zpublic.h, H5Tpublic.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tamis::plugin {
+
+using hid_t = std::int64_t;
+using herr_t = int;
+using htri_t = int;
+using hsize_t = unsigned long long;
+
+inline constexpr int class_integer = 0, class_float = 1;  // H5T_class_t
+inline constexpr unsigned flag_optional = 0x0001, flag_reverse = 0x0100;
+inline constexpr int filter_id = 32013;
+inline constexpr unsigned max_axes = 32;  // H5S_MAX_RANK
+
+// H5Z_class2_t
+struct FilterClass {
+    int version;
+    int id;
+    unsigned encoder_present;
+    unsigned decoder_present;
+    const char* name;
+    htri_t (*can_apply)(hid_t dcpl, hid_t type, hid_t space);
+    herr_t (*set_local)(hid_t dcpl, hid_t type, hid_t space);
+    std::size_t (*filter)(unsigned flags, std::size_t count, const unsigned* values, std::size_t nbytes,
+                          std::size_t* buffer_nbytes, void** buffer);
+};
+
+// Major and minor error numbers are variables of the library: their names are looked up as they are needed.
+class Hdf5 {
+public:
+    // The libhdf5 that holds `caller`, a return address inside it.
+    explicit Hdf5(const void* caller);
+    ~Hdf5();
+    Hdf5(const Hdf5&) = delete;
+    Hdf5& operator=(const Hdf5&) = delete;
+
+    // False where the program links HDF5 statically and exports none of it.
+    bool complete() const { return complete_; }
+
+    // Put a message on the library's error stack, under H5E_PLINE.
+    void push_error(const char* function, const char* minor, const char* message) const;
+
+    // The identifier in a library variable such as H5T_IEEE_F32LE_g, or -1.
+    hid_t variable(const char* name) const;
+
+    int (*type_class)(hid_t type) = nullptr;
+    std::size_t (*type_size)(hid_t type) = nullptr;
+    htri_t (*type_equal)(hid_t a, hid_t b) = nullptr;
+    int (*space_rank)(hid_t space) = nullptr;
+    int (*space_extents)(hid_t space, hsize_t* extents, hsize_t* maximum) = nullptr;
+    int (*filter_count)(hid_t dcpl) = nullptr;
+    int (*filter_at)(hid_t dcpl, unsigned index, unsigned* flags, std::size_t* count, unsigned* values,
+                     std::size_t name_nbytes, char* name, unsigned* config) = nullptr;
+    herr_t (*filter_by_id)(hid_t dcpl, int id, unsigned* flags, std::size_t* count, unsigned* values,
+                           std::size_t name_nbytes, char* name, unsigned* config) = nullptr;
+    herr_t (*modify_filter)(hid_t dcpl, int id, unsigned flags, std::size_t count, const unsigned* values) = nullptr;
+
+private:
+    void* symbol(const char* name) const;
+    template <class Function>
+    bool bind(Function& function, const char* name);
+
+    void* library_ = nullptr;
+    herr_t (*push_)(hid_t stack, const char* file, const char* function, unsigned line, hid_t class_id, hid_t major,
+                    hid_t minor, const char* format, ...) = nullptr;
+    bool complete_ = false;
+};
+
+}  // namespace tamis::plugin

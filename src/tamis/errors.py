@@ -1,0 +1,42 @@
+"""What tamis raises.
+
+::
+
+    TamisError
+    ├── ParameterError   (ValueError)   a mode, parameter, notation, type or chunk shape that cannot be
+    ├── DataError        (ValueError)   values that a filter cannot take
+    ├── StreamError      (ValueError)   encoded bytes or stored parameters that are damaged, truncated or unknown
+    ├── FileError        (OSError)      a file or dataset that cannot be read, written or found as asked
+    ├── BoundError       (ValueError)   what was written differs from its source by more than was asked
+    └── MissingExtra     (ImportError)  an optional package that a feature needs
+"""
+
+from __future__ import annotations
+
+
+class TamisError(Exception):
+    """Anything that tamis refuses or finds wrong."""
+
+
+class ParameterError(TamisError, ValueError):
+    """A mode, parameter, notation, type or chunk shape that cannot be."""
+
+
+class DataError(TamisError, ValueError):
+    """Values that a filter cannot take."""
+
+
+class StreamError(TamisError, ValueError):
+    """Encoded bytes or stored parameters that are damaged, truncated or unknown."""
+
+
+class FileError(TamisError, OSError):
+    """A file or dataset that cannot be read, written or found as asked."""
+
+
+class BoundError(TamisError, ValueError):
+    """What was written differs from its source by more than was asked."""
+
+
+class MissingExtra(TamisError, ImportError):
+    """An optional package that a feature needs."""

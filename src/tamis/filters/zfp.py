@@ -1,0 +1,293 @@
+"""Filter 32013: ZFP, as H5Z-ZFP registered it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from tamis import _native, zfp
+from tamis.errors import ParameterError, StreamError
+from tamis.filters.base import ChunkType, Filter
+
+
+class Zfp(Filter, Mapping[str, Any]):
+    """ZFP with exactly one mode.
+
+    A mapping of h5py's ``compression`` and ``compression_opts``: unpack it into ``create_dataset(..., **Zfp(...))``.
+
+    Parameters
+    ----------
+    rate
+        Bits per value, above 0: every chunk takes the same number of bytes.
+    precision
+        Bit planes, 1 to 64: a bound relative to the largest value of each block.
+    accuracy
+        Largest absolute error, in units of the data, above 0.
+    reversible
+        True keeps every bit.
+    minbits, maxbits, maxprec, minexp
+        Expert mode, all four numbers of the codec; see `tamis.zfp.Expert`.
+
+    Raises
+    ------
+    ParameterError
+        If there is no mode or more than one, or a number is out of range.
+
+    Examples
+    --------
+    >>> Zfp(accuracy=0.1)
+    Zfp(accuracy=0.1)
+    >>> dict(Zfp(precision=16))
+    {'compression': 32013, 'compression_opts': (2, 0, 16)}
+    """
+
+    __slots__ = ("_mode",)
+
+    id: ClassVar[int] = 32013
+    name: ClassVar[str] = "zfp"
+    _mode: zfp.Mode
+
+    def __init__(
+        self,
+        *,
+        rate: float | None = None,
+        precision: int | None = None,
+        accuracy: float | None = None,
+        reversible: bool = False,
+        minbits: int | None = None,
+        maxbits: int | None = None,
+        maxprec: int | None = None,
+        minexp: int | None = None,
+    ) -> None:
+        made = zfp.mode(
+            rate=rate,
+            precision=precision,
+            accuracy=accuracy,
+            reversible=reversible,
+            minbits=minbits,
+            maxbits=maxbits,
+            maxprec=maxprec,
+            minexp=minexp,
+        )
+        object.__setattr__(self, "_mode", made)
+
+    @classmethod
+    def of(cls, mode: zfp.Mode) -> Self:
+        """Make the filter of a mode."""
+        made = cls.__new__(cls)
+        object.__setattr__(made, "_mode", mode)
+        return made
+
+    @classmethod
+    def from_requested(cls, values: tuple[int, ...]) -> Self:
+        """Read requested parameters, as `requested` gives them.
+
+        Raises
+        ------
+        ParameterError
+            If they are none, too few or out of range.
+        """
+        needed = {1: 4, 2: 3, 3: 4, 4: 6, 5: 1}
+        if not values:
+            return cls.of(zfp.Expert())
+        if values[0] not in needed or len(values) < needed[values[0]]:
+            raise ParameterError(
+                f"expected ZFP parameters 1,0,A,B or 2,0,N or 3,0,A,B or 4,0,N,N,N,N or 5, got {tuple(values)}"
+            )
+        match values[0]:
+            case 1:
+                return cls(rate=_double(values))
+            case 2:
+                return cls(precision=min(values[2], 64) or 64)
+            case 3:
+                return cls(accuracy=tolerance) if (tolerance := _double(values)) != 0 else cls.of(zfp.Expert())
+            case 4:
+                minexp = struct.unpack("=i", struct.pack("=I", values[5]))[0]
+                return cls(minbits=values[2], maxbits=values[3], maxprec=values[4], minexp=minexp)
+        return cls(reversible=True)
+
+    @property
+    def mode(self) -> zfp.Mode:
+        """The one mode."""
+        return self._mode
+
+    @property
+    def requested(self) -> tuple[int, ...]:
+        """Parameters for H5Pset_filter: mode, a word not used, the mode's numbers."""
+        match self._mode:
+            case zfp.Rate(rate):
+                return (1, 0, *_words(rate))
+            case zfp.Precision(precision):
+                return (2, 0, int(precision))
+            case zfp.Accuracy(tolerance):
+                return (3, 0, *_words(tolerance))
+            case zfp.Expert(minbits, maxbits, maxprec, minexp):
+                return (4, 0, int(minbits), int(maxbits), int(maxprec), int(minexp) & 0xFFFFFFFF)
+        return (5,)
+
+    def stored(self, chunk: ChunkType) -> tuple[int, ...]:
+        """Parameters that the filter leaves in a file for such chunks: a version word and the ZFP header.
+
+        Raises
+        ------
+        ParameterError
+            If ZFP cannot take such chunks; says what to use instead.
+        """
+        dtype, shape = chunk.dtype, squeezed(chunk)
+        if not dtype.isnative:
+            raise ParameterError(
+                f"expected native byte order, got {dtype.str!r}: ZFP would take the bytes for other numbers;"
+                f" use {dtype.newbyteorder('=').str!r}"
+            )
+        params = zfp.Header(dtype, shape, self._mode)
+        packed = params.pack()
+        if failure := _native.check(self._mode.params(dtype, len(shape)), _native.Type[dtype.name.removeprefix("u")]):
+            raise ParameterError(f"expected maxbits of at least {failure.where} for {dtype}, got {self._mode}")
+        words = np.frombuffer(packed + bytes(-len(packed) % 4), np.uint32)
+        return (VERSION_WORD, *(int(word) for word in words))
+
+    def check(self, chunk: ChunkType) -> None:
+        """Raise ParameterError where ZFP cannot take such chunks; says what to use instead."""
+        self.stored(chunk)
+
+    def encode(self, data: bytes, chunk: ChunkType) -> bytes:
+        """Encode the values of a chunk. Raises DataError where the mode cannot represent them."""
+        values = np.frombuffer(data, chunk.dtype).reshape(squeezed(chunk))
+        return zfp.encode(values, self._mode)
+
+    def decode(self, data: bytes, chunk: ChunkType) -> bytes:
+        """Decode the values of a chunk."""
+        return zfp.decode(data, squeezed(chunk), chunk.dtype, self._mode).tobytes()
+
+    def __getitem__(self, key: str) -> Any:
+        if key == "compression":
+            return self.id
+        if key == "compression_opts":
+            return self.requested
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("compression", "compression_opts"))
+
+    def __len__(self) -> int:
+        return 2
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Zfp is immutable: make a new one instead of setting {name}")
+
+    def __eq__(self, other: object) -> bool:
+        return self._mode == other._mode if isinstance(other, Zfp) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._mode))
+
+    def __repr__(self) -> str:
+        return f"Zfp({self._mode})"
+
+    def __str__(self) -> str:
+        return f"zfp({self._mode})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self).of, (self._mode,))
+
+
+VERSION_WORD = 0x10105111
+"""zfp 1.0.1, codec 5, H5Z-ZFP 1.1.1: the writer whose bytes ours are."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredZfp:
+    """What stored parameters of filter 32013 say.
+
+    Parameters
+    ----------
+    filter
+        The mode as stored: a tolerance is the power of two that it was rounded down to.
+    dtype, shape
+        Of the chunks, unit axes left out; the shape as the ZFP header has it.
+    swapped
+        Whether a machine of the other byte order wrote it.
+    version_word
+        First of the parameters.
+    """
+
+    filter: Zfp
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    swapped: bool
+    version_word: int
+
+    @classmethod
+    def parse(cls, values: tuple[int, ...]) -> StoredZfp:
+        """Read stored parameters of any version of H5Z-ZFP.
+
+        Raises
+        ------
+        StreamError
+            If they hold no ZFP header, or one of another codec.
+        """
+        fields = _native.parse_stored([value & 0xFFFFFFFF for value in values])
+        if isinstance(fields, _native.Failure):
+            if fields.code == "codec_version":
+                raise StreamError(f"expected ZFP codec 5, got parameters of codec {fields.where}")
+            raise StreamError(f"expected stored ZFP parameters, got {tuple(values)}: {fields.code}")
+        native_type, shape, params, swapped = fields
+        mode = zfp.mode_of(params, len(shape))
+        return cls(Zfp.of(mode), np.dtype(native_type.name), tuple(shape), swapped, values[0] & 0xFFFFFFFF)
+
+    @property
+    def versions(self) -> str:
+        """The H5Z-ZFP and zfp versions that wrote it."""
+        word = self.version_word
+        if word & 0xFFF >= 0x110:
+            library, plugin = word >> 20, word & 0xFFF
+        else:
+            library, plugin = word >> 16, word & 0xFFFF
+        return f"H5Z-ZFP {_dotted(plugin)}, zfp {_dotted(library)}"
+
+
+def is_stored(values: tuple[int, ...]) -> bool:
+    """Tell stored parameters from requested ones."""
+    return _native.is_stored([value & 0xFFFFFFFF for value in values])
+
+
+def squeezed(chunk: ChunkType) -> tuple[int, ...]:
+    """Return the chunk's extents without unit axes, as ZFP codes them.
+
+    Raises
+    ------
+    ParameterError
+        If less than one or more than four are left; says what to use instead.
+    """
+    shape = tuple(extent for extent in chunk.shape if extent > 1)
+    if not shape:
+        raise ParameterError(
+            f"expected a chunk of more than one value, got {chunk.shape}: use chunks of at least 4 values along an axis"
+        )
+    if len(shape) > zfp.MAX_RANK:
+        instead, surplus = list(chunk.shape), len(shape) - zfp.MAX_RANK
+        for axis, extent in enumerate(chunk.shape):
+            if extent > 1 and surplus:
+                instead[axis], surplus = 1, surplus - 1
+        raise ParameterError(
+            f"expected a chunk with 1 to 4 axes longer than 1, got {chunk.shape} with {len(shape)}:"
+            f" use {tuple(instead)}"
+        )
+    return shape
+
+
+def _dotted(digits: int) -> str:
+    return ".".join(f"{digits:03x}")
+
+
+def _words(number: float) -> tuple[int, int]:
+    first, second = struct.unpack("=II", struct.pack("=d", number))
+    return first, second
+
+
+def _double(values: tuple[int, ...]) -> float:
+    return float(struct.unpack("=d", struct.pack("=II", values[2], values[3]))[0])

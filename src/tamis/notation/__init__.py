@@ -1,0 +1,1 @@
+"""The ways to write filters down. So far: tamis text."""
