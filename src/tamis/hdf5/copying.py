@@ -1,0 +1,312 @@
+"""Copy a whole HDF5 file, object by object, while some of its datasets are made anew.
+
+Two passes: the first makes all objects and links, in their order; the second, when every object has its place, copies
+the attributes and translates the references. Each object keeps its path, so that a path means the same object in both
+files.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import h5py
+from h5py import h5, h5d, h5g, h5l, h5o, h5p, h5r, h5t
+
+from tamis.errors import FileError, ParameterError
+from tamis.hdf5.creating import STAGING, create_like, create_target, group_plist, staging_name
+from tamis.hdf5.references import attribute_names, copy_attribute, copy_values, has_references, rewrite_references
+
+__all__ = ["Recreate", "copy_tree", "create_like", "create_target"]
+
+Recreate = Callable[[h5py.Dataset, h5py.Group, str], h5py.Dataset]
+"""Makes and fills the copy of a dataset, from the source dataset, the target's group, and the name to use there."""
+
+# H5O_COPY_MERGE_COMMITTED_DTYPE_FLAG of H5Opublic.h, for which h5py has no name.
+_MERGE_NAMED_TYPES = 0x0040
+
+
+def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recreate]) -> None:
+    """Copy everything in a file to an empty one, except the datasets that `recreate` makes.
+
+    Groups, links of every kind, named types, attributes, references and the order of links and attributes are kept.
+    Datasets are copied as they are stored, without decoding, so that no filter plugin is needed; only where the
+    elements lie outside of the chunks or are references (variable-length data, references) does the library have to
+    decode.
+
+    Parameters
+    ----------
+    source
+        Open for reading.
+    target
+        Open for writing and empty, as `create_target` makes it.
+    recreate
+        By path of a dataset in the source. A dataset with several hard links is made once, under the link that is
+        visited first. Its attributes are copied afterwards; the function must not make any of the same name.
+
+    Raises
+    ------
+    FileError
+        If an object, link or attribute cannot be copied, or a path of `recreate` leads nowhere; the message names the
+        path and the reason. What a function of `recreate` raises is passed on as it is.
+    ParameterError
+        If a path of `recreate` is no dataset of this file, or two of them lead to the same one, or `target` is not
+        empty, or `source` has an object of the name that is used for work.
+
+    Notes
+    -----
+    What is not kept, since h5py has no call for it: the phase change of a group's links, and the mark as UTF-8 of
+    attribute names (the names are). A reference whose object is gone becomes a null reference. In an attribute that
+    holds references and variable-length strings in one compound type, null strings become empty ones.
+    """
+    if len(target) or len(target.attrs):
+        raise ParameterError(f"expected an empty target, got {len(target)} objects and {len(target.attrs)} attributes")
+    if STAGING.decode() in source:
+        raise ParameterError(f"expected no {STAGING.decode()!r} in the source's root, a name that is used for work")
+    _Copy(source, target, recreate).run()
+
+
+class _Copy:
+    """The state of one `copy_tree`."""
+
+    def __init__(self, source: h5py.File, target: h5py.File, recreate: Mapping[str, Recreate]) -> None:
+        self.source = h5g.open(source.id, b"/")
+        self.target = h5g.open(target.id, b"/")
+        self.source_number = h5o.get_info(self.source).fileno
+        self.recreate = self._by_address(source, recreate)
+        # Address in the source → path, which is the same in both files.
+        self.paths: dict[int, bytes] = {h5o.get_info(self.source).addr: b"/"}
+        # Address in the source → named type in source and target, which may have no path but the staging one.
+        self.types: dict[int, tuple[Any, Any]] = {}
+        self.staging: Any = None
+
+    def run(self) -> None:
+        """Do both passes."""
+        pending = deque([b"/"])
+        while pending:
+            pending.extend(self._copy_group(pending.popleft()))
+        for path in list(self.paths.values()):
+            with _placed(path):
+                self._finish(path, h5o.open(self.source, path), h5o.open(self.target, path))
+        self._finish_types()
+        if self.staging is not None:
+            self.staging = None
+            self.target.unlink(STAGING)
+
+    def _by_address(self, source: h5py.File, recreate: Mapping[str, Recreate]) -> dict[int, Recreate]:
+        """Key the functions by address, since a path of the caller may be any of several that lead to a dataset."""
+        functions: dict[int, Recreate] = {}
+        for path, function in recreate.items():
+            try:
+                found = source[path]
+            except KeyError as error:
+                raise FileError(f"expected a dataset at {path!r}, got {error.args[0]}") from error
+            info = h5o.get_info(found.id)
+            if not isinstance(found, h5py.Dataset) or info.fileno != self.source_number:
+                raise ParameterError(f"expected a dataset of this file at {path!r}, got {found!r}")
+            if info.addr in functions:
+                raise ParameterError(f"expected one path for each dataset, got {path!r} and another for the same one")
+            functions[info.addr] = function
+        return functions
+
+    def _copy_group(self, path: bytes) -> list[bytes]:
+        """Copy the links of a group, and the objects met for the first time; returns the paths of new groups."""
+        source = h5g.open(self.source, path)
+        target = h5g.open(self.target, path)
+        groups = []
+        for link in _links(source):
+            place = path.rstrip(b"/") + b"/" + link.name
+            hard = link.kind == h5l.TYPE_HARD
+            if hard and link.address in self.recreate and link.address not in self.paths:
+                self._recreate(source, target, link, place)
+                self.paths[link.address] = place
+                continue
+            with _placed(place):
+                if not hard:
+                    _copy_link(source, target, link)
+                elif link.address in self.paths:
+                    target.links.create_hard(link.name, self.target, self.paths[link.address], _link_plist(link))
+                else:
+                    if self._copy_object(source, target, link):
+                        groups.append(place)
+                    self.paths[link.address] = place
+        return groups
+
+    def _copy_object(self, source: Any, target: Any, link: _Link) -> bool:
+        """Copy one object without attributes; returns whether it is a group, whose links are yet to be copied."""
+        found = h5o.open(source, link.name)
+        lcpl = _link_plist(link)
+        if isinstance(found, h5g.GroupID):
+            h5g.create(target, link.name, lcpl, group_plist(found))
+            return True
+        if isinstance(found, h5t.TypeID):
+            h5o.link(self._type(found), target, link.name, lcpl)
+            return False
+        flags = h5o.COPY_WITHOUT_ATTR_FLAG
+        if not found.get_type().committed():
+            h5o.copy(source, link.name, target, link.name, _copy_plist(flags), lcpl)
+            return False
+        named = self._type(found.get_type())
+        h5o.copy(source, link.name, target, link.name, _copy_plist(flags | _MERGE_NAMED_TYPES), lcpl)
+        if not _same_object(h5d.open(target, link.name).get_type(), named):
+            # The library took another of several equal types, or none: it never finds a variable-length one.
+            target.unlink(link.name)
+            _create_copy(found, target, link, named)
+        return False
+
+    def _recreate(self, source: Any, target: Any, link: _Link, place: bytes) -> None:
+        """Let the caller's function make a dataset, and check that it did."""
+        with _placed(place):
+            found = h5d.open(source, link.name)
+            if found.get_type().committed():
+                self._type(found.get_type())
+        name = link.name.decode("utf-8", "surrogateescape")
+        made = self.recreate[link.address](h5py.Dataset(found), h5py.Group(target), name)
+        with _placed(place):
+            if not target.links.exists(link.name) or not _same_object(h5o.open(target, link.name), made.id):
+                raise ValueError(f"expected the new dataset under this path, got {made!r}")
+            if target.links.get_info(link.name).cset != link.charset:
+                target.unlink(link.name)
+                h5o.link(made.id, target, link.name, _link_plist(link))
+
+    def _type(self, datatype: Any) -> Any:
+        """Give the target's named type for one of the source; copies it into the staging group when first met.
+
+        A type may be needed before its own link is due, and links must be made in their order.
+        """
+        address = h5o.get_info(datatype).addr
+        if address not in self.types:
+            if self.staging is None:
+                self.staging = h5g.create(self.target, STAGING)
+            name = staging_name(address)
+            h5o.copy(datatype, b".", self.staging, name, _copy_plist(h5o.COPY_WITHOUT_ATTR_FLAG))
+            self.types[address] = datatype, h5t.open(self.staging, name)
+        return self.types[address][1]
+
+    def _finish(self, path: bytes, source: Any, target: Any) -> None:
+        """Copy what an object's copy still lacks: attributes, references in the data, a comment."""
+        if isinstance(source, h5d.DatasetID) and has_references(source.get_type()):
+            rewrite_references(source, target, self._rewire)
+        for name in attribute_names(source):
+            with _placed(path, name):
+                datatype = h5py.h5a.open(source, name).get_type()
+                created = self._type(datatype) if datatype.committed() else datatype
+                copy_attribute(source, target, name, created, self._rewire)
+        comment = h5o.get_comment(source, b".")
+        if comment and not h5o.get_comment(target, b"."):
+            h5o.set_comment(target, comment)
+
+    def _finish_types(self) -> None:
+        """Copy the attributes of named types without a link; they may lead to further ones."""
+        done = set(self.paths)
+        while left := self.types.keys() - done:
+            for address in left:
+                path = b"/" + STAGING + b"/" + staging_name(address)
+                with _placed(path):
+                    self._finish(path, *self.types[address])
+            done |= left
+
+    def _rewire(self, reference: Any) -> Any:
+        """Make the target's reference for one of the source."""
+        region = isinstance(reference, h5r.RegionReference)
+        try:
+            found = h5r.dereference(reference, self.source)
+        except (ValueError, RuntimeError, OSError, KeyError):
+            found = None
+        if found is None:
+            return h5r.RegionReference() if region else h5r.Reference()
+        address = h5o.get_info(found).addr
+        path = self.paths.get(address)
+        if path is None and address in self.types:
+            path = STAGING + b"/" + staging_name(address)
+        if path is None:
+            raise ValueError(f"expected a reference to an object that links lead to, got the one at address {address}")
+        if region:
+            return h5r.create(self.target, path, h5r.DATASET_REGION, h5r.get_region(reference, self.source))
+        return h5r.create(self.target, path, h5r.OBJECT)
+
+
+class _PlacedError(FileError):
+    """Says where it happened, so that no outer place is put before it."""
+
+
+@contextmanager
+def _placed(path: bytes, attribute: bytes | None = None) -> Iterator[None]:
+    """Turn what goes wrong inside into a FileError that says where."""
+    try:
+        yield
+    except _PlacedError:
+        raise
+    except Exception as error:
+        what = path.decode("utf-8", "backslashreplace")
+        if attribute is not None:
+            what += f" (attribute {attribute.decode('utf-8', 'backslashreplace')!r})"
+        raise _PlacedError(f"cannot copy {what}: {error}") from error
+
+
+class _Link(NamedTuple):
+    """What h5py's record of a link says, which it reuses for the next link; a hard link has the object's address."""
+
+    name: bytes
+    kind: int
+    address: int
+    charset: int
+
+
+def _links(group: Any) -> list[_Link]:
+    """List a group's links, in creation order where it is tracked, else by name."""
+    tracked = group.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED
+    found: list[_Link] = []
+
+    def note(name: bytes, info: Any) -> None:
+        found.append(_Link(name, info.type, info.u, info.cset))
+
+    group.links.iterate(note, info=True, idx_type=h5.INDEX_CRT_ORDER if tracked else h5.INDEX_NAME, order=h5.ITER_INC)
+    return found
+
+
+def _copy_link(source: Any, target: Any, link: _Link) -> None:
+    """Copy a link that is no hard one."""
+    lcpl = _link_plist(link)
+    if link.kind == h5l.TYPE_SOFT:
+        target.links.create_soft(link.name, source.links.get_val(link.name), lcpl)
+    elif link.kind == h5l.TYPE_EXTERNAL:
+        target.links.create_external(link.name, *source.links.get_val(link.name), lcpl)
+    else:
+        raise ValueError(f"expected a hard, soft or external link, got the user-defined link type {link.kind}")
+
+
+def _create_copy(source: Any, target: Any, link: _Link, datatype: Any) -> None:
+    """Copy a dataset with a given type, by creating and filling it."""
+    plist = source.get_create_plist()
+    made = h5d.create(target, link.name, datatype, source.get_space(), plist, _link_plist(link))
+    expected, got = (_filters(dataset.get_create_plist()) for dataset in (source, made))
+    if expected != got:
+        raise ValueError(f"expected the stored filters {expected}, got {got}, which a filter changed on creation")
+    copy_values(source, made)
+
+
+def _filters(plist: Any) -> list[tuple[Any, ...]]:
+    return [plist.get_filter(i)[:3] for i in range(plist.get_nfilters())]
+
+
+def _same_object(first: Any, second: Any) -> bool:
+    """Compare two objects of one file; a type that is not named is no object."""
+    if isinstance(first, h5t.TypeID) and not first.committed():
+        return False
+    one, other = h5o.get_info(first), h5o.get_info(second)
+    return bool(one.fileno == other.fileno and one.addr == other.addr)
+
+
+def _link_plist(link: _Link) -> Any:
+    lcpl = h5p.create(h5p.LINK_CREATE)
+    lcpl.set_char_encoding(link.charset)
+    return lcpl
+
+
+def _copy_plist(flags: int) -> Any:
+    ocpypl = h5p.create(h5p.OBJECT_COPY)
+    ocpypl.set_copy_object(flags)
+    return ocpypl

@@ -1,0 +1,32 @@
+"""The HDF5 plugin: where it is, and how h5py's library comes to use it."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from pathlib import Path
+
+import h5py
+
+from tamis import _native
+
+_NAME = "libh5ztamis.so"
+
+
+def plugin_path() -> Path:
+    """Return the folder of the plugin, for HDF5_PLUGIN_PATH.
+
+    With it h5repack, h5dump, nccopy, ncdump, netCDF4 and MATLAB read and write ZFP.
+    """
+    return Path(_native.__file__).parent / "hdf5_plugin"
+
+
+@cache
+def register() -> None:
+    """Make h5py's libhdf5 use tamis for filter 32013, in place of any other that was registered.
+
+    No environment variable is needed. Importing tamis does this.
+    """
+    library = ctypes.CDLL(str(plugin_path() / _NAME), mode=ctypes.RTLD_LOCAL)
+    library.H5PLget_plugin_info.restype = ctypes.c_void_p
+    h5py.h5z.register_filter(library.H5PLget_plugin_info())

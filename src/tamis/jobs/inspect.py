@@ -1,0 +1,126 @@
+"""What is in a file: every dataset, how it is filtered, and what that saves."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import h5py
+
+from tamis.errors import FileError
+from tamis.hdf5.files import datasets, open_source
+from tamis.hdf5.storage import chunks_of, stored_filters
+from tamis.notation.words import in_words
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetInfo:
+    """One dataset.
+
+    Parameters
+    ----------
+    path
+        In the file.
+    shape, dtype
+        Of the values; dtype as text, with its byte order where that is not the machine's.
+    chunks
+        Chunk shape, or None where the storage is not chunked.
+    filters
+        In words, in the order in which they run on writing.
+    nbytes, stored_nbytes
+        Bytes of the values, and bytes that they take in the file.
+    unfiltered_chunks, stored_chunks
+        Chunks that a filter was not applied to, and all chunks in the file.
+    """
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    chunks: tuple[int, ...] | None
+    filters: tuple[str, ...]
+    nbytes: int
+    stored_nbytes: int
+    unfiltered_chunks: int
+    stored_chunks: int
+
+    @property
+    def ratio(self) -> float | None:
+        """Bytes of the values for each byte stored; None where nothing is stored."""
+        return self.nbytes / self.stored_nbytes if self.stored_nbytes else None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What `inspect` found.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    datasets
+        In the order of their paths.
+    """
+
+    path: str
+    datasets: tuple[DatasetInfo, ...]
+
+    def __str__(self) -> str:
+        lines = [self.path]
+        for each in self.datasets:
+            ratio = "" if each.ratio is None else f" {each.ratio:.2f}x"
+            lines.append(f"  {each.path} {each.shape} {each.dtype}{ratio} {' | '.join(each.filters)}".rstrip())
+        return "\n".join(lines)
+
+
+def inspect(path: str | os.PathLike[str]) -> Inspection:
+    """Say what is in an HDF5 or netCDF-4 file and how it is filtered.
+
+    No plugin is needed, and no values are read.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+
+    Raises
+    ------
+    FileError
+        If it is no HDF5 or netCDF-4 file, or damaged; says what was found.
+    """
+    with open_source(path) as file:
+        try:
+            found = tuple(_examine(each) for each in datasets(file))
+        except (OSError, RuntimeError, ValueError) as error:
+            raise FileError(f"{path}: damaged, or not complete: {error}") from error
+    return Inspection(os.fspath(path), found)
+
+
+def _examine(dataset: h5py.Dataset) -> DatasetInfo:
+    filters = stored_filters(dataset)
+    chunks = chunks_of(dataset) if dataset.chunks is not None and dataset.size else None
+    shape = tuple(dataset.shape or ())
+    return DatasetInfo(
+        path=str(dataset.name),
+        shape=shape,
+        dtype=_type_text(dataset),
+        chunks=dataset.chunks,
+        filters=tuple(in_words(each.id, each.values, each.name) for each in filters),
+        nbytes=(dataset.size or 0) * dataset.id.get_type().get_size(),
+        stored_nbytes=chunks.nbytes if chunks else dataset.id.get_storage_size(),
+        unfiltered_chunks=sum(count for mask, count in chunks.masks.items() if mask) if chunks else 0,
+        stored_chunks=chunks.count if chunks else 0,
+    )
+
+
+def _type_text(dataset: h5py.Dataset) -> str:
+    try:
+        dtype = dataset.dtype
+    except TypeError:
+        return "a type that numpy has not"
+    if h5py.check_string_dtype(dtype) is not None:
+        return "string"
+    if dtype.names:
+        return "compound"
+    if dtype.kind == "O":
+        return "variable-length" if h5py.check_vlen_dtype(dtype) else "reference"
+    return str(dtype)
