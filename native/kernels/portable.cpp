@@ -10,10 +10,14 @@ namespace {
 template <class F>
 Status with_scalar(Type type, F f) {
     switch (type) {
-        case Type::int32: return f(std::int32_t{});
-        case Type::int64: return f(std::int64_t{});
-        case Type::float32: return f(float{});
-        case Type::float64: return f(double{});
+        case Type::int32:
+            return f(std::int32_t{});
+        case Type::int64:
+            return f(std::int64_t{});
+        case Type::float32:
+            return f(float{});
+        case Type::float64:
+            return f(double{});
     }
     return {Code::not_a_header};
 }
@@ -23,10 +27,14 @@ Status encode(Type type, const void* data, const Layout& layout, const Params& p
     return with_scalar(type, [&](auto scalar) -> Status {
         const auto* values = static_cast<const decltype(scalar)*>(data);
         switch (layout.rank) {
-            case 1: return encode_array<decltype(scalar), 1>(values, layout, params, out, start, end);
-            case 2: return encode_array<decltype(scalar), 2>(values, layout, params, out, start, end);
-            case 3: return encode_array<decltype(scalar), 3>(values, layout, params, out, start, end);
-            default: return encode_array<decltype(scalar), 4>(values, layout, params, out, start, end);
+            case 1:
+                return encode_array<decltype(scalar), 1>(values, layout, params, out, start, end);
+            case 2:
+                return encode_array<decltype(scalar), 2>(values, layout, params, out, start, end);
+            case 3:
+                return encode_array<decltype(scalar), 3>(values, layout, params, out, start, end);
+            default:
+                return encode_array<decltype(scalar), 4>(values, layout, params, out, start, end);
         }
     });
 }
@@ -36,10 +44,14 @@ Status decode(Type type, void* data, const Layout& layout, const Params& params,
     return with_scalar(type, [&](auto scalar) -> Status {
         auto* values = static_cast<decltype(scalar)*>(data);
         switch (layout.rank) {
-            case 1: return decode_array<decltype(scalar), 1>(values, layout, params, in, start, end);
-            case 2: return decode_array<decltype(scalar), 2>(values, layout, params, in, start, end);
-            case 3: return decode_array<decltype(scalar), 3>(values, layout, params, in, start, end);
-            default: return decode_array<decltype(scalar), 4>(values, layout, params, in, start, end);
+            case 1:
+                return decode_array<decltype(scalar), 1>(values, layout, params, in, start, end);
+            case 2:
+                return decode_array<decltype(scalar), 2>(values, layout, params, in, start, end);
+            case 3:
+                return decode_array<decltype(scalar), 3>(values, layout, params, in, start, end);
+            default:
+                return decode_array<decltype(scalar), 4>(values, layout, params, in, start, end);
         }
     });
 }

@@ -97,11 +97,17 @@ inline Status params_of_request(CdValues values, Type type, unsigned rank, Param
     if (mode < 1 || mode > 5) return {Code::bad_mode, mode};
     if (values.size() < needed[mode]) return {Code::too_few_values, needed[mode]};
     switch (mode) {
-        case 1: return zfp::set_rate(params, detail::double_at(values, 2), type, rank);
-        case 2: return zfp::set_precision(params, values[2]);
-        case 3: return zfp::set_accuracy(params, detail::double_at(values, 2));
-        case 4: return zfp::set_expert(params, values[2], values[3], values[4], static_cast<int>(values[5]));
-        default: params = zfp::reversible_params(); return {};
+        case 1:
+            return zfp::set_rate(params, detail::double_at(values, 2), type, rank);
+        case 2:
+            return zfp::set_precision(params, values[2]);
+        case 3:
+            return zfp::set_accuracy(params, detail::double_at(values, 2));
+        case 4:
+            return zfp::set_expert(params, values[2], values[3], values[4], static_cast<int>(values[5]));
+        default:
+            params = zfp::reversible_params();
+            return {};
     }
 }
 

@@ -92,8 +92,8 @@ Message shape_text(const hsize_t* extents, unsigned rank, unsigned kept) {
     for (unsigned axis = 0; axis < rank; ++axis) longer += extents[axis] > 1;
     for (unsigned axis = 0; axis < rank && at < sizeof text.text - 24; ++axis) {
         const bool squeeze = extents[axis] > 1 && longer-- > kept;
-        at += static_cast<std::size_t>(std::snprintf(text.text + at, sizeof text.text - at, axis == 0 ? "%llu" : "x%llu",
-                                                     squeeze ? 1ULL : extents[axis]));
+        at += static_cast<std::size_t>(std::snprintf(text.text + at, sizeof text.text - at,
+                                                     axis == 0 ? "%llu" : "x%llu", squeeze ? 1ULL : extents[axis]));
     }
     return text;
 }
@@ -232,7 +232,8 @@ Outcome encode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbyt
     const Header& header = stored.header;
     const std::size_t expected = chunk_nbytes(header);
     if (expected != in_nbytes)
-        return failure(Message::format("zfp: stored parameters describe chunks of %zu bytes, got %zu", expected, in_nbytes));
+        return failure(
+            Message::format("zfp: stored parameters describe chunks of %zu bytes, got %zu", expected, in_nbytes));
     Buffer native;
     if (stored.swapped) {
         native = allocate(in_nbytes);
@@ -279,7 +280,7 @@ std::size_t filter(unsigned flags, std::size_t count, const unsigned* values, st
     const Status status = parse_stored({values, count}, stored);
     const auto* in = static_cast<const std::uint8_t*>(*buffer);
     const bool reading = (flags & flag_reverse) != 0;
-    Outcome outcome = !status  ? failure(describe(status, stored.header.type))
+    Outcome outcome = !status   ? failure(describe(status, stored.header.type))
                       : reading ? decode(stored, in, nbytes)
                                 : encode(stored, in, nbytes);
     if (!outcome.buffer) {
@@ -292,7 +293,7 @@ std::size_t filter(unsigned flags, std::size_t count, const unsigned* values, st
     return outcome.nbytes;
 }
 
-constexpr FilterClass filter_class{1,    filter_id, 1,        1, "H5Z-ZFP 1.1.1 (tamis, ZFP codec 5)",
+constexpr FilterClass filter_class{1,         filter_id, 1,     1, "H5Z-ZFP 1.1.1 (tamis, ZFP codec 5)",
                                    can_apply, set_local, filter};
 
 }  // namespace

@@ -40,10 +40,21 @@ using Or = std::variant<Value, Status>;
 const zfp::Kernel& kernel = zfp::portable_kernel;
 
 const char* code_name(const Status& status) {
-    constexpr const char* names[] = {
-        "ok",         "non_finite",    "integer_range", "truncated",  "not_a_header", "codec_version",  "bad_rate",
-        "bad_precision", "bad_accuracy", "bad_expert",  "bad_mode",   "too_few_values", "maxbits_small", "extent_large",
-        "integer_accuracy"};
+    constexpr const char* names[] = {"ok",
+                                     "non_finite",
+                                     "integer_range",
+                                     "truncated",
+                                     "not_a_header",
+                                     "codec_version",
+                                     "bad_rate",
+                                     "bad_precision",
+                                     "bad_accuracy",
+                                     "bad_expert",
+                                     "bad_mode",
+                                     "too_few_values",
+                                     "maxbits_small",
+                                     "extent_large",
+                                     "integer_accuracy"};
     return names[static_cast<std::size_t>(status.code)];
 }
 
@@ -190,7 +201,8 @@ Or<std::vector<unsigned>> stored_values(const std::vector<unsigned>& requested, 
 }  // namespace
 
 NB_MODULE(_native, m) {
-    m.doc() = "ZFP codec and HDF5 filter parameters. Functions return a Failure where the data or parameters are at fault.";
+    m.doc() =
+        "ZFP codec and HDF5 filter parameters. Functions return a Failure where the data or parameters are at fault.";
 
     nb::enum_<Type>(m, "Type", "Scalar types, numbered as libzfp numbers them.")
         .value("int32", Type::int32)
@@ -208,23 +220,29 @@ NB_MODULE(_native, m) {
         .def_ro("maxprec", &Params::maxprec, "Bit planes per block, at most.")
         .def_ro("minexp", &Params::minexp, "Exponent of the lowest bit plane kept; below -1074: reversible.");
 
-    m.def("rate_params", [](double rate, Type type, unsigned rank) { return made(zfp::set_rate, rate, type, rank); },
-          "rate"_a, "type"_a, "rank"_a, "Bits per value.");
-    m.def("precision_params", [](unsigned precision) { return made(zfp::set_precision, precision); }, "precision"_a,
-          "Bit planes; 0 means all.");
-    m.def("accuracy_params", [](double tolerance) { return made(zfp::set_accuracy, tolerance); }, "tolerance"_a,
-          "Largest absolute error; 0 means all planes.");
-    m.def("expert_params",
-          [](unsigned minbits, unsigned maxbits, unsigned maxprec, int minexp) {
-              return made(zfp::set_expert, minbits, maxbits, maxprec, minexp);
-          },
-          "minbits"_a, "maxbits"_a, "maxprec"_a, "minexp"_a, "All four numbers.");
+    m.def(
+        "rate_params", [](double rate, Type type, unsigned rank) { return made(zfp::set_rate, rate, type, rank); },
+        "rate"_a, "type"_a, "rank"_a, "Bits per value.");
+    m.def(
+        "precision_params", [](unsigned precision) { return made(zfp::set_precision, precision); }, "precision"_a,
+        "Bit planes; 0 means all.");
+    m.def(
+        "accuracy_params", [](double tolerance) { return made(zfp::set_accuracy, tolerance); }, "tolerance"_a,
+        "Largest absolute error; 0 means all planes.");
+    m.def(
+        "expert_params",
+        [](unsigned minbits, unsigned maxbits, unsigned maxprec, int minexp) {
+            return made(zfp::set_expert, minbits, maxbits, maxprec, minexp);
+        },
+        "minbits"_a, "maxbits"_a, "maxprec"_a, "minexp"_a, "All four numbers.");
     m.def("reversible_params", &zfp::reversible_params, "Every bit kept.");
-    m.def("check", [](const Params& params, Type type) -> std::optional<Status> {
-              const Status status = zfp::check(params, type);
-              return status ? std::nullopt : std::optional(status);
-          },
-          "params"_a, "type"_a, "Failure of these parameters for this type, if any.");
+    m.def(
+        "check",
+        [](const Params& params, Type type) -> std::optional<Status> {
+            const Status status = zfp::check(params, type);
+            return status ? std::nullopt : std::optional(status);
+        },
+        "params"_a, "type"_a, "Failure of these parameters for this type, if any.");
 
     m.def("encode", &encode, "array"_a, "params"_a, "with_header"_a = false, "Stream of an array.");
     m.def("decode", &decode, "data"_a, "out"_a, "params"_a, "start"_a = 0,
@@ -236,7 +254,8 @@ NB_MODULE(_native, m) {
           "Type, shape, parameters and whether bytes are swapped, of stored cd_values.");
     m.def("stored_values", &stored_values, "requested"_a, "type"_a, "shape"_a,
           "cd_values that the filter stores for requested ones; `shape` has no unit axes.");
-    m.def("is_stored", [](const std::vector<unsigned>& values) { return plugin::is_stored(values); }, "values"_a,
-          "Whether cd_values are of the stored form.");
+    m.def(
+        "is_stored", [](const std::vector<unsigned>& values) { return plugin::is_stored(values); }, "values"_a,
+        "Whether cd_values are of the stored form.");
     m.attr("kernel") = kernel.name;
 }

@@ -3,12 +3,12 @@
 ::
 
     TamisError
-    ├── ParameterError   (ValueError)   a mode, parameter, notation, type or chunk shape that cannot be
-    ├── DataError        (ValueError)   values that a filter cannot take
-    ├── StreamError      (ValueError)   encoded bytes or stored parameters that are damaged, truncated or unknown
-    ├── FileError        (OSError)      a file or dataset that cannot be read, written or found as asked
-    ├── BoundError       (ValueError)   what was written differs from its source by more than was asked
-    └── MissingExtra     (ImportError)  an optional package that a feature needs
+    ├── ParameterError    (ValueError)  a mode, parameter, notation, type or chunk shape that cannot be
+    ├── DataError         (ValueError)  values that a filter cannot take
+    ├── StreamError       (ValueError)  encoded bytes or stored parameters that are damaged, truncated or unknown
+    ├── FileError         (OSError)     a file or dataset that cannot be read, written or found as asked
+    ├── BoundError        (ValueError)  what was written differs from its source by more than was asked
+    └── MissingExtraError (ImportError) an optional package that a feature needs
 """
 
 from __future__ import annotations
@@ -38,5 +38,5 @@ class BoundError(TamisError, ValueError):
     """What was written differs from its source by more than was asked."""
 
 
-class MissingExtra(TamisError, ImportError):
+class MissingExtraError(TamisError, ImportError):
     """An optional package that a feature needs."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-
 from tamis.errors import ParameterError, StreamError
 from tamis.filters import ChunkType, Filter, Zfp
 from tamis.notation.text import parse_filters
@@ -103,5 +102,3 @@ class Pipeline:
 
     def __repr__(self) -> str:
         return f"Pipeline.parse({str(self)!r})"
-
-

@@ -38,7 +38,7 @@ __all__ = [
     "mode",
 ]
 
-Bytes = bytes | bytearray | memoryview | NDArray[np.uint8]
+Bytes = bytes | bytearray | memoryview
 
 DTYPES = ("int32", "int64", "float32", "float64", "uint32", "uint64")
 MAX_RANK = 4

@@ -17,7 +17,14 @@ from h5py import h5, h5d, h5g, h5l, h5o, h5p, h5r, h5t
 
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5.creating import STAGING, create_like, create_target, group_plist, staging_name
-from tamis.hdf5.references import attribute_names, copy_attribute, copy_values, has_references, rewrite_references
+from tamis.hdf5.references import (
+    attribute_names,
+    copy_attribute,
+    copy_values,
+    has_references,
+    is_variable,
+    rewrite_references,
+)
 
 __all__ = ["Recreate", "copy_tree", "create_like", "create_target"]
 
@@ -58,8 +65,9 @@ def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recre
     Notes
     -----
     What is not kept, since h5py has no call for it: the phase change of a group's links, and the mark as UTF-8 of
-    attribute names (the names are). A reference whose object is gone becomes a null reference. In an attribute that
-    holds references and variable-length strings in one compound type, null strings become empty ones.
+    attribute names (the names are). The times in the headers of groups and of datasets that are made anew are left
+    out, so that the same input gives the same bytes. A reference whose object is gone becomes a null reference. In an
+    attribute that holds references and variable-length strings in one compound type, null strings become empty ones.
     """
     if len(target) or len(target.attrs):
         raise ParameterError(f"expected an empty target, got {len(target)} objects and {len(target.attrs)} attributes")
@@ -144,16 +152,23 @@ class _Copy:
         if isinstance(found, h5t.TypeID):
             h5o.link(self._type(found), target, link.name, lcpl)
             return False
-        flags = h5o.COPY_WITHOUT_ATTR_FLAG
-        if not found.get_type().committed():
-            h5o.copy(source, link.name, target, link.name, _copy_plist(flags), lcpl)
-            return False
-        named = self._type(found.get_type())
-        h5o.copy(source, link.name, target, link.name, _copy_plist(flags | _MERGE_NAMED_TYPES), lcpl)
-        if not _same_object(h5d.open(target, link.name).get_type(), named):
-            # The library took another of several equal types, or none: it never finds a variable-length one.
-            target.unlink(link.name)
-            _create_copy(found, target, link, named)
+        datatype = found.get_type()
+        named = datatype.committed()
+        filled = found.get_create_plist().fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
+        if is_variable(datatype) and (named or filled):
+            # The library finds no named type of this kind in the target, and copies a fill value as a heap address
+            # of the source.
+            _create_copy(found, target, link, self._type(datatype) if named else datatype)
+        elif named:
+            kept = self._type(datatype)
+            plist = _copy_plist(h5o.COPY_WITHOUT_ATTR_FLAG | _MERGE_NAMED_TYPES)
+            h5o.copy(source, link.name, target, link.name, plist, lcpl)
+            if not _same_object(h5d.open(target, link.name).get_type(), kept):
+                # The library took another one of several equal types.
+                target.unlink(link.name)
+                _create_copy(found, target, link, kept)
+        else:
+            h5o.copy(source, link.name, target, link.name, _copy_plist(h5o.COPY_WITHOUT_ATTR_FLAG), lcpl)
         return False
 
     def _recreate(self, source: Any, target: Any, link: _Link, place: bytes) -> None:
@@ -281,6 +296,7 @@ def _copy_link(source: Any, target: Any, link: _Link) -> None:
 def _create_copy(source: Any, target: Any, link: _Link, datatype: Any) -> None:
     """Copy a dataset with a given type, by creating and filling it."""
     plist = source.get_create_plist()
+    plist.set_obj_track_times(False)
     made = h5d.create(target, link.name, datatype, source.get_space(), plist, _link_plist(link))
     expected, got = (_filters(dataset.get_create_plist()) for dataset in (source, made))
     if expected != got:

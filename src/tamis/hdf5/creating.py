@@ -71,6 +71,8 @@ def create_like(
 ) -> h5py.Dataset:
     """Create an empty dataset with the properties of another, but with its own chunks and filters.
 
+    The time of its making is not recorded, so that the same input gives the same bytes.
+
     Parameters
     ----------
     source
@@ -106,6 +108,7 @@ def create_like(
     else:
         plist.set_chunk(chunks)
     plist.set_alloc_time(h5d.ALLOC_TIME_DEFAULT if chunks is None else h5d.ALLOC_TIME_INCR)
+    plist.set_obj_track_times(False)
     for code, flags, values in filters:
         plist.set_filter(code, flags, values)
     datatype = source.id.get_type() if dtype is None else dtype
@@ -149,7 +152,7 @@ def _follow_group(group: Any, plist: Any) -> None:
     plist.set_link_creation_order(old.get_link_creation_order())
     plist.set_attr_creation_order(old.get_attr_creation_order())
     plist.set_attr_phase_change(*old.get_attr_phase_change())
-    plist.set_obj_track_times(old.get_obj_track_times())
+    plist.set_obj_track_times(False)
 
 
 def _without_storage(source: h5py.Dataset) -> Any:
@@ -159,7 +162,6 @@ def _without_storage(source: h5py.Dataset) -> Any:
     new.set_fill_time(old.get_fill_time())
     new.set_attr_creation_order(old.get_attr_creation_order())
     new.set_attr_phase_change(*old.get_attr_phase_change())
-    new.set_obj_track_times(old.get_obj_track_times())
     if old.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
         value = np.zeros((), dtype=source.dtype)
         old.get_fill_value(value)

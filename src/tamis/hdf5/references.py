@@ -39,6 +39,22 @@ def has_references(datatype: Any) -> bool:
     return bool(datatype.detect_class(h5t.REFERENCE))
 
 
+def is_variable(datatype: Any) -> bool:
+    """Tell whether an HDF5 type has variable-length parts, strings or sequences, whose bytes lie in a heap.
+
+    Parameters
+    ----------
+    datatype
+        An `h5py.h5t.TypeID`.
+    """
+    kind = datatype.get_class()
+    if kind == h5t.STRING:
+        return bool(datatype.is_variable_str())
+    if kind == h5t.COMPOUND:
+        return any(is_variable(datatype.get_member_type(i)) for i in range(datatype.get_nmembers()))
+    return bool(kind == h5t.VLEN or (kind == h5t.ARRAY and is_variable(datatype.get_super())))
+
+
 def attribute_names(owner: Any) -> list[bytes]:
     """List the attributes of an object in creation order, or as they are stored where that is not tracked.
 
@@ -135,10 +151,9 @@ def copy_values(source: Any, target: Any) -> None:
     """
     file_type = source.get_type()
     plist = source.get_create_plist()
-    outside = file_type.detect_class(h5t.VLEN) or _has_variable_strings(file_type)
     if plist.get_external_count():
         return
-    if plist.get_layout() == h5d.CHUNKED and not outside:
+    if plist.get_layout() == h5d.CHUNKED and not is_variable(file_type):
         for stored in _stored_chunks(source):
             mask, payload = source.read_direct_chunk(stored.chunk_offset)
             target.write_direct_chunk(stored.chunk_offset, payload, mask)
@@ -207,15 +222,6 @@ def _rewire_values(values: Array, dtype: Any, rewire: Rewire) -> None:
 
 def _refuse_fill(reference: Reference) -> Reference:
     raise ValueError(f"expected a null reference as fill value, got {reference!r}, which cannot be changed in the copy")
-
-
-def _has_variable_strings(datatype: Any) -> bool:
-    kind = datatype.get_class()
-    if kind == h5t.STRING:
-        return bool(datatype.is_variable_str())
-    if kind == h5t.COMPOUND:
-        return any(_has_variable_strings(datatype.get_member_type(i)) for i in range(datatype.get_nmembers()))
-    return kind == h5t.ARRAY and _has_variable_strings(datatype.get_super())
 
 
 def _stored_chunks(dataset: Any) -> list[Any]:

@@ -54,7 +54,7 @@ class Chunks:
 
 
 def stored_filters(dataset: h5py.Dataset) -> tuple[StoredFilter, ...]:
-    """Filters of a dataset in their order."""
+    """List the filters of a dataset in their order."""
     plist = dataset.id.get_create_plist()
     filters = []
     for index in range(plist.get_nfilters()):

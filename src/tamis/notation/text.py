@@ -17,8 +17,10 @@ from typing import NoReturn
 from tamis.errors import ParameterError
 from tamis.filters import BY_NAME, Filter
 
-_TOKEN = re.compile(r"\s*(?:(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>[-+]?[0-9.][0-9A-Za-z.]*(?:(?<=[eE])[-+][0-9]+)?)"
-                    r"|(?P<sign>[|(),=])|(?P<end>$))")
+_TOKEN = re.compile(
+    r"\s*(?:(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>[-+]?[0-9.][0-9A-Za-z.]*(?:(?<=[eE])[-+][0-9]+)?)"
+    r"|(?P<sign>[|(),=])|(?P<end>$))"
+)
 
 
 class _Reader:
@@ -79,7 +81,7 @@ def _filter(reader: _Reader) -> Filter:
     place = reader.start
     reader.advance()
     arguments: dict[str, object] = {}
-    positional = [each.name for each in fields(kind)] if is_dataclass(kind) else []
+    positional: list[str] = [each.name for each in fields(kind)] if is_dataclass(kind) else []
     if reader.take("("):
         while not reader.take(")"):
             name, value = _argument(reader, positional, len(arguments))

@@ -58,7 +58,8 @@ constexpr Params params_of_short(unsigned code) {
 
 constexpr Params params_of_long(std::uint64_t fields) {
     return {static_cast<unsigned>(fields & 0x7fff) + 1, static_cast<unsigned>(fields >> 15 & 0x7fff) + 1,
-            std::min(static_cast<unsigned>(fields >> 30 & 0x7f) + 1, max_prec), static_cast<int>(fields >> 37 & 0x7fff) + header_min_exp};
+            std::min(static_cast<unsigned>(fields >> 30 & 0x7f) + 1, max_prec),
+            static_cast<int>(fields >> 37 & 0x7fff) + header_min_exp};
 }
 
 }  // namespace detail

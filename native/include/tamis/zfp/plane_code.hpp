@@ -1,8 +1,8 @@
 // The embedded code of one bit plane, lowest coefficient first.
 //
 // n counts the coefficients that are significant from planes above. A plane sends its lowest n bits as they are, then,
-// as long as a coefficient from n on has a one: a group bit 1, zeros up to that one, the one; and a group bit 0 at last.
-// The one of the very last coefficient is implied. Runs are found by counting zeros, not bit by bit.
+// as long as a coefficient from n on has a one: a group bit 1, zeros up to that one, the one; and a group bit 0 at
+// last. The one of the very last coefficient is implied. Runs are found by counting zeros, not bit by bit.
 //
 // A plane cut off by the budget of its block is a prefix of the whole code, so an encoder may write on and go back. A
 // decoder takes the coefficient at which the budget ran out for significant, as libzfp does.
@@ -98,7 +98,7 @@ inline constexpr auto decode_table4 = make_decode_table4();
 // The group tests and runs that follow the n plain bits, for whatever n: up to 11 bits at once. length = 0 where they
 // do not end within those bits.
 struct RunEntry {
-    std::uint16_t ones;             // bits of the coefficients from n on
+    std::uint16_t ones;            // bits of the coefficients from n on
     std::uint8_t advance, length;  // coefficients passed, bits read
 };
 

@@ -1,8 +1,9 @@
 // Coefficients ↔ bit planes, by transposition of bit matrices.
 //
 // Plane k holds bit k of every coefficient, coefficient i (in stream order) at bit i. Picking those bits one by one is
-// what libzfp spends most of its time on; here 8×8 bit matrices, eight to a row of 64-bit words, are transposed at once.
-// A slab is the group of planes that one transposition yields, so that planes below the precision are never built.
+// what libzfp spends most of its time on; here 8×8 bit matrices, eight to a row of 64-bit words, are transposed at
+// once. A slab is the group of planes that one transposition yields, so that planes below the precision are never
+// built.
 #pragma once
 
 #include "bytes.hpp"

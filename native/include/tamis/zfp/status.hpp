@@ -16,11 +16,11 @@ enum class Code {
     bad_precision,
     bad_accuracy,
     bad_expert,
-    bad_mode,        // unknown mode number; where = that number
-    too_few_values,  // fewer parameters than the mode needs; where = how many it needs
-    maxbits_small,   // maxbits does not hold the header of a block; where = bits needed
-    extent_large,    // an extent does not fit the header; where = axis, x = 0
-    integer_accuracy // accuracy below 1 on integers
+    bad_mode,         // unknown mode number; where = that number
+    too_few_values,   // fewer parameters than the mode needs; where = how many it needs
+    maxbits_small,    // maxbits does not hold the header of a block; where = bits needed
+    extent_large,     // an extent does not fit the header; where = axis, x = 0
+    integer_accuracy  // accuracy below 1 on integers
 };
 
 struct Status {

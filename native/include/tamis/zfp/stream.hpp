@@ -48,8 +48,9 @@ inline Status first_refused(const Scalar* data, const Layout& layout) {
         for (std::size_t z = 0; z < n[2]; ++z)
             for (std::size_t y = 0; y < n[1]; ++y)
                 for (std::size_t x = 0; x < n[0]; ++x, ++index) {
-                    const Scalar value = data[static_cast<std::ptrdiff_t>(w) * s[3] + static_cast<std::ptrdiff_t>(z) * s[2] +
-                                              static_cast<std::ptrdiff_t>(y) * s[1] + static_cast<std::ptrdiff_t>(x) * s[0]];
+                    const Scalar value =
+                        data[static_cast<std::ptrdiff_t>(w) * s[3] + static_cast<std::ptrdiff_t>(z) * s[2] +
+                             static_cast<std::ptrdiff_t>(y) * s[1] + static_cast<std::ptrdiff_t>(x) * s[0]];
                     if constexpr (std::is_floating_point_v<Scalar>) {
                         if (!std::isfinite(value)) return {Code::non_finite, index};
                     } else {

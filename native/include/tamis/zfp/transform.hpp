@@ -88,12 +88,12 @@ inline constexpr UInt negabinary_mask = static_cast<UInt>(0xaaaaaaaaaaaaaaaaULL)
 
 template <class UInt>
 constexpr UInt to_negabinary(UInt value) {
-    return (value + negabinary_mask<UInt>) ^ negabinary_mask<UInt>;
+    return (value + negabinary_mask<UInt>)^negabinary_mask<UInt>;
 }
 
 template <class UInt>
 constexpr UInt from_negabinary(UInt value) {
-    return (value ^ negabinary_mask<UInt>) - negabinary_mask<UInt>;
+    return (value ^ negabinary_mask<UInt>)-negabinary_mask<UInt>;
 }
 
 }  // namespace tamis::zfp

@@ -13,9 +13,7 @@ enum class Type : unsigned { int32 = 1, int64 = 2, float32 = 3, float64 = 4 };
 
 inline constexpr unsigned max_rank = 4;
 
-constexpr std::size_t item_nbytes(Type type) {
-    return type == Type::int32 || type == Type::float32 ? 4 : 8;
-}
+constexpr std::size_t item_nbytes(Type type) { return type == Type::int32 || type == Type::float32 ? 4 : 8; }
 
 constexpr bool is_float(Type type) { return type == Type::float32 || type == Type::float64; }
 

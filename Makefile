@@ -1,0 +1,56 @@
+# The verbs to develop with. Each makes the virtual environment .venv, or brings it up to date, and installs the package there.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+# Folders too, because their times tell of files that went away.
+SOURCES := CMakeLists.txt $(shell find native src -name __pycache__ -prune -o -print)
+NATIVE := $(shell find native -name '*.[ch]pp' -o -name '*.h')
+
+.PHONY: demo test lint bench clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.package
+	$(RUN) examples/demo.py
+
+test: $(VENV)/.test $(VENV)/.package
+	$(RUN) -m pytest -n 2
+
+lint: $(VENV)/.dev $(VENV)/.package
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy --strict src
+	$(VENV)/bin/clang-format --dry-run -Werror $(NATIVE)
+
+bench: $(VENV)/.test $(VENV)/.package
+	$(RUN) benchmarks/codec.py
+
+clean:
+	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# Debian keeps venv in a package of its own.
+$(VENV)/.venv:
+	@$(PYTHON) -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "expected $(PYTHON) to be 3.11 or newer and to have venv: install python3-venv (Debian, Ubuntu)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+# The build tools stand in .venv, at fixed paths, so that a build goes on from the one before (pip's isolated builds cannot).
+$(VENV)/.build: pyproject.toml constraints.txt $(VENV)/.venv
+	$(PIP) scikit-build-core nanobind cmake ninja
+	touch $@
+
+# Only what changed is compiled: build/ keeps the objects.
+$(VENV)/.package: $(VENV)/.build $(SOURCES)
+	$(PIP) --no-build-isolation .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.build | $(VENV)/.package
+	$(PIP) --no-build-isolation '.[test]'
+	touch $@
+
+# With the test extra, so that mypy sees the same packages whichever verb came first.
+$(VENV)/.dev: $(VENV)/.test
+	$(PIP) --no-build-isolation '.[test,dev]'
+	touch $@

@@ -1,0 +1,94 @@
+"""
+ZFP codec and HDF5 filter parameters. Functions return a Failure where the data or parameters are at fault.
+"""
+
+from collections.abc import Sequence
+import enum
+
+class Type(enum.Enum):
+    """Scalar types, numbered as libzfp numbers them."""
+
+    int32 = 1
+
+    int64 = 2
+
+    float32 = 3
+
+    float64 = 4
+
+class Failure:
+    """Why a call did not succeed."""
+
+    @property
+    def code(self) -> str:
+        """Name of the failure."""
+
+    @property
+    def where(self) -> int:
+        """Index, block, axis or number that the failure is about."""
+
+class Params:
+    """The four numbers that drive the codec."""
+
+    @property
+    def minbits(self) -> int:
+        """Bits per block, at least."""
+
+    @property
+    def maxbits(self) -> int:
+        """Bits per block, at most."""
+
+    @property
+    def maxprec(self) -> int:
+        """Bit planes per block, at most."""
+
+    @property
+    def minexp(self) -> int:
+        """Exponent of the lowest bit plane kept; below -1074: reversible."""
+
+def rate_params(rate: float, type: Type, rank: int) -> Params | Failure:
+    """Bits per value."""
+
+def precision_params(precision: int) -> Params | Failure:
+    """Bit planes; 0 means all."""
+
+def accuracy_params(tolerance: float) -> Params | Failure:
+    """Largest absolute error; 0 means all planes."""
+
+def expert_params(minbits: int, maxbits: int, maxprec: int, minexp: int) -> Params | Failure:
+    """All four numbers."""
+
+def reversible_params() -> Params:
+    """Every bit kept."""
+
+def check(params: Params, type: Type) -> Failure | None:
+    """Failure of these parameters for this type, if any."""
+
+def encode(array: object, params: Params, with_header: bool = False) -> bytes | Failure:
+    """Stream of an array."""
+
+def decode(data: object, out: object, params: Params, start: int = 0) -> int | Failure:
+    """
+    Fill `out` from the stream at bit `start`; returns the bit at which it ended.
+    """
+
+def pack_header(type: Type, shape: Sequence[int], params: Params) -> bytes | Failure:
+    """ZFP header, 12 or 19 bytes."""
+
+def unpack_header(data: bytes) -> tuple[Type, list[int], Params, int] | Failure:
+    """Type, shape, parameters and bits of a ZFP header."""
+
+def parse_stored(values: Sequence[int]) -> tuple[Type, list[int], Params, bool] | Failure:
+    """
+    Type, shape, parameters and whether bytes are swapped, of stored cd_values.
+    """
+
+def stored_values(requested: Sequence[int], type: Type, shape: Sequence[int]) -> list[int] | Failure:
+    """
+    cd_values that the filter stores for requested ones; `shape` has no unit axes.
+    """
+
+def is_stored(values: Sequence[int]) -> bool:
+    """Whether cd_values are of the stored form."""
+
+kernel: str = "portable"

@@ -1,0 +1,1 @@
+"""Grids of chunks. Knows no file format."""

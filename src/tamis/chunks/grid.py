@@ -1,0 +1,49 @@
+"""The grid that chunks lay over an array, and the shapes that chunks should have."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+from tamis.zfp import MAX_RANK
+
+Region = tuple[slice, ...]
+
+# 1 MiB: large enough for the codec, small enough for a reader's cache.
+_CHUNK_NBYTES = 1 << 20
+
+
+def chunk_origins(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """First element of each chunk that holds values, last axis fastest."""
+    return itertools.product(*(range(0, extent, step) for extent, step in zip(shape, chunks, strict=True)))
+
+
+def region(origin: tuple[int, ...], shape: tuple[int, ...], chunks: tuple[int, ...]) -> Region:
+    """Part of the array that a chunk covers; smaller than the chunk at the array's end."""
+    return tuple(
+        slice(start, min(start + step, extent)) for start, step, extent in zip(origin, chunks, shape, strict=True)
+    )
+
+
+def chunk_count(shape: tuple[int, ...], chunks: tuple[int, ...]) -> int:
+    """Chunks of the whole array."""
+    return math.prod(-(-extent // step) for extent, step in zip(shape, chunks, strict=True))
+
+
+def default_chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Choose a chunk shape for values that are not chunked yet.
+
+    About 1 MiB, whole blocks of 4 along each axis but where the array is shorter, at most four axes longer than 1, the
+    slowest ones cut first.
+    """
+    chunks = [max(extent, 1) for extent in shape]
+    longer = [axis for axis, extent in enumerate(chunks) if extent > 1]
+    for axis in longer[:-MAX_RANK]:
+        chunks[axis] = 1
+    for axis in longer[-MAX_RANK:]:
+        others = math.prod(chunks) // chunks[axis]
+        fitting = _CHUNK_NBYTES // (others * itemsize)
+        if fitting < chunks[axis]:
+            chunks[axis] = min(chunks[axis], max(4, fitting // 4 * 4))
+    return tuple(chunks)

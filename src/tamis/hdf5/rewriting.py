@@ -1,0 +1,165 @@
+"""Write one dataset anew, chunk by chunk, and compare what is in the file with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis import zfp
+from tamis.chunks.grid import Region, chunk_count, chunk_origins, region
+from tamis.errors import BoundError, DataError
+from tamis.filters import ChunkType, Fletcher32, Zfp
+from tamis.hdf5.creating import create_like
+from tamis.pipeline import Pipeline
+
+_OPTIONAL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to become of one dataset.
+
+    Parameters
+    ----------
+    path
+        In both files.
+    pipeline
+        Through which it goes.
+    dtype
+        Of the target, in native byte order.
+    chunks
+        Of the target, slowest axis first.
+    notes
+        What the user should know.
+    """
+
+    path: str
+    pipeline: Pipeline
+    dtype: np.dtype[Any]
+    chunks: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def bound(self) -> float | None:
+        """Largest absolute error allowed, in units of the data; 0 if lossless; None where the mode gives none."""
+        if self.pipeline.zfp is None:
+            return 0.0
+        match self.pipeline.zfp.mode:
+            case zfp.Reversible():
+                return 0.0
+            case zfp.Accuracy(tolerance):
+                return float(tolerance)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `write` did.
+
+    Parameters
+    ----------
+    lossless_chunks
+        Chunks stored without zfp, since it could not keep their values or the bound.
+    """
+
+    lossless_chunks: int
+
+
+def write(
+    plan: Plan, source: h5py.Dataset, parent: h5py.Group, name: str, progress: Callable[[int, int], None]
+) -> tuple[h5py.Dataset, Written]:
+    """Create the dataset of a plan and fill it from its source.
+
+    Memory: a few chunks. `progress` gets chunks done and chunks in all.
+    """
+    filters = [
+        (each.id, 0 if isinstance(each, Fletcher32) else _OPTIONAL, each.requested) for each in plan.pipeline.filters
+    ]
+    dtype = h5py.h5t.py_create(plan.dtype) if plan.dtype != source.dtype else None
+    target = create_like(source, parent, name, chunks=plan.chunks, filters=filters, dtype=dtype)
+    chunk = ChunkType(plan.dtype, plan.chunks)
+    total = chunk_count(source.shape, plan.chunks)
+    lossless = 0
+    progress(0, total)
+    for done, origin in enumerate(chunk_origins(source.shape, plan.chunks), start=1):
+        values = _read(source, region(origin, source.shape, plan.chunks), plan.dtype)
+        data, mask = _encode(plan, values, chunk)
+        target.id.write_direct_chunk(origin, data, mask)
+        lossless += mask != 0
+        progress(done, total)
+    return target, Written(lossless)
+
+
+def verify(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, progress: Callable[[int, int], None]) -> float:
+    """Read a dataset through HDF5 and compare it with its source; returns the largest absolute error.
+
+    Raises
+    ------
+    BoundError
+        If a value differs by more than the plan allows; names the chunk.
+    """
+    largest = 0.0
+    total = chunk_count(source.shape, plan.chunks)
+    progress(0, total)
+    for done, origin in enumerate(chunk_origins(source.shape, plan.chunks), start=1):
+        part = region(origin, source.shape, plan.chunks)
+        error = largest_error(_read(source, part, plan.dtype), _read(target, part, plan.dtype))
+        if plan.bound is not None and not error <= plan.bound:
+            raise BoundError(
+                f"{plan.path}: expected an error of at most {plan.bound:g}, found {error:g} in the chunk at {origin}:"
+                " nothing was kept"
+            )
+        largest = max(largest, error)
+        progress(done, total)
+    return largest
+
+
+def largest_error(expected: NDArray[Any], found: NDArray[Any]) -> float:
+    """Largest absolute difference; infinite where NaN or an infinity did not stay what it was.
+
+    Parameters
+    ----------
+    expected, found
+        Arrays of one shape and type, float or integer.
+    """
+    if expected.dtype.kind != "f":
+        larger, smaller = np.maximum(expected, found), np.minimum(expected, found)
+        distance = larger.view(f"u{larger.itemsize}") - smaller.view(f"u{larger.itemsize}")
+        return float(distance.max(initial=0))
+    finite = np.isfinite(expected)
+    if not finite.all():
+        if not np.array_equal(expected[~finite], found[~finite], equal_nan=True):
+            return float("inf")
+        expected, found = expected[finite], found[finite]
+    # In double precision at least, so that the difference of two floats is not rounded.
+    with np.errstate(over="ignore"):
+        error = np.abs(expected.astype(np.float64) - found.astype(np.float64)).max(initial=0.0)
+    return float(error) if not np.isnan(error) else float("inf")
+
+
+def _read(dataset: h5py.Dataset, part: Region, dtype: np.dtype[Any]) -> NDArray[Any]:
+    values: NDArray[Any] = dataset[part]
+    return values.astype(dtype, copy=False)
+
+
+def _encode(plan: Plan, values: NDArray[Any], chunk: ChunkType) -> tuple[bytes, int]:
+    # Values beyond the array are read by nobody; repeating the last ones costs fewest bits and harms no block.
+    surplus = [(0, whole - valid) for whole, valid in zip(chunk.shape, values.shape, strict=True)]
+    padded = np.pad(values, surplus, mode="edge") if any(after for _, after in surplus) else values
+    data = padded.tobytes()
+    try:
+        stored, mask = plan.pipeline.encode(data, chunk)
+    except DataError:
+        return plan.pipeline.encode(data, chunk, skip=(Zfp,))
+    if plan.pipeline.zfp is None or plan.bound is None:
+        return stored, mask
+    plain = plan.pipeline.decode(stored, mask, chunk)
+    again = np.frombuffer(plain, chunk.dtype).reshape(chunk.shape)[tuple(slice(n) for n in values.shape)]
+    if largest_error(values, again) <= plan.bound:
+        return stored, mask
+    return plan.pipeline.encode(data, chunk, skip=(Zfp,))
