@@ -6,53 +6,52 @@ namespace tamis::zfp {
 
 namespace {
 
-// Call `f` with a value of the scalar type.
+struct Portable {};
+
+// Call `f` with type, rank and reversibility as template arguments.
 template <class F>
-Status with_scalar(Type type, F f) {
+Status specialise(Type type, const Layout& layout, const Params& params, F f) {
+    const auto with_rank = [&]<class Scalar, bool reversible>() -> Status {
+        switch (layout.rank) {
+            case 1:
+                return f.template operator()<Scalar, 1, reversible>();
+            case 2:
+                return f.template operator()<Scalar, 2, reversible>();
+            case 3:
+                return f.template operator()<Scalar, 3, reversible>();
+            default:
+                return f.template operator()<Scalar, 4, reversible>();
+        }
+    };
+    const auto with_scalar = [&]<class Scalar>() -> Status {
+        return params.reversible() ? with_rank.template operator()<Scalar, true>()
+                                   : with_rank.template operator()<Scalar, false>();
+    };
     switch (type) {
         case Type::int32:
-            return f(std::int32_t{});
+            return with_scalar.template operator()<std::int32_t>();
         case Type::int64:
-            return f(std::int64_t{});
+            return with_scalar.template operator()<std::int64_t>();
         case Type::float32:
-            return f(float{});
-        case Type::float64:
-            return f(double{});
+            return with_scalar.template operator()<float>();
+        default:
+            return with_scalar.template operator()<double>();
     }
-    return {Code::not_a_header};
 }
 
 Status encode(Type type, const void* data, const Layout& layout, const Params& params, std::uint8_t* out,
               std::size_t start, std::size_t& end) {
-    return with_scalar(type, [&](auto scalar) -> Status {
-        const auto* values = static_cast<const decltype(scalar)*>(data);
-        switch (layout.rank) {
-            case 1:
-                return encode_array<decltype(scalar), 1>(values, layout, params, out, start, end);
-            case 2:
-                return encode_array<decltype(scalar), 2>(values, layout, params, out, start, end);
-            case 3:
-                return encode_array<decltype(scalar), 3>(values, layout, params, out, start, end);
-            default:
-                return encode_array<decltype(scalar), 4>(values, layout, params, out, start, end);
-        }
+    return specialise(type, layout, params, [&]<class Scalar, unsigned rank, bool reversible>() {
+        const auto* values = static_cast<const Scalar*>(data);
+        return encode_array<Portable, Scalar, rank, reversible>(values, layout, params, out, start, end);
     });
 }
 
 Status decode(Type type, void* data, const Layout& layout, const Params& params, std::span<const std::uint8_t> in,
               std::size_t start, std::size_t& end) {
-    return with_scalar(type, [&](auto scalar) -> Status {
-        auto* values = static_cast<decltype(scalar)*>(data);
-        switch (layout.rank) {
-            case 1:
-                return decode_array<decltype(scalar), 1>(values, layout, params, in, start, end);
-            case 2:
-                return decode_array<decltype(scalar), 2>(values, layout, params, in, start, end);
-            case 3:
-                return decode_array<decltype(scalar), 3>(values, layout, params, in, start, end);
-            default:
-                return decode_array<decltype(scalar), 4>(values, layout, params, in, start, end);
-        }
+    return specialise(type, layout, params, [&]<class Scalar, unsigned rank, bool reversible>() {
+        auto* values = static_cast<Scalar*>(data);
+        return decode_array<Portable, Scalar, rank, reversible>(values, layout, params, in, start, end);
     });
 }
 

@@ -65,9 +65,11 @@ def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recre
     Notes
     -----
     What is not kept, since h5py has no call for it: the phase change of a group's links, and the mark as UTF-8 of
-    attribute names (the names are). The times in the headers of groups and of datasets that are made anew are left
-    out, so that the same input gives the same bytes. A reference whose object is gone becomes a null reference. In an
-    attribute that holds references and variable-length strings in one compound type, null strings become empty ones.
+    attribute names (the names are). A reference whose object is gone becomes a null reference. In an attribute that
+    holds references and variable-length strings in one compound type, null strings become empty ones.
+
+    Groups, and datasets that are made anew, do not record times. In the other objects that do, the library sets the
+    times of access and change to now: only there do the bytes of the copy depend on the clock.
     """
     if len(target) or len(target.attrs):
         raise ParameterError(f"expected an empty target, got {len(target)} objects and {len(target.attrs)} attributes")
@@ -98,6 +100,9 @@ class _Copy:
         for path in list(self.paths.values()):
             with _placed(path):
                 self._finish(path, h5o.open(self.source, path), h5o.open(self.target, path))
+                # Not by h5o.get_comment, which returns memory that it has freed.
+                if comment := self.source.get_comment(path):
+                    self.target.set_comment(path, comment)
         self._finish_types()
         if self.staging is not None:
             self.staging = None
@@ -154,15 +159,18 @@ class _Copy:
             return False
         datatype = found.get_type()
         named = datatype.committed()
-        filled = found.get_create_plist().fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
-        if is_variable(datatype) and (named or filled):
-            # The library finds no named type of this kind in the target, and copies a fill value as a heap address
-            # of the source.
+        plist = found.get_create_plist()
+        filled = plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
+        variable = is_variable(datatype)
+        if (variable and filled) or (named and (variable or not plist.get_nfilters())):
+            # H5Ocopy keeps a variable-length fill value as a heap address of the source, and finds no named type of
+            # variable length in the target. For other named types it walks through all of the target each time,
+            # which only filters are worth: they may be missing here, or take their stored parameters amiss.
             _create_copy(found, target, link, self._type(datatype) if named else datatype)
         elif named:
             kept = self._type(datatype)
-            plist = _copy_plist(h5o.COPY_WITHOUT_ATTR_FLAG | _MERGE_NAMED_TYPES)
-            h5o.copy(source, link.name, target, link.name, plist, lcpl)
+            flags = h5o.COPY_WITHOUT_ATTR_FLAG | _MERGE_NAMED_TYPES
+            h5o.copy(source, link.name, target, link.name, _copy_plist(flags), lcpl)
             if not _same_object(h5d.open(target, link.name).get_type(), kept):
                 # The library took another one of several equal types.
                 target.unlink(link.name)
@@ -201,7 +209,7 @@ class _Copy:
         return self.types[address][1]
 
     def _finish(self, path: bytes, source: Any, target: Any) -> None:
-        """Copy what an object's copy still lacks: attributes, references in the data, a comment."""
+        """Copy what an object's copy still lacks: attributes, and references in the data."""
         if isinstance(source, h5d.DatasetID) and has_references(source.get_type()):
             rewrite_references(source, target, self._rewire)
         for name in attribute_names(source):
@@ -209,9 +217,6 @@ class _Copy:
                 datatype = h5py.h5a.open(source, name).get_type()
                 created = self._type(datatype) if datatype.committed() else datatype
                 copy_attribute(source, target, name, created, self._rewire)
-        comment = h5o.get_comment(source, b".")
-        if comment and not h5o.get_comment(target, b"."):
-            h5o.set_comment(target, comment)
 
     def _finish_types(self) -> None:
         """Copy the attributes of named types without a link; they may lead to further ones."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,7 +49,13 @@ def create_target(source: h5py.File, path: str | os.PathLike[str]) -> h5py.File:
     fapl = h5p.create(h5p.FILE_ACCESS)
     fapl.set_fclose_degree(h5f.CLOSE_STRONG)
     fapl.set_libver_bounds(low, h5f.LIBVER_LATEST)
-    target = h5py.File(h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl, fapl))
+    try:
+        target = h5py.File(h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl, fapl))
+    except OSError as error:
+        # The library says so by another number where the file is open in this process.
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, f"expected a new file, got {os.fspath(path)!r}") from error
+        raise
     try:
         if size := fcpl.get_userblock():
             with Path(source.filename).open("rb") as origin, Path(path).open("r+b") as copy:
@@ -71,7 +78,7 @@ def create_like(
 ) -> h5py.Dataset:
     """Create an empty dataset with the properties of another, but with its own chunks and filters.
 
-    The time of its making is not recorded, so that the same input gives the same bytes.
+    Times are not recorded in it, so that the same input gives the same bytes.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ public:
     std::size_t position() const { return static_cast<std::size_t>(next_ - base_) * 8 + waiting_; }
 
     // Append the lowest `count` ≤ 56 bits of `bits`, whose higher bits are zero.
-    void put(std::uint64_t bits, unsigned count) {
+    [[gnu::always_inline]] void put(std::uint64_t bits, unsigned count) {
         buffer_ |= bits << waiting_;
         store_le64(next_, buffer_);
         waiting_ += count;  // at most 7 + 56, so that the shift below stays under 64
@@ -30,7 +30,7 @@ public:
     }
 
     // As put, for count ≤ 64.
-    void put_wide(std::uint64_t bits, unsigned count) {
+    [[gnu::always_inline]] void put_wide(std::uint64_t bits, unsigned count) {
         if (count <= 56) return put(bits, count);
         put(bits & 0xffffffff, 32);
         put(bits >> 32, count - 32);

@@ -4,13 +4,14 @@
 #include <algorithm>
 
 #include "cast.hpp"
+#include "line_code.hpp"
 #include "params.hpp"
-#include "plane_code.hpp"
 #include "transform.hpp"
 
 namespace tamis::zfp {
 
-template <class Scalar, unsigned rank>
+// `Kernel` is a type that the kernel's file keeps to itself, so that no two instruction sets share an instantiation.
+template <class Kernel, class Scalar, unsigned rank, bool reversible>
 class BlockCodec {
     using T = Traits<Scalar>;
     using UInt = typename T::UInt;
@@ -18,25 +19,25 @@ class BlockCodec {
     static constexpr bool floating = T::ebits != 0;
 
 public:
-    explicit BlockCodec(const Params& params) : params_(params), reversible_(params.reversible()) {}
+    explicit BlockCodec(const Params& params) : params_(params) {}
 
     // Append one block. False, with nothing promised about the block's bits, where a lossy mode cannot represent it.
     bool encode(BitWriter& writer, const Scalar* block) const {
         const std::size_t start = writer.position();
         if constexpr (floating) {
-            if (reversible_)
+            if constexpr (reversible)
                 encode_reversible_float(writer, block, start);
             else if (!encode_lossy_float(writer, block, start))
                 return false;
         } else {
             alignas(32) UInt values[size];
             std::copy_n(block, size, values);
-            if (reversible_)
+            if constexpr (reversible) {
                 encode_reversible(writer, values, start);
-            else if (!in_lossy_range(values))
-                return false;
-            else
+            } else {
+                if (!in_lossy_range(values)) return false;
                 encode_lossy(writer, values, params_.maxprec, start);
+            }
         }
         finish(writer, start);
         return true;
@@ -46,13 +47,13 @@ public:
     void decode(BitReader& reader, Scalar* block) const {
         const std::size_t start = reader.position;
         if constexpr (floating) {
-            if (reversible_)
+            if constexpr (reversible)
                 decode_reversible_float(reader, block, start);
             else
                 decode_lossy_float(reader, block, start);
         } else {
             alignas(32) UInt values[size];
-            if (reversible_)
+            if constexpr (reversible)
                 decode_reversible(reader, values, start);
             else
                 decode_lossy(reader, values, params_.maxprec, start);
@@ -61,16 +62,10 @@ public:
         reader.position = std::max(reader.position, start + params_.minbits);
     }
 
-    // The integers that the lossy transform takes without overflow: magnitudes below 2^(nbits - 2).
-    static constexpr bool in_lossy_range(UInt value) {
-        constexpr UInt limit = (UInt{1} << (nbits - 2)) - 1;
-        return static_cast<UInt>(value + limit) <= 2 * limit;
-    }
-
 private:
     static bool in_lossy_range(const UInt* values) {
         bool inside = true;
-        for (unsigned i = 0; i < size; ++i) inside &= in_lossy_range(values[i]);
+        for (unsigned i = 0; i < size; ++i) inside &= zfp::in_lossy_range(values[i]);
         return inside;
     }
 
@@ -105,11 +100,13 @@ private:
     }
 
     void decode_lossy_float(BitReader& reader, Scalar* block, std::size_t start) const {
-        if (reader.get(1) == 0) {
+        const std::uint64_t header = reader.get(1 + T::ebits);
+        if ((header & 1) == 0) {
             std::fill_n(block, size, Scalar{0});
+            reader.position = start + 1;
             return;
         }
-        const int exponent = static_cast<int>(reader.get(T::ebits)) - T::ebias;
+        const int exponent = static_cast<int>(header >> 1) - T::ebias;
         alignas(32) UInt values[size];
         decode_lossy(reader, values, float_precision(exponent), start);
         from_integers<size>(block, values, exponent);
@@ -167,8 +164,8 @@ private:
     }
 
     void decode_lossy(BitReader& reader, UInt* values, unsigned precision, std::size_t start) const {
-        decode_planes(reader, values, precision, start + params_.maxbits);
-        inverse_transform<detail::LossyLift, rank>(values);
+        if (decode_planes(reader, values, precision, start + params_.maxbits))
+            inverse_transform<detail::LossyLift, rank>(values);
     }
 
     void encode_reversible(BitWriter& writer, UInt* values, std::size_t start) const {
@@ -183,8 +180,8 @@ private:
 
     void decode_reversible(BitReader& reader, UInt* values, std::size_t start) const {
         const unsigned precision = static_cast<unsigned>(reader.get(T::pbits)) + 1;
-        decode_planes(reader, values, precision, start + params_.maxbits);
-        inverse_transform<detail::ReversibleLift, rank>(values);
+        if (decode_planes(reader, values, precision, start + params_.maxbits))
+            inverse_transform<detail::ReversibleLift, rank>(values);
     }
 
     // Negabinary, in slot order; returns the bits that any coefficient has.
@@ -195,48 +192,65 @@ private:
         return any;
     }
 
-    // `any` holds the bits that any of the slots has.
-    static void encode_planes(BitWriter& writer, const UInt* slots, UInt any, unsigned precision, std::size_t end) {
+    // `any` holds the bits that any of the slots has. Small blocks are coded in line; for large ones that costs more
+    // than it saves, but there the work is done on a copy, which can live in registers: the compiler must assume that
+    // stores through the writer change the writer itself.
+    static void encode_planes(BitWriter& shared, const UInt* slots, UInt any, unsigned precision, std::size_t end) {
+        if constexpr (size <= 16) return put_planes(shared, slots, any, precision, end);
+        BitWriter writer = shared;
+        put_planes(writer, slots, any, precision, end);
+        shared = writer;
+    }
+
+    [[gnu::always_inline]] static void put_planes(BitWriter& writer, const UInt* slots, UInt any, unsigned precision,
+                                                  std::size_t end) {
         using Planes = Slab<UInt, size>;
         const unsigned lowest = precision < nbits ? nbits - precision : 0;
         const unsigned highest = any == 0 ? 0 : nbits - static_cast<unsigned>(std::countl_zero(any));
         // Planes above the first one that is not empty send a group bit 0 each.
         unsigned k = std::max(highest, lowest), n = 0;
         writer.put_zeros(nbits - k);  // may pass `end`: the caller cuts
-        while (k > lowest) {
-            const unsigned index = (k - 1) / Planes::planes, base = index * Planes::planes;
+        while (k > lowest && writer.position() < end) {
+            const unsigned index = (k - 1) / Planes::planes, base = std::max(lowest, index * Planes::planes);
             Planes planes;
             planes.build(slots, index);
-            for (; k > std::max(lowest, base); --k) {
-                if (writer.position() >= end) return;
-                if constexpr (size <= 64)
-                    n = encode_plane<size>(writer, planes.get(k - 1 - base), n);
-                else
-                    n = encode_plane(writer, planes.get(k - 1 - base), n);
-            }
+            n = encode_slab(writer, planes, (k - 1) % Planes::planes, k - base, n, end);
+            k = base;
         }
     }
 
-    // Planes that the block's budget does not reach are zero.
-    static void decode_planes(BitReader& reader, UInt* values, unsigned precision, std::size_t end) {
+    // Planes that the block's budget does not reach are zero. False if all coefficients are.
+    static bool decode_planes(BitReader& shared, UInt* values, unsigned precision, std::size_t end) {
+        if constexpr (size <= 16) return get_planes(shared, values, precision, end);
+        BitReader reader = shared;
+        const bool any = get_planes(reader, values, precision, end);
+        shared = reader;
+        return any;
+    }
+
+    [[gnu::always_inline]] static bool get_planes(BitReader& reader, UInt* values, unsigned precision,
+                                                  std::size_t end) {
         using Planes = Slab<UInt, size>;
         const unsigned lowest = precision < nbits ? nbits - precision : 0;
-        alignas(32) UInt slots[size] = {};
         unsigned k = nbits, n = 0;
-        k -= leading_empty_planes(reader, k - lowest, end);
+        if constexpr (size > 4) {
+            k -= leading_empty_planes(reader, k - lowest, end);
+            if (k == lowest || reader.position >= end) {
+                std::fill_n(values, size, UInt{0});
+                return false;
+            }
+        }
+        alignas(32) UInt slots[size] = {};
         while (k > lowest && reader.position < end) {
-            const unsigned index = (k - 1) / Planes::planes, base = index * Planes::planes;
+            const unsigned index = (k - 1) / Planes::planes, base = std::max(lowest, index * Planes::planes);
             Planes planes;
             planes.clear();
-            for (; k > std::max(lowest, base) && reader.position < end; --k) {
-                if constexpr (size <= 64)
-                    planes.set(k - 1 - base, decode_plane<size>(reader, n, end));
-                else
-                    planes.set(k - 1 - base, decode_wide_plane(reader, n, end));
-            }
+            n = decode_slab(reader, planes, (k - 1) % Planes::planes, k - base, n, end);
             planes.add_to(slots, index);
+            k = base;
         }
         for (unsigned i = 0; i < size; ++i) values[slot_order<rank>[i]] = from_negabinary(slots[i]);
+        return true;
     }
 
     static unsigned leading_empty_planes(BitReader& reader, unsigned planes, std::size_t end) {
@@ -248,7 +262,6 @@ private:
     }
 
     Params params_;
-    bool reversible_;
 };
 
 }  // namespace tamis::zfp

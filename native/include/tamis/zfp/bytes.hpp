@@ -9,9 +9,12 @@ namespace tamis::zfp {
 
 template <class UInt>
 constexpr UInt byteswap(UInt value) {
-    UInt swapped = 0;
-    for (unsigned i = 0; i < sizeof(UInt); ++i) swapped |= (value >> (8 * i) & 0xff) << (8 * (sizeof(UInt) - 1 - i));
-    return swapped;
+    if constexpr (sizeof(UInt) == 8)
+        return __builtin_bswap64(value);
+    else if constexpr (sizeof(UInt) == 4)
+        return __builtin_bswap32(value);
+    else
+        return __builtin_bswap16(value);
 }
 
 template <class UInt>

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "bits.hpp"
+#include "plane_tables.hpp"
 #include "planes.hpp"
 
 namespace tamis::zfp {
@@ -44,135 +45,45 @@ private:
     unsigned length_ = 0;
 };
 
-// A plane of four coefficients by table: state and plane (or coming bits) → code (or plane), its length, the new state.
-struct Entry4 {
-    std::uint8_t bits, length, state;
-};
-
-constexpr Entry4 encode_entry4(unsigned n, unsigned plane) {
-    unsigned code = plane & ((1u << n) - 1), length = n;
-    while (n < 4) {
-        const unsigned rest = plane >> n;
-        if (rest == 0) {
-            ++length;  // group bit 0
-            break;
-        }
-        code |= 1u << length++;
-        const unsigned zeros = static_cast<unsigned>(std::countr_zero(rest));
-        n += zeros + 1;
-        length += zeros;
-        if (n < 4) code |= 1u << length++;
-    }
-    return {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(length), static_cast<std::uint8_t>(n)};
-}
-
-constexpr Entry4 decode_entry4(unsigned n, unsigned bits) {
-    unsigned plane = bits & ((1u << n) - 1), length = n;
-    while (n < 4 && (bits >> length++ & 1)) {
-        while (n < 3 && !(bits >> length++ & 1)) ++n;
-        plane |= 1u << n++;
-    }
-    return {static_cast<std::uint8_t>(plane), static_cast<std::uint8_t>(length), static_cast<std::uint8_t>(n)};
-}
-
-// A plane of four takes at most 7 bits: n, then two for each further coefficient, less the implied one.
-inline constexpr unsigned max_code4 = 7;
-
-constexpr auto make_encode_table4() {
-    std::array<Entry4, 4 * 16> table{};
-    for (unsigned n = 0; n < 4; ++n)
-        for (unsigned plane = 0; plane < 16; ++plane) table[n * 16 + plane] = encode_entry4(n, plane);
-    return table;
-}
-
-constexpr auto make_decode_table4() {
-    std::array<Entry4, 4 << max_code4> table{};
-    for (unsigned n = 0; n < 4; ++n)
-        for (unsigned bits = 0; bits < 1u << max_code4; ++bits) table[n << max_code4 | bits] = decode_entry4(n, bits);
-    return table;
-}
-
-inline constexpr auto encode_table4 = make_encode_table4();
-inline constexpr auto decode_table4 = make_decode_table4();
-
-// The group tests and runs that follow the n plain bits, for whatever n: up to 11 bits at once. length = 0 where they
-// do not end within those bits.
-struct RunEntry {
-    std::uint16_t ones;            // bits of the coefficients from n on
-    std::uint8_t advance, length;  // coefficients passed, bits read
-};
-
-inline constexpr unsigned run_nbits = 11;
-
-constexpr RunEntry run_entry(unsigned bits) {
-    unsigned ones = 0, advance = 0, at = 0;
-    while (at < run_nbits && (bits >> at & 1)) {
-        ++at;
-        while (at < run_nbits && !(bits >> at & 1)) ++at, ++advance;
-        ones |= 1u << advance++;
-        ++at;
-    }
-    if (at >= run_nbits) return {};
-    return {static_cast<std::uint16_t>(ones), static_cast<std::uint8_t>(advance), static_cast<std::uint8_t>(at + 1)};
-}
-
-constexpr auto make_run_table() {
-    std::array<RunEntry, 1 << run_nbits> table{};
-    for (unsigned bits = 0; bits < 1u << run_nbits; ++bits) table[bits] = run_entry(bits);
-    return table;
-}
-
-inline constexpr auto run_table = make_run_table();
-
 }  // namespace detail
 
 // Write one plane of up to 64 coefficients; returns the new n.
 template <unsigned size>
-inline unsigned encode_plane(BitWriter& writer, std::uint64_t plane, unsigned n) {
-    if constexpr (size == 4) {
-        if (n == 4) {
-            writer.put(plane, 4);
-            return n;
-        }
-        const detail::Entry4 entry = detail::encode_table4[n * 16 + plane];
-        writer.put(entry.bits, entry.length);
-        return entry.state;
-    } else {
-        if (n == size) {
-            writer.put_wide(plane, size);
-            return n;
-        }
-        // 16 coefficients never take more than 31 bits.
-        constexpr bool room = size <= 16;
-        detail::PlaneCode code(writer);
-        if (!room && n > 56) {
-            writer.put_wide(plane & low_mask(n), n);
-        } else {
-            code.append<room>(plane & low_mask(n), n);
-        }
-        std::uint64_t rest = plane >> n;
-        while (n < size) {
-            if (rest == 0) {
-                code.append<room>(0, 1);
-                break;
-            }
-            const unsigned zeros = detail::trailing_zeros(rest);
-            n += zeros + 1;
-            rest = rest >> zeros >> 1;
-            const unsigned last = n == size;  // whose one is implied
-            if (room || zeros < 54) {
-                code.append<room>(1 | std::uint64_t{!last} << (zeros + 1), zeros + 2 - last);
-            } else {
-                code.append<room>(1, 28);
-                code.append<room>(std::uint64_t{!last} << (zeros - 27), zeros - 26 - last);
-            }
-        }
+[[gnu::always_inline]] inline unsigned encode_plane(BitWriter& writer, std::uint64_t plane, unsigned n) {
+    if (n == size) {
+        writer.put_wide(plane, size);
         return n;
     }
+    // 16 coefficients never take more than 31 bits.
+    constexpr bool room = size <= 16;
+    detail::PlaneCode code(writer);
+    if (!room && n > 56) {
+        writer.put_wide(plane & low_mask(n), n);
+    } else {
+        code.append<room>(plane & low_mask(n), n);
+    }
+    std::uint64_t rest = plane >> n;
+    while (n < size) {
+        if (rest == 0) {
+            code.append<room>(0, 1);
+            break;
+        }
+        const unsigned zeros = detail::trailing_zeros(rest);
+        n += zeros + 1;
+        rest = rest >> zeros >> 1;
+        const unsigned last = n == size;  // whose one is implied
+        if (room || zeros < 54) {
+            code.append<room>(1 | std::uint64_t{!last} << (zeros + 1), zeros + 2 - last);
+        } else {
+            code.append<room>(1, 28);
+            code.append<room>(std::uint64_t{!last} << (zeros - 27), zeros - 26 - last);
+        }
+    }
+    return n;
 }
 
 // 256 coefficients.
-inline unsigned encode_plane(BitWriter& writer, const WidePlane& plane, unsigned n) {
+[[gnu::always_inline]] inline unsigned encode_plane(BitWriter& writer, const WidePlane& plane, unsigned n) {
     unsigned word = 0;
     for (; word < n / 64; ++word) writer.put_wide(plane[word], 64);
     if (n == 256) return n;
@@ -239,17 +150,8 @@ inline unsigned decode_runs(BitReader& reader, unsigned n, unsigned size, std::s
 
 // Read one plane of up to 64 coefficients from a block that ends at bit `end`; n becomes the new n.
 template <unsigned size>
-inline std::uint64_t decode_plane(BitReader& reader, unsigned& n, std::size_t end) {
+[[gnu::always_inline]] inline auto decode_plane(BitReader& reader, unsigned& n, std::size_t end) {
     const std::size_t left = end - reader.position;
-    if constexpr (size == 4) {
-        if (n < 4 && left >= detail::max_code4) {
-            const std::uint64_t bits = reader.peek() & low_mask(detail::max_code4);
-            const detail::Entry4 entry = detail::decode_table4[n << detail::max_code4 | bits];
-            reader.position += entry.length;
-            n = entry.state;
-            return entry.bits;
-        }
-    }
     if (left < n) {
         const std::uint64_t plane = reader.peek_wide(reader.position) & low_mask(static_cast<unsigned>(left));
         reader.position = end;
@@ -261,12 +163,12 @@ inline std::uint64_t decode_plane(BitReader& reader, unsigned& n, std::size_t en
         return plane;
     }
     if constexpr (size > 4) {
-        const std::size_t runs = reader.position + n;
-        const detail::RunEntry entry = detail::run_table[reader.peek_at(runs) & low_mask(detail::run_nbits)];
-        if (entry.length != 0 && n + entry.advance < size && n + entry.length <= left) [[likely]] {
-            plane |= std::uint64_t{entry.ones} << n;
-            n += entry.advance;
-            reader.position = runs + entry.length;
+        const std::size_t at = reader.position + n;
+        const detail::Runs runs = detail::runs_table[reader.peek_at(at) & low_mask(detail::runs_nbits)];
+        if (runs.length != 0 && n + runs.advance < size && n + runs.length <= left) [[likely]] {
+            plane |= std::uint64_t{runs.ones} << n;
+            n += runs.advance;
+            reader.position = at + runs.length;
             return plane;
         }
     }
@@ -276,7 +178,8 @@ inline std::uint64_t decode_plane(BitReader& reader, unsigned& n, std::size_t en
 }
 
 // 256 coefficients.
-inline WidePlane decode_wide_plane(BitReader& reader, unsigned& n, std::size_t end) {
+template <>
+inline auto decode_plane<256>(BitReader& reader, unsigned& n, std::size_t end) {
     WidePlane plane{};
     const std::size_t left = end - reader.position;
     const unsigned plain = left < n ? static_cast<unsigned>(left) : n;
@@ -285,6 +188,39 @@ inline WidePlane decode_wide_plane(BitReader& reader, unsigned& n, std::size_t e
     reader.position += plain;
     n = detail::decode_runs(reader, n, 256, end, [&](unsigned i) { plane[i / 64] |= std::uint64_t{1} << i % 64; });
     return plane;
+}
+
+// Write planes `from` down to `from - count + 1` of a slab; returns the new n. Stops early once bit `end` is passed.
+template <class Slab>
+[[gnu::always_inline]] inline unsigned encode_slab(BitWriter& writer, const Slab& slab, unsigned from, unsigned count,
+                                                   unsigned n, std::size_t end) {
+    for (unsigned i = 0; i < count && writer.position() < end; ++i) {
+        if constexpr (Slab::size > 64)
+            n = encode_plane(writer, slab.get(from - i), n);
+        else
+            n = encode_plane<Slab::size>(writer, slab.get(from - i), n);
+    }
+    return n;
+}
+
+// Read planes `from` down to `from - count + 1` into an empty slab; returns the new n. Stops early at bit `end`.
+template <class Slab>
+[[gnu::always_inline]] inline unsigned decode_slab(BitReader& reader, Slab& slab, unsigned from, unsigned count,
+                                                   unsigned n, std::size_t end) {
+    unsigned done = 0;
+    // While hardly any coefficient is significant, a plane takes few bits, and a table gives several at once.
+    while (done < count && n <= 4) {
+        const detail::NibbleCode code =
+            detail::window_table<true>[n << detail::window_nbits | (reader.peek() & low_mask(detail::window_nbits))];
+        if (code.planes == 0 || code.planes > count - done || code.length > end - reader.position) break;
+        for (unsigned i = 0; i < code.planes; ++i) slab.set_nibble(from - done - i, code.bits >> (4 * i) & 15);
+        done += code.planes;
+        n = code.n;
+        reader.position += code.length;
+    }
+    for (; done < count && reader.position < end; ++done)
+        slab.set(from - done, decode_plane<Slab::size>(reader, n, end));
+    return n;
 }
 
 }  // namespace tamis::zfp

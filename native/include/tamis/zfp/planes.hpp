@@ -25,7 +25,7 @@ inline void swap_bits(std::uint64_t& a, std::uint64_t& b, unsigned shift, std::u
 }
 
 // Eight 8×8 bit matrices, one to a byte lane, row r in word r: bit m of row r goes to bit r of row m.
-inline void transpose_8x8(std::uint64_t* words) {
+[[gnu::always_inline]] inline void transpose_8x8(std::uint64_t* words) {
     for (unsigned r = 0; r < 4; ++r) swap_bits(words[r], words[r + 4], 4, 0x0f0f0f0f0f0f0f0f);
     for (unsigned r : {0u, 1u, 4u, 5u}) swap_bits(words[r], words[r + 2], 2, 0x3333333333333333);
     for (unsigned r = 0; r < 8; r += 2) swap_bits(words[r], words[r + 1], 1, 0x5555555555555555);
@@ -51,19 +51,19 @@ inline constexpr auto slot_order = detail::make_slot_order<rank>();
 
 // 64 coefficients, 8 planes a slab. Byte q of word r is that byte of coefficient 8q + r, so the transposed words are
 // the planes themselves.
-template <class UInt, unsigned size>
+template <class UInt, unsigned block>
 struct Slab {
-    static_assert(size == 64);
-    static constexpr unsigned planes = 8;
+    static_assert(block == 64);
+    static constexpr unsigned size = block, planes = 8;
     alignas(32) std::uint64_t words[8];
 
-    void build(const UInt* slots, unsigned index) {
+    [[gnu::always_inline]] void build(const UInt* slots, unsigned index) {
         alignas(32) std::uint8_t bytes[64];
         for (unsigned i = 0; i < 64; ++i) bytes[i] = static_cast<std::uint8_t>(slots[i] >> (8 * index));
         for (unsigned r = 0; r < 8; ++r) words[r] = load_le64(bytes + 8 * r);
         detail::transpose_8x8(words);
     }
-    void add_to(UInt* slots, unsigned index) {
+    [[gnu::always_inline]] void add_to(UInt* slots, unsigned index) {
         alignas(32) std::uint8_t bytes[64];
         detail::transpose_8x8(words);
         for (unsigned r = 0; r < 8; ++r) store_le64(bytes + 8 * r, words[r]);
@@ -72,18 +72,19 @@ struct Slab {
     void clear() { *this = {}; }
     std::uint64_t get(unsigned k) const { return words[k]; }
     void set(unsigned k, std::uint64_t plane) { words[k] = plane; }
+    void set_nibble(unsigned k, std::uint64_t plane) { words[k] = plane; }
 };
 
 // 256 coefficients: four groups of 64.
 template <class UInt>
 struct Slab<UInt, 256> {
-    static constexpr unsigned planes = 8;
+    static constexpr unsigned size = 256, planes = 8;
     Slab<UInt, 64> groups[4];
 
-    void build(const UInt* slots, unsigned index) {
+    [[gnu::always_inline]] void build(const UInt* slots, unsigned index) {
         for (unsigned g = 0; g < 4; ++g) groups[g].build(slots + 64 * g, index);
     }
-    void add_to(UInt* slots, unsigned index) {
+    [[gnu::always_inline]] void add_to(UInt* slots, unsigned index) {
         for (unsigned g = 0; g < 4; ++g) groups[g].add_to(slots + 64 * g, index);
     }
     void clear() { *this = {}; }
@@ -93,22 +94,23 @@ struct Slab<UInt, 256> {
     void set(unsigned k, const WidePlane& plane) {
         for (unsigned g = 0; g < 4; ++g) groups[g].words[k] = plane[g];
     }
+    void set_nibble(unsigned k, std::uint64_t plane) { groups[0].words[k] = plane; }
 };
 
 // 16 coefficients, 32 planes a slab. Bytes 2b and 2b + 1 of word r are byte b of coefficients r and 8 + r, so plane
 // 8b + m is the 16-bit lane b of word m.
 template <class UInt>
 struct Slab<UInt, 16> {
-    static constexpr unsigned planes = 32;
+    static constexpr unsigned size = 16, planes = 32;
     std::uint64_t words[8];
 
-    void build(const UInt* slots, unsigned index) {
+    [[gnu::always_inline]] void build(const UInt* slots, unsigned index) {
         for (unsigned r = 0; r < 8; ++r)
             words[r] = spread(slots[r] >> (32 * index % int_nbits<UInt>)) |
                        spread(slots[8 + r] >> (32 * index % int_nbits<UInt>)) << 8;
         detail::transpose_8x8(words);
     }
-    void add_to(UInt* slots, unsigned index) {
+    [[gnu::always_inline]] void add_to(UInt* slots, unsigned index) {
         detail::transpose_8x8(words);
         for (unsigned r = 0; r < 8; ++r) {
             slots[r] |= static_cast<UInt>(squeeze(words[r])) << (32 * index % int_nbits<UInt>);
@@ -118,6 +120,7 @@ struct Slab<UInt, 16> {
     void clear() { *this = {}; }
     std::uint64_t get(unsigned k) const { return words[k % 8] >> (k / 8 * 16) & 0xffff; }
     void set(unsigned k, std::uint64_t plane) { words[k % 8] |= plane << (k / 8 * 16); }
+    void set_nibble(unsigned k, std::uint64_t plane) { set(k, plane); }
 
 private:
     // The lowest four bytes to every other byte, and back.
@@ -137,21 +140,22 @@ private:
 // coefficient is significant the rest of the slab is sent as it stands.
 template <class UInt>
 struct Slab<UInt, 4> {
-    static constexpr unsigned planes = 16;
+    static constexpr unsigned size = 4, planes = 16;
     std::uint64_t nibbles;
 
-    void build(const UInt* slots, unsigned index) {
+    [[gnu::always_inline]] void build(const UInt* slots, unsigned index) {
         std::uint64_t x = 0;
         for (unsigned i = 0; i < 4; ++i) x |= static_cast<std::uint64_t>(slots[i] >> (16 * index) & 0xffff) << (16 * i);
         nibbles = reverse_nibbles(planes_to_front(x));
     }
-    void add_to(UInt* slots, unsigned index) {
+    [[gnu::always_inline]] void add_to(UInt* slots, unsigned index) {
         const std::uint64_t x = planes_to_back(reverse_nibbles(nibbles));
         for (unsigned i = 0; i < 4; ++i) slots[i] |= static_cast<UInt>(x >> (16 * i) & 0xffff) << (16 * index);
     }
     void clear() { nibbles = 0; }
-    std::uint64_t get(unsigned k) const { return nibbles >> (60 - 4 * k) & 0xf; }
-    void set(unsigned k, std::uint64_t plane) { nibbles |= plane << (60 - 4 * k); }
+    // Planes k and below, the lowest nibble first.
+    std::uint64_t from(unsigned k) const { return nibbles >> (60 - 4 * k); }
+    void set_from(unsigned k, std::uint64_t descending) { nibbles |= descending << (60 - 4 * k); }
 
 private:
     // Exchange two bits of a bit's index, a over b: shift = 2^a - 2^b, mask = where a is clear and b is set.

@@ -16,25 +16,22 @@ namespace detail {
 // Bits beyond a block that the reader may look at, and that the writer may touch.
 inline constexpr std::size_t guard_nbits = 128;
 
+// Rows of blocks along x. `counts` holds the values of their blocks along the other axes, `whole` says that those
+// are 4.
 template <class Visit>
-inline bool for_each_block(const Layout& layout, Visit visit) {
+inline bool for_each_row(const Layout& layout, Visit visit) {
     const auto& n = layout.extent;
+    const auto& s = layout.stride;
     const auto count = [](std::size_t left) { return static_cast<unsigned>(left < 4 ? left : 4); };
+    const auto step = [](std::size_t at, std::ptrdiff_t stride) { return static_cast<std::ptrdiff_t>(at) * stride; };
     for (std::size_t w = 0; w < n[3]; w += 4)
         for (std::size_t z = 0; z < n[2]; z += 4)
-            for (std::size_t y = 0; y < n[1]; y += 4)
-                for (std::size_t x = 0; x < n[0]; x += 4) {
-                    const std::array<std::size_t, max_rank> origin{x, y, z, w};
-                    std::ptrdiff_t offset = 0;
-                    Counts counts{};
-                    bool whole = true;
-                    for (unsigned axis = 0; axis < layout.rank; ++axis) {
-                        offset += static_cast<std::ptrdiff_t>(origin[axis]) * layout.stride[axis];
-                        counts[axis] = count(n[axis] - origin[axis]);
-                        whole &= counts[axis] == 4;
-                    }
-                    if (!visit(offset, whole, counts)) return false;
-                }
+            for (std::size_t y = 0; y < n[1]; y += 4) {
+                const Counts counts{4, count(n[1] - y), count(n[2] - z), count(n[3] - w)};
+                bool whole = true;
+                for (unsigned axis = 1; axis < layout.rank; ++axis) whole &= counts[axis] == 4;
+                if (!visit(step(y, s[1]) + step(z, s[2]) + step(w, s[3]), whole, counts)) return false;
+            }
     return true;
 }
 
@@ -55,8 +52,7 @@ inline Status first_refused(const Scalar* data, const Layout& layout) {
                         if (!std::isfinite(value)) return {Code::non_finite, index};
                     } else {
                         using UInt = typename Traits<Scalar>::UInt;
-                        if (!BlockCodec<Scalar, 1>::in_lossy_range(static_cast<UInt>(value)))
-                            return {Code::integer_range, index};
+                        if (!in_lossy_range(static_cast<UInt>(value))) return {Code::integer_range, index};
                     }
                 }
     return {};
@@ -74,22 +70,27 @@ inline std::size_t encode_capacity(Type type, const Layout& layout, const Params
 }
 
 // Write the stream of an array from bit `start` of `out`, which holds encode_capacity bytes. `end` is where it ends.
-template <class Scalar, unsigned rank>
+template <class Kernel, class Scalar, unsigned rank, bool reversible>
 Status encode_array(const Scalar* data, const Layout& layout, const Params& params, std::uint8_t* out,
                     std::size_t start, std::size_t& end) {
     const FloatEnvironment environment;
-    const BlockCodec<Scalar, rank> codec(params);
+    const BlockCodec<Kernel, Scalar, rank, reversible> codec(params);
     BitWriter writer(out, start);
     const bool dense = layout.stride[0] == 1;
-    const bool done = detail::for_each_block(layout, [&](std::ptrdiff_t offset, bool whole, const Counts& counts) {
+    const bool done = detail::for_each_row(layout, [&](std::ptrdiff_t offset, bool whole, Counts counts) {
         alignas(32) Scalar block[block_size(rank)];
-        if (!whole)
-            gather_partial<rank>(block, data + offset, layout, counts);
-        else if (dense)
-            gather<rank, true>(block, data + offset, layout);
-        else
-            gather<rank, false>(block, data + offset, layout);
-        return codec.encode(writer, block);  // in bounds: encode_capacity counts the longest blocks
+        const Scalar* at = data + offset;
+        for (std::size_t left = layout.extent[0]; left != 0; left -= counts[0], at += 4 * layout.stride[0]) {
+            counts[0] = static_cast<unsigned>(left < 4 ? left : 4);
+            if (!whole || counts[0] < 4)
+                gather_partial<rank>(block, at, layout, counts);
+            else if (dense)
+                gather<rank, true>(block, at, layout);
+            else
+                gather<rank, false>(block, at, layout);
+            if (!codec.encode(writer, block)) return false;  // in bounds: encode_capacity counts the longest blocks
+        }
+        return true;
     });
     if (!done) return detail::first_refused(data, layout);
     writer.flush();
@@ -98,11 +99,11 @@ Status encode_array(const Scalar* data, const Layout& layout, const Params& para
 }
 
 // Fill an array from the stream that starts at bit `start` of `in`. `end` is where it ended.
-template <class Scalar, unsigned rank>
+template <class Kernel, class Scalar, unsigned rank, bool reversible>
 Status decode_array(Scalar* data, const Layout& layout, const Params& params, std::span<const std::uint8_t> in,
                     std::size_t start, std::size_t& end) {
     const FloatEnvironment environment;
-    const BlockCodec<Scalar, rank> codec(params);
+    const BlockCodec<Kernel, Scalar, rank, reversible> codec(params);
     // As long as the longest block and the guard remain, a block is read where it lies. The rest of the stream is
     // copied to where zeros follow it, and there a block that needs more bits than there are is found out.
     constexpr std::size_t longest = block_unlimited_nbits(Traits<Scalar>::type, rank, Params{}) + 8;
@@ -115,24 +116,28 @@ Status decode_array(Scalar* data, const Layout& layout, const Params& params, st
     bool in_tail = false;
     std::size_t number = 0;
     const bool dense = layout.stride[0] == 1;
-    const bool done = detail::for_each_block(layout, [&](std::ptrdiff_t offset, bool whole, const Counts& counts) {
-        if (!in_tail && stop - reader.position < margin) {
-            const std::size_t first = reader.position / 8;
-            std::copy(in.begin() + static_cast<std::ptrdiff_t>(first), in.end(), tail);
-            tail_origin = first * 8;
-            reader = {tail, reader.position - tail_origin};
-            in_tail = true;
-        }
+    const bool done = detail::for_each_row(layout, [&](std::ptrdiff_t offset, bool whole, Counts counts) {
         alignas(32) Scalar block[block_size(rank)];
-        codec.decode(reader, block);  // in bounds: `margin` bits follow, in `in` or in `tail`
-        if (tail_origin + reader.position > stop) return false;
-        if (!whole)
-            scatter_partial<rank>(block, data + offset, layout, counts);
-        else if (dense)
-            scatter<rank, true>(block, data + offset, layout);
-        else
-            scatter<rank, false>(block, data + offset, layout);
-        ++number;
+        Scalar* at = data + offset;
+        for (std::size_t left = layout.extent[0]; left != 0; left -= counts[0], at += 4 * layout.stride[0]) {
+            counts[0] = static_cast<unsigned>(left < 4 ? left : 4);
+            if (!in_tail && stop - reader.position < margin) {
+                const std::size_t first = reader.position / 8;
+                std::copy(in.begin() + static_cast<std::ptrdiff_t>(first), in.end(), tail);
+                tail_origin = first * 8;
+                reader = {tail, reader.position - tail_origin};
+                in_tail = true;
+            }
+            codec.decode(reader, block);  // in bounds: `margin` bits follow, in `in` or in `tail`
+            if (tail_origin + reader.position > stop) return false;
+            if (!whole || counts[0] < 4)
+                scatter_partial<rank>(block, at, layout, counts);
+            else if (dense)
+                scatter<rank, true>(block, at, layout);
+            else
+                scatter<rank, false>(block, at, layout);
+            ++number;
+        }
         return true;
     });
     end = tail_origin + reader.position;

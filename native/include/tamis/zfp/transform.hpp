@@ -17,7 +17,7 @@ constexpr UInt half(UInt value) {
 // Lossy: near-orthogonal, loses the lowest bits.
 struct LossyLift {
     template <class UInt>
-    static void forward(UInt& x, UInt& y, UInt& z, UInt& w) {
+    [[gnu::always_inline]] static void forward(UInt& x, UInt& y, UInt& z, UInt& w) {
         x = half<UInt>(x + w), w -= x;
         z = half<UInt>(z + y), y -= z;
         x = half<UInt>(x + z), z -= x;
@@ -25,7 +25,7 @@ struct LossyLift {
         w += half(y), y -= half(w);
     }
     template <class UInt>
-    static void inverse(UInt& x, UInt& y, UInt& z, UInt& w) {
+    [[gnu::always_inline]] static void inverse(UInt& x, UInt& y, UInt& z, UInt& w) {
         y += half(w), w -= half(y);
         y += w, w -= y - w;
         z += x, x -= z - x;
@@ -37,13 +37,13 @@ struct LossyLift {
 // Reversible: differences of differences.
 struct ReversibleLift {
     template <class UInt>
-    static void forward(UInt& x, UInt& y, UInt& z, UInt& w) {
+    [[gnu::always_inline]] static void forward(UInt& x, UInt& y, UInt& z, UInt& w) {
         w -= z, z -= y, y -= x;
         w -= z, z -= y;
         w -= z;
     }
     template <class UInt>
-    static void inverse(UInt& x, UInt& y, UInt& z, UInt& w) {
+    [[gnu::always_inline]] static void inverse(UInt& x, UInt& y, UInt& z, UInt& w) {
         w += z;
         z += y, w += z;
         y += x, z += y, w += z;
@@ -80,6 +80,13 @@ inline void inverse_transform(UInt* block) {
     if constexpr (rank > 2) detail::along_axis<decltype(step), 16, size>(block, step);
     if constexpr (rank > 1) detail::along_axis<decltype(step), 4, size>(block, step);
     detail::along_axis<decltype(step), 1, size>(block, step);
+}
+
+// The integers that the lossy transform takes without overflow: magnitudes below 2^(n - 2), of n bits.
+template <class UInt>
+constexpr bool in_lossy_range(UInt value) {
+    constexpr UInt limit = (UInt{1} << (8 * sizeof(UInt) - 2)) - 1;
+    return static_cast<UInt>(value + limit) <= 2 * limit;
 }
 
 // Negabinary (base -2): small values of either sign have few leading ones.

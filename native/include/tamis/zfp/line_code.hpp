@@ -1,0 +1,85 @@
+// The code of plane_code.hpp for blocks of one axis. Their planes are nibbles, so that tables take several at a time,
+// and once all four coefficients are significant the planes go as they are, fourteen to a put.
+#pragma once
+
+#include <algorithm>
+
+#include "plane_code.hpp"
+
+namespace tamis::zfp {
+
+template <class UInt>
+[[gnu::always_inline]] inline unsigned encode_slab(BitWriter& writer, const Slab<UInt, 4>& slab, unsigned from,
+                                                   unsigned count, unsigned n, std::size_t end) {
+    std::uint64_t planes = slab.from(from), code = 0;
+    unsigned length = 0;
+    std::size_t left = end - writer.position();
+    while (n < 4 && count > 1 && length < left) {
+        const detail::NibbleCode pair = detail::pair_table[n * 256 + (planes & 255)];
+        code |= std::uint64_t{pair.bits} << length;
+        length += pair.length;
+        n = pair.n;
+        planes >>= 8, count -= 2;
+        if (length > 56 - 14) {  // no room for another pair
+            writer.put(code, length);
+            left -= std::min<std::size_t>(left, length);
+            code = 0, length = 0;
+        }
+    }
+    if (n < 4 && count == 1 && length < left) {
+        const detail::NibbleCode one = detail::encode_nibble(n, planes & 15);
+        code |= std::uint64_t{one.bits} << length;
+        length += one.length;
+        n = one.n, count = 0;
+    }
+    writer.put(code, length);
+    while (n == 4 && count != 0) {
+        const unsigned part = std::min(count, 14u);
+        writer.put(planes & low_mask(4 * part), 4 * part);
+        planes >>= 4 * part, count -= part;
+    }
+    return n;
+}
+
+template <class UInt>
+[[gnu::always_inline]] inline unsigned decode_slab(BitReader& reader, Slab<UInt, 4>& slab, unsigned from,
+                                                   unsigned count, unsigned n, std::size_t end) {
+    std::uint64_t planes = 0;
+    unsigned done = 0;
+    while (done < count && reader.position < end) {
+        std::uint64_t bits = reader.peek();
+        const unsigned have = static_cast<unsigned>(std::min<std::size_t>(57, end - reader.position));
+        if (have <= detail::end_nbits) {
+            const std::uint64_t index =
+                std::uint64_t{n} << (detail::end_nbits + 1) | 1u << have | (bits & low_mask(have));
+            const detail::NibbleEnd last = detail::end_table[index];
+            if (last.count <= count - done) {
+                planes |= std::uint64_t{last.planes} << (4 * done);
+                n = last.n;
+                reader.position = end;
+                break;
+            }
+        }
+        unsigned taken = 0;
+        while (n < 4 && done < count) {
+            const detail::NibbleCode code =
+                detail::window_table<false>[n << detail::window_nbits | (bits & low_mask(detail::window_nbits))];
+            if (code.planes > count - done || taken + code.length > have) break;
+            planes |= std::uint64_t{code.bits} << (4 * done);
+            done += code.planes;
+            n = code.n;
+            bits >>= code.length, taken += code.length;
+        }
+        const unsigned part = n == 4 ? std::min(count - done, (have - taken) / 4) : 0;
+        if (part != 0) {
+            planes |= (bits & low_mask(4 * part)) << (4 * done);
+            done += part, taken += 4 * part;
+        }
+        reader.position += taken;
+        if (taken == 0) planes |= decode_plane<4>(reader, n, end) << (4 * done++);  // the last one, or one cut off
+    }
+    slab.set_from(from, planes);
+    return n;
+}
+
+}  // namespace tamis::zfp

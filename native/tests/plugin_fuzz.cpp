@@ -1,0 +1,257 @@
+// The filter's three callbacks as HDF5 gets them, by H5PLget_plugin_info, under fire and without libhdf5.
+//
+//   tamis_plugin_fuzz [mutations = 60000] [seed = 1] [first mutation = 0]
+//
+// A mutation depends on the seed and its own number only.
+
+#include <malloc.h>
+
+#include "cases.hpp"
+#include "fake_hdf5.hpp"
+#include "plugin/cd_values.hpp"
+
+extern "C" {
+int H5PLget_plugin_type();
+const void* H5PLget_plugin_info();
+}
+
+using namespace tamis;
+using namespace tamis::tests;
+
+namespace {
+
+const plugin::FilterClass& filter() { return *static_cast<const plugin::FilterClass*>(H5PLget_plugin_info()); }
+
+// A buffer as HDF5 hands it to a filter: from malloc, at times longer than what it holds.
+class Chunk {
+public:
+    Chunk(std::span<const std::uint8_t> bytes, std::size_t slack) : held_(bytes.size()), size_(held_ + slack) {
+        memory_ = std::malloc(size_);
+        if (!bytes.empty()) std::memcpy(memory_, bytes.data(), bytes.size());
+    }
+    ~Chunk() { std::free(memory_); }
+    Chunk(const Chunk&) = delete;
+    Chunk& operator=(const Chunk&) = delete;
+
+    // What HDF5 relies on, whatever the words and bytes are.
+    bool apply(unsigned flags, const std::vector<unsigned>& words) {
+        const Exact values(words.size() * sizeof(unsigned));
+        if (!words.empty()) std::memcpy(values.data(), words.data(), values.size());
+        const auto* numbers = words.empty() ? nullptr : reinterpret_cast<const unsigned*>(values.data());
+        const std::vector<std::uint8_t> before = bytes();
+        void* const memory = memory_;
+        const std::size_t size = size_;
+        fake.messages = 0;
+        const std::size_t result = filter().filter(flags, words.size(), numbers, held_, &size_, &memory_);
+        if (result == 0) {
+            require(memory_ == memory && size_ == size && bytes() == before, "a failure leaves the chunk as it was");
+            require(fake.messages == 1, "a failure has one message");
+            return false;
+        }
+        require(fake.messages == 0, "a success has no message");
+        require(memory_ != nullptr && result <= size_, "the result lies in its buffer");
+        require(size_ <= malloc_usable_size(memory_), "the buffer is as long as it says");
+        held_ = result;
+        return true;
+    }
+
+    std::vector<std::uint8_t> bytes() const {
+        const auto* first = static_cast<const std::uint8_t*>(memory_);
+        return {first, first + held_};
+    }
+
+private:
+    std::size_t held_, size_;
+    void* memory_ = nullptr;
+};
+
+struct Case {
+    Type type;
+    Layout layout;
+    Params params;
+    std::vector<unsigned> words;  // stored
+};
+
+Case random_case(Random& random) {
+    Case c;
+    c.type = random_type(random);
+    c.layout = random_layout(random);
+    c.layout = Layout::contiguous(c.layout.rank, c.layout.extent);
+    c.params = random_params(random, c.type, c.layout.rank);
+    unsigned words[plugin::max_stored];
+    std::size_t count = 0;
+    require(static_cast<bool>(plugin::stored_of_params(c.params, c.type, c.layout, words, count)),
+            "sound parameters are stored");
+    c.words.assign(words, words + count);
+    return c;
+}
+
+std::vector<std::uint8_t> random_chunk(Random& random, const Case& c) {
+    Array array(c.type, c.layout);
+    fill(random, array, random_values(random));
+    return {array.origin(), array.origin() + value_count(c.layout) * array.item()};
+}
+
+// As a machine of the other byte order leaves the words: all but the first.
+void swap_words(std::vector<unsigned>& words) {
+    for (std::size_t i = 1; i < words.size(); ++i) words[i] = zfp::byteswap(words[i]);
+}
+
+void damage_words(Random& random, std::vector<unsigned>& words) {
+    for (std::size_t times = 1 + random.below(3); times > 0; --times) {
+        if (words.empty()) return;
+        words[random.below(words.size())] ^= random.one_in(6) ? random.word() : 1u << random.below(32);
+        if (random.one_in(10)) words.resize(random.below(10), random.word());
+    }
+}
+
+// There and back with sound words, then back again from damaged bytes and words.
+bool try_filter(Random& random) {
+    Case c = random_case(random);
+    const bool swapped = random.one_in(4);
+    if (swapped) swap_words(c.words);
+    const auto values = random_chunk(random, c);
+    Chunk chunk(values, random.one_in(3) ? random.below(50) : 0);
+    const unsigned other_flags = random.one_in(2) ? plugin::flag_optional : 0;
+    if (!chunk.apply(other_flags, c.words)) {
+        require(!c.params.reversible(), "reversible mode takes any values");
+        return false;
+    }
+    std::vector<std::uint8_t> stream = chunk.bytes();
+    require(chunk.apply(other_flags | plugin::flag_reverse, c.words), "what was filtered is read");
+    require(chunk.bytes().size() == values.size(), "a chunk comes back in its size");
+    if (keeps_all(c.params, c.type, c.layout.rank))
+        require(chunk.bytes() == values, "reversible mode gives every bit back, on either byte order");
+
+    if (!random.one_in(3)) mutate(random, stream);
+    if (random.one_in(2)) damage_words(random, c.words);
+    if (random.one_in(20)) c.words = random_case(random).words;
+    plugin::Stored stored;
+    const bool known = static_cast<bool>(plugin::parse_stored(c.words, stored));
+    Chunk damaged(stream, random.one_in(3) ? random.below(50) : 0);
+    if (!damaged.apply(plugin::flag_reverse, c.words)) return false;
+    require(known, "parameters that cannot be parsed are refused");
+    require(damaged.bytes().size() == value_count(stored.header.layout) * zfp::item_nbytes(stored.header.type),
+            "a chunk has the size that its parameters name");
+    return true;
+}
+
+// Bytes to write that are not of the size, or words that are not what set_local left.
+bool try_damaged_write(Random& random) {
+    Case c = random_case(random);
+    auto values = random_chunk(random, c);
+    if (random.one_in(3)) mutate(random, values);
+    if (!random.one_in(3)) damage_words(random, c.words);
+    Chunk chunk(values, 0);
+    return chunk.apply(random.one_in(2) ? plugin::flag_optional : 0, c.words);
+}
+
+bool try_noise(Random& random) {
+    std::vector<unsigned> words(random.below(9));
+    for (unsigned& word : words) word = random.word();
+    if (words.size() > 1 && random.one_in(2)) words[1] = 0x0570667a;
+    std::vector<std::uint8_t> bytes(random.below(200));
+    for (auto& byte : bytes) byte = random.byte();
+    Chunk chunk(bytes, random.below(3));
+    return chunk.apply(random.word(), words);
+}
+
+std::vector<unsigned> request(Random& random) {
+    if (random.one_in(6)) return {};
+    if (random.one_in(3)) {
+        Case old = random_case(random);  // of a copied property list
+        if (random.one_in(3)) damage_words(random, old.words);
+        return old.words;
+    }
+    std::vector<unsigned> words(random.one_in(20) ? random.below(100) : random.below(9));
+    for (unsigned& word : words) word = random.one_in(3) ? random.word() % 70 : random.word();
+    if (!words.empty() && !random.one_in(8)) words[0] = 1 + random.word() % 6;
+    const double number = random.between(-1, 5000) / 64.0;
+    if (words.size() >= 4 && words[0] % 2 == 1 && !random.one_in(4)) std::memcpy(&words[2], &number, sizeof number);
+    return words;
+}
+
+// H5Dcreate: can_apply, then set_local.
+bool try_creation(Random& random) {
+    fake = {};
+    fake.type = random.one_in(30) ? -1 : random.between(1, fake_types);
+    fake.rank = random.one_in(20) ? random.between(-1, 40) : random.between(1, 5);
+    const int bits = random.between(1, 14);
+    for (int axis = 0; axis < fake.rank; ++axis)
+        fake.extents.push_back(random.one_in(3) ? 1 : 1 + random.bits() % (1ULL << bits));
+    if (random.one_in(20) && fake.rank > 0) fake.extents[0] = random.bits() >> random.below(64);
+    fake.refuses_extents = random.one_in(50);
+    fake.refuses_values = random.one_in(50);
+    fake.refuses_change = random.one_in(50);
+    for (std::size_t others = random.one_in(10) ? random.below(3) : 0; others > 0; --others)
+        fake.pipeline.push_back({random.one_in(2) ? 1 : plugin::filter_id, 0, {6}});
+    if (!random.one_in(50))
+        fake.pipeline.push_back({plugin::filter_id, random.one_in(2) ? plugin::flag_optional : 0, request(random)});
+    if (random.one_in(3)) fake.pipeline.push_back({2, 1, {8}});
+    const unsigned flags = fake.pipeline.empty() ? 0 : fake.pipeline[0].flags;
+
+    const int applies = filter().can_apply(1, fake.type, 1);
+    require(applies == 1 || applies == -1, "can_apply says yes or fails: a mere no is passed over for optional filters");
+    require(fake.messages == (applies < 0), "can_apply has one message if it fails");
+    fake.messages = 0;
+    const int result = filter().set_local(1, fake.type, 1);
+    require(result == 0 || result == -1, "set_local succeeds or fails");
+    require(fake.messages == (result < 0), "set_local has one message if it fails");
+    if (result < 0) return false;
+    require(applies == 1, "set_local takes nothing that can_apply refuses");
+    require(fake.pipeline[0].flags == flags, "set_local keeps the flags");
+    plugin::Stored stored;
+    require(static_cast<bool>(plugin::parse_stored(fake.pipeline[0].values, stored)), "set_local stores sound values");
+    std::size_t values = 1;
+    for (const auto extent : fake.extents) values *= extent;
+    require(value_count(stored.header.layout) == values, "set_local stores the shape of the chunk");
+    const bool is_unsigned = fake.type > 8;
+    require(!is_unsigned || stored.header.params.reversible(), "unsigned integers are kept without loss only");
+    return true;
+}
+
+struct Count {
+    unsigned long long done = 0, taken = 0;
+
+    void add(bool ok) { ++done, taken += ok; }
+    void print(const char* what) const {
+        std::printf("%-44s %8llu done, %8llu taken,   %8llu refused\n", what, done, taken, done - taken);
+    }
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    name_place_at_death();
+    const auto number = [&](int index, std::uint64_t otherwise) {
+        return count > index ? std::strtoull(arguments[index], nullptr, 10) : otherwise;
+    };
+    const std::uint64_t mutations = number(1, 60000), seed = number(2, 1), first = number(3, 0);
+    require(H5PLget_plugin_type() == 0, "the plugin is a filter");
+    require(filter().version == 1 && filter().id == 32013, "the filter is 32013, in the second form of its class");
+    require(filter().encoder_present == 1 && filter().decoder_present == 1, "the filter reads and writes");
+    Count filters, writes, noises, creations;
+    for (std::uint64_t i = first; i < first + mutations; ++i) {
+        Random random(seed, i);
+        place = {"mutation", i};
+        switch (random.below(6)) {
+            case 0:
+                creations.add(try_creation(random));
+                break;
+            case 1:
+                noises.add(try_noise(random));
+                break;
+            case 2:
+                writes.add(try_damaged_write(random));
+                break;
+            default:
+                filters.add(try_filter(random));
+        }
+    }
+    filters.print("chunks there, back, and damaged");
+    writes.print("damaged chunks to write");
+    noises.print("noise");
+    creations.print("datasets created");
+    std::printf("%llu mutations of seed %llu: nothing found\n", static_cast<unsigned long long>(mutations),
+                static_cast<unsigned long long>(seed));
+}
