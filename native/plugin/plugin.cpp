@@ -261,8 +261,9 @@ Outcome decode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbyt
     const Header& header = stored.header;
     const std::size_t nbytes = chunk_nbytes(header);
     // Each block takes minbits at least, so a few bytes cannot ask for much memory.
-    if (nbytes == 0 || header.layout.blocks() > in_nbytes * 8 / header.params.minbits)
-        return failure(describe({Code::truncated, in_nbytes * 8 / header.params.minbits}, header.type));
+    const std::size_t possible = in_nbytes * 8 / std::max(header.params.minbits, 1u);
+    if (nbytes == 0 || header.layout.blocks() > possible)
+        return failure(describe({Code::truncated, possible}, header.type));
     Outcome outcome{allocate(nbytes), nbytes, nbytes, {}};
     if (!outcome.buffer) return failure(Message::format("zfp: no memory for %zu bytes", nbytes));
     std::size_t end = 0;

@@ -2,8 +2,8 @@
 ZFP codec and HDF5 filter parameters. Functions return a Failure where the data or parameters are at fault.
 """
 
-from collections.abc import Sequence
 import enum
+from collections.abc import Sequence
 
 class Type(enum.Enum):
     """Scalar types, numbered as libzfp numbers them."""

@@ -44,7 +44,11 @@ constexpr std::uint64_t short_mode(const Params& p) {
     return long_mode;
 }
 
-constexpr std::uint64_t long_mode_fields(const Params& p) {
+// What lies beyond the fields is cut to them, as libzfp does; none of it can matter to a block but minbits.
+constexpr std::uint64_t long_mode_fields(Params p) {
+    p.minbits = std::max(p.minbits, 1u);
+    p.maxbits = std::clamp(p.maxbits, 1u, header_max_bits);
+    p.minexp = std::clamp(p.minexp, header_min_exp, header_max_exp);
     return std::uint64_t{p.minbits - 1} | std::uint64_t{p.maxbits - 1} << 15 | std::uint64_t{p.maxprec - 1} << 30 |
            static_cast<std::uint64_t>(p.minexp - header_min_exp) << 37;
 }

@@ -50,8 +50,9 @@ constexpr unsigned block_max_nbits(Type type, unsigned rank, const Params& param
 
 inline Status set_rate(Params& params, double rate, Type type, unsigned rank) {
     const double nbits = std::floor(block_size(rank) * rate + 0.5);
-    if (!(rate > 0) || !(nbits >= 1 && nbits <= header_max_bits)) return {Code::bad_rate};
+    if (!(rate > 0) || !(nbits <= header_max_bits)) return {Code::bad_rate};
     const unsigned bits = std::max(static_cast<unsigned>(nbits), block_header_nbits(type, false));
+    if (bits == 0) return {Code::bad_rate};
     params = {bits, bits, max_prec, min_exp};
     return {};
 }
@@ -74,11 +75,9 @@ inline Status set_accuracy(Params& params, double tolerance) {
     return {};
 }
 
-// minbits or maxbits = 0 counts as 1, as when libzfp stores them.
 inline Status set_expert(Params& params, unsigned minbits, unsigned maxbits, unsigned maxprec, int minexp) {
     if (minbits > maxbits || minbits > header_max_bits || maxprec < 1 || maxprec > max_prec) return {Code::bad_expert};
-    params = {std::max(minbits, 1u), std::clamp(maxbits, 1u, header_max_bits), maxprec,
-              std::clamp(minexp, header_min_exp, header_max_exp)};
+    params = {minbits, maxbits, maxprec, minexp};
     return {};
 }
 

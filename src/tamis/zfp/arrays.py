@@ -1,0 +1,126 @@
+"""Arrays to streams and back."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from tamis import _native
+from tamis.errors import ParameterError, StreamError
+from tamis.zfp.checks import check_shape, checked_dtype, refuse
+from tamis.zfp.header import Bytes, Header
+from tamis.zfp.modes import Mode
+
+
+def encode(array: ArrayLike, mode: Mode) -> bytes:
+    """Encode an array without a header, as a chunk holds it.
+
+    Parameters
+    ----------
+    array
+        1 to 4 axes, slowest first, any strides; not changed and, in native byte order, not copied.
+    mode
+        How to encode.
+
+    Returns
+    -------
+    bytes
+        The stream in whole bytes; libzfp with 64-bit words adds up to seven zero bytes.
+
+    Raises
+    ------
+    DataError
+        If a lossy mode meets NaN, an infinity or an integer beyond 2^30 (int32) or 2^62 (int64); names the first.
+    ParameterError
+        If the type, number of axes or mode is not one that ZFP can take.
+    """
+    return _encode(array, mode, with_header=False)
+
+
+def encode_with_header(array: ArrayLike, mode: Mode) -> bytes:
+    """Encode an array with the header that describes it, as ``zfp -h`` and ``zfpy.compress_numpy`` do.
+
+    See `encode`. The result is a whole number of 64-bit words long, as libzfp's default build reads them.
+    """
+    stream = _encode(array, mode, with_header=True)
+    return stream + bytes(-len(stream) % 8)
+
+
+def decode(
+    buffer: Bytes,
+    shape: tuple[int, ...],
+    dtype: DTypeLike,
+    mode: Mode,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Decode a stream that has no header.
+
+    Parameters
+    ----------
+    buffer
+        The stream. Bytes after its end are not looked at.
+    shape, dtype, mode
+        Those of the encoded array.
+    out
+        Array to fill, of that shape and dtype, any strides. Its contents are undefined after an error.
+
+    Returns
+    -------
+    numpy.ndarray
+        `out`, or a new array in C order.
+
+    Raises
+    ------
+    StreamError
+        If the stream ends before the array does; names the block.
+    ParameterError
+        If shape, dtype or mode is not one that ZFP can take, or `out` does not fit.
+    """
+    return _decode(buffer, tuple(shape), checked_dtype(np.dtype(dtype), mode), mode, out, start=0)
+
+
+def decode_with_header(buffer: Bytes, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Decode a stream that begins with a ZFP header, from tamis, zfpy or the ``zfp`` program.
+
+    See `decode`.
+    """
+    header = Header.unpack(buffer)
+    return _decode(buffer, header.shape, header.dtype, header.mode, out, start=header.nbits)
+
+
+def _signed(array: NDArray[Any]) -> NDArray[Any]:
+    return array.view(array.dtype.name.removeprefix("u"))
+
+
+def _encode(array: ArrayLike, mode: Mode, *, with_header: bool) -> bytes:
+    values = np.asarray(array)
+    dtype = checked_dtype(values.dtype, mode)
+    check_shape(values.shape)
+    if not (dtype.isnative and values.flags.aligned and all(step % dtype.itemsize == 0 for step in values.strides)):
+        values = np.ascontiguousarray(values, dtype.newbyteorder("="))
+    params = mode.params(dtype, values.ndim)
+    stream = _native.encode(_signed(values), params, with_header)
+    return stream if isinstance(stream, bytes) else refuse(stream, dtype, values.shape, mode)
+
+
+def _decode(
+    buffer: Bytes, shape: tuple[int, ...], dtype: np.dtype[Any], mode: Mode, out: NDArray[Any] | None, start: int
+) -> NDArray[Any]:
+    check_shape(shape)
+    params = mode.params(dtype, len(shape))
+    data = memoryview(buffer).cast("B")
+    # A block takes minbits at least: a short stream must not ask for much memory.
+    possible = max(len(data) * 8 - start, 0) // max(params.minbits, 1)
+    if possible < math.prod(-(-extent // 4) for extent in shape):
+        raise StreamError(f"stream of {len(data)} bytes is truncated: it ends inside block {possible} of shape {shape}")
+    if out is None:
+        out = np.empty(shape, dtype.newbyteorder("="))
+    elif out.shape != shape or out.dtype != dtype or not (out.dtype.isnative and out.flags.aligned):
+        raise ParameterError(f"expected out of shape {shape} and native {dtype}, got {out.shape} and {out.dtype}")
+    elif not out.flags.writeable:
+        raise ParameterError("expected out to be writeable, got a read-only array")
+    end = _native.decode(data, _signed(out), params, start)
+    return out if isinstance(end, int) else refuse(end, dtype, shape, mode)

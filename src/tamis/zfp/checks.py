@@ -1,0 +1,56 @@
+"""What the codec can take, and how a refusal reads."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tamis import _native
+from tamis.errors import DataError, ParameterError, StreamError
+from tamis.zfp.modes import Mode, is_reversible
+
+DTYPES = ("int32", "int64", "float32", "float64", "uint32", "uint64")
+MAX_RANK = 4
+
+
+def checked_dtype(dtype: np.dtype[Any], mode: Mode) -> np.dtype[Any]:
+    """Return the dtype, or raise ParameterError where ZFP cannot take it in this mode."""
+    if dtype.name not in DTYPES:
+        raise ParameterError(
+            f"expected int32, int64, float32 or float64 values, got {dtype}: convert them, or use a lossless filter"
+        )
+    if dtype.kind == "u" and not is_reversible(mode):
+        raise ParameterError(
+            f"expected signed integers or floats in a lossy mode, got {dtype} with {mode}: values near 0 would wrap;"
+            " use reversible=True or a signed type"
+        )
+    return dtype
+
+
+def check_shape(shape: tuple[int, ...]) -> None:
+    """Raise ParameterError unless there are 1 to 4 axes with values."""
+    if not 1 <= len(shape) <= MAX_RANK:
+        raise ParameterError(f"expected 1 to 4 axes, got shape {shape}: reshape or squeeze the array first")
+    if any(extent < 1 for extent in shape):
+        raise ParameterError(f"expected at least one value along each axis, got shape {shape}")
+
+
+def refuse(failure: _native.Failure, dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) -> NoReturn:
+    """Raise what a failure of the native codec means."""
+    if failure.code in ("non_finite", "integer_range"):
+        index = tuple(int(i) for i in np.unravel_index(failure.where, shape))
+        limit = 30 if dtype.itemsize == 4 else 62
+        expected = "finite values" if failure.code == "non_finite" else f"integers of magnitude below 2^{limit}"
+        found = "NaN or infinity" if failure.code == "non_finite" else "a larger one"
+        raise DataError(f"expected {expected} with {mode}, found {found} at index {index}: use reversible=True")
+    if failure.code == "truncated":
+        raise StreamError(f"stream is truncated or damaged: it ends inside block {failure.where} of shape {shape}")
+    if failure.code == "maxbits_small":
+        raise ParameterError(f"expected maxbits of at least {failure.where} for {dtype}, got {mode}")
+    if failure.code == "extent_large":
+        raise ParameterError(
+            f"expected extents of at most {1 << 48 // len(shape)} with {len(shape)} axes, which the ZFP header holds,"
+            f" got shape {shape}"
+        )
+    raise ParameterError(f"cannot encode {dtype} of shape {shape} with {mode}: {failure.code}")

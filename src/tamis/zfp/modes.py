@@ -1,0 +1,247 @@
+"""The five modes, and the four numbers of the codec that each stands for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tamis import _native
+from tamis.errors import ParameterError
+
+_MIN_EXP = -1074
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Fixed size: each value takes `rate` bits on average, each block the same number of bits.
+
+    Parameters
+    ----------
+    rate
+        Bits per value, above 0. Stored to the nearest whole number of bits per block of 4^d values; float blocks take
+        9 bits at least, double blocks 12.
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        if not (_is_number(self.rate) and 0 < self.rate < math.inf):
+            raise ParameterError(f"expected a finite rate above 0 bits per value, got rate={self.rate!r}")
+
+    def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
+        """Numbers for the native codec."""
+        return _made(_native.rate_params(float(self.rate), native_type(dtype), rank), f"rate={self.rate!r}")
+
+    def __str__(self) -> str:
+        return f"rate={self.rate!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """A number of bit planes: a bound relative to the largest value of each block.
+
+    Parameters
+    ----------
+    precision
+        Bit planes kept per block, 1 to 64.
+    """
+
+    precision: int
+
+    def __post_init__(self) -> None:
+        if not (_is_integer(self.precision) and 1 <= self.precision <= 64):
+            raise ParameterError(f"expected a precision of 1 to 64 bit planes, got precision={self.precision!r}")
+
+    def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
+        """Numbers for the native codec."""
+        return _made(_native.precision_params(int(self.precision)), str(self))
+
+    def __str__(self) -> str:
+        return f"precision={self.precision!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """A bound on the absolute error of every value.
+
+    Parameters
+    ----------
+    tolerance
+        Largest absolute error, in units of the data, above 0 and finite; at least 1 for integers. The codec rounds it
+        down to a power of two.
+    """
+
+    tolerance: float
+
+    def __post_init__(self) -> None:
+        if _is_number(self.tolerance) and self.tolerance == 0:
+            raise ParameterError("expected an accuracy above 0, got accuracy=0: use reversible=True to keep every bit")
+        if not (_is_number(self.tolerance) and 0 < self.tolerance < math.inf):
+            raise ParameterError(f"expected a finite accuracy above 0, got accuracy={self.tolerance!r}")
+
+    @property
+    def effective(self) -> float:
+        """The power of two that is kept to."""
+        return math.ldexp(1.0, math.frexp(self.tolerance)[1] - 1)
+
+    def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
+        """Numbers for the native codec."""
+        if dtype.kind in "iu" and self.tolerance < 1:
+            raise ParameterError(
+                f"expected an accuracy of 1 or more for {dtype}, got {self}: the lossy transform does not make integers"
+                " exact; use reversible=True"
+            )
+        return _made(_native.accuracy_params(float(self.tolerance)), str(self))
+
+    def __str__(self) -> str:
+        return f"accuracy={self.tolerance!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Expert:
+    """All four numbers of the codec.
+
+    Parameters
+    ----------
+    minbits, maxbits
+        Bits per block, at least and at most; maxbits must hold the header of a block (9 bits for float32, 12 for
+        float64, more where minexp makes the stream reversible).
+    maxprec
+        Bit planes per block at most, 1 to 64.
+    minexp
+        Exponent of the lowest bit plane that is kept; below -1074 the stream is reversible.
+    """
+
+    minbits: int = 1
+    maxbits: int = 16658
+    maxprec: int = 64
+    minexp: int = _MIN_EXP
+
+    def __post_init__(self) -> None:
+        given = (self.minbits, self.maxbits, self.maxprec, self.minexp)
+        if not all(_is_integer(number) for number in given):
+            raise ParameterError(f"expected whole numbers in expert mode, got {self}")
+        if not (
+            0 <= self.minbits <= self.maxbits < 1 << 32
+            and self.minbits <= 1 << 15
+            and self.maxbits > 0
+            and 1 <= self.maxprec <= 64
+            and -(1 << 31) <= self.minexp < 1 << 31
+        ):
+            raise ParameterError(
+                "expected 0 <= minbits <= maxbits, minbits <= 32768, maxbits >= 1, maxprec 1 to 64 and a 32-bit minexp,"
+                f" got {self}"
+            )
+
+    def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
+        """Numbers for the native codec."""
+        return _made(_native.expert_params(self.minbits, self.maxbits, self.maxprec, self.minexp), str(self))
+
+    def __str__(self) -> str:
+        return f"minbits={self.minbits}, maxbits={self.maxbits}, maxprec={self.maxprec}, minexp={self.minexp}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reversible:
+    """Lossless: every bit is kept, NaN, infinities and -0.0 included."""
+
+    def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
+        """Numbers for the native codec."""
+        return _native.reversible_params()
+
+    def __str__(self) -> str:
+        return "reversible=True"
+
+
+Mode = Rate | Precision | Accuracy | Expert | Reversible
+
+
+def mode(
+    *,
+    rate: float | None = None,
+    precision: int | None = None,
+    accuracy: float | None = None,
+    reversible: bool = False,
+    minbits: int | None = None,
+    maxbits: int | None = None,
+    maxprec: int | None = None,
+    minexp: int | None = None,
+) -> Mode:
+    """Make the one mode that the arguments name.
+
+    Parameters
+    ----------
+    rate, precision, accuracy, reversible
+        See `Rate`, `Precision`, `Accuracy` and `Reversible`.
+    minbits, maxbits, maxprec, minexp
+        Any of them: see `Expert`, which gives the defaults of the others.
+
+    Raises
+    ------
+    ParameterError
+        If there is no mode or more than one, or its numbers are out of range.
+    """
+    expert = {"minbits": minbits, "maxbits": maxbits, "maxprec": maxprec, "minexp": minexp}
+    expert_given = {name: value for name, value in expert.items() if value is not None}
+    if reversible not in (True, False):
+        raise ParameterError(f"expected reversible=True or False, got reversible={reversible!r}")
+    modes: list[tuple[str, Any]] = []
+    if rate is not None:
+        modes.append(("rate", lambda: Rate(rate)))
+    if precision is not None:
+        modes.append(("precision", lambda: Precision(precision)))
+    if accuracy is not None:
+        modes.append(("accuracy", lambda: Accuracy(accuracy)))
+    if reversible:
+        modes.append(("reversible", Reversible))
+    if expert_given:
+        modes.append((f"expert ({', '.join(expert_given)})", lambda: Expert(**expert_given)))
+    if len(modes) != 1:
+        got = " and ".join(name for name, _ in modes) or "none"
+        raise ParameterError(f"expected exactly one ZFP mode, got {got}")
+    made: Mode = modes[0][1]()
+    return made
+
+
+def mode_of(params: _native.Params, rank: int) -> Mode:
+    """Name the mode that the codec's four numbers stand for, as libzfp classes them."""
+    numbers = Expert(params.minbits, params.maxbits, params.maxprec, params.minexp)
+    any_size = params.minbits <= 1 and params.maxbits >= 16658
+    if any_size and params.maxprec == 64 and params.minexp < _MIN_EXP:
+        return Reversible()
+    if numbers == Expert():
+        return numbers
+    if params.minbits == params.maxbits and params.maxprec == 64 and params.minexp == _MIN_EXP:
+        return Rate(params.maxbits / 4**rank)
+    if any_size and params.minexp == _MIN_EXP:
+        return Precision(params.maxprec)
+    if any_size and params.maxprec == 64 and params.minexp <= 1023:
+        return Accuracy(math.ldexp(1.0, params.minexp))
+    return numbers
+
+
+def is_reversible(mode: Mode) -> bool:
+    """Tell whether a mode keeps every bit of every value."""
+    return isinstance(mode, Reversible) or (isinstance(mode, Expert) and mode.minexp < _MIN_EXP)
+
+
+def native_type(dtype: np.dtype[Any]) -> _native.Type:
+    """Return the type that the codec takes such values for; unsigned integers count as signed."""
+    return _native.Type[dtype.name.removeprefix("u")]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _made(params: _native.Params | _native.Failure, text: str) -> _native.Params:
+    if isinstance(params, _native.Failure):
+        raise ParameterError(f"expected parameters that give 1 to 32768 bits per block, got {text}")
+    return params
