@@ -143,8 +143,8 @@ class Zfp(Filter, Mapping[str, Any]):
                 f"expected native byte order, got {dtype.str!r}: ZFP would take the bytes for other numbers;"
                 f" use {dtype.newbyteorder('=').str!r}"
             )
-        params = zfp.Header(dtype, shape, self._mode)
-        packed = params.pack()
+        zfp.check_encodable(dtype, self._mode)
+        packed = zfp.Header(dtype, shape, self._mode).pack()
         if failure := _native.check(self._mode.params(dtype, len(shape)), _native.Type[dtype.name.removeprefix("u")]):
             raise ParameterError(f"expected maxbits of at least {failure.where} for {dtype}, got {self._mode}")
         words = np.frombuffer(packed + bytes(-len(packed) % 4), np.uint32)

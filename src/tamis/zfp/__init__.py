@@ -14,7 +14,7 @@ P. Lindstrom, "Fixed-Rate Compressed Floating-Point Arrays", IEEE TVCG 20(12), 2
 from __future__ import annotations
 
 from tamis.zfp.arrays import decode, decode_with_header, encode, encode_with_header
-from tamis.zfp.checks import MAX_RANK
+from tamis.zfp.checks import MAX_RANK, check_encodable
 from tamis.zfp.header import Header
 from tamis.zfp.modes import Accuracy, Expert, Mode, Precision, Rate, Reversible, mode, mode_of
 
@@ -27,6 +27,7 @@ __all__ = [
     "Precision",
     "Rate",
     "Reversible",
+    "check_encodable",
     "decode",
     "decode_with_header",
     "encode",

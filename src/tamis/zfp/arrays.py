@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tamis import _native
 from tamis.errors import ParameterError, StreamError
-from tamis.zfp.checks import check_shape, checked_dtype, refuse
+from tamis.zfp.checks import check_dtype, check_encodable, check_shape, refuse
 from tamis.zfp.header import Bytes, Header
 from tamis.zfp.modes import Mode
 
@@ -79,7 +79,7 @@ def decode(
     ParameterError
         If shape, dtype or mode is not one that ZFP can take, or `out` does not fit.
     """
-    return _decode(buffer, tuple(shape), checked_dtype(np.dtype(dtype), mode), mode, out, start=0)
+    return _decode(buffer, tuple(shape), np.dtype(dtype), mode, out, start=0)
 
 
 def decode_with_header(buffer: Bytes, out: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -97,7 +97,8 @@ def _signed(array: NDArray[Any]) -> NDArray[Any]:
 
 def _encode(array: ArrayLike, mode: Mode, *, with_header: bool) -> bytes:
     values = np.asarray(array)
-    dtype = checked_dtype(values.dtype, mode)
+    dtype = values.dtype
+    check_encodable(dtype, mode)
     check_shape(values.shape)
     if not (dtype.isnative and values.flags.aligned and all(step % dtype.itemsize == 0 for step in values.strides)):
         values = np.ascontiguousarray(values, dtype.newbyteorder("="))
@@ -109,6 +110,7 @@ def _encode(array: ArrayLike, mode: Mode, *, with_header: bool) -> bytes:
 def _decode(
     buffer: Bytes, shape: tuple[int, ...], dtype: np.dtype[Any], mode: Mode, out: NDArray[Any] | None, start: int
 ) -> NDArray[Any]:
+    check_dtype(dtype)
     check_shape(shape)
     params = mode.params(dtype, len(shape))
     data = memoryview(buffer).cast("B")

@@ -8,24 +8,33 @@ import numpy as np
 
 from tamis import _native
 from tamis.errors import DataError, ParameterError, StreamError
-from tamis.zfp.modes import Mode, is_reversible
+from tamis.zfp.modes import Accuracy, Mode, is_reversible
 
 DTYPES = ("int32", "int64", "float32", "float64", "uint32", "uint64")
 MAX_RANK = 4
 
 
-def checked_dtype(dtype: np.dtype[Any], mode: Mode) -> np.dtype[Any]:
-    """Return the dtype, or raise ParameterError where ZFP cannot take it in this mode."""
+def check_dtype(dtype: np.dtype[Any]) -> None:
+    """Raise ParameterError unless ZFP has such values."""
     if dtype.name not in DTYPES:
         raise ParameterError(
             f"expected int32, int64, float32 or float64 values, got {dtype}: convert them, or use a lossless filter"
         )
+
+
+def check_encodable(dtype: np.dtype[Any], mode: Mode) -> None:
+    """Raise ParameterError where ZFP has no such values, or the mode would not do to them what it says."""
+    check_dtype(dtype)
     if dtype.kind == "u" and not is_reversible(mode):
         raise ParameterError(
             f"expected signed integers or floats in a lossy mode, got {dtype} with {mode}: values near 0 would wrap;"
             " use reversible=True or a signed type"
         )
-    return dtype
+    if dtype.kind == "i" and isinstance(mode, Accuracy) and mode.tolerance < 1:
+        raise ParameterError(
+            f"expected an accuracy of 1 or more for {dtype}, got {mode}: the lossy transform does not make integers"
+            " exact; use reversible=True"
+        )
 
 
 def check_shape(shape: tuple[int, ...]) -> None:

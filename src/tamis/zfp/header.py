@@ -9,7 +9,7 @@ import numpy as np
 
 from tamis import _native
 from tamis.errors import StreamError
-from tamis.zfp.checks import checked_dtype, refuse
+from tamis.zfp.checks import check_dtype, refuse
 from tamis.zfp.modes import Mode, mode_of, native_type
 
 Bytes = bytes | bytearray | memoryview
@@ -46,7 +46,8 @@ class Header:
         ParameterError
             If an extent does not fit.
         """
-        dtype = checked_dtype(np.dtype(self.dtype), self.mode)
+        dtype = np.dtype(self.dtype)
+        check_dtype(dtype)
         params = self.mode.params(dtype, len(self.shape))
         packed = _native.pack_header(native_type(dtype), list(self.shape), params)
         return packed if isinstance(packed, bytes) else refuse(packed, dtype, self.shape, self.mode)

@@ -89,11 +89,6 @@ class Accuracy:
 
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
         """Numbers for the native codec."""
-        if dtype.kind in "iu" and self.tolerance < 1:
-            raise ParameterError(
-                f"expected an accuracy of 1 or more for {dtype}, got {self}: the lossy transform does not make integers"
-                " exact; use reversible=True"
-            )
         return _made(_native.accuracy_params(float(self.tolerance)), str(self))
 
     def __str__(self) -> str:
