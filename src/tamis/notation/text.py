@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, is_dataclass
+from inspect import signature
 from typing import NoReturn
 
 from tamis.errors import ParameterError
@@ -78,24 +78,23 @@ def _filter(reader: _Reader) -> Filter:
     kind = BY_NAME.get(reader.token) if reader.kind == "word" else None
     if kind is None:
         reader.fail(f"a filter ({', '.join(sorted(BY_NAME))})")
-    place = reader.start
     reader.advance()
     arguments: dict[str, object] = {}
-    positional: list[str] = [each.name for each in fields(kind)] if is_dataclass(kind) else []
+    known = signature(kind).parameters
+    positional = [each.name for each in known.values() if each.kind is not each.KEYWORD_ONLY]
     if reader.take("("):
         while not reader.take(")"):
+            start = reader.start
             name, value = _argument(reader, positional, len(arguments))
-            if name in arguments:
-                reader.fail(f"parameter {name} once, not twice, before")
+            if name not in known or name in arguments:
+                reader.start = start
+                again = "parameters once each" if name in arguments else f"one of the parameters {', '.join(known)}"
+                reader.fail(f"{again} of {kind.name}")
             arguments[name] = value
             if reader.token not in (",", ")"):
                 reader.fail("',' or ')'")
             reader.take(",")
-    try:
-        return kind(**arguments)
-    except TypeError as error:
-        reader.start = place
-        reader.fail(f"other parameters for {kind.name} ({error})")
+    return kind(**arguments)
 
 
 def _argument(reader: _Reader, positional: list[str], index: int) -> tuple[str, object]:
