@@ -27,10 +27,9 @@ def main() -> None:
 
     (values,) = result.datasets
     print(f"  file            {result.source_nbytes:>10,} bytes → {result.target_nbytes:,} bytes")
-    print(
-        f"  TS as deflate   {values.source_nbytes:>10,} bytes, {values.nbytes / values.source_nbytes:.2f}× smaller than raw"
-    )
-    print(f"  TS as zfp       {values.target_nbytes:>10,} bytes, {values.ratio:.2f}× below raw")
+    deflated = values.nbytes / values.source_nbytes
+    print(f"  TS as deflate   {values.source_nbytes:>10,} bytes, 1/{deflated:.2f} of the raw values")
+    print(f"  TS as zfp       {values.target_nbytes:>10,} bytes, 1/{values.ratio:.2f} of the raw values")
     print(f"  largest error   {error:>10.4f} K of {BOUND} K allowed, checked value by value: kept")
     print(f"  time            {result.seconds:>10.2f} s, reading it all again included\n")
     print(tamis.inspect(target), "\n")
