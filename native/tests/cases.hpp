@@ -162,8 +162,8 @@ inline std::uint64_t border_bits(Random& random, Type type) {
     if (zfp::is_float(type)) {
         const std::uint64_t infinity = wide ? 0x7ff0000000000000 : 0x7f800000, one_ulp = 1;
         const std::uint64_t quiet = infinity | infinity >> 1;
-        const std::vector<std::uint64_t> bits{infinity,           infinity | one_ulp, quiet, 0, one_ulp,
-                                              infinity - one_ulp, infinity >> 1};
+        const std::vector<std::uint64_t> bits{infinity, infinity | one_ulp, quiet,        0,
+                                              one_ulp,  infinity - one_ulp, infinity >> 1};
         return sign | random.pick(bits);
     }
     const std::uint64_t limit = std::uint64_t{1} << (width - 2);
@@ -197,6 +197,21 @@ inline void fill(Random& random, Array& array, Values kind) {
                     [&](std::ptrdiff_t offset) { array.set(offset, value_bits(random, array.type(), kind, index++)); });
 }
 
+inline unsigned edge_word(Random& random) {
+    const std::vector<unsigned> edges{0, 1, 64, 32768, 32769, 0x7fffffff, 0x80000000, 0xffffffff};
+    return random.pick(edges);
+}
+
+inline Status random_expert(Random& random, Params& params, unsigned rank) {
+    const unsigned size = zfp::block_size(rank);
+    const unsigned most = random.one_in(12) ? edge_word(random) : size * (random.word() % 70) + random.word() % 60;
+    const unsigned least = random.one_in(2) ? 0 : random.word() % std::min(most | 1, 33000u);
+    const int minexp = random.one_in(3)   ? random.between(-17000, 17000)
+                       : random.one_in(9) ? static_cast<int>(edge_word(random))
+                                          : random.between(-1080, 20);
+    return zfp::set_expert(params, least, most, 1 + random.word() % 64, minexp);
+}
+
 // Of every mode, as the callers make them, and valid for the type.
 inline Params random_params(Random& random, Type type, unsigned rank) {
     for (;;) {
@@ -215,12 +230,8 @@ inline Params random_params(Random& random, Type type, unsigned rank) {
             case 3:
                 params = zfp::reversible_params();
                 break;
-            default: {
-                const unsigned size = zfp::block_size(rank), most = size * (random.word() % 70) + random.word() % 60;
-                const unsigned least = random.one_in(2) ? 0 : random.word() % (most + 1);
-                const int minexp = random.one_in(3) ? random.between(-17000, 17000) : random.between(-1080, 20);
-                status = zfp::set_expert(params, least, most, 1 + random.word() % 64, minexp);
-            }
+            default:
+                status = random_expert(random, params, rank);
         }
         if (status && zfp::check(params, type)) return params;
     }

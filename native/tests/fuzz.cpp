@@ -149,7 +149,8 @@ void try_prefixes(const std::vector<Stream>& streams) {
             require(static_cast<bool>(status) == (length == s.bytes.size()), "a prefix is truncated, the whole is not");
             require(status || status.where >= last_where, "more bytes do not give fewer blocks");
             if (!status && s.params.minbits == s.params.maxbits && 8 * length >= s.start)
-                require(status.where == (8 * length - s.start) / s.params.maxbits, "the block that has no end is named");
+                require(status.where == (8 * length - s.start) / s.params.maxbits,
+                        "the block that has no end is named");
             last_where = status.where;
             count.add(static_cast<bool>(status));
         }
@@ -223,7 +224,8 @@ bool damage_header(Random& random, const std::vector<Stream>& streams) {
 
 std::vector<unsigned> requested_values(Random& random) {
     std::vector<unsigned> values(random.below(9));
-    for (unsigned& value : values) value = random.one_in(3) ? random.word() % 70 : random.word();
+    for (unsigned& value : values)
+        value = random.one_in(3) ? random.word() % 70 : random.one_in(3) ? edge_word(random) : random.word();
     if (!values.empty() && !random.one_in(8)) values[0] = 1 + random.word() % 6;
     const bool rate = !values.empty() && values[0] == 1;
     const double number = rate ? random.between(-1, 5000) / 64.0 : std::ldexp(1.0, random.between(-1100, 1023));

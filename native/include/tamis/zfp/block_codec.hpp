@@ -241,6 +241,9 @@ private:
             }
         }
         alignas(32) UInt slots[size] = {};
+        if constexpr (size == 4) {
+            if (decode_short_block(reader, slots, precision, end)) k = lowest;
+        }
         while (k > lowest && reader.position < end) {
             const unsigned index = (k - 1) / Planes::planes, base = std::max(lowest, index * Planes::planes);
             Planes planes;

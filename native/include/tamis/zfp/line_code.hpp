@@ -41,6 +41,21 @@ template <class UInt>
     return n;
 }
 
+// A whole block whose budget is a byte at most, as at low rates: one look-up. False where that is not so.
+template <class UInt>
+[[gnu::always_inline]] inline bool decode_short_block(BitReader& reader, UInt (&slots)[4], unsigned precision,
+                                                      std::size_t end) {
+    const std::size_t left = end - reader.position;
+    if (left > detail::end_nbits) return false;
+    const auto bits = static_cast<unsigned>(reader.peek() & low_mask(static_cast<unsigned>(left)));
+    const detail::NibbleEnd block = detail::end_table[1u << left | bits];
+    if (block.count > precision) return false;
+    for (unsigned i = 0; i < 4; ++i)
+        slots[i] = static_cast<UInt>(block.columns >> (8 * i) & 0xff) << (8 * sizeof(UInt) - 8);
+    reader.position = end;
+    return true;
+}
+
 template <class UInt>
 [[gnu::always_inline]] inline unsigned decode_slab(BitReader& reader, Slab<UInt, 4>& slab, unsigned from,
                                                    unsigned count, unsigned n, std::size_t end) {

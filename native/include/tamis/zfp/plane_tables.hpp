@@ -95,7 +95,8 @@ inline constexpr auto window_table = make_window_table<larger>();
 // What is left of a block of four when its budget ends: all planes of up to `end_nbits` bits, the last one cut off
 // where the bits are. Index: n · 512 + 2^left + coming bits.
 struct NibbleEnd {
-    std::uint32_t planes = 0;  // the first in the lowest nibble
+    std::uint32_t planes = 0;   // the first in the lowest nibble
+    std::uint32_t columns = 0;  // the same bits by coefficient, a byte each, the first plane at its top
     std::uint8_t count = 0;
     std::uint8_t n = 0;
 };
@@ -112,7 +113,9 @@ constexpr NibbleEnd decode_end(unsigned n, unsigned bits, unsigned left) {
             while (n < 3 && at < left && !(bits >> at++ & 1)) ++n;
             plane |= 1u << n++;
         }
-        end.planes |= std::uint32_t{plane} << (4 * end.count++);
+        end.planes |= std::uint32_t{plane} << (4 * end.count);
+        for (unsigned i = 0; i < 4; ++i) end.columns |= std::uint32_t{plane >> i & 1} << (8 * i + 7 - end.count);
+        ++end.count;
     }
     end.n = static_cast<std::uint8_t>(n);
     return end;

@@ -1,0 +1,9 @@
+// The parts of tamis_tests that have a file of their own.
+#pragma once
+
+namespace tamis::tests {
+
+void test_headers();
+void test_host_settings();
+
+}  // namespace tamis::tests

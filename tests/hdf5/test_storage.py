@@ -1,0 +1,79 @@
+"""Filters and chunks as a file has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+from h5py import h5d, h5p, h5s, h5t, h5z
+
+import tamis
+from tamis.hdf5.storage import Chunks, StoredFilter, chunks_of, stored_filters
+
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
+
+
+def test_stored_filters_of_sample_in_order_with_flags_and_values() -> None:
+    with h5py.File(SAMPLE) as file:
+        assert stored_filters(file["TS"]) == (
+            StoredFilter(2, True, (4,), "shuffle"),
+            StoredFilter(1, True, (2,), "deflate"),
+        )
+        assert stored_filters(file["nbnd"]) == ()
+
+
+def test_stored_filters_required_or_optional_told_apart(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        plist = h5p.create(h5p.DATASET_CREATE)
+        plist.set_chunk((8,))
+        plist.set_filter(400, h5z.FLAG_OPTIONAL, (1, 2, 0xFFFFFFFF))
+        plist.set_fletcher32()
+        h5d.create(file.id, b"v", h5t.NATIVE_FLOAT, h5s.create_simple((20,)), plist)
+    with h5py.File(tmp_path / "a.h5") as file:
+        unknown, checksum = stored_filters(file["v"])
+    assert unknown == StoredFilter(400, True, (1, 2, 0xFFFFFFFF), "")
+    assert (checksum.id, checksum.optional) == (3, False)
+
+
+def test_stored_filters_of_zfp_are_the_stored_parameters(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=np.zeros((8, 8), "f4"), chunks=(8, 8), **tamis.Zfp(rate=8))
+        (found,) = stored_filters(file["v"])
+    assert (found.id, found.values[1]) == (32013, 0x0570667A)  # 'zfp', codec 5
+
+
+def test_chunks_of_sample_counts_and_adds_up() -> None:
+    with h5py.File(SAMPLE) as file:
+        assert chunks_of(file["TS"]) == Chunks(30, file["TS"].id.get_storage_size(), {0: 30})
+
+
+def test_chunks_of_dataset_with_masks_counted_by_mask(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("v", (60,), "f4", chunks=(10,), shuffle=True, compression=1)
+        for index, mask in enumerate([0, 1, 2, 3, 3]):
+            made.id.write_direct_chunk((10 * index,), bytes(40 + index), mask)
+        found = chunks_of(made)
+    assert found == Chunks(5, 210, {0: 1, 1: 1, 2: 1, 3: 2})
+    assert [found.skipping(index) for index in range(3)] == [3, 3, 0]
+
+
+def test_chunks_of_dataset_that_was_never_written_none(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        assert chunks_of(file.create_dataset("v", (60,), "f4", chunks=(10,))) == Chunks(0, 0, {})
+
+
+def test_chunks_of_every_index_of_the_format_counted(tmp_path: Path) -> None:
+    """One chunk, implicit, fixed array, extensible array and B-tree, as the newest format chooses them."""
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        for name, shape, maxshape, chunks, expected in (
+            ("one", (10, 10), (10, 10), (10, 10), 1),
+            ("fixed", (10, 10), (10, 10), (3, 3), 16),
+            ("extensible", (10, 10), (None, 10), (3, 3), 16),
+            ("tree", (10, 10), (None, None), (3, 3), 16),
+        ):
+            made = file.create_dataset(name, shape, "f4", maxshape=maxshape, chunks=chunks, shuffle=True)
+            made[...] = 1
+            found = chunks_of(made)
+            assert found == Chunks(expected, made.id.get_storage_size(), {0: expected})
+            assert found.count == made.id.get_num_chunks()

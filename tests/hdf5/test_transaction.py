@@ -1,0 +1,100 @@
+"""A new file gets its name when it is complete, or never."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tamis.errors import FileError
+from tamis.hdf5.transaction import Transaction
+
+
+def test_transaction_committed_gives_the_name_and_leaves_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "a.h5"
+    with Transaction(target) as transaction:
+        transaction.path.write_bytes(b"new")
+        assert not target.exists()
+        transaction.commit()
+        assert target.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
+def test_transaction_committed_replaces_what_was_there(tmp_path: Path) -> None:
+    target = tmp_path / "a.h5"
+    target.write_bytes(b"old")
+    with Transaction(target) as transaction:
+        transaction.path.write_bytes(b"new")
+        assert target.read_bytes() == b"old"
+        transaction.commit()
+    assert target.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("error", [None, ValueError("x"), KeyboardInterrupt(), SystemExit(1)], ids=repr)
+def test_transaction_without_commit_leaves_the_old(error: BaseException | None, tmp_path: Path) -> None:
+    target = tmp_path / "a.h5"
+    target.write_bytes(b"old")
+
+    def work() -> None:
+        with Transaction(target) as transaction:
+            transaction.path.write_bytes(b"half")
+            if error:
+                raise error
+
+    if error:
+        with pytest.raises(type(error)):
+            work()
+    else:
+        work()
+    assert target.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
+def test_transaction_that_wrote_nothing_ends_quietly(tmp_path: Path) -> None:
+    with Transaction(tmp_path / "a.h5"):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_transaction_path_is_in_the_folder_of_the_target_and_hidden(tmp_path: Path) -> None:
+    """Only within one file system can a file take its name at one stroke."""
+    path = Transaction(tmp_path / "a.h5").path
+    assert path.parent == tmp_path
+    assert path.name.startswith(".a.h5.")
+
+
+def test_transaction_in_missing_folder_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"b\.h5: expected an existing folder, found none at .*/none$"):
+        Transaction(tmp_path / "none" / "b.h5")
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(FileError, match=r"expected an existing folder, found none at .*/file$"):
+        Transaction(tmp_path / "file" / "b.h5")
+
+
+@pytest.mark.parametrize("target", ["", "..", "/"])
+def test_transaction_without_a_file_name_refused(target: str) -> None:
+    with pytest.raises(FileError, match="expected "):
+        Transaction(Path(target))
+
+
+def test_transaction_onto_a_folder_refused_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    with pytest.raises(FileError, match=r"sub: expected .*folder"):
+        Transaction(tmp_path / "sub")
+
+
+def test_transaction_error_inside_is_not_hidden_by_clearing_up(tmp_path: Path) -> None:
+    """Nothing can be removed there: the name is too long for this file system."""
+
+    def work() -> None:
+        with Transaction(tmp_path / ("n" * 250)):
+            raise FileError("what went wrong")
+
+    with pytest.raises(FileError, match="what went wrong"):
+        work()
+
+
+def test_transactions_on_one_target_at_once_do_not_share_a_file(tmp_path: Path) -> None:
+    with Transaction(tmp_path / "a.h5") as first, Transaction(tmp_path / "a.h5") as second:
+        assert first.path != second.path

@@ -1,0 +1,45 @@
+"""D24: one plugin file serves every libhdf5 of a process at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import tamis
+
+Run = Callable[..., str]
+
+
+@pytest.mark.parametrize("imports", [(), ("tamis",)], ids=["plugin path alone", "tamis imported too"])
+def test_d24_three_libraries_in_one_process_write_and_read(
+    tmp_path: Path, python: Run, imports: tuple[str, ...]
+) -> None:
+    """D24: one plugin file serves every libhdf5 in the process at once, reading and writing."""
+    env = {"HDF5_PLUGIN_PATH": str(tamis.plugin_path())}
+    assert "100 rounds" in python("three_libraries.py", tmp_path, "100", *imports, env=env)
+
+
+def test_d24_message_of_failed_read_reaches_error_stack_of_each_library(tmp_path: Path, python: Run) -> None:
+    """D24, and issue 2: errors reach the HDF5 error stack."""
+    said = python("three_libraries.py", tmp_path, "1", env={"HDF5_PLUGIN_PATH": str(tamis.plugin_path())})
+    assert said == "1 rounds, filter's message on read: h5py netcdf4 tables\n"
+
+
+@pytest.mark.peer
+def test_d24_plugin_is_one_file_and_shows_only_entry_points() -> None:
+    """D24: one plugin file, with no symbol leaking, and bound to no libhdf5 beforehand."""
+    if shutil.which("nm") is None or shutil.which("readelf") is None:
+        (pytest.fail if "CI" in os.environ else pytest.skip)("no binutils here")
+    (plugin,) = tamis.plugin_path().iterdir()
+    listed = subprocess.run(["nm", "-D", plugin], capture_output=True, text=True, check=True).stdout
+    symbols = [line.split() for line in listed.splitlines()]
+    assert {parts[-1] for parts in symbols if parts[-2] not in "Uwv"} == {"H5PLget_plugin_info", "H5PLget_plugin_type"}
+    assert not [parts[-1] for parts in symbols if parts[-2] == "U" and parts[-1].startswith("H5")]
+    needed = subprocess.run(["readelf", "-d", plugin], capture_output=True, text=True, check=True).stdout
+    assert "NEEDED" in needed
+    assert "hdf5" not in needed.lower()

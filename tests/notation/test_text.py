@@ -1,0 +1,172 @@
+"""tamis text: what it takes, and the place it names where it does not."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tamis import Pipeline
+from tamis.errors import ParameterError
+from tamis.filters import Deflate, Filter, Fletcher32, Shuffle, Zfp
+from tamis.notation.text import parse_filters
+
+
+@pytest.mark.parametrize(
+    ("text", "filters"),
+    [
+        ("zfp(accuracy=0.1)", [Zfp(accuracy=0.1)]),
+        ("zfp(accuracy=1e-3)", [Zfp(accuracy=1e-3)]),
+        ("zfp(accuracy=.5)", [Zfp(accuracy=0.5)]),
+        ("zfp(accuracy=1E+5)", [Zfp(accuracy=1e5)]),
+        ("zfp(rate=+4.5)", [Zfp(rate=4.5)]),
+        ("zfp(precision=16)", [Zfp(precision=16)]),
+        ("zfp(reversible=true)", [Zfp(reversible=True)]),
+        ("zfp(reversible=True)", [Zfp(reversible=True)]),
+        ("zfp(reversible=false, rate=8)", [Zfp(rate=8)]),
+        ("zfp(minbits=1,maxbits=2000,maxprec=30,minexp=-20)", [Zfp(minbits=1, maxbits=2000, maxprec=30, minexp=-20)]),
+        ("shuffle", [Shuffle()]),
+        ("shuffle()", [Shuffle()]),
+        ("deflate", [Deflate(4)]),
+        ("deflate()", [Deflate(4)]),
+        ("deflate(9)", [Deflate(9)]),
+        ("deflate(level=0)", [Deflate(0)]),
+        ("  deflate ( level = 7 )\t|\nfletcher32 ", [Deflate(7), Fletcher32()]),
+        ("zfp(rate=8)|shuffle|deflate(4)|fletcher32", [Zfp(rate=8), Shuffle(), Deflate(4), Fletcher32()]),
+        ("shuffle|shuffle", [Shuffle(), Shuffle()]),
+    ],
+)
+def test_parse_filters_good_text_filters(text: str, filters: list[Filter]) -> None:
+    assert parse_filters(text) == filters
+
+
+A_FILTER = r"a filter \(deflate, fletcher32, shuffle, zfp\)"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "position", "found"),
+    [
+        ("", A_FILTER, 1, "the end"),
+        ("   ", A_FILTER, 4, "the end"),
+        ("|", A_FILTER, 1, "''"),
+        ("shuffle|", A_FILTER, 9, "the end"),
+        ("shuffle||deflate", A_FILTER, 9, "''"),
+        ("gzip(4)", A_FILTER, 1, r"'gzip\(4\)'"),
+        ("shuffle|Zfp(rate=8)", A_FILTER, 9, r"'Zfp\(rate=8\)'"),
+        ("4", A_FILTER, 1, "'4'"),
+        ("shuffle deflate", r"'\|' or the end", 9, "'deflate'"),
+        ("deflate(4)deflate", r"'\|' or the end", 11, "'deflate'"),
+        ("deflate(4))", r"'\|' or the end", 11, r"'\)'"),
+        ("deflate(4", r"',' or '\)'", 10, "the end"),
+        ("deflate(4 5)", r"',' or '\)'", 11, r"'5\)'"),
+        ("deflate(4|shuffle", r"',' or '\)'", 10, "''"),
+        ("deflate(1_000)", r"',' or '\)'", 10, r"'_000\)'"),
+        ("deflate(4, 5)", "the name of a parameter and '='", 12, r"'5\)'"),
+        ("deflate(,4)", "a number, true or false", 9, r"',4\)'"),
+        ("zfp(8)", "the name of a parameter and '='", 5, r"'8\)'"),
+        ("zfp(", "the name of a parameter and '='", 5, "the end"),
+        ("zfp(accuracy)", "'=' and a value after accuracy", 13, r"'\)'"),
+        ("zfp(accuracy 0.1)", "'=' and a value after accuracy", 14, r"'0.1\)'"),
+        ("zfp(accuracy=)", "a number, true or false", 14, r"'\)'"),
+        ("zfp(accuracy=nan)", "a number, true or false", 14, r"'nan\)'"),
+        ("zfp(accuracy=shuffle)", "a number, true or false", 14, r"'shuffle\)'"),
+        ("zfp(accuracy=0.1.2)", "a number", 14, r"'0.1.2\)'"),
+        ("zfp(accuracy=1e)", "a number", 14, r"'1e\)'"),
+        ("zfp(rate=0x8)", "a number", 10, r"'0x8\)'"),
+        ("deflate(4LU)", "a number", 9, r"'4LU\)'"),
+        ("shuffle|zfp(acc=0.1)", "one of the parameters rate, precision, accuracy, .* of zfp", 13, r"'acc=0.1\)'"),
+        ("deflate(lev=4)", "one of the parameters level of deflate", 9, r"'lev=4\)'"),
+        ("shuffle(4)", "the name of a parameter and '='", 9, r"'4\)'"),
+        ("fletcher32(level=4)", "no parameters of fletcher32", 12, r"'level=4\)'"),
+        ("#", "a filter name, a number or one of", 1, "'#'"),
+        ("zfp(accuracy='0.1')", "a filter name, a number or one of", 14, ".*"),
+        ("shuffle → deflate", "a filter name, a number or one of", 9, "'→ deflate'"),
+    ],
+)
+def test_parse_filters_bad_text_refused_with_place(text: str, expected: str, position: int, found: str) -> None:
+    with pytest.raises(ParameterError, match=f"expected {expected}") as caught:
+        parse_filters(text)
+    head, shown, caret = str(caught.value).splitlines() if text.strip() else (*str(caught.value).split("\n"), "")[:3]
+    assert caught.match(f"at position {position}, got {found}:")
+    assert head.startswith("expected ")
+    assert shown == f"  {text}"
+    assert caret == " " * (position + 1) + "^"
+
+
+def test_parse_filters_parameter_twice_refused() -> None:
+    with pytest.raises(ParameterError, match="expected parameters once each of deflate at position"):
+        parse_filters("deflate(level=4, level=5)")
+    with pytest.raises(ParameterError, match="expected parameters once each of deflate at position"):
+        parse_filters("deflate(4, level=5)")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("zfp", "expected exactly one ZFP mode, got none"),
+        ("zfp()", "expected exactly one ZFP mode, got none"),
+        ("zfp(rate=8,accuracy=1)", "expected exactly one ZFP mode, got rate and accuracy"),
+        ("zfp(accuracy=0)", "use reversible=True"),
+        ("zfp(accuracy=-1e-3)", "expected a finite accuracy above 0, got accuracy=-0.001"),
+        ("zfp(accuracy=1e999)", "expected a finite accuracy above 0, got accuracy=inf"),
+        ("zfp(rate=true)", "expected a finite rate above 0 bits per value, got rate=True"),
+        ("zfp(precision=16.5)", "expected a precision of 1 to 64 bit planes, got precision=16.5"),
+        ("zfp(minbits=1.5)", "expected whole numbers in expert mode"),
+        ("deflate(10)", "expected level of 0 to 9, got level=10"),
+        ("deflate(true)", "expected level of 0 to 9, got level=True"),
+        ("deflate(4.0)", "expected level of 0 to 9, got level=4.0"),
+    ],
+)
+def test_parse_filters_bad_parameter_refused_by_filter(text: str, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        parse_filters(text)
+
+
+POSITIVE = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
+
+
+@st.composite
+def experts(draw: st.DrawFn) -> Zfp:
+    minbits = draw(st.integers(0, 32768))
+    return Zfp(
+        minbits=minbits,
+        maxbits=draw(st.integers(max(minbits, 1), (1 << 32) - 1)),
+        maxprec=draw(st.integers(1, 64)),
+        minexp=draw(st.integers(-(1 << 31), (1 << 31) - 1)),
+    )
+
+
+ZFPS = st.one_of(
+    POSITIVE.map(lambda rate: Zfp(rate=rate)),
+    st.integers(1, 64).map(lambda precision: Zfp(precision=precision)),
+    POSITIVE.map(lambda accuracy: Zfp(accuracy=accuracy)),
+    st.integers(1, 10**30).map(lambda accuracy: Zfp(accuracy=accuracy)),
+    st.just(Zfp(reversible=True)),
+    experts(),
+)
+LOSSLESS = st.one_of(st.just(Shuffle()), st.just(Fletcher32()), st.integers(0, 9).map(Deflate))
+PIPELINES = (
+    st.tuples(st.lists(ZFPS, max_size=1), st.lists(LOSSLESS, max_size=4))
+    .filter(any)
+    .map(lambda parts: Pipeline((*parts[0], *parts[1])))
+)
+
+
+@given(PIPELINES)
+def test_parse_text_of_any_pipeline_equal(pipeline: Pipeline) -> None:
+    assert Pipeline.parse(str(pipeline)) == pipeline
+    assert eval(repr(pipeline), {"Pipeline": Pipeline}) == pipeline
+    assert str(Pipeline.parse(str(pipeline))) == str(pipeline)
+
+
+@given(st.text("zfpdeflat(|)=,. 0123456789e-+#_", max_size=30) | st.text(max_size=20))
+def test_parse_filters_any_text_filters_or_parameter_error(text: str) -> None:
+    try:
+        filters: list[Any] = parse_filters(text)
+    except ParameterError:
+        return
+    assert filters
+    assert all(not isinstance(one, Zfp) or math.isfinite(one.requested[0]) for one in filters)

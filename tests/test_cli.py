@@ -1,0 +1,364 @@
+"""The command line: what it prints, where, and with which exit code."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import tamis
+from tamis.cli import main
+
+SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
+TAMIS = Path(sys.executable).with_name("tamis")
+RECIPE = ("-f", "TS:zfp(accuracy=0.1)")
+
+
+def tamis_(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="tamis")
+
+
+def assert_failed(result: Result, code: int, *said: str) -> None:
+    """A message of ours on stderr, and no traceback behind it."""
+    assert result.exit_code == code, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert result.stdout == ""
+    for each in said:
+        assert each in result.stderr
+
+
+# What a terminal toolkit could take for markup, and what the notation could take for its own.
+ODD = ["T[k]", "q:warning:r", "[/b]", "[bold]x", "sp ace", "ünï", "T(K)", "a:b", "n" * 150]
+
+
+@pytest.fixture(params=ODD, ids=lambda name: name[:12])
+def odd(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
+    """A file with one dataset, and the name of that."""
+    with h5py.File(tmp_path / "odd.h5", "w") as file:
+        file[request.param] = np.arange(256.0).reshape(16, 16)
+    return tmp_path / "odd.h5", request.param
+
+
+def test_inspect_sample_prints_a_row_for_each_dataset() -> None:
+    result = tamis_("inspect", SAMPLE)
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0].strip() == str(SAMPLE)
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
+    assert rows[0] == ["/TS", "30×192×288", "float32", "1×192×288", "shuffle", "1.72"]
+    assert rows[1] == ["", "", "", "", "deflate(2)", ""]
+    assert ["/nbnd", "2", ">f4", "", "", ""] in rows
+    for title in ("dataset", "shape", "type", "chunks", "filters", "ratio"):
+        assert title in lines[2]
+
+
+def test_inspect_several_files_shows_the_good_and_fails_for_the_bad(tmp_path: Path) -> None:
+    (tmp_path / "bad.nc").write_text("no")
+    result = tamis_("inspect", tmp_path / "bad.nc", SAMPLE, tmp_path / "none.nc")
+    assert result.exit_code == 1
+    assert "/TS" in result.stdout
+    assert result.stderr.splitlines() == [
+        f"tamis inspect: {tmp_path}/bad.nc: expected an HDF5 or netCDF-4 file, found a file of another kind",
+        f"tamis inspect: {tmp_path}/none.nc: expected an HDF5 or netCDF-4 file, found nothing there",
+    ]
+
+
+@pytest.mark.parametrize("name", ["", "x" * 300, "folder"], ids=["empty", "long", "folder"])
+def test_inspect_path_that_is_no_file_fails_with_a_message(name: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    path = str(tmp_path / name) if name else ""
+    assert_failed(tamis_("inspect", path), 1, "tamis inspect: ")
+
+
+def test_inspect_prints_names_of_datasets_as_they_are(odd: tuple[Path, str]) -> None:
+    path, name = odd
+    result = tamis_("inspect", path)
+    assert result.exit_code == 0, result.exception
+    assert f"│ /{name} " in result.stdout
+
+
+@pytest.mark.parametrize("name", ["a[red].h5", "a:warning:.h5", "plain.h5"])
+def test_inspect_prints_names_of_files_as_they_are(name: str, tmp_path: Path) -> None:
+    h5py.File(tmp_path / name, "w").close()
+    assert str(tmp_path / name) in tamis_("inspect", tmp_path / name).stdout
+
+
+def test_repack_takes_and_prints_names_of_datasets_as_they_are(odd: tuple[Path, str], tmp_path: Path) -> None:
+    path, name = odd
+    result = tamis_("repack", path, tmp_path / "b.h5", "-f", f"{name}:zfp(rate=16)")
+    assert result.exit_code == 0, result.output
+    assert f"│ /{name} " in result.stdout
+
+
+def test_inspect_long_row_through_a_pipe_is_not_cut(tmp_path: Path) -> None:
+    path = "group_" + "n" * 120 + "/" + "variable_" * 8
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset(path, data=np.arange(64.0).reshape(8, 8), chunks=(4, 4), **tamis.Zfp(accuracy=0.1))
+    result = tamis_("inspect", tmp_path / "a.h5")
+    assert f"/{path} " in result.stdout
+    assert "zfp accuracy, effective tolerance 2^-4 = 0.0625 (H5Z-ZFP 1.1.1, zfp 1.0.1)" in result.stdout
+
+
+def test_inspect_chunks_without_a_filter_counted_in_words(tmp_path: Path) -> None:
+    data = np.arange(256.0).reshape(16, 16)
+    data[0, 0] = np.nan
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=data, chunks=(8, 8))
+    done = tamis_("repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "v:zfp(accuracy=0.1)")
+    assert "│ 1 of 4 " in done.stdout
+    shown = tamis_("inspect", tmp_path / "b.h5").stdout
+    assert "not applied to all: 1 of 4 chunks skip a filter" in shown
+
+
+def test_repack_sample_prints_sizes_error_bound_and_time(tmp_path: Path) -> None:
+    target = tmp_path / "small.nc"
+    result = tamis_("repack", SAMPLE, target, *RECIPE)
+    assert (result.exit_code, result.stderr) == (0, "")
+    with h5py.File(SAMPLE) as old, h5py.File(target) as new:
+        error = np.abs(old["TS"][()].astype("f8") - new["TS"][()].astype("f8")).max()
+    row = next(line for line in result.stdout.splitlines() if "/TS" in line)
+    cells = [cell.strip() for cell in row.split("│")[1:-1]]
+    assert cells[:3] == ["/TS", "zfp(accuracy=0.1)|fletcher32", "3.85 MB"]
+    assert cells[5:] == [f"{error:.3g}", "0.1", "0 of 30"]
+    last = result.stdout.splitlines()[-1]
+    assert last.startswith(f"{SAMPLE} 3.88 MB → {target} 1.8 MB in ")
+    assert last.endswith(" s, read again and verified")
+
+
+def test_repack_options_reach_the_job(tmp_path: Path) -> None:
+    target = tmp_path / "b.nc"
+    target.write_bytes(b"old")
+    options = ("-c", "TS:4x96x144", "-f", "lat:shuffle|deflate(9)", "--no-checksum", "--overwrite")
+    result = tamis_("repack", SAMPLE, target, *RECIPE, *options)
+    assert result.exit_code == 0, result.output
+    with h5py.File(target) as file:
+        assert file["TS"].chunks == (4, 96, 144)
+        assert [file["TS"].id.get_create_plist().get_nfilters(), file["lat"].compression_opts] == [1, 9]
+
+
+def test_repack_pattern_lists_what_was_kept_and_converted(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["be"], file["flag"] = np.arange(64, dtype=">f4").reshape(8, 8), np.array([True, False])
+    result = tamis_("repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "*:zfp(rate=16)")
+    assert result.exit_code == 0
+    assert "/be: converted from >f4 to native <f4\n" in result.stdout
+    assert "/flag: kept as it was: expected numbers, got values of another type" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("-f", "TS"), "expected NAME:FILTERS such as 'TS:zfp(accuracy=0.1)', got 'TS'"),
+        (("-f", "TS:zfpp(rate=8)"), "  zfpp(rate=8)\n  ^"),
+        (("-f", "TS:zfp(accuracy=x)"), "expected a number, true or false at position 14, got 'x)'"),
+        (("-f", "TS:zfp(rate=8,accuracy=1)"), "expected exactly one ZFP mode, got rate and accuracy"),
+        (("-f", "time:zfp(rate=8)"), "/time: expected a chunk of more than one value, got (1,)"),
+        ((*RECIPE, *RECIPE), "expected each name once in -f"),
+        ((*RECIPE, "-c", "TS:1x2x3", "-c", "TS:4x96x144"), "expected each name once in -c"),
+        ((*RECIPE, "-c", "TS"), "4x96x144"),
+        ((*RECIPE, "-c", "TS:4,96,144"), "expected a chunk shape such as 4x96x144, got '4,96,144'"),
+        ((*RECIPE, "-c", "TS:4x4"), "/TS: expected chunks with 3 axes, got (4, 4)"),
+        ((*RECIPE, "-c", "lat:10"), "expected a filter for each dataset with new chunks, got none for /lat"),
+        ((), "Missing option '-f'"),
+        ((*RECIPE, "--accuracy=1"), "No such option"),
+    ],
+    ids=str,
+)
+def test_repack_wrong_use_exits_2_with_a_message(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    assert_failed(tamis_("repack", SAMPLE, tmp_path / "b.nc", *arguments), 2, said)
+    assert os.listdir(tmp_path) == []
+
+
+def test_repack_failures_exit_1_with_a_message(tmp_path: Path) -> None:
+    target = tmp_path / "b.nc"
+    assert_failed(
+        tamis_("repack", SAMPLE, target, "-f", "XX:deflate"), 1, "tamis repack: expected a dataset named 'XX'"
+    )
+    assert_failed(tamis_("repack", tmp_path / "no.nc", target, *RECIPE), 1, "no.nc: expected an HDF5 or netCDF-4 file")
+    assert_failed(tamis_("repack", SAMPLE, tmp_path / "no" / "b.nc", *RECIPE), 1, "expected an existing folder")
+    assert_failed(tamis_("repack", SAMPLE, SAMPLE, *RECIPE), 1, "got the same file")
+    target.write_bytes(b"old")
+    assert_failed(tamis_("repack", SAMPLE, target, *RECIPE), 1, "b.nc: exists already", "(--overwrite)")
+    assert target.read_bytes() == b"old"
+
+
+def test_repack_target_that_is_a_folder_exits_1_with_a_message(tmp_path: Path) -> None:
+    assert_failed(tamis_("repack", SAMPLE, tmp_path, *RECIPE, "--overwrite"), 1, f"tamis repack: {tmp_path}: ")
+
+
+VIOLATE = """
+import os, sys, h5py, tamis, tamis.cli
+folder = os.path.dirname(sys.argv[3])
+job = tamis.repack
+def damaging(*arguments, progress, **options):
+    def watched(what, done, total):
+        if what == "verifying /TS" and done == 0:
+            (name,) = (name for name in os.listdir(folder) if name.endswith(".tamis"))
+            path = os.path.join(folder, name)
+            with h5py.File(path) as file:
+                chunk = file["TS"].id.get_chunk_info(3)
+            with open(path, "r+b") as stream:
+                stream.seek(chunk.byte_offset)
+                stream.write(bytes(chunk.size))
+        progress(what, done, total)
+    return job(*arguments, progress=watched, **options)
+tamis.repack = damaging
+tamis.cli.main()
+"""
+
+
+def test_repack_violated_bound_exits_3(tmp_path: Path) -> None:
+    """The disk loses a chunk between writing and verifying."""
+    arguments = ["repack", SAMPLE, tmp_path / "b.nc", *RECIPE, "--no-checksum"]
+    done = subprocess.run([sys.executable, "-c", VIOLATE, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 3, done.stderr
+    assert done.stderr.startswith("tamis repack: /TS: expected an error of at most 0.1, found ")
+    assert "in the chunk at (3, 0, 0)" in done.stderr
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("elements", [1, 249, 250, 249_925, 250_000])
+def test_repack_sizes_have_three_digits(elements: int, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["v"] = np.zeros(elements, "f4")
+    result = tamis_("repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "v:deflate(1)")
+    row = next(line for line in result.stdout.splitlines() if "/v" in line)
+    expected = {1: "4 B", 249: "996 B", 250: "1 kB", 249_925: "1 MB", 250_000: "1 MB"}
+    assert row.split("│")[3].strip() == expected[elements]
+
+
+def test_plugin_path_prints_the_folder_with_the_plugin() -> None:
+    result = tamis_("plugin-path")
+    assert (result.exit_code, result.stdout) == (0, f"{tamis.plugin_path()}\n")
+    assert any(path.suffix == ".so" for path in Path(result.stdout.strip()).iterdir())
+
+
+def test_version_is_the_package_version() -> None:
+    assert tamis_("--version").stdout == f"tamis, version {tamis.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        (
+            [],
+            [
+                "  tamis inspect climate.nc",
+                "  tamis repack climate.nc small.nc -f 'TS:zfp(accuracy=0.1)'",
+                "  HDF5_PLUGIN_PATH=$(tamis plugin-path) ncdump -v TS small.nc",
+            ],
+        ),
+        (["inspect"], ["  Show the datasets of FILES: shape, type, chunks, filters in words, ratio."]),
+        (
+            ["repack"],
+            [
+                "    zfp(accuracy=0.1)        largest absolute error, in units of the data",
+                "    zfp(rate=8)              bits per value; also precision=16, reversible=true",
+                "    shuffle|deflate(4)       lossless",
+            ],
+        ),
+        (["plugin-path"], ["  export HDF5_PLUGIN_PATH=$(tamis plugin-path)"]),
+    ],
+    ids=lambda value: " ".join(value[:1]),
+)
+def test_help_teaches_by_lines_to_copy(command: list[str], lines: list[str]) -> None:
+    result = tamis_(*command, "--help")
+    assert result.exit_code == 0
+    assert tamis_(*command, "-h").stdout == result.stdout
+    shown = [line.strip() for line in result.stdout.splitlines()]
+    for line in lines:
+        assert line.strip() in shown
+    assert "\\b" not in result.stdout
+
+
+def test_help_commands_and_exit_codes_told() -> None:
+    text = " ".join(tamis_("--help").stdout.split())
+    for command in ("inspect", "repack", "plugin-path"):
+        assert command in text
+    assert "0 done as asked, 1 failed, 2 wrong usage, 3 the bound was violated" in text
+
+
+@pytest.mark.parametrize("arguments", [(), ("inspect",), ("repack",), ("repack", "a"), ("inspekt", "a")], ids=str)
+def test_arguments_missing_or_unknown_exit_2(arguments: tuple[str, ...]) -> None:
+    result = tamis_(*arguments)
+    assert result.exit_code == 2
+    assert "Usage: tamis" in result.stderr
+
+
+def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [TAMIS, *arguments], capture_output=True, text=True, errors="replace", check=False, env=os.environ | environment
+    )
+
+
+def test_installed_command_does_the_whole_job(tmp_path: Path) -> None:
+    target = tmp_path / "small.nc"
+    done = run("repack", SAMPLE, target, *RECIPE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "read again and verified" in done.stdout
+    shown = run("inspect", target)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "zfp accuracy, effective tolerance 2^-4 = 0.0625" in shown.stdout
+    again = run("repack", SAMPLE, target, *RECIPE)
+    assert (again.returncode, again.stdout) == (1, "")
+    assert "exists already" in again.stderr
+
+
+def test_installed_command_with_plugin_path_serves_ncdump(tmp_path: Path) -> None:
+    if shutil.which("ncdump") is None:
+        if "CI" in os.environ:
+            pytest.fail("no ncdump here, which CI must have")
+        pytest.skip("no ncdump here")
+    target = tmp_path / "small.nc"
+    run("repack", SAMPLE, target, *RECIPE)
+    command = f'HDF5_PLUGIN_PATH=$("{TAMIS}" plugin-path) ncdump -v TS "{target}" | tail -n 3'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1] == "}"
+    assert float(done.stdout.split(";")[0].split(",")[-1]) > 200
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_installed_command_on_output_without_unicode_still_prints(encoding: str, tmp_path: Path) -> None:
+    for arguments in (("inspect", SAMPLE), ("repack", SAMPLE, tmp_path / "b.nc", *RECIPE)):
+        done = run(*arguments, PYTHONIOENCODING=encoding)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "/TS" in done.stdout
+
+
+def test_installed_command_into_a_closed_pipe_has_no_traceback() -> None:
+    command = f'"{TAMIS}" inspect "{SAMPLE}" "{SAMPLE}" | true'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+
+
+def test_installed_command_on_a_terminal_shows_progress_and_any_name(tmp_path: Path) -> None:
+    """The name must not be taken for markup in the bar either."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("[/b]", data=np.arange(4096.0).reshape(64, 64), chunks=(4, 4))
+    control, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [TAMIS, "repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "*:zfp(rate=16)"],
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
+    )
+    os.close(terminal)
+    shown = b""
+    try:
+        while part := os.read(control, 4096):
+            shown += part
+    except OSError:
+        pass  # the other end is closed
+    os.close(control)
+    process.communicate()
+    assert process.returncode == 0, shown.decode(errors="replace")[-2000:]
+    assert b"256/256" in shown

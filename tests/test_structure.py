@@ -1,0 +1,159 @@
+"""The shape of the code: which module may import which, the length of files, stubs, docstrings."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tamis
+from tamis import _native
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "tamis"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# Arrows go down: a module imports from its own line or from one below (the design's house).
+LAYERS = [
+    ("cli", "__main__"),
+    ("",),  # tamis/__init__.py, the flat public list
+    ("jobs",),
+    ("hdf5", "netcdf", "zarr"),
+    ("chunks",),
+    ("pipeline",),
+    ("notation",),
+    ("filters",),
+    ("zfp",),
+    ("_native",),
+    ("errors",),
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+# The folders that each file format library belongs to.
+LIBRARIES = {"h5py": "hdf5", "netCDF4": "netcdf", "zarr": "zarr", "hdf5plugin": "", "zfpy": "", "xarray": "netcdf"}
+MAX_LINES = 400
+
+
+def layer_of(path: Path) -> str:
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py").replace("__init__", "")
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those that only a type checker sees."""
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
+            yield child
+            yield from statements(child)
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Modules that a file names, with the line, wherever in the file."""
+    for node in statements(ast.parse(path.read_text(), path)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            if node.module == "tamis":
+                yield from (
+                    (node.lineno, f"tamis.{alias.name}" if alias.name in LEVEL else "tamis") for alias in node.names
+                )
+            else:
+                yield node.lineno, str(node.module)
+
+
+def test_package_found_with_a_file_in_each_layer_so_far() -> None:
+    assert {layer_of(path) for path in MODULES} <= set(LEVEL)
+    assert {"", "cli", "jobs", "hdf5", "chunks", "pipeline", "notation", "filters", "zfp", "errors"} <= {
+        layer_of(path) for path in MODULES
+    }
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_module_imports_only_from_its_layer_or_below(path: Path) -> None:
+    layer = layer_of(path)
+    against = [
+        f"{path.name}:{line}: {name}"
+        for line, name in imports(path)
+        if name.split(".")[0] == "tamis" and LEVEL[[*name.split("."), ""][1]] < LEVEL[layer]
+    ]
+    assert not against
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_module_imports_file_format_library_only_in_its_folder(path: Path) -> None:
+    against = [
+        f"{path.name}:{line}: {name}"
+        for line, name in imports(path)
+        if layer_of(path) != LIBRARIES.get(name.split(".")[0], layer_of(path))
+    ]
+    assert not against
+
+
+def source_files() -> list[Path]:
+    kinds = (".py", ".pyi", ".hpp", ".cpp", ".h", ".c", ".f90", ".txt", ".map")
+    return sorted(path for top in ("src", "native") for path in (ROOT / top).rglob("*") if path.suffix in kinds)
+
+
+@pytest.mark.parametrize("path", source_files(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_source_file_at_most_400_lines(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= MAX_LINES
+
+
+@pytest.mark.parametrize("path", source_files(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_source_file_name_says_its_subject(path: Path) -> None:
+    assert path.stem not in ("utils", "util", "helpers", "helper", "common", "misc")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("nanobind") is None, reason="nanobind is not installed: make test does")
+def test_native_stub_as_nanobind_makes_it(tmp_path: Path) -> None:
+    made = tmp_path / "_native.pyi"
+    command = [sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "tamis._native", "-o", str(made)]
+    subprocess.run(command, check=True)
+    # ruff orders and breaks the committed text; what it says is compared.
+    ours, theirs = (sorted(map(ast.dump, ast.parse(stub.read_text()).body)) for stub in (PACKAGE / "_native.pyi", made))
+    assert ours == theirs
+
+
+def test_native_stub_names_all_that_the_module_has() -> None:
+    tree = ast.parse((PACKAGE / "_native.pyi").read_text())
+    named = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    named |= {
+        node.target.id for node in tree.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    assert named == {name for name in vars(_native) if not name.startswith("__")}
+
+
+def test_public_list_every_name_there_and_sorted() -> None:
+    assert tamis.__all__ == sorted(tamis.__all__)
+    assert not [name for name in tamis.__all__ if not hasattr(tamis, name)]
+
+
+@pytest.mark.parametrize("name", [name for name in tamis.__all__ if name != "__version__"])
+def test_public_name_has_docstring_imperative_first_line(name: str) -> None:
+    item = getattr(tamis, name)
+    text = inspect.getdoc(item)
+    assert text
+    if inspect.isclass(item):
+        assert item.__doc__, "inherited"
+        methods = [(key, value) for key, value in vars(item).items() if not key.startswith("_")]
+        undocumented = [
+            key
+            for key, value in methods
+            if isinstance(value, property | classmethod | staticmethod) or inspect.isfunction(value)
+            if not inspect.getdoc(value)
+        ]
+        assert not undocumented
+    assert text.splitlines()[0].endswith((".", ":")), "the first line is a sentence"
+
+
+def test_import_tamis_heavy_optional_packages_not_imported() -> None:
+    heavy = ("netCDF4", "xarray", "zarr", "dask", "zfpy", "hdf5plugin")
+    code = f"import sys, tamis; print([name for name in {heavy} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == "[]"
