@@ -10,11 +10,12 @@ Hdf5::Hdf5(const void* caller) {
     if (dladdr(caller, &info) != 0 && info.dli_fname != nullptr)
         library_ = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (library_ == nullptr) library_ = dlopen(nullptr, RTLD_LAZY);
-    complete_ = bind(push_, "H5Epush2") & bind(type_class, "H5Tget_class") & bind(type_size, "H5Tget_size") &
-                bind(type_equal, "H5Tequal") & bind(space_rank, "H5Sget_simple_extent_ndims") &
-                bind(space_extents, "H5Sget_simple_extent_dims") & bind(filter_count, "H5Pget_nfilters") &
-                bind(filter_at, "H5Pget_filter2") & bind(filter_by_id, "H5Pget_filter_by_id2") &
-                bind(modify_filter, "H5Pmodify_filter");
+    complete_ = bind(push_, "H5Epush2") & bind(create_stack_, "H5Ecreate_stack") &
+                bind(set_stack_, "H5Eset_current_stack") & bind(type_class, "H5Tget_class") &
+                bind(type_size, "H5Tget_size") & bind(type_equal, "H5Tequal") &
+                bind(space_rank, "H5Sget_simple_extent_ndims") & bind(space_extents, "H5Sget_simple_extent_dims") &
+                bind(filter_count, "H5Pget_nfilters") & bind(filter_at, "H5Pget_filter2") &
+                bind(filter_by_id, "H5Pget_filter_by_id2") & bind(modify_filter, "H5Pmodify_filter");
 }
 
 Hdf5::~Hdf5() {
@@ -35,10 +36,14 @@ hid_t Hdf5::variable(const char* name) const {
 }
 
 void Hdf5::push_error(const char* function, const char* minor, const char* message) const {
-    if (push_ == nullptr) return;
-    constexpr hid_t default_stack = 0;
-    push_(default_stack, "tamis", function, 0, variable("H5E_ERR_CLS_g"), variable("H5E_PLINE_g"), variable(minor),
-          "%s", message);
+    if (push_ == nullptr || create_stack_ == nullptr || set_stack_ == nullptr) return;
+    // HDF5 1.14 and 2.0 pause the current stack while a filter runs, and drop what is pushed there; a stack of our own
+    // takes the message and then becomes the current one.
+    const hid_t stack = create_stack_();
+    if (stack < 0) return;
+    push_(stack, "tamis", function, 0, variable("H5E_ERR_CLS_g"), variable("H5E_PLINE_g"), variable(minor), "%s",
+          message);
+    set_stack_(stack);
 }
 
 }  // namespace tamis::plugin

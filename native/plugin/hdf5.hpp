@@ -70,6 +70,8 @@ private:
     void* library_ = nullptr;
     herr_t (*push_)(hid_t stack, const char* file, const char* function, unsigned line, hid_t class_id, hid_t major,
                     hid_t minor, const char* format, ...) = nullptr;
+    hid_t (*create_stack_)() = nullptr;
+    herr_t (*set_stack_)(hid_t stack) = nullptr;  // closes it
     bool complete_ = false;
 };
 

@@ -180,10 +180,29 @@ bool configure(const Hdf5& hdf5, const char* function, hid_t dcpl, const Chunk& 
     return true;
 }
 
-htri_t can_apply(hid_t dcpl, hid_t type, hid_t space) {
+// Whether the values of an existing dataset were taken for other numbers: an order of bytes that is not this machine's,
+// under a header that does not say so.
+bool takes_bytes_for_other_numbers(const Hdf5& hdf5, hid_t dcpl, hid_t type) {
+    unsigned values[max_stored] = {}, flags = 0, config = 0;
+    std::size_t count = max_stored;
+    Stored stored;
+    if (hdf5.filter_by_id(dcpl, filter_id, &flags, &count, values, 0, nullptr, &config) < 0) return false;
+    const CdValues found{values, std::min(count, max_stored)};
+    if (!is_stored(found) || !parse_stored(found, stored) || stored.swapped) return false;
+    for (const NamedType& known : types)
+        if (hdf5.type_equal(type, hdf5.variable(known.foreign)) > 0) return true;
+    return false;
+}
+
+// HDF5 asks when a dataset is created, and again before the first write to one that was opened. What cannot be created
+// is refused by set_local; what exists must stay writable, unless more harm were done.
+htri_t can_apply(hid_t dcpl, hid_t type, hid_t) {
     const Hdf5 hdf5(__builtin_return_address(0));
-    Chunk chunk;
-    return examine(hdf5, "can_apply", dcpl, type, space, chunk) ? 1 : -1;
+    if (type < 0 || !hdf5.complete() || !takes_bytes_for_other_numbers(hdf5, dcpl, type)) return 1;
+    refuse(hdf5, "can_apply", "H5E_BADTYPE_g",
+           Message::format("zfp: this dataset's writer took its bytes for other numbers, in this machine's order; "
+                           "copy what is left of it to a dataset of the native type"));
+    return -1;
 }
 
 herr_t set_local(hid_t dcpl, hid_t type, hid_t space) {
@@ -228,6 +247,37 @@ Outcome failure(const Message& message) {
     return outcome;
 }
 
+// Whether an accuracy is promised that the integer transform does not look at, so that the result must be checked.
+bool promises_integers(const Header& header) {
+    const Params accuracy{zfp::min_bits, zfp::max_bits, zfp::max_prec, header.params.minexp};
+    return !zfp::is_float(header.type) && header.params == accuracy && header.params.minexp > zfp::min_exp;
+}
+
+template <class UInt>
+bool within(const std::uint8_t* a, const std::uint8_t* b, std::size_t nbytes, int minexp) {
+    using Int = std::make_signed_t<UInt>;
+    UInt largest = 0;
+    for (std::size_t at = 0; at < nbytes; at += sizeof(UInt)) {
+        Int left, right;
+        std::memcpy(&left, a + at, sizeof left);
+        std::memcpy(&right, b + at, sizeof right);
+        const auto low = static_cast<UInt>(std::min(left, right)), high = static_cast<UInt>(std::max(left, right));
+        largest = std::max<UInt>(largest, high - low);
+    }
+    return minexp >= static_cast<int>(8 * sizeof(UInt)) || largest <= (minexp < 0 ? UInt{0} : UInt{1} << minexp);
+}
+
+Outcome decode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbytes);
+
+bool keeps_promise(const Stored& stored, const std::uint8_t* values, std::size_t nbytes, const Outcome& encoded) {
+    const Outcome again = decode({stored.header, false}, encoded.buffer.get(), encoded.nbytes);
+    if (!again.buffer) return false;
+    const int minexp = stored.header.params.minexp;
+    return zfp::item_nbytes(stored.header.type) == 4
+               ? within<std::uint32_t>(values, again.buffer.get(), nbytes, minexp)
+               : within<std::uint64_t>(values, again.buffer.get(), nbytes, minexp);
+}
+
 Outcome encode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbytes) {
     const Header& header = stored.header;
     const std::size_t expected = chunk_nbytes(header);
@@ -249,6 +299,11 @@ Outcome encode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbyt
     const Status status = kernel.encode(header.type, in, header.layout, header.params, outcome.buffer.get(), 0, end);
     if (!status) return failure(describe(status, header.type));
     outcome.nbytes = (end + 7) / 8;
+    if (promises_integers(header) && !keeps_promise(stored, in, in_nbytes, outcome))
+        return failure(
+            Message::format("zfp: the lossy transform of integers misses the accuracy of 2^%d in this chunk; "
+                            "use reversible mode, or an optional filter, which leaves such a chunk unfiltered",
+                            header.params.minexp));
     if (void* smaller = std::realloc(outcome.buffer.get(), outcome.nbytes)) {
         (void)outcome.buffer.release();
         outcome.buffer.reset(static_cast<std::uint8_t*>(smaller));

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tamis.errors import ParameterError, StreamError
 from tamis.filters import ChunkType, Filter, Zfp
-from tamis.notation.text import parse_filters
+from tamis.notation.text import NONE, parse_filters
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Pipeline:
         return data
 
     def __str__(self) -> str:
-        return "|".join(str(each) for each in self.filters)
+        return "|".join(str(each) for each in self.filters) or NONE
 
     def __repr__(self) -> str:
         return f"Pipeline.parse({str(self)!r})"

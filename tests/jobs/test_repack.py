@@ -218,6 +218,15 @@ def test_repack_edge_chunks_keep_the_bound_beside_a_huge_fill_value(tmp_path: Pa
     assert 0 < np.abs(values(tmp_path / "b.h5", "v").astype("f8") - data).max() <= 0.1
 
 
+def test_repack_edge_chunks_cost_no_more_than_whole_ones(tmp_path: Path) -> None:
+    """A step from the last values down to the padding would take bits."""
+    source = make(tmp_path / "a.h5", v={"data": np.full((10, 13), 300, "f4"), "chunks": (8, 8)})
+    tamis.repack(source, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)"}, checksum=False)
+    with h5py.File(tmp_path / "b.h5") as file:
+        sizes = [file["v"].id.get_chunk_info(index).size for index in range(4)]
+    assert max(sizes) == sizes[0]
+
+
 @pytest.mark.parametrize(
     ("recipe", "checksum", "ids"),
     [

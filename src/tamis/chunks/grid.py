@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from tamis.zfp import MAX_RANK
+from tamis.zfp import MAX_RANK, max_extent
 
 Region = tuple[slice, ...]
 
@@ -41,7 +41,9 @@ def default_chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     longer = [axis for axis, extent in enumerate(chunks) if extent > 1]
     for axis in longer[:-MAX_RANK]:
         chunks[axis] = 1
-    for axis in longer[-MAX_RANK:]:
+    longer = longer[-MAX_RANK:]
+    for axis in longer:
+        chunks[axis] = min(chunks[axis], max_extent(len(longer)))
         others = math.prod(chunks) // chunks[axis]
         fitting = _CHUNK_NBYTES // (others * itemsize)
         if fitting < chunks[axis]:

@@ -74,8 +74,8 @@ class Deflate(Filter):
 
     def decode(self, data: bytes, chunk: ChunkType) -> bytes:
         """Decompress, to no more bytes than a chunk and its checksum can have."""
-        # zfp may have made noise a little longer than it was.
-        most = 2 * chunk.nbytes + 4096
+        # A block of zfp takes up to 4096 bytes, for four values or more.
+        most = 1024 * chunk.nbytes + 4096
         inflater = zlib.decompressobj()
         try:
             plain = inflater.decompress(data, most)

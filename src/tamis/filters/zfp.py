@@ -161,7 +161,8 @@ class Zfp(Filter, Mapping[str, Any]):
 
     def decode(self, data: bytes, chunk: ChunkType) -> bytes:
         """Decode the values of a chunk."""
-        return zfp.decode(data, squeezed(chunk), chunk.dtype, self._mode).tobytes()
+        values = zfp.decode(data, squeezed(chunk), chunk.dtype.newbyteorder("="), self._mode)
+        return values.astype(chunk.dtype, copy=False).tobytes()
 
     def __getitem__(self, key: str) -> Any:
         if key == "compression":
@@ -178,6 +179,9 @@ class Zfp(Filter, Mapping[str, Any]):
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Zfp is immutable: make a new one instead of setting {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"Zfp is immutable: cannot delete {name}")
 
     def __eq__(self, other: object) -> bool:
         return self._mode == other._mode if isinstance(other, Zfp) else NotImplemented

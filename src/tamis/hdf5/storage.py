@@ -75,3 +75,23 @@ def chunks_of(dataset: h5py.Dataset) -> Chunks:
 
     dataset.id.chunk_iter(visit)
     return Chunks(masks.total(), nbytes, dict(masks))
+
+
+def type_text(dataset: h5py.Dataset) -> str:
+    """Name the type of a dataset's values, with the byte order where that is not the machine's."""
+    try:
+        dtype = dataset.dtype
+    except TypeError:
+        return "a type that numpy has not"
+    if h5py.check_string_dtype(dtype) is not None:
+        return "string"
+    if dtype.names:
+        return "compound"
+    if dtype.kind == "O":
+        return "variable-length" if h5py.check_vlen_dtype(dtype) else "reference"
+    return str(dtype)
+
+
+def is_numeric(dataset: h5py.Dataset) -> bool:
+    """Tell whether the values are plain floats or integers."""
+    return isinstance(dataset.id.get_type(), (h5py.h5t.TypeFloatID, h5py.h5t.TypeIntegerID))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-
-import h5py
+from typing import TYPE_CHECKING
 
 from tamis.errors import FileError
 from tamis.hdf5.files import datasets, open_source
-from tamis.hdf5.storage import chunks_of, stored_filters
+from tamis.hdf5.storage import chunks_of, stored_filters, type_text
 from tamis.notation.words import in_words
+
+if TYPE_CHECKING:
+    import h5py
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def _examine(dataset: h5py.Dataset) -> DatasetInfo:
     return DatasetInfo(
         path=str(dataset.name),
         shape=shape,
-        dtype=_type_text(dataset),
+        dtype=type_text(dataset),
         chunks=dataset.chunks,
         filters=tuple(in_words(each.id, each.values, each.name) for each in filters),
         nbytes=(dataset.size or 0) * dataset.id.get_type().get_size(),
@@ -110,17 +112,3 @@ def _examine(dataset: h5py.Dataset) -> DatasetInfo:
         unfiltered_chunks=sum(count for mask, count in chunks.masks.items() if mask) if chunks else 0,
         stored_chunks=chunks.count if chunks else 0,
     )
-
-
-def _type_text(dataset: h5py.Dataset) -> str:
-    try:
-        dtype = dataset.dtype
-    except TypeError:
-        return "a type that numpy has not"
-    if h5py.check_string_dtype(dtype) is not None:
-        return "string"
-    if dtype.names:
-        return "compound"
-    if dtype.kind == "O":
-        return "variable-length" if h5py.check_vlen_dtype(dtype) else "reference"
-    return str(dtype)

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-
-import h5py
+from typing import TYPE_CHECKING
 
 from tamis.chunks.grid import chunk_count, default_chunks
 from tamis.errors import FileError, ParameterError, TamisError
@@ -17,9 +16,13 @@ from tamis.filters import ChunkType, Fletcher32
 from tamis.hdf5.copying import copy_tree, create_target
 from tamis.hdf5.files import datasets, open_source
 from tamis.hdf5.rewriting import Plan, Written, verify, write
+from tamis.hdf5.storage import is_numeric
 from tamis.hdf5.transaction import Transaction
 from tamis.jobs.recipe import Recipes, as_pipeline, is_pattern, matching
 from tamis.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    import h5py
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done to which dataset, chunks done so far, and chunks in all."""
@@ -160,7 +163,7 @@ def repack(
         try:
             with create_target(file, transaction.path) as out:
                 copy_tree(file, out, {path: partial(recreate, plan) for path, plan in plans.items()})
-            with h5py.File(transaction.path, "r") as out:
+            with open_source(transaction.path) as out:
                 done = tuple(
                     _result(plan, file[path], out[path], written[path], report) for path, plan in plans.items()
                 )
@@ -214,8 +217,7 @@ def _plan(
 
 
 def _plan_dataset(dataset: h5py.Dataset, pipeline: Pipeline, chunks: tuple[int, ...] | None) -> Plan:
-    kind = dataset.id.get_type()
-    if not isinstance(kind, (h5py.h5t.TypeFloatID, h5py.h5t.TypeIntegerID)):
+    if not is_numeric(dataset):
         raise ParameterError("expected numbers, got values of another type, which these filters cannot take")
     if dataset.shape is None or dataset.ndim == 0:
         raise ParameterError("expected an array, got a scalar, which HDF5 cannot filter")

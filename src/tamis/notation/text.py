@@ -2,7 +2,7 @@
 
 ::
 
-    pipeline : filter { '|' filter }
+    pipeline : 'none' | filter { '|' filter }
     filter   : name [ '(' [ argument { ',' argument } ] ')' ]
     argument : [ parameter '=' ] value
     value    : a number, true, false
@@ -21,6 +21,9 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>[-+]?[0-9.][0-9A-Za-z.]*(?:(?<=[eE])[-+][0-9]+)?)"
     r"|(?P<sign>[|(),=])|(?P<end>$))"
 )
+
+NONE = "none"
+"""The pipeline without filters."""
 
 
 class _Reader:
@@ -65,6 +68,8 @@ def parse_filters(text: str) -> list[Filter]:
     ParameterError
         If the text is malformed, with the place; or if a filter refuses its parameters.
     """
+    if text.strip() == NONE:
+        return []
     reader = _Reader(text)
     filters = [_filter(reader)]
     while reader.take("|"):
@@ -88,12 +93,19 @@ def _filter(reader: _Reader) -> Filter:
             name, value = _argument(reader, positional, len(arguments))
             if name not in known or name in arguments:
                 reader.start = start
-                again = "parameters once each" if name in arguments else f"one of the parameters {', '.join(known)}"
-                reader.fail(f"{again} of {kind.name}")
+                if name in arguments:
+                    reader.fail(f"parameters of {kind.name} once each")
+                reader.fail(
+                    f"one of the parameters {', '.join(known)} of {kind.name}"
+                    if known
+                    else f"no parameters of {kind.name}"
+                )
             arguments[name] = value
-            if reader.token not in (",", ")"):
+            if reader.take(","):
+                if reader.token == ")":
+                    reader.fail("another parameter after ','")
+            elif reader.token != ")":
                 reader.fail("',' or ')'")
-            reader.take(",")
     return kind(**arguments)
 
 

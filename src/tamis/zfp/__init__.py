@@ -14,7 +14,7 @@ P. Lindstrom, "Fixed-Rate Compressed Floating-Point Arrays", IEEE TVCG 20(12), 2
 from __future__ import annotations
 
 from tamis.zfp.arrays import decode, decode_with_header, encode, encode_with_header
-from tamis.zfp.checks import MAX_RANK, check_encodable
+from tamis.zfp.checks import MAX_RANK, check_encodable, max_extent
 from tamis.zfp.header import Header
 from tamis.zfp.modes import Accuracy, Expert, Mode, Precision, Rate, Reversible, mode, mode_of
 
@@ -32,6 +32,7 @@ __all__ = [
     "decode_with_header",
     "encode",
     "encode_with_header",
+    "max_extent",
     "mode",
     "mode_of",
 ]

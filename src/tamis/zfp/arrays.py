@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tamis import _native
-from tamis.errors import ParameterError, StreamError
+from tamis.errors import DataError, ParameterError, StreamError
 from tamis.zfp.checks import check_dtype, check_encodable, check_shape, refuse
-from tamis.zfp.header import Bytes, Header
+from tamis.zfp.header import Bytes, unpack
 from tamis.zfp.modes import Mode
 
 
@@ -87,8 +87,8 @@ def decode_with_header(buffer: Bytes, out: NDArray[Any] | None = None) -> NDArra
 
     See `decode`.
     """
-    header = Header.unpack(buffer)
-    return _decode(buffer, header.shape, header.dtype, header.mode, out, start=header.nbits)
+    header, nbits = unpack(buffer)
+    return _decode(buffer, header.shape, header.dtype, header.mode, out, start=nbits)
 
 
 def _signed(array: NDArray[Any]) -> NDArray[Any]:
@@ -96,6 +96,8 @@ def _signed(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _encode(array: ArrayLike, mode: Mode, *, with_header: bool) -> bytes:
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise DataError("expected an array without masked values, got some: fill them first, with array.filled(…)")
     values = np.asarray(array)
     dtype = values.dtype
     check_encodable(dtype, mode)
@@ -117,7 +119,9 @@ def _decode(
     # A block takes minbits at least: a short stream must not ask for much memory.
     possible = max(len(data) * 8 - start, 0) // max(params.minbits, 1)
     if possible < math.prod(-(-extent // 4) for extent in shape):
-        raise StreamError(f"stream of {len(data)} bytes is truncated: it ends inside block {possible} of shape {shape}")
+        raise StreamError(
+            f"stream of {len(data)} bytes is truncated: it ends in or before block {possible} of shape {shape}"
+        )
     if out is None:
         out = np.empty(shape, dtype.newbyteorder("="))
     elif out.shape != shape or out.dtype != dtype or not (out.dtype.isnative and out.flags.aligned):

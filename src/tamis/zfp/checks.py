@@ -14,6 +14,11 @@ DTYPES = ("int32", "int64", "float32", "float64", "uint32", "uint64")
 MAX_RANK = 4
 
 
+def max_extent(rank: int) -> int:
+    """Longest axis that the ZFP header can say, with `rank` axes."""
+    return int(1 << 48 // rank)
+
+
 def check_dtype(dtype: np.dtype[Any]) -> None:
     """Raise ParameterError unless ZFP has such values."""
     if dtype.name not in DTYPES:
@@ -59,7 +64,7 @@ def refuse(failure: _native.Failure, dtype: np.dtype[Any], shape: tuple[int, ...
         raise ParameterError(f"expected maxbits of at least {failure.where} for {dtype}, got {mode}")
     if failure.code == "extent_large":
         raise ParameterError(
-            f"expected extents of at most {1 << 48 // len(shape)} with {len(shape)} axes, which the ZFP header holds,"
+            f"expected extents of at most {max_extent(len(shape))} with {len(shape)} axes, which the ZFP header holds,"
             f" got shape {shape}"
         )
     raise ParameterError(f"cannot encode {dtype} of shape {shape} with {mode}: {failure.code}")

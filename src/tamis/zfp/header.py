@@ -9,7 +9,7 @@ import numpy as np
 
 from tamis import _native
 from tamis.errors import StreamError
-from tamis.zfp.checks import check_dtype, refuse
+from tamis.zfp.checks import check_dtype, check_shape, refuse
 from tamis.zfp.modes import Mode, mode_of, native_type
 
 Bytes = bytes | bytearray | memoryview
@@ -33,21 +33,17 @@ class Header:
     shape: tuple[int, ...]
     mode: Mode
 
-    @property
-    def nbits(self) -> int:
-        """Bits of the header, 96 or 148; the stream follows at once."""
-        return 96 if len(self.pack()) == 12 else 148
-
     def pack(self) -> bytes:
         """Return the header in whole bytes, 12 or 19.
 
         Raises
         ------
         ParameterError
-            If an extent does not fit.
+            If an extent does not fit, or the type or number of axes is not one that ZFP can take.
         """
         dtype = np.dtype(self.dtype)
         check_dtype(dtype)
+        check_shape(self.shape)
         params = self.mode.params(dtype, len(self.shape))
         packed = _native.pack_header(native_type(dtype), list(self.shape), params)
         return packed if isinstance(packed, bytes) else refuse(packed, dtype, self.shape, self.mode)
@@ -61,10 +57,17 @@ class Header:
         StreamError
             If there is none, or it is one of another codec.
         """
-        fields = _native.unpack_header(bytes(memoryview(buffer).cast("B")[:20]))
-        if isinstance(fields, _native.Failure):
-            if fields.code == "codec_version":
-                raise StreamError(f"expected ZFP codec 5, got a header of codec {fields.where}")
+        return unpack(buffer)[0]
+
+
+def unpack(buffer: Bytes) -> tuple[Header, int]:
+    """Read the header at the start of a buffer, and the number of its bits, 96 or 148; the stream follows at once."""
+    fields = _native.unpack_header(bytes(memoryview(buffer).cast("B")[:20]))
+    if isinstance(fields, _native.Failure):
+        if fields.code == "codec_version":
+            raise StreamError(f"expected ZFP codec 5, got a header of codec {fields.where}")
+        if fields.code == "not_a_header":
             raise StreamError("expected a ZFP header ('zfp', codec 5) at the start of the stream, found none")
-        native_type, shape, params, _ = fields
-        return cls(np.dtype(native_type.name), tuple(shape), mode_of(params, len(shape)))
+        raise StreamError(f"ZFP header is damaged: no block can have its parameters ({fields.code})")
+    native_type, shape, params, nbits = fields
+    return Header(np.dtype(native_type.name), tuple(shape), mode_of(params, len(shape))), nbits

@@ -79,7 +79,8 @@ private:
     }
 
     unsigned float_precision(int exponent) const {
-        const int planes = exponent - params_.minexp + 2 * static_cast<int>(rank) + 2;
+        // Beyond what a header can say nothing is left of any block.
+        const int planes = exponent - std::min(params_.minexp, header_max_exp) + 2 * static_cast<int>(rank) + 2;
         return std::min(params_.maxprec, static_cast<unsigned>(std::max(planes, 0)));
     }
 

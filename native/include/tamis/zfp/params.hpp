@@ -86,7 +86,7 @@ inline Params reversible_params() { return {min_bits, max_bits, max_prec, min_ex
 // What must hold before a block is coded: the bits of its header fit, so that no count of bits left goes below zero.
 inline Status check(const Params& params, Type type) {
     if (params.minbits > params.maxbits || params.maxprec < 1 || params.maxprec > max_prec) return {Code::bad_expert};
-    const unsigned header = block_header_nbits(type, params.reversible());
+    const unsigned header = std::max(1u, block_header_nbits(type, params.reversible()));
     if (params.maxbits < header) return {Code::maxbits_small, header};
     return {};
 }

@@ -70,10 +70,10 @@ struct Layout {
 
     static constexpr Layout contiguous(unsigned rank, const std::array<std::size_t, max_rank>& extent) {
         Layout layout{rank, extent, {0, 0, 0, 0}};
-        std::ptrdiff_t stride = 1;
+        std::size_t stride = 1;  // wraps for arrays that no memory holds, which callers refuse before they use it
         for (unsigned axis = 0; axis < rank; ++axis) {
-            layout.stride[axis] = stride;
-            stride *= static_cast<std::ptrdiff_t>(extent[axis]);
+            layout.stride[axis] = static_cast<std::ptrdiff_t>(stride);
+            stride *= extent[axis];
         }
         return layout;
     }
