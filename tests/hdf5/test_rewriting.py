@@ -175,6 +175,6 @@ def test_largest_error_of_any_arrays_is_that_of_exact_arithmetic(pair: tuple[NDA
     exact = max(abs(Fraction(a) - Fraction(b)) for a, b in zip(old.tolist(), new.tolist(), strict=True))
     found = largest_error(old, new)
     if exact > Fraction(np.finfo("f8").max):
-        assert found == np.inf
+        assert found >= np.finfo("f8").max
     else:
         assert abs(Fraction(found) - exact) <= exact / 2**52

@@ -95,11 +95,8 @@ def _filter(reader: _Reader) -> Filter:
                 reader.start = start
                 if name in arguments:
                     reader.fail(f"parameters of {kind.name} once each")
-                reader.fail(
-                    f"one of the parameters {', '.join(known)} of {kind.name}"
-                    if known
-                    else f"no parameters of {kind.name}"
-                )
+                names = f"one of the parameters {', '.join(known)}" if known else "no parameters"
+                reader.fail(f"{names} of {kind.name}")
             arguments[name] = value
             if reader.take(","):
                 if reader.token == ")":

@@ -119,9 +119,8 @@ def _decode(
     # A block takes minbits at least: a short stream must not ask for much memory.
     possible = max(len(data) * 8 - start, 0) // max(params.minbits, 1)
     if possible < math.prod(-(-extent // 4) for extent in shape):
-        raise StreamError(
-            f"stream of {len(data)} bytes is truncated: it ends in or before block {possible} of shape {shape}"
-        )
+        place = f"in or before block {possible} of shape {shape}"
+        raise StreamError(f"stream of {len(data)} bytes is truncated: it ends {place}")
     if out is None:
         out = np.empty(shape, dtype.newbyteorder("="))
     elif out.shape != shape or out.dtype != dtype or not (out.dtype.isnative and out.flags.aligned):
