@@ -247,37 +247,6 @@ Outcome failure(const Message& message) {
     return outcome;
 }
 
-// Whether an accuracy is promised that the integer transform does not look at, so that the result must be checked.
-bool promises_integers(const Header& header) {
-    const Params accuracy{zfp::min_bits, zfp::max_bits, zfp::max_prec, header.params.minexp};
-    return !zfp::is_float(header.type) && header.params == accuracy && header.params.minexp > zfp::min_exp;
-}
-
-template <class UInt>
-bool within(const std::uint8_t* a, const std::uint8_t* b, std::size_t nbytes, int minexp) {
-    using Int = std::make_signed_t<UInt>;
-    UInt largest = 0;
-    for (std::size_t at = 0; at < nbytes; at += sizeof(UInt)) {
-        Int left, right;
-        std::memcpy(&left, a + at, sizeof left);
-        std::memcpy(&right, b + at, sizeof right);
-        const auto low = static_cast<UInt>(std::min(left, right)), high = static_cast<UInt>(std::max(left, right));
-        largest = std::max<UInt>(largest, high - low);
-    }
-    return minexp >= static_cast<int>(8 * sizeof(UInt)) || largest <= (minexp < 0 ? UInt{0} : UInt{1} << minexp);
-}
-
-Outcome decode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbytes);
-
-bool keeps_promise(const Stored& stored, const std::uint8_t* values, std::size_t nbytes, const Outcome& encoded) {
-    const Outcome again = decode({stored.header, false}, encoded.buffer.get(), encoded.nbytes);
-    if (!again.buffer) return false;
-    const int minexp = stored.header.params.minexp;
-    return zfp::item_nbytes(stored.header.type) == 4
-               ? within<std::uint32_t>(values, again.buffer.get(), nbytes, minexp)
-               : within<std::uint64_t>(values, again.buffer.get(), nbytes, minexp);
-}
-
 Outcome encode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbytes) {
     const Header& header = stored.header;
     const std::size_t expected = chunk_nbytes(header);
@@ -299,11 +268,6 @@ Outcome encode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbyt
     const Status status = kernel.encode(header.type, in, header.layout, header.params, outcome.buffer.get(), 0, end);
     if (!status) return failure(describe(status, header.type));
     outcome.nbytes = (end + 7) / 8;
-    if (promises_integers(header) && !keeps_promise(stored, in, in_nbytes, outcome))
-        return failure(
-            Message::format("zfp: the lossy transform of integers misses the accuracy of 2^%d in this chunk; "
-                            "use reversible mode, or an optional filter, which leaves such a chunk unfiltered",
-                            header.params.minexp));
     if (void* smaller = std::realloc(outcome.buffer.get(), outcome.nbytes)) {
         (void)outcome.buffer.release();
         outcome.buffer.reset(static_cast<std::uint8_t*>(smaller));

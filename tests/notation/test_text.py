@@ -97,9 +97,9 @@ def test_parse_filters_bad_text_refused_with_place(text: str, expected: str, pos
 
 
 def test_parse_filters_parameter_twice_refused() -> None:
-    with pytest.raises(ParameterError, match="expected parameters once each of deflate at position"):
+    with pytest.raises(ParameterError, match="expected parameters of deflate once each at position"):
         parse_filters("deflate(level=4, level=5)")
-    with pytest.raises(ParameterError, match="expected parameters once each of deflate at position"):
+    with pytest.raises(ParameterError, match="expected parameters of deflate once each at position"):
         parse_filters("deflate(4, level=5)")
 
 

@@ -44,6 +44,7 @@ def default_chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     longer = longer[-MAX_RANK:]
     for axis in longer:
         chunks[axis] = min(chunks[axis], max_extent(len(longer)))
+    for axis in longer:
         others = math.prod(chunks) // chunks[axis]
         fitting = _CHUNK_NBYTES // (others * itemsize)
         if fitting < chunks[axis]:

@@ -119,8 +119,10 @@ def _decode(
     # A block takes minbits at least: a short stream must not ask for much memory.
     possible = max(len(data) * 8 - start, 0) // max(params.minbits, 1)
     if possible < math.prod(-(-extent // 4) for extent in shape):
-        place = f"in or before block {possible} of shape {shape}"
-        raise StreamError(f"stream of {len(data)} bytes is truncated: it ends {place}")
+        place = "inside" if params.minbits == params.maxbits else "in or before"
+        raise StreamError(
+            f"stream of {len(data)} bytes is truncated: it ends {place} block {possible} of shape {shape}"
+        )
     if out is None:
         out = np.empty(shape, dtype.newbyteorder("="))
     elif out.shape != shape or out.dtype != dtype or not (out.dtype.isnative and out.flags.aligned):

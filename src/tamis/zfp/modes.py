@@ -77,9 +77,9 @@ class Accuracy:
     Notes
     -----
     Integers: a tolerance below 1 is refused. Of others ZFP keeps every bit plane whatever the tolerance, so that it
-    saves nothing, and the transform itself errs by a few units (2, 9, 26, 77 seen for 1 to 4 axes). The HDF5 filter
-    checks each chunk of integers and does not store one that misses its tolerance; `encode` does not check. Use
-    precision, rate or reversible for integers.
+    saves nothing, and the transform itself errs by a few units (2, 9, 26, 77 seen for 1 to 4 axes), more than a small
+    tolerance. `tamis.repack` checks what it writes and keeps the tolerance; `encode` and the HDF5 filter do as libzfp
+    and H5Z-ZFP do. Use precision, rate or reversible for integers.
     """
 
     tolerance: float
