@@ -53,7 +53,7 @@ def test_inspect_sample_prints_a_row_for_each_dataset() -> None:
     lines = result.stdout.splitlines()
     assert lines[0].strip() == str(SAMPLE)
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
-    assert rows[0] == ["/TS", "30×192×288", "float32", "1×192×288", "shuffle", "1.72"]
+    assert rows[0] == ["/TS", "30x192x288", "float32", "1x192x288", "shuffle", "1.72"]
     assert rows[1] == ["", "", "", "", "deflate(2)", ""]
     assert ["/nbnd", "2", ">f4", "", "", ""] in rows
     for title in ("dataset", "shape", "type", "chunks", "filters", "ratio"):
@@ -129,7 +129,7 @@ def test_repack_sample_prints_sizes_error_bound_and_time(tmp_path: Path) -> None
     assert cells[:3] == ["/TS", "zfp(accuracy=0.1)|fletcher32", "3.85 MB"]
     assert cells[5:] == [f"{error:.3g}", "0.1", "0 of 30"]
     last = result.stdout.splitlines()[-1]
-    assert last.startswith(f"{SAMPLE} 3.88 MB → {target} 1.8 MB in ")
+    assert last.startswith(f"{SAMPLE} 3.88 MB -> {target} 1.8 MB in ")
     assert last.endswith(" s, read again and verified")
 
 

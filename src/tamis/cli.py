@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ _FAILED, _USAGE, _VIOLATED = 1, 2, 3
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(tamis.__version__, prog_name="tamis")
 def main() -> None:
-    r"""See and change the filters of HDF5 and netCDF-4 files, and trust what was written.
+    """See and change the filters of HDF5 and netCDF-4 files, and trust what was written.
 
     \b
     tamis inspect climate.nc
@@ -34,6 +35,9 @@ def main() -> None:
 
     Exit codes: 0 done as asked, 1 failed, 2 wrong usage, 3 the bound was violated.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names may hold what the terminal cannot show
 
 
 @main.command()
@@ -51,10 +55,11 @@ def inspect(files: tuple[str, ...]) -> None:
             click.echo(f"tamis inspect: {error}", err=True)
             failed = True
             continue
-        table = Table("dataset", "shape", "type", "chunks", "filters", "ratio", title=found.path, title_justify="left")
+        table = Table("dataset", "shape", "type", "chunks", "filters", "ratio")
         for each in found.datasets:
             table.add_row(*_inspect_row(each))
-        _console().print(table)
+        click.echo(found.path)
+        _print(table)
     if failed:
         sys.exit(_FAILED)
 
@@ -89,7 +94,7 @@ def inspect(files: tuple[str, ...]) -> None:
 def repack(
     source: str, target: str, recipes: tuple[str, ...], shapes: tuple[str, ...], checksum: bool, overwrite: bool
 ) -> None:
-    r"""Copy IN to OUT with other filters on some datasets, and prove the bound.
+    """Copy IN to OUT with other filters on some datasets, and prove the bound.
 
     Everything else in the file is copied as it is. What was written is read again and compared with IN, value by value,
     before OUT gets its name.
@@ -103,10 +108,9 @@ def repack(
                                chunks that zfp cannot keep within the bound take the lossless rest
     """
     with _failures("repack"):
-        wanted = dict(split_recipe(text) for text in recipes)
-        if len(wanted) < len(recipes):
-            raise ParameterError("expected each name once in -f, got one of them again")
-        chunks = {name: parse_chunks(text) for name, text in map(split_recipe, shapes)}
+        wanted = _by_name("-f", [split_recipe(text) for text in recipes])
+        texts = _by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
+        chunks = {name: parse_chunks(text) for name, text in texts.items()}
         with _progress() as progress:
             result = tamis.repack(
                 source, target, wanted, chunks=chunks, checksum=checksum, overwrite=overwrite, progress=progress
@@ -116,7 +120,7 @@ def repack(
 
 @main.command("plugin-path")
 def plugin_path() -> None:
-    r"""Print the folder of the HDF5 plugin, for HDF5_PLUGIN_PATH.
+    """Print the folder of the HDF5 plugin, for HDF5_PLUGIN_PATH.
 
     \b
     export HDF5_PLUGIN_PATH=$(tamis plugin-path)
@@ -124,9 +128,17 @@ def plugin_path() -> None:
     click.echo(tamis.plugin_path())
 
 
-def _console() -> Console:
-    # Through a pipe a table must not be folded to the width of a terminal that is not there.
-    return Console() if sys.stdout.isatty() else Console(width=200)
+def _by_name(option: str, pairs: list[tuple[str, str]]) -> dict[str, str]:
+    by_name = dict(pairs)
+    if len(by_name) < len(pairs):
+        raise ParameterError(f"expected each name once in {option}, got {', '.join(name for name, _ in pairs)}")
+    return by_name
+
+
+def _print(table: Table) -> None:
+    # Names are no markup. Through a pipe nothing is folded to the width of a terminal that is not there.
+    width = None if sys.stdout.isatty() else 100_000
+    Console(width=width, markup=False, emoji=False, highlight=False).print(table)
 
 
 def _inspect_row(each: DatasetInfo) -> tuple[str, ...]:
@@ -144,7 +156,7 @@ def _inspect_row(each: DatasetInfo) -> tuple[str, ...]:
 
 
 def _shape(shape: tuple[int, ...]) -> str:
-    return "×".join(map(str, shape)) or "scalar"
+    return "x".join(map(str, shape)) or "scalar"
 
 
 def _print_repacked(result: RepackResult) -> None:
@@ -160,14 +172,14 @@ def _print_repacked(result: RepackResult) -> None:
             "none" if each.bound is None else f"{each.bound:g}",
             f"{each.lossless_chunks} of {each.chunks}",
         )
-    _console().print(table)
+    _print(table)
     for each in result.datasets:
         for note in each.notes:
             click.echo(f"{each.path}: {note}")
     for path, reason in result.kept:
         click.echo(f"{path}: kept as it was: {reason}")
     click.echo(
-        f"{result.source} {_size(result.source_nbytes)} → {result.target} {_size(result.target_nbytes)}"
+        f"{result.source} {_size(result.source_nbytes)} -> {result.target} {_size(result.target_nbytes)}"
         f" in {result.seconds:.2f} s, read again and verified"
     )
 
@@ -175,7 +187,7 @@ def _print_repacked(result: RepackResult) -> None:
 def _size(nbytes: int) -> str:
     number = float(nbytes)
     for unit in ("B", "kB", "MB", "GB"):
-        if number < 1000:
+        if number < 999.5:
             return f"{number:.3g} {unit}"
         number /= 1000
     return f"{number:.3g} TB"
@@ -183,7 +195,7 @@ def _size(nbytes: int) -> str:
 
 @contextmanager
 def _progress() -> Iterator[Report]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
         task = bars.add_task("")
         yield lambda what, done, total: bars.update(task, description=what, completed=done, total=total)

@@ -53,7 +53,13 @@ class Pipeline:
         return next((each for each in self.filters if isinstance(each, Zfp)), None)
 
     def check(self, chunk: ChunkType) -> None:
-        """Raise ParameterError where a filter cannot take such chunks."""
+        """Raise ParameterError where such chunks cannot be written: a filter cannot take them, or is there twice."""
+        for each in self.filters:
+            count = sum(other.id == each.id for other in self.filters)
+            if count > 1:
+                raise ParameterError(
+                    f"expected each filter once in a pipeline, got {each.name} {count} times in {self}"
+                )
         for each in self.filters:
             each.check(chunk)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import h5py
@@ -29,11 +28,11 @@ def open_source(path: str | os.PathLike[str]) -> h5py.File:
         If there is none, or it is of another kind; says which, where it is known.
     """
     place = Path(path)
-    if not place.exists():
-        raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found nothing there")
-    if place.is_dir():
-        raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found a folder")
     try:
+        if not place.exists():
+            raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found nothing there")
+        if place.is_dir():
+            raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found a folder")
         if not h5py.is_hdf5(place):
             with place.open("rb") as stream:
                 found = _SIGNATURES.get(stream.read(4), "a file of another kind")
@@ -41,12 +40,27 @@ def open_source(path: str | os.PathLike[str]) -> h5py.File:
         return h5py.File(place, "r")
     except FileError:
         raise
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise FileError(f"{place}: cannot be opened as HDF5: {error}") from error
 
 
-def datasets(file: h5py.File) -> Iterator[h5py.Dataset]:
-    """Every dataset of a file once, in the order of its paths, whatever links lead to it."""
-    found: list[h5py.Dataset] = []
-    file.visititems(lambda _, each: found.append(each) if isinstance(each, h5py.Dataset) else None)
-    return iter(sorted(found, key=lambda each: str(each.name)))
+def datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
+    """Every dataset of a file once, by its path and in that order, whatever links lead to it.
+
+    Raises
+    ------
+    FileError
+        If an object of the file cannot be read.
+    """
+    found: dict[str, h5py.Dataset] = {}
+
+    def visit(_: str, each: h5py.HLObject) -> None:
+        if isinstance(each, h5py.Dataset):
+            # A name that is no UTF-8 comes as bytes; h5py takes it back in this form.
+            found[each.name.decode("utf-8", "surrogateescape") if isinstance(each.name, bytes) else each.name] = each
+
+    try:
+        file.visititems(visit)
+    except Exception as error:  # HDF5's errors come as many kinds
+        raise FileError(f"{file.filename}: damaged, or not complete: {error}") from error
+    return dict(sorted(found.items()))

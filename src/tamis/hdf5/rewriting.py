@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis import zfp
-from tamis.chunks.grid import Region, chunk_count, chunk_origins, region
-from tamis.errors import BoundError, DataError
+from tamis.chunks.grid import Region, chunk_origins, region
+from tamis.errors import BoundError, DataError, FileError
 from tamis.filters import ChunkType, Fletcher32, Zfp
 from tamis.hdf5.creating import create_like
+from tamis.hdf5.storage import stored_chunks
 from tamis.pipeline import Pipeline
 
 _OPTIONAL = 1
@@ -49,12 +50,10 @@ class Plan:
         """Largest absolute error allowed, in units of the data; 0 if lossless; None where the mode gives none."""
         if self.pipeline.zfp is None:
             return 0.0
-        match self.pipeline.zfp.mode:
-            case zfp.Reversible():
-                return 0.0
-            case zfp.Accuracy(tolerance):
-                return float(tolerance)
-        return None
+        mode = self.pipeline.zfp.mode
+        if zfp.is_reversible(mode):
+            return 0.0
+        return float(mode.tolerance) if isinstance(mode, zfp.Accuracy) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +62,13 @@ class Written:
 
     Parameters
     ----------
+    chunks
+        Chunks written; what was never written to the source is not.
     lossless_chunks
-        Chunks stored without zfp, since it could not keep their values or the bound.
+        Those of them stored without zfp, since it could not keep their values or the bound.
     """
 
+    chunks: int
     lossless_chunks: int
 
 
@@ -83,16 +85,15 @@ def write(
     dtype = h5py.h5t.py_create(plan.dtype) if plan.dtype != source.dtype else None
     target = create_like(source, parent, name, chunks=plan.chunks, filters=filters, dtype=dtype)
     chunk = ChunkType(plan.dtype, plan.chunks)
-    total = chunk_count(source.shape, plan.chunks)
+    parts = _parts(plan, source)
     lossless = 0
-    progress(0, total)
-    for done, origin in enumerate(chunk_origins(source.shape, plan.chunks), start=1):
-        values = _read(source, region(origin, source.shape, plan.chunks), plan.dtype)
-        data, mask = _encode(plan, values, chunk)
-        target.id.write_direct_chunk(origin, data, mask)
+    progress(0, len(parts))
+    for done, part in enumerate(parts, start=1):
+        data, mask = _encode(plan, _read(source, part, plan.dtype), chunk)
+        target.id.write_direct_chunk(_origin(part), data, mask)
         lossless += mask != 0
-        progress(done, total)
-    return target, Written(lossless)
+        progress(done, len(parts))
+    return target, Written(len(parts), lossless)
 
 
 def verify(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, progress: Callable[[int, int], None]) -> float:
@@ -104,18 +105,17 @@ def verify(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, progress: Cal
         If a value differs by more than the plan allows; names the chunk.
     """
     largest = 0.0
-    total = chunk_count(source.shape, plan.chunks)
-    progress(0, total)
-    for done, origin in enumerate(chunk_origins(source.shape, plan.chunks), start=1):
-        part = region(origin, source.shape, plan.chunks)
+    parts = _parts(plan, source)
+    progress(0, len(parts))
+    for done, part in enumerate(parts, start=1):
         error = largest_error(_read(source, part, plan.dtype), _read(target, part, plan.dtype))
         if plan.bound is not None and not error <= plan.bound:
             raise BoundError(
-                f"{plan.path}: expected an error of at most {plan.bound:g}, found {error:g} in the chunk at {origin}:"
-                " nothing was kept"
+                f"{plan.path}: expected an error of at most {plan.bound:g}, found {error:g} in the chunk at"
+                f" {_origin(part)}: nothing was kept"
             )
         largest = max(largest, error)
-        progress(done, total)
+        progress(done, len(parts))
     return largest
 
 
@@ -142,8 +142,30 @@ def largest_error(expected: NDArray[Any], found: NDArray[Any]) -> float:
     return float(error) if not np.isnan(error) else float("inf")
 
 
+def _parts(plan: Plan, source: h5py.Dataset) -> list[Region]:
+    """Regions of the target's chunks that hold something which was written to the source."""
+    stored = stored_chunks(source)
+    steps = source.chunks or tuple(max(extent, 1) for extent in source.shape)
+    regions = (region(origin, source.shape, plan.chunks) for origin in chunk_origins(source.shape, plan.chunks))
+    if stored.all():
+        return list(regions)
+
+    def cells(part: Region) -> Region:
+        return tuple(slice(s.start // step, -(-s.stop // step)) for s, step in zip(part, steps, strict=True))
+
+    return [part for part in regions if stored[cells(part)].any()]
+
+
+def _origin(part: Region) -> tuple[int, ...]:
+    return tuple(each.start for each in part)
+
+
 def _read(dataset: h5py.Dataset, part: Region, dtype: np.dtype[Any]) -> NDArray[Any]:
-    values: NDArray[Any] = dataset[part]
+    try:
+        values: NDArray[Any] = dataset[part]
+    except (OSError, RuntimeError) as error:
+        file = dataset.file.filename
+        raise FileError(f"{file}: {dataset.name}: values from {_origin(part)} on cannot be read: {error}") from error
     return values.astype(dtype, copy=False)
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import h5py
+import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,35 @@ def type_text(dataset: h5py.Dataset) -> str:
     return str(dtype)
 
 
-def is_numeric(dataset: h5py.Dataset) -> bool:
-    """Tell whether the values are plain floats or integers."""
-    return isinstance(dataset.id.get_type(), (h5py.h5t.TypeFloatID, h5py.h5t.TypeIntegerID))
+def values_nbytes(dataset: h5py.Dataset) -> int:
+    """Bytes of all values; 0 for those of varying length, which lie elsewhere in the file where nothing counts them."""
+    found = dataset.id.get_type()
+    if found.get_class() == h5py.h5t.VLEN or (found.get_class() == h5py.h5t.STRING and found.is_variable_str()):
+        return 0
+    return (dataset.size or 0) * int(found.get_size())
+
+
+def number_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
+    """Return the type of the values where they are floats or integers as numpy stores them, otherwise None."""
+    found = dataset.id.get_type()
+    if not isinstance(found, (h5py.h5t.TypeFloatID, h5py.h5t.TypeIntegerID)):
+        return None
+    try:
+        dtype: np.dtype[Any] = dataset.dtype
+        return dtype if h5py.h5t.py_create(dtype).equal(found) else None
+    except TypeError:
+        return None
+
+
+def stored_chunks(dataset: h5py.Dataset) -> NDArray[np.bool_]:
+    """Tell which chunks are in the file, on the grid of chunks; one cell for all of a dataset without chunks."""
+    if dataset.chunks is None:
+        return np.full((1,) * dataset.ndim, dataset.id.get_storage_size() > 0)
+    steps = dataset.chunks
+    grid = np.zeros([-(-extent // step) for extent, step in zip(dataset.shape, steps, strict=True)], bool)
+
+    def visit(chunk: h5py.h5d.StoreInfo) -> None:
+        grid[tuple(start // step for start, step in zip(chunk.chunk_offset, steps, strict=True))] = True
+
+    dataset.id.chunk_iter(visit)
+    return grid

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import secrets
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tamis.errors import FileError
+
+_LONGEST_NAME_NBYTES = 255
 
 
 class Transaction:
@@ -22,13 +26,28 @@ class Transaction:
     ----------
     path
         Where to write.
+
+    Raises
+    ------
+    FileError
+        If no file can have that name.
     """
 
     def __init__(self, target: Path) -> None:
-        if not target.parent.is_dir():
-            raise FileError(f"{target}: expected an existing folder, found none at {target.parent}")
+        try:
+            if target.name in ("", "..") or target.is_dir():
+                raise FileError(f"{target}: expected the name of a file to write, got a folder")
+            if not target.parent.is_dir():
+                raise FileError(f"{target}: expected an existing folder, found none at {target.parent}")
+        except FileError:
+            raise
+        except OSError as error:
+            raise FileError(f"{target}: cannot be written: {error.strerror}") from error
         self.target = target
-        self.path = target.with_name(f".{target.name}.{os.getpid()}.tamis")
+        ending = f".{secrets.token_hex(4)}.tamis"
+        room = _LONGEST_NAME_NBYTES - len(ending) - 1
+        name = os.fsdecode(os.fsencode(target.name)[:room])
+        self.path = target.with_name(f".{name}{ending}")
 
     def __enter__(self) -> Self:
         return self
@@ -36,13 +55,24 @@ class Transaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.path.unlink(missing_ok=True)
+        # What went wrong before must not be hidden by a folder from which nothing can be removed.
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
 
     def commit(self) -> None:
-        """Make the file durable and give it its name."""
-        _sync(self.path)
-        os.replace(self.path, self.target)
-        _sync(self.target.parent)
+        """Make the file durable and give it its name.
+
+        Raises
+        ------
+        FileError
+            If the file system does not take it.
+        """
+        try:
+            _sync(self.path)
+            os.replace(self.path, self.target)
+            _sync(self.target.parent)
+        except OSError as error:
+            raise FileError(f"{self.target}: cannot be written: {error.strerror}") from error
 
 
 def _sync(path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tamis.errors import FileError
 from tamis.hdf5.files import datasets, open_source
-from tamis.hdf5.storage import chunks_of, stored_filters, type_text
+from tamis.hdf5.storage import chunks_of, stored_filters, type_text, values_nbytes
 from tamis.notation.words import in_words
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class DatasetInfo:
     filters
         In words, in the order in which they run on writing.
     nbytes, stored_nbytes
-        Bytes of the values, and bytes that they take in the file.
+        Bytes of the values, 0 where they are of varying length; and bytes that they take in the file.
     unfiltered_chunks, stored_chunks
         Chunks that a filter was not applied to, and all chunks in the file.
     """
@@ -47,8 +47,8 @@ class DatasetInfo:
 
     @property
     def ratio(self) -> float | None:
-        """Bytes of the values for each byte stored; None where nothing is stored."""
-        return self.nbytes / self.stored_nbytes if self.stored_nbytes else None
+        """Bytes of the values for each byte stored; None where nothing is stored, or cannot be counted."""
+        return self.nbytes / self.stored_nbytes if self.nbytes and self.stored_nbytes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,23 +91,25 @@ def inspect(path: str | os.PathLike[str]) -> Inspection:
     """
     with open_source(path) as file:
         try:
-            found = tuple(_examine(each) for each in datasets(file))
-        except (OSError, RuntimeError, ValueError) as error:
+            found = tuple(_examine(name, each) for name, each in datasets(file).items())
+        except FileError:
+            raise
+        except Exception as error:  # HDF5's errors come as many kinds
             raise FileError(f"{path}: damaged, or not complete: {error}") from error
     return Inspection(os.fspath(path), found)
 
 
-def _examine(dataset: h5py.Dataset) -> DatasetInfo:
+def _examine(name: str, dataset: h5py.Dataset) -> DatasetInfo:
     filters = stored_filters(dataset)
     chunks = chunks_of(dataset) if dataset.chunks is not None and dataset.size else None
     shape = tuple(dataset.shape or ())
     return DatasetInfo(
-        path=str(dataset.name),
+        path=name,
         shape=shape,
         dtype=type_text(dataset),
         chunks=dataset.chunks,
         filters=tuple(in_words(each.id, each.values, each.name) for each in filters),
-        nbytes=(dataset.size or 0) * dataset.id.get_type().get_size(),
+        nbytes=values_nbytes(dataset),
         stored_nbytes=chunks.nbytes if chunks else dataset.id.get_storage_size(),
         unfiltered_chunks=sum(count for mask, count in chunks.masks.items() if mask) if chunks else 0,
         stored_chunks=chunks.count if chunks else 0,

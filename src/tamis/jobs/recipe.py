@@ -12,18 +12,17 @@ from tamis.pipeline import Pipeline
 Recipes = Mapping[str, Pipeline | Filter | str]
 
 
-def split_recipe(text: str) -> tuple[str, str]:
-    """Split ``NAME:VALUE`` at the last colon of the name.
+def split_recipe(text: str, form: str = "NAME:FILTERS", example: str = "TS:zfp(accuracy=0.1)") -> tuple[str, str]:
+    """Split a text of this form at the last colon: names may hold some, values do not.
 
     Raises
     ------
     ParameterError
         If there is no colon, or nothing before or after it.
     """
-    name, colon, value = text.partition("(")[0].rpartition(":")
-    value = text[len(name) + 1 :] if colon else ""
+    name, _, value = text.rpartition(":")
     if not name or not value:
-        raise ParameterError(f"expected NAME:FILTERS such as 'TS:zfp(accuracy=0.1)', got {text!r}")
+        raise ParameterError(f"expected {form} such as {example!r}, got {text!r}")
     return name, value
 
 
@@ -41,11 +40,34 @@ def parse_chunks(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def as_pipeline(value: Pipeline | Filter | str) -> Pipeline:
-    """Take a pipeline as it is, a filter as a pipeline of one, and text as tamis text."""
+def chunk_shape(value: object) -> tuple[int, ...]:
+    """Take a sequence of whole numbers above 0 as a chunk shape.
+
+    Raises
+    ------
+    ParameterError
+        If it is anything else.
+    """
+    if isinstance(value, Sequence) and all(type(step) is int and step > 0 for step in value):
+        return tuple(value)
+    raise ParameterError(f"expected a chunk shape of whole numbers above 0 such as (4, 96, 144), got {value!r}")
+
+
+def as_pipeline(value: object) -> Pipeline:
+    """Take a pipeline as it is, a filter as a pipeline of one, and text as tamis text.
+
+    Raises
+    ------
+    ParameterError
+        If it is anything else, or text that cannot be read.
+    """
     if isinstance(value, Pipeline):
         return value
-    return Pipeline((value,)) if isinstance(value, Filter) else Pipeline.parse(value)
+    if isinstance(value, Filter):
+        return Pipeline((value,))
+    if isinstance(value, str):
+        return Pipeline.parse(value)
+    raise ParameterError(f"expected a pipeline, a filter or their text, got {value!r}")
 
 
 def is_pattern(name: str) -> bool:
@@ -62,7 +84,9 @@ def matching(name: str, paths: Sequence[str]) -> list[str]:
         If it means none; names what is there.
     """
     wanted = name if name.startswith(("/", "*")) else f"/{name}"
-    found = [path for path in paths if path == wanted or (is_pattern(name) and fnmatchcase(path, wanted))]
+    found = [wanted] if wanted in paths else []
+    if not found and is_pattern(name):
+        found = [path for path in paths if fnmatchcase(path, wanted)]
     if not found:
         known = ", ".join(paths[:12]) + (", …" if len(paths) > 12 else "")
         raise FileError(f"expected a dataset named {name!r}, found only {known or 'no datasets'}")

@@ -10,15 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tamis.chunks.grid import chunk_count, default_chunks
+from tamis.chunks.grid import default_chunks
 from tamis.errors import FileError, ParameterError, TamisError
-from tamis.filters import ChunkType, Fletcher32
+from tamis.filters import ChunkType, Filter, Fletcher32
 from tamis.hdf5.copying import copy_tree, create_target
 from tamis.hdf5.files import datasets, open_source
 from tamis.hdf5.rewriting import Plan, Written, verify, write
-from tamis.hdf5.storage import is_numeric
+from tamis.hdf5.storage import number_type
 from tamis.hdf5.transaction import Transaction
-from tamis.jobs.recipe import Recipes, as_pipeline, is_pattern, matching
+from tamis.jobs.recipe import Recipes, as_pipeline, chunk_shape, is_pattern, matching
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -143,34 +143,16 @@ def repack(
     """
     began = time.perf_counter()
     source, target = Path(source), Path(target)
-    if not recipes:
-        raise ParameterError("expected at least one recipe such as {'TS': 'zfp(accuracy=0.1)'}, got none")
+    if not isinstance(recipes, Mapping) or isinstance(recipes, Filter) or not recipes:
+        raise ParameterError(f"expected at least one recipe such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
     pipelines = {name: _with_checksum(as_pipeline(value), checksum) for name, value in recipes.items()}
-    if target.exists():
-        if target.samefile(source):
-            raise FileError(f"{target}: expected a target other than the source, got the same file")
-        if not overwrite:
-            raise FileError(f"{target}: exists already: choose another name, or overwrite it (--overwrite)")
+    shapes = {name: chunk_shape(value) for name, value in (chunks or {}).items()}
     report = progress or (lambda *_: None)
     with open_source(source) as file, Transaction(target) as transaction:
-        plans, kept = _plan(file, pipelines, chunks or {})
-        written: dict[str, Written] = {}
-
-        def recreate(plan: Plan, found: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
-            made, written[plan.path] = write(plan, found, parent, name, partial(report, f"writing {plan.path}"))
-            return made
-
-        try:
-            with create_target(file, transaction.path) as out:
-                copy_tree(file, out, {path: partial(recreate, plan) for path, plan in plans.items()})
-            with open_source(transaction.path) as out:
-                done = tuple(
-                    _result(plan, file[path], out[path], written[path], report) for path, plan in plans.items()
-                )
-        except TamisError:
-            raise
-        except OSError as error:
-            raise FileError(f"{target}: cannot be written: {error}") from error
+        _check_target(target, source, overwrite)
+        plans, kept = _plan(file, pipelines, shapes)
+        written = _write(file, plans, transaction, report)
+        done = _verify(file, plans, written, transaction, report)
         transaction.commit()
     return RepackResult(
         os.fspath(source),
@@ -183,6 +165,45 @@ def repack(
     )
 
 
+def _check_target(target: Path, source: Path, overwrite: bool) -> None:
+    if not target.exists():
+        return
+    if target.samefile(source):
+        raise FileError(f"{target}: expected a target other than the source, got the same file")
+    if not overwrite:
+        raise FileError(f"{target}: exists already: choose another name, or overwrite it (--overwrite)")
+
+
+def _write(
+    file: h5py.File, plans: Mapping[str, Plan], transaction: Transaction, report: Progress
+) -> dict[str, Written]:
+    written: dict[str, Written] = {}
+
+    def recreate(plan: Plan, found: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
+        made, written[plan.path] = write(plan, found, parent, name, partial(report, f"writing {plan.path}"))
+        return made
+
+    try:
+        with create_target(file, transaction.path) as out:
+            copy_tree(file, out, {path: partial(recreate, plan) for path, plan in plans.items()})
+    except TamisError:
+        raise
+    except (OSError, RuntimeError) as error:  # HDF5 reports a full disk as either
+        raise FileError(f"{transaction.target}: cannot be written: {error}") from error
+    return written
+
+
+def _verify(
+    file: h5py.File,
+    plans: Mapping[str, Plan],
+    written: Mapping[str, Written],
+    transaction: Transaction,
+    report: Progress,
+) -> tuple[Repacked, ...]:
+    with open_source(transaction.path) as out:
+        return tuple(_result(plan, file[path], out[path], written[path], report) for path, plan in plans.items())
+
+
 def _with_checksum(pipeline: Pipeline, checksum: bool) -> Pipeline:
     guarded = any(isinstance(each, Fletcher32) for each in pipeline.filters)
     if not checksum or guarded or pipeline.zfp is None:
@@ -193,7 +214,8 @@ def _with_checksum(pipeline: Pipeline, checksum: bool) -> Pipeline:
 def _plan(
     file: h5py.File, pipelines: Mapping[str, Pipeline], chunks: Mapping[str, tuple[int, ...]]
 ) -> tuple[dict[str, Plan], dict[str, str]]:
-    paths = [str(each.name) for each in datasets(file)]
+    found = datasets(file)
+    paths = list(found)
     shapes: dict[str, tuple[int, ...]] = {}
     for name, shape in chunks.items():
         for path in matching(name, paths):
@@ -205,23 +227,26 @@ def _plan(
             if path in plans:
                 continue
             try:
-                plans[path] = _plan_dataset(file[path], pipeline, shapes.pop(path, None))
+                plans[path] = _plan_dataset(path, found[path], pipeline, shapes.get(path))
                 kept.pop(path, None)
             except ParameterError as error:
                 if not is_pattern(name):
                     raise ParameterError(f"{path}: {error}") from error
                 kept[path] = str(error)
-    if shapes:
-        raise ParameterError(f"expected a filter for each dataset with new chunks, got none for {', '.join(shapes)}")
+    if unused := [path for path in shapes if path not in plans]:
+        raise ParameterError(f"expected a filter for each dataset with new chunks, got none for {', '.join(unused)}")
     return plans, kept
 
 
-def _plan_dataset(dataset: h5py.Dataset, pipeline: Pipeline, chunks: tuple[int, ...] | None) -> Plan:
-    if not is_numeric(dataset):
+def _plan_dataset(path: str, dataset: h5py.Dataset, pipeline: Pipeline, chunks: tuple[int, ...] | None) -> Plan:
+    dtype = number_type(dataset)
+    if dtype is None:
         raise ParameterError("expected numbers, got values of another type, which these filters cannot take")
+    if any("\udc80" <= letter <= "\udcff" for letter in path):
+        raise ParameterError("expected a name in UTF-8, got one with bytes that are not")
     if dataset.shape is None or dataset.ndim == 0:
         raise ParameterError("expected an array, got a scalar, which HDF5 cannot filter")
-    dtype, notes = dataset.dtype, []
+    notes = []
     if not dtype.isnative:
         dtype = dtype.newbyteorder("=")
         notes.append(f"converted from {dataset.dtype.str} to native {dtype.str}")
@@ -232,8 +257,11 @@ def _plan_dataset(dataset: h5py.Dataset, pipeline: Pipeline, chunks: tuple[int, 
     for extent, limit, step in zip(dataset.shape, dataset.maxshape, chunks, strict=True):
         if limit is not None and step > max(extent, limit):
             raise ParameterError(f"expected chunks within the shape {dataset.shape}, got {chunks}")
-    pipeline.check(ChunkType(dtype, chunks))
-    return Plan(str(dataset.name), pipeline, dtype, chunks, tuple(notes))
+    chunk = ChunkType(dtype, chunks)
+    if chunk.nbytes >= 1 << 32:
+        raise ParameterError(f"expected a chunk of less than 4 GiB, got {chunks} of {dtype}: {chunk.nbytes} bytes")
+    pipeline.check(chunk)
+    return Plan(path, pipeline, dtype, chunks, tuple(notes))
 
 
 def _result(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Written, report: Progress) -> Repacked:
@@ -246,7 +274,7 @@ def _result(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Wri
         target_nbytes=target.id.get_storage_size(),
         bound=plan.bound,
         largest_error=largest,
-        chunks=chunk_count(source.shape, plan.chunks),
+        chunks=written.chunks,
         lossless_chunks=written.lossless_chunks,
         notes=plan.notes,
     )
