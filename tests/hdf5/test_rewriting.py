@@ -116,6 +116,15 @@ def test_verify_other_dataset_refused_with_the_chunk(file: h5py.File) -> None:
     assert verify(plan("zfp(rate=8)"), source, target, quiet) == pytest.approx(0.3, rel=1e-5)
 
 
+@pytest.mark.parametrize("chunks", [None, (8, 8)])
+def test_verify_compares_what_was_never_written_too(chunks: tuple[int, ...] | None, file: h5py.File) -> None:
+    """A reader sees the fill value there: what the writer left out is for the verification to judge, not to repeat."""
+    source = file.create_dataset("s", (13, 21), "f4", chunks=chunks, fillvalue=1)
+    target = file.create_dataset("v", (13, 21), "f4", chunks=(8, 8), fillvalue=2)
+    with pytest.raises(BoundError, match=r"expected an error of at most 0, found 1 in the chunk at \(0, 0\)"):
+        verify(plan("shuffle|deflate"), source, target, quiet)
+
+
 @pytest.mark.parametrize("text", ["shuffle|deflate", "zfp(reversible=true)"])
 def test_verify_smallest_difference_is_too_much_for_lossless(text: str, file: h5py.File) -> None:
     source = file.create_dataset("s", data=field("f8"))

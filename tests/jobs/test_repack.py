@@ -338,6 +338,43 @@ def test_repack_chunks_that_were_never_written_stay_so(tmp_path: Path) -> None:
     assert len(masks(tmp_path / "b.h5", "v")) == len(masks(source, "v")) == 1
 
 
+def test_repack_virtual_dataset_gets_the_values_that_it_shows(tmp_path: Path) -> None:
+    """It takes no bytes in its own file, and is full of values all the same."""
+    make(tmp_path / "part.h5", d=field((10, 10)))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        layout = h5py.VirtualLayout((10, 10), "f4")
+        layout[:] = h5py.VirtualSource("part.h5", "d", (10, 10))
+        file.create_virtual_dataset("v", layout, fillvalue=-7)
+    assert np.array_equal(values(tmp_path / "a.h5", "v"), field((10, 10)))
+    (found,) = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"v": "shuffle|deflate(4)"}).datasets
+    assert np.array_equal(values(tmp_path / "b.h5", "v"), field((10, 10)))
+    assert found.chunks == 1
+
+
+@pytest.mark.parametrize("chunks", [(8, 8), (5, 5), (7, 9), (41, 43)], ids=str)
+@pytest.mark.parametrize("dtype", ["f4", ">f4"])
+def test_repack_partly_written_dataset_is_the_same_in_any_chunks(
+    dtype: str, chunks: tuple[int, ...], tmp_path: Path
+) -> None:
+    source = make(tmp_path / "a.h5", v={"shape": (41, 43), "dtype": dtype, "chunks": (8, 8), "fillvalue": 9.96921e36})
+    with h5py.File(source, "a") as file:
+        file["v"][9:20, 9:20], file["v"][40:, 40:] = 4, 5
+    for recipe in ("shuffle|deflate(4)", "zfp(accuracy=0.1)"):
+        tamis.repack(source, tmp_path / "b.h5", {"v": recipe}, chunks={"v": chunks}, overwrite=True)
+        assert np.abs(values(source, "v") - values(tmp_path / "b.h5", "v")).max() <= (0.1 if "zfp" in recipe else 0)
+
+
+def test_repack_values_in_an_external_file_are_taken_in(tmp_path: Path) -> None:
+    make(
+        tmp_path / "a.h5",
+        v={"shape": (10, 10), "dtype": "f4", "external": [(str(tmp_path / "raw.bin"), 0, 400)]},
+    )
+    field((10, 10)).tofile(tmp_path / "raw.bin")
+    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"v": "deflate(4)"})
+    (tmp_path / "raw.bin").unlink()
+    assert np.array_equal(values(tmp_path / "b.h5", "v"), field((10, 10)))
+
+
 def test_repack_progress_counts_every_chunk_written_and_verified(sample: Path, tmp_path: Path) -> None:
     said: list[tuple[str, int, int]] = []
     tamis.repack(sample, tmp_path / "a.nc", {"TS": "zfp(rate=8)"}, progress=lambda *each: said.append(each))
