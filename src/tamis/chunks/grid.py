@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tamis.zfp import MAX_RANK, max_extent
 
@@ -24,6 +24,18 @@ def region(origin: tuple[int, ...], shape: tuple[int, ...], chunks: tuple[int, .
     return tuple(
         slice(start, min(start + step, extent)) for start, step, extent in zip(origin, chunks, shape, strict=True)
     )
+
+
+def touched(parts: Iterable[Region], shape: tuple[int, ...], chunks: tuple[int, ...]) -> list[Region]:
+    """Regions of the chunks that share an element with any of the parts, each once, last axis fastest."""
+    found: set[tuple[int, ...]] = set()
+    for part in parts:
+        found.update(
+            itertools.product(
+                *(range(each.start // step * step, each.stop, step) for each, step in zip(part, chunks, strict=True))
+            )
+        )
+    return [region(origin, shape, chunks) for origin in sorted(found)]
 
 
 def chunk_count(shape: tuple[int, ...], chunks: tuple[int, ...]) -> int:

@@ -8,7 +8,9 @@ from typing import Any
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
+
+from tamis.chunks.grid import Region, region
+from tamis.errors import FileError
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def type_text(dataset: h5py.Dataset) -> str:
     """Name the type of a dataset's values, with the byte order where that is not the machine's."""
     try:
         dtype = dataset.dtype
-    except TypeError:
+    except (TypeError, ValueError):
         return "a type that numpy has not"
     if h5py.check_string_dtype(dtype) is not None:
         return "string"
@@ -111,19 +113,28 @@ def number_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
     try:
         dtype: np.dtype[Any] = dataset.dtype
         return dtype if h5py.h5t.py_create(dtype).equal(found) else None
-    except TypeError:
+    except (TypeError, ValueError):
         return None
 
 
-def stored_chunks(dataset: h5py.Dataset) -> NDArray[np.bool_]:
-    """Tell which chunks are in the file, on the grid of chunks; one cell for all of a dataset without chunks."""
+def stored_regions(dataset: h5py.Dataset) -> list[Region]:
+    """Parts of the array that have values in the file: its chunks, or all of it. What is left reads as fill value.
+
+    Raises
+    ------
+    FileError
+        If a chunk lies outside of the array: the file is damaged.
+    """
+    shape = dataset.shape
     if dataset.chunks is None:
-        return np.full((1,) * dataset.ndim, dataset.id.get_storage_size() > 0)
-    steps = dataset.chunks
-    grid = np.zeros([-(-extent // step) for extent, step in zip(dataset.shape, steps, strict=True)], bool)
-
-    def visit(chunk: h5py.h5d.StoreInfo) -> None:
-        grid[tuple(start // step for start, step in zip(chunk.chunk_offset, steps, strict=True))] = True
-
-    dataset.id.chunk_iter(visit)
-    return grid
+        # A virtual dataset has its values in other files, and no bytes in this one.
+        stored = dataset.size and (dataset.is_virtual or dataset.id.get_storage_size() > 0)
+        return [tuple(slice(0, extent) for extent in shape)] if stored else []
+    if not dataset.size:
+        return []
+    origins: list[tuple[int, ...]] = []
+    dataset.id.chunk_iter(lambda chunk: origins.append(chunk.chunk_offset))
+    for origin in origins:
+        if any(start >= extent for start, extent in zip(origin, shape, strict=True)):
+            raise FileError(f"{dataset.file.filename}: {dataset.name}: damaged: chunk at {origin} of shape {shape}")
+    return [region(origin, shape, dataset.chunks) for origin in sorted(origins)]

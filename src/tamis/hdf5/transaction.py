@@ -20,7 +20,7 @@ class Transaction:
     Parameters
     ----------
     target
-        The name that `commit` gives. Until then it holds what it held before.
+        The name that `commit` gives, or the file that it links to. Until then it holds what it held before.
 
     Attributes
     ----------
@@ -39,6 +39,7 @@ class Transaction:
                 raise FileError(f"{target}: expected the name of a file to write, got a folder")
             if not target.parent.is_dir():
                 raise FileError(f"{target}: expected an existing folder, found none at {target.parent}")
+            self._place = target.resolve() if target.is_symlink() else target
         except FileError:
             raise
         except OSError as error:
@@ -46,8 +47,8 @@ class Transaction:
         self.target = target
         ending = f".{secrets.token_hex(4)}.tamis"
         room = _LONGEST_NAME_NBYTES - len(ending) - 1
-        name = os.fsdecode(os.fsencode(target.name)[:room])
-        self.path = target.with_name(f".{name}{ending}")
+        name = os.fsdecode(os.fsencode(self._place.name)[:room])
+        self.path = self._place.with_name(f".{name}{ending}")
 
     def __enter__(self) -> Self:
         return self
@@ -69,8 +70,8 @@ class Transaction:
         """
         try:
             _sync(self.path)
-            os.replace(self.path, self.target)
-            _sync(self.target.parent)
+            os.replace(self.path, self._place)
+            _sync(self._place.parent)
         except OSError as error:
             raise FileError(f"{self.target}: cannot be written: {error.strerror}") from error
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tamis.chunks.grid import default_chunks
 from tamis.errors import FileError, ParameterError, TamisError
@@ -23,6 +23,11 @@ from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
     import h5py
+
+# Chunks of the source that HDF5 keeps decoded: new chunks take parts of many old ones.
+_CACHE_NBYTES = 128 << 20
+
+T = TypeVar("T")
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done to which dataset, chunks done so far, and chunks in all."""
@@ -116,10 +121,12 @@ def repack(
     source, target
         Paths of two different files.
     recipes
-        Filters by dataset name or pattern: a `Pipeline`, a filter, or its text. Of several that match a dataset, the
-        first holds. A dataset matched by a pattern that cannot take the filters is kept as it is and listed.
+        Filters by dataset name or pattern: a `Pipeline`, a filter, or its text. A name holds over patterns, and of
+        several patterns the first that fits. A dataset matched by a pattern that cannot take the filters is kept as it
+        is and listed.
     chunks
-        Chunk shapes, slowest axis first, by dataset name or pattern. By default a dataset keeps its own.
+        Chunk shapes, slowest axis first, by name or pattern, for datasets that get filters. By default a dataset keeps
+        its own.
     checksum
         Add fletcher32 to pipelines with zfp that have none, so that damage cannot go unseen.
     overwrite
@@ -148,7 +155,7 @@ def repack(
     pipelines = {name: _with_checksum(as_pipeline(value), checksum) for name, value in recipes.items()}
     shapes = {name: chunk_shape(value) for name, value in (chunks or {}).items()}
     report = progress or (lambda *_: None)
-    with open_source(source) as file, Transaction(target) as transaction:
+    with open_source(source, cache_nbytes=_CACHE_NBYTES) as file, Transaction(target) as transaction:
         _check_target(target, source, overwrite)
         plans, kept = _plan(file, pipelines, shapes)
         written = _write(file, plans, transaction, report)
@@ -217,12 +224,14 @@ def _plan(
     found = datasets(file)
     paths = list(found)
     shapes: dict[str, tuple[int, ...]] = {}
-    for name, shape in chunks.items():
+    named: set[str] = set()
+    for name, shape in _names_first(chunks):
         for path in matching(name, paths):
             shapes.setdefault(path, shape)
+            named |= set() if is_pattern(name) else {path}
     plans: dict[str, Plan] = {}
     kept: dict[str, str] = {}
-    for name, pipeline in pipelines.items():
+    for name, pipeline in _names_first(pipelines):
         for path in matching(name, paths):
             if path in plans:
                 continue
@@ -233,9 +242,13 @@ def _plan(
                 if not is_pattern(name):
                     raise ParameterError(f"{path}: {error}") from error
                 kept[path] = str(error)
-    if unused := [path for path in shapes if path not in plans]:
+    if unused := [path for path in shapes if path in named and path not in plans]:
         raise ParameterError(f"expected a filter for each dataset with new chunks, got none for {', '.join(unused)}")
     return plans, kept
+
+
+def _names_first(wanted: Mapping[str, T]) -> list[tuple[str, T]]:
+    return sorted(wanted.items(), key=lambda item: is_pattern(item[0]))
 
 
 def _plan_dataset(path: str, dataset: h5py.Dataset, pipeline: Pipeline, chunks: tuple[int, ...] | None) -> Plan:
@@ -276,5 +289,15 @@ def _result(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Wri
         largest_error=largest,
         chunks=written.chunks,
         lossless_chunks=written.lossless_chunks,
-        notes=plan.notes,
+        notes=plan.notes + _advice(plan, written),
+    )
+
+
+def _advice(plan: Plan, written: Written) -> tuple[str, ...]:
+    if 2 * written.lossless_chunks <= written.chunks:
+        return ()
+    shape = "x".join(map(str, plan.chunks))
+    return (
+        f"{written.lossless_chunks} of {written.chunks} chunks hold values that zfp cannot keep within the bound, such"
+        f" as missing ones beside others: smaller chunks than {shape} (-c) leave more to zfp",
     )
