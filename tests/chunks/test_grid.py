@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis import zfp
-from tamis.chunks.grid import chunk_count, chunk_origins, default_chunks, region
+from tamis.chunks.grid import default_chunks, region, touched
 from tamis.filters import ChunkType, Zfp
 
 GRIDS = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 11)), max_size=4).map(
@@ -19,29 +19,31 @@ GRIDS = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 11)), max_size=4).m
 SHAPES = st.lists(st.one_of(st.integers(0, 5), st.integers(1, 5000), st.integers(1, 10**9)), max_size=7).map(tuple)
 
 
+def whole(shape: tuple[int, ...]) -> tuple[slice, ...]:
+    return tuple(slice(0, extent) for extent in shape)
+
+
 @given(GRIDS)
-def test_regions_any_grid_cover_the_array_exactly_once(grid: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+def test_touched_by_all_of_any_array_covers_it_exactly_once(grid: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     shape, chunks = grid
     times = np.zeros(shape, int)
-    origins = list(chunk_origins(shape, chunks))
-    for origin in origins:
-        part = region(origin, shape, chunks)
+    parts = touched([whole(shape)], shape, chunks)
+    for part in parts:
         assert times[part].size
-        assert all(start % step == 0 for start, step in zip(origin, chunks, strict=True))
+        assert all(each.start % step == 0 for each, step in zip(part, chunks, strict=True))
         times[part] += 1
     assert (times == 1).all()
-    assert len(origins) == len(set(origins)) == chunk_count(shape, chunks)
-    assert origins == sorted(origins), "last axis fastest"
+    assert len(parts) == math.prod(-(-extent // step) for extent, step in zip(shape, chunks, strict=True))
+    assert parts == sorted(parts, key=lambda part: [each.start for each in part]), "last axis fastest"
 
 
 def test_region_at_the_end_smaller() -> None:
     assert region((8, 0), (10, 3), (4, 5)) == (slice(8, 10), slice(0, 3))
 
 
-@pytest.mark.parametrize("function", [chunk_count, lambda shape, chunks: list(chunk_origins(shape, chunks))])
-def test_grid_of_other_rank_refused(function: object) -> None:
+def test_grid_of_other_rank_refused() -> None:
     with pytest.raises(ValueError, match="zip"):
-        function((4, 4), (2,))  # type: ignore[operator]
+        region((0, 0), (4, 4), (2,))
 
 
 @given(SHAPES, st.sampled_from([1, 2, 4, 8, 16]))
@@ -86,3 +88,22 @@ def test_default_chunks_known_shapes_about_1_mib(
     shape: tuple[int, ...], itemsize: int, chunks: tuple[int, ...]
 ) -> None:
     assert default_chunks(shape, itemsize) == chunks
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 9), st.integers(1, 9), st.data())
+def test_touched_chunks_are_those_that_share_an_element(
+    rows: int, columns: int, high: int, wide: int, data: st.DataObject
+) -> None:
+    shape, chunks = (rows, columns), (high, wide)
+    marks = np.zeros(shape, bool)
+    parts = []
+    for _ in range(data.draw(st.integers(0, 4))):
+        top, left = data.draw(st.integers(0, rows - 1)), data.draw(st.integers(0, columns - 1))
+        part = (
+            slice(top, data.draw(st.integers(top + 1, rows))),
+            slice(left, data.draw(st.integers(left + 1, columns))),
+        )
+        parts.append(part)
+        marks[part] = True
+    every = touched([whole(shape)], shape, chunks)
+    assert touched(parts, shape, chunks) == [part for part in every if marks[part].any()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from tamis.zfp import MAX_RANK, max_extent
 
@@ -12,11 +12,6 @@ Region = tuple[slice, ...]
 
 # 1 MiB: large enough for the codec, small enough for a reader's cache.
 _CHUNK_NBYTES = 1 << 20
-
-
-def chunk_origins(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """First element of each chunk that holds values, last axis fastest."""
-    return itertools.product(*(range(0, extent, step) for extent, step in zip(shape, chunks, strict=True)))
 
 
 def region(origin: tuple[int, ...], shape: tuple[int, ...], chunks: tuple[int, ...]) -> Region:
@@ -36,11 +31,6 @@ def touched(parts: Iterable[Region], shape: tuple[int, ...], chunks: tuple[int, 
             )
         )
     return [region(origin, shape, chunks) for origin in sorted(found)]
-
-
-def chunk_count(shape: tuple[int, ...], chunks: tuple[int, ...]) -> int:
-    """Chunks of the whole array."""
-    return math.prod(-(-extent // step) for extent, step in zip(shape, chunks, strict=True))
 
 
 def default_chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

@@ -1,0 +1,92 @@
+"""Which recipe and chunk shape a dataset gets, what stands in the target's place, and what the result advises."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import tamis
+from tamis.errors import FileError
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        for name in ("TS", "T2", "lat"):
+            file[name] = np.sin(np.arange(1024.0) / 30).reshape(32, 32)
+    return path
+
+
+@pytest.mark.parametrize("first", ["*", "TS"])
+def test_repack_name_holds_over_pattern_in_any_order(first: str, source: Path, tmp_path: Path) -> None:
+    recipes = {"*": "shuffle|deflate(1)", "TS": "zfp(accuracy=0.1)"}
+    ordered = {name: recipes[name] for name in sorted(recipes, key=lambda name: name != first)}
+    result = tamis.repack(source, tmp_path / "b.h5", ordered, checksum=False)
+    assert {each.path: each.pipeline for each in result.datasets} == {
+        "/TS": "zfp(accuracy=0.1)",
+        "/T2": "shuffle|deflate(1)",
+        "/lat": "shuffle|deflate(1)",
+    }
+
+
+def test_repack_chunk_pattern_takes_only_what_gets_filters(source: Path, tmp_path: Path) -> None:
+    tamis.repack(source, tmp_path / "b.h5", {"TS": "deflate"}, chunks={"*": (4, 8), "TS": (8, 8)})
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert (file["TS"].chunks, file["T2"].chunks) == ((8, 8), None)
+
+
+def test_repack_onto_a_link_replaces_the_file_behind_it(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "behind").mkdir()
+    (tmp_path / "behind" / "old.h5").write_bytes(b"old")
+    link = tmp_path / "link.h5"
+    link.symlink_to(tmp_path / "behind" / "old.h5")
+    tamis.repack(source, link, {"TS": "deflate"}, overwrite=True)
+    assert link.is_symlink()
+    assert os.listdir(tmp_path / "behind") == ["old.h5"]
+    with h5py.File(tmp_path / "behind" / "old.h5") as file:
+        assert "TS" in file
+
+
+def test_repack_mostly_lossless_advises_smaller_chunks(tmp_path: Path) -> None:
+    data = np.sin(np.arange(64 * 64) / 99).reshape(64, 64)
+    data[::8, ::8] = 9.97e36
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=data, chunks=(16, 16))
+    (found,) = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)"}).datasets
+    assert found.lossless_chunks == found.chunks == 16
+    assert any("smaller chunks than 16x16" in note for note in found.notes)
+    data[:] = np.nan_to_num(0)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=data, chunks=(16, 16))
+    (found,) = tamis.repack(tmp_path / "a.h5", tmp_path / "c.h5", {"v": "zfp(accuracy=0.1)"}).datasets
+    assert (found.lossless_chunks, found.notes) == (0, ())
+
+
+def test_repack_sparse_dataset_of_many_chunks_writes_only_what_is_there(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("v", (10**5, 10**5), "f4", chunks=(10, 10), fillvalue=-1)
+        made[50_000:50_010, 70_000:70_010] = 3
+    (found,) = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)"}).datasets
+    assert (found.chunks, found.largest_error) == (1, 0)
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["v"].id.get_num_chunks() == 1
+        assert file["v"][49_999:50_001, 70_000].tolist() == [-1, 3]
+
+
+def test_repack_chunk_outside_of_the_array_is_a_file_error(tmp_path: Path) -> None:
+    # HDF5 keeps a chunk that a smaller shape has left outside only if the shape in the file is damaged.
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        made = file.create_dataset("v", (40,), "f4", chunks=(10,), maxshape=(40,))
+        made[...] = 1
+    data = (tmp_path / "a.h5").read_bytes()
+    extent = (40).to_bytes(8, "little")
+    at = data.index(extent + extent)  # the shape, before the largest shape
+    (tmp_path / "a.h5").write_bytes(data[:at] + (20).to_bytes(8, "little") + data[at + 8 :])
+    with pytest.raises(FileError, match=r"a\.h5"):
+        tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"v": "deflate"})
+    assert os.listdir(tmp_path) == ["a.h5"]
