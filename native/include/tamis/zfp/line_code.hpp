@@ -32,6 +32,11 @@ template <class UInt>
         length += one.length;
         n = one.n, count = 0;
     }
+    if (length > left) {  // cut here what the block's budget would have cut off
+        length = static_cast<unsigned>(left);
+        code &= low_mask(length);
+        count = 0;
+    }
     writer.put(code, length);
     while (n == 4 && count != 0) {
         const unsigned part = std::min(count, 14u);
