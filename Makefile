@@ -25,6 +25,7 @@ lint: $(VENV)/.dev $(VENV)/.package
 
 bench: $(VENV)/.test $(VENV)/.package
 	$(RUN) benchmarks/codec.py
+	$(RUN) benchmarks/hdf5.py
 
 clean:
 	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis
