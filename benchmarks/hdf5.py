@@ -1,4 +1,4 @@
-"""Time writing and reading a ZFP dataset through h5py, with our filter and with hdf5plugin's: ``python benchmarks/hdf5.py``.
+"""Time a ZFP dataset through h5py, with our filter and with hdf5plugin's: ``python benchmarks/hdf5.py``.
 
 Each library works in processes of its own, in turns, since only one can be filter 32013 of a process. 256³ float32 in
 chunks of 64³, accuracy 1e-3, page cache warm, one thread; figures are the medians of all rounds.
