@@ -128,7 +128,7 @@ def test_decode_unsigned_out_filled(dtype: str) -> None:
 )
 def test_decode_out_that_does_not_fit_refused(out: np.ndarray[Any, Any]) -> None:
     stream = zfp.encode(sample("f8", (6, 7)), zfp.Rate(8))
-    with pytest.raises(ParameterError, match=r"expected out of shape \(6, 7\) and native float64, got "):
+    with pytest.raises(ParameterError, match=r"expected out of shape \(6, 7\) and native, aligned float64, got "):
         zfp.decode(stream, (6, 7), "f8", zfp.Rate(8), out)
 
 

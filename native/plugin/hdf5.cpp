@@ -5,11 +5,12 @@
 namespace tamis::plugin {
 
 Hdf5::Hdf5(const void* caller) {
-    Dl_info info;
+    Dl_info info{};
     // RTLD_NOLOAD: the library is there already, we only want its handle. The main program has no handle by name.
     if (dladdr(caller, &info) != 0 && info.dli_fname != nullptr)
         library_ = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    if (library_ == nullptr) library_ = dlopen(nullptr, RTLD_LAZY);
+    const bool by_name = library_ != nullptr;
+    if (!by_name) library_ = dlopen(nullptr, RTLD_LAZY);
     complete_ = bind(push_, "H5Epush2") & bind(create_stack_, "H5Ecreate_stack") &
                 bind(set_stack_, "H5Eset_current_stack") & bind(type_class, "H5Tget_class") &
                 bind(type_size, "H5Tget_size") & bind(type_equal, "H5Tequal") &

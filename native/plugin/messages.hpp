@@ -44,6 +44,8 @@ inline Message describe(const Status& status, Type type) {
                 "zfp: integer out of range at value %llu of the chunk: lossy modes take magnitudes below 2^%d; use "
                 "reversible mode, or an optional filter, which leaves such a chunk unfiltered",
                 where, type == Type::int32 ? 30 : 62);
+        case Code::changed:
+            return Message::format("zfp: values of the chunk were changed while they were encoded");
         case Code::truncated:
             return Message::format("zfp: chunk is truncated or damaged: its data end inside block %llu", where);
         case Code::not_a_header:

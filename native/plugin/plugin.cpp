@@ -168,7 +168,7 @@ bool configure(const Hdf5& hdf5, const char* function, hid_t dcpl, const Chunk& 
     Status status = params_of_request({values, std::min(count, most)}, chunk.type, chunk.layout.rank, params);
     if (status) status = check_request(params, chunk.type);
     if (!status) return refuse(hdf5, function, "H5E_BADVALUE_g", describe(status, chunk.type));
-    if (chunk.is_unsigned && !params.reversible())
+    if (chunk.is_unsigned && !params.lossless())
         return refuse(hdf5, function, "H5E_BADTYPE_g",
                       Message::format("zfp: lossy modes treat unsigned integers as signed, so that values near 0 wrap; "
                                       "use reversible mode, or a signed type"));

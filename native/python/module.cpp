@@ -43,6 +43,7 @@ const char* code_name(const Status& status) {
     constexpr const char* names[] = {"ok",
                                      "non_finite",
                                      "integer_range",
+                                     "changed",
                                      "truncated",
                                      "not_a_header",
                                      "codec_version",

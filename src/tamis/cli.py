@@ -145,6 +145,8 @@ def _inspect_row(each: DatasetInfo) -> tuple[str, ...]:
     filters = list(each.filters)
     if each.unfiltered_chunks:
         filters.append(f"not applied to all: {each.unfiltered_chunks} of {each.stored_chunks} chunks skip a filter")
+    if each.problem:
+        filters.append(each.problem)
     return (
         each.path,
         _shape(each.shape),
@@ -180,7 +182,7 @@ def _print_repacked(result: RepackResult) -> None:
         click.echo(f"{path}: kept as it was: {reason}")
     click.echo(
         f"{result.source} {_size(result.source_nbytes)} -> {result.target} {_size(result.target_nbytes)}"
-        f" in {result.seconds:.2f} s, read again and verified"
+        f" in {result.seconds:.2f} s, {len(result.datasets)} dataset(s) stored anew, read again and verified"
     )
 
 

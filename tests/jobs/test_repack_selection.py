@@ -90,3 +90,58 @@ def test_repack_chunk_outside_of_the_array_is_a_file_error(tmp_path: Path) -> No
     with pytest.raises(FileError, match=r"a\.h5"):
         tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"v": "deflate"})
     assert os.listdir(tmp_path) == ["a.h5"]
+
+
+def test_repack_target_made_by_somebody_in_the_meantime_kept(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "b.h5"
+
+    def progress(what: str, done: int, total: int) -> None:
+        target.write_bytes(b"somebody's")
+
+    with pytest.raises(FileError, match=r"b\.h5: exists now"):
+        tamis.repack(source, target, {"TS": "deflate"}, progress=progress)
+    assert target.read_bytes() == b"somebody's"
+    assert sorted(os.listdir(tmp_path)) == ["a.h5", "b.h5"]
+
+
+def test_repack_overwrite_keeps_the_permissions_of_the_target(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "b.h5"
+    target.write_bytes(b"old")
+    target.chmod(0o600)
+    tamis.repack(source, target, {"TS": "deflate"}, overwrite=True)
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("link", ["hard", "soft", "/soft"])
+def test_repack_dataset_named_by_another_link_is_found(link: str, source: Path, tmp_path: Path) -> None:
+    with h5py.File(source, "a") as file:
+        file["hard"], file["soft"] = file["TS"], h5py.SoftLink("/TS")
+    (found,) = tamis.repack(source, tmp_path / "b.h5", {link: "deflate"}).datasets
+    assert found.nbytes == 8192
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["hard"] == file["TS"] == file["soft"]
+        assert file["TS"].compression == "gzip"
+
+
+def test_repack_virtual_dataset_without_its_source_refused(tmp_path: Path) -> None:
+    layout = h5py.VirtualLayout((8, 8), "f4")
+    layout[...] = h5py.VirtualSource(str(tmp_path / "gone.h5"), "x", (8, 8))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_virtual_dataset("v", layout, fillvalue=-1)
+    with pytest.raises(FileError, match=r"a\.h5: /v: expected the file .*gone\.h5 that it is made of, found none"):
+        tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"v": "deflate"})
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
+def test_repack_and_inspect_parameters_of_smaller_chunks_found_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("v", data=np.sin(np.arange(4096.0)), chunks=(4096,), **tamis.Zfp(accuracy=1e-3))
+    mode = tamis.zfp.Accuracy(1e-3)
+    whole, part = (tamis.zfp.Header(np.dtype("f8"), (n,), mode).pack() for n in (4096, 64))
+    data = path.read_bytes()
+    assert data.count(whole) == 1
+    path.write_bytes(data.replace(whole, part))
+    assert "describe chunks of 512 bytes, its chunks have 32768" in tamis.inspect(path).datasets[0].problem
+    with pytest.raises(FileError, match=r"/v: damaged: its ZFP parameters describe chunks of 512 bytes"):
+        tamis.repack(path, tmp_path / "b.h5", {"v": "deflate"})

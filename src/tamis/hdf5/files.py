@@ -34,7 +34,7 @@ def open_source(path: str | os.PathLike[str], cache_nbytes: int | None = None) -
     FileError
         If there is none, or it is of another kind; says which, where it is known.
     """
-    place = Path(path)
+    place = Path(os.fsdecode(path))
     try:
         if not place.exists():
             raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found nothing there")

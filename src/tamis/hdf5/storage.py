@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 
 from tamis.chunks.grid import Region, region
-from tamis.errors import FileError
+from tamis.errors import FileError, StreamError
+from tamis.filters import StoredZfp, Zfp
+from tamis.filters.zfp import is_stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +56,6 @@ class Chunks:
     count: int
     nbytes: int
     masks: dict[int, int]
-
-    def skipping(self, index: int) -> int:
-        """Count the chunks that filter number `index` was not applied to."""
-        return sum(count for mask, count in self.masks.items() if mask >> index & 1)
 
 
 def stored_filters(dataset: h5py.Dataset) -> tuple[StoredFilter, ...]:
@@ -138,3 +138,33 @@ def stored_regions(dataset: h5py.Dataset) -> list[Region]:
         if any(start >= extent for start, extent in zip(origin, shape, strict=True)):
             raise FileError(f"{dataset.file.filename}: {dataset.name}: damaged: chunk at {origin} of shape {shape}")
     return [region(origin, shape, dataset.chunks) for origin in sorted(origins)]
+
+
+def check_readable(dataset: h5py.Dataset) -> None:
+    """Raise FileError where HDF5 would read something else than the values of the dataset, without a word.
+
+    It does not check the length of what a filter returns, and takes a virtual dataset's missing files for fill values.
+    """
+    place = f"{dataset.file.filename}: {dataset.name}"
+    if dataset.is_virtual:
+        folder = Path(dataset.file.filename).parent
+        for each in dataset.virtual_sources():
+            if each.file_name != "." and not (folder / each.file_name).exists() and not Path(each.file_name).exists():
+                raise FileError(f"{place}: expected the file {each.file_name} that it is made of, found none")
+    if problem := zfp_problem(dataset):
+        raise FileError(f"{place}: {problem}")
+
+
+def zfp_problem(dataset: h5py.Dataset) -> str:
+    """Say how the stored parameters of zfp contradict the dataset; empty where they do not."""
+    for each in stored_filters(dataset):
+        if each.id == Zfp.id and is_stored(each.values):
+            try:
+                stored = StoredZfp.parse(each.values)
+            except StreamError as error:
+                return str(error)
+            described = math.prod(stored.shape) * stored.dtype.itemsize
+            expected = math.prod(dataset.chunks) * dataset.id.get_type().get_size()
+            if described != expected:
+                return f"damaged: its ZFP parameters describe chunks of {described} bytes, its chunks have {expected}"
+    return ""

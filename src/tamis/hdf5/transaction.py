@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +23,9 @@ class Transaction:
     target
         The name that `commit` gives, or the file that it links to. Until then it holds what it held before.
 
+    overwrite
+        Whether a file that has the name, or gets it in the meantime, is replaced.
+
     Attributes
     ----------
     path
@@ -33,7 +37,7 @@ class Transaction:
         If no file can have that name.
     """
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target: Path, *, overwrite: bool = True) -> None:
         try:
             if target.name in ("", "..") or target.is_dir():
                 raise FileError(f"{target}: expected the name of a file to write, got a folder")
@@ -45,6 +49,7 @@ class Transaction:
         except OSError as error:
             raise FileError(f"{target}: cannot be written: {error.strerror}") from error
         self.target = target
+        self._overwrite = overwrite
         ending = f".{secrets.token_hex(4)}.tamis"
         room = _LONGEST_NAME_NBYTES - len(ending) - 1
         name = os.fsdecode(os.fsencode(self._place.name)[:room])
@@ -60,6 +65,11 @@ class Transaction:
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
 
+    def protect(self) -> None:
+        """Give the file, once it is there, the permissions of the one that it replaces."""
+        with suppress(FileNotFoundError):
+            self.path.chmod(stat.S_IMODE(self._place.stat().st_mode))
+
     def commit(self) -> None:
         """Make the file durable and give it its name.
 
@@ -70,10 +80,25 @@ class Transaction:
         """
         try:
             _sync(self.path)
-            os.replace(self.path, self._place)
+            if self._overwrite:
+                os.replace(self.path, self._place)
+            else:
+                self._take_free_name()
             _sync(self._place.parent)
+        except FileError:
+            raise
         except OSError as error:
             raise FileError(f"{self.target}: cannot be written: {error.strerror}") from error
+
+    def _take_free_name(self) -> None:
+        try:
+            os.link(self.path, self._place)  # fails where the name is taken, at one stroke
+        except FileExistsError as error:
+            raise FileError(f"{self.target}: exists now: somebody made it in the meantime") from error
+        except OSError:  # a file system without hard links
+            if self._place.exists():
+                raise
+            os.replace(self.path, self._place)
 
 
 def _sync(path: Path) -> None:

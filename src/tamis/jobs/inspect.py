@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tamis.errors import FileError
 from tamis.hdf5.files import datasets, open_source
-from tamis.hdf5.storage import chunks_of, stored_filters, type_text, values_nbytes
+from tamis.hdf5.storage import chunks_of, stored_filters, type_text, values_nbytes, zfp_problem
 from tamis.notation.words import in_words
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class DatasetInfo:
         Bytes of the values, 0 where they are of varying length; and bytes that they take in the file.
     unfiltered_chunks, stored_chunks
         Chunks that a filter was not applied to, and all chunks in the file.
+    problem
+        Why the values cannot be read right, as far as stored parameters tell; empty otherwise.
     """
 
     path: str
@@ -44,6 +46,7 @@ class DatasetInfo:
     stored_nbytes: int
     unfiltered_chunks: int
     stored_chunks: int
+    problem: str
 
     @property
     def ratio(self) -> float | None:
@@ -109,6 +112,7 @@ def _examine(name: str, dataset: h5py.Dataset) -> DatasetInfo:
         dtype=type_text(dataset),
         chunks=dataset.chunks,
         filters=tuple(in_words(each.id, each.values, each.name) for each in filters),
+        problem=zfp_problem(dataset),
         nbytes=values_nbytes(dataset),
         stored_nbytes=chunks.nbytes if chunks else dataset.id.get_storage_size(),
         unfiltered_chunks=sum(count for mask, count in chunks.masks.items() if mask) if chunks else 0,

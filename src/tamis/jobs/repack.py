@@ -152,12 +152,17 @@ def repack(
     source, target = Path(source), Path(target)
     if not isinstance(recipes, Mapping) or isinstance(recipes, Filter) or not recipes:
         raise ParameterError(f"expected at least one recipe such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
+    if not isinstance(chunks or {}, Mapping) or not all(isinstance(name, str) for name in (*recipes, *(chunks or {}))):
+        raise ParameterError(f"expected names as text, got {[*recipes]!r} and chunks {chunks!r}")
     pipelines = {name: _with_checksum(as_pipeline(value), checksum) for name, value in recipes.items()}
     shapes = {name: chunk_shape(value) for name, value in (chunks or {}).items()}
     report = progress or (lambda *_: None)
-    with open_source(source, cache_nbytes=_CACHE_NBYTES) as file, Transaction(target) as transaction:
-        _check_target(target, source, overwrite)
+    with (
+        open_source(source, cache_nbytes=_CACHE_NBYTES) as file,
+        Transaction(target, overwrite=overwrite) as transaction,
+    ):
         plans, kept = _plan(file, pipelines, shapes)
+        _check_target(target, source, overwrite)
         written = _write(file, plans, transaction, report)
         done = _verify(file, plans, written, transaction, report)
         transaction.commit()
@@ -192,6 +197,7 @@ def _write(
 
     try:
         with create_target(file, transaction.path) as out:
+            transaction.protect()
             copy_tree(file, out, {path: partial(recreate, plan) for path, plan in plans.items()})
     except TamisError:
         raise
@@ -222,17 +228,16 @@ def _plan(
     file: h5py.File, pipelines: Mapping[str, Pipeline], chunks: Mapping[str, tuple[int, ...]]
 ) -> tuple[dict[str, Plan], dict[str, str]]:
     found = datasets(file)
-    paths = list(found)
     shapes: dict[str, tuple[int, ...]] = {}
     named: set[str] = set()
     for name, shape in _names_first(chunks):
-        for path in matching(name, paths):
+        for path in _meant(name, file, found):
             shapes.setdefault(path, shape)
             named |= set() if is_pattern(name) else {path}
     plans: dict[str, Plan] = {}
     kept: dict[str, str] = {}
     for name, pipeline in _names_first(pipelines):
-        for path in matching(name, paths):
+        for path in _meant(name, file, found):
             if path in plans:
                 continue
             try:
@@ -245,6 +250,16 @@ def _plan(
     if unused := [path for path in shapes if path in named and path not in plans]:
         raise ParameterError(f"expected a filter for each dataset with new chunks, got none for {', '.join(unused)}")
     return plans, kept
+
+
+def _meant(name: str, file: h5py.File, found: Mapping[str, h5py.Dataset]) -> list[str]:
+    """Paths that a name or pattern means; a name may be another link to a dataset."""
+    if name not in found and not is_pattern(name) and name.strip("/"):
+        linked = file.get(name)
+        others = [path for path, each in found.items() if each == linked]
+        if others:
+            return others
+    return matching(name, list(found))
 
 
 def _names_first(wanted: Mapping[str, T]) -> list[tuple[str, T]]:
@@ -298,6 +313,6 @@ def _advice(plan: Plan, written: Written) -> tuple[str, ...]:
         return ()
     shape = "x".join(map(str, plan.chunks))
     return (
-        f"{written.lossless_chunks} of {written.chunks} chunks hold values that zfp cannot keep within the bound, such"
-        f" as missing ones beside others: smaller chunks than {shape} (-c) leave more to zfp",
+        f"{written.lossless_chunks} of {written.chunks} chunks are stored without zfp, which cannot keep them within"
+        f" the bound: if missing values beside others are why, smaller chunks than {shape} (-c) leave more to zfp",
     )

@@ -16,7 +16,7 @@ from __future__ import annotations
 from tamis.zfp.arrays import decode, decode_with_header, encode, encode_with_header
 from tamis.zfp.checks import MAX_RANK, check_encodable, max_extent
 from tamis.zfp.header import Header
-from tamis.zfp.modes import Accuracy, Expert, Mode, Precision, Rate, Reversible, is_reversible, mode, mode_of
+from tamis.zfp.modes import Accuracy, Expert, Mode, Precision, Rate, Reversible, is_lossless, mode, mode_of
 
 __all__ = [
     "MAX_RANK",
@@ -32,7 +32,7 @@ __all__ = [
     "decode_with_header",
     "encode",
     "encode_with_header",
-    "is_reversible",
+    "is_lossless",
     "max_extent",
     "mode",
     "mode_of",

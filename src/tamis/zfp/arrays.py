@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from tamis import _native
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.zfp.checks import check_dtype, check_encodable, check_shape, refuse
-from tamis.zfp.header import Bytes, unpack
+from tamis.zfp.header import Bytes, as_view, unpack
 from tamis.zfp.modes import Mode
 
 
@@ -103,7 +103,7 @@ def _encode(array: ArrayLike, mode: Mode, *, with_header: bool) -> bytes:
     check_encodable(dtype, mode)
     check_shape(values.shape)
     if not (dtype.isnative and values.flags.aligned and all(step % dtype.itemsize == 0 for step in values.strides)):
-        values = np.ascontiguousarray(values, dtype.newbyteorder("="))
+        values = values.astype(dtype.newbyteorder("="), order="C")  # a copy, aligned
     params = mode.params(dtype, values.ndim)
     stream = _native.encode(_signed(values), params, with_header)
     return stream if isinstance(stream, bytes) else refuse(stream, dtype, values.shape, mode)
@@ -115,7 +115,7 @@ def _decode(
     check_dtype(dtype)
     check_shape(shape)
     params = mode.params(dtype, len(shape))
-    data = memoryview(buffer).cast("B")
+    data = as_view(buffer)
     # A block takes minbits at least: a short stream must not ask for much memory.
     possible = max(len(data) * 8 - start, 0) // max(params.minbits, 1)
     if possible < math.prod(-(-extent // 4) for extent in shape):
@@ -126,7 +126,12 @@ def _decode(
     if out is None:
         out = np.empty(shape, dtype.newbyteorder("="))
     elif out.shape != shape or out.dtype != dtype or not (out.dtype.isnative and out.flags.aligned):
-        raise ParameterError(f"expected out of shape {shape} and native {dtype}, got {out.shape} and {out.dtype}")
+        raise ParameterError(
+            f"expected out of shape {shape} and native, aligned {dtype}, got {out.shape} and"
+            f" {'' if out.flags.aligned else 'unaligned '}{out.dtype.str}"
+        )
+    elif any(step == 0 and extent > 1 for step, extent in zip(out.strides, shape, strict=True)):
+        raise ParameterError(f"expected out with a place for each value, got strides {out.strides} of shape {shape}")
     elif not out.flags.writeable:
         raise ParameterError("expected out to be writeable, got a read-only array")
     end = _native.decode(data, _signed(out), params, start)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tamis import _native
 from tamis.errors import DataError, ParameterError, StreamError
-from tamis.zfp.modes import Accuracy, Mode, is_reversible
+from tamis.zfp.modes import Accuracy, Mode, is_lossless
 
 DTYPES = ("int32", "int64", "float32", "float64", "uint32", "uint64")
 MAX_RANK = 4
@@ -30,7 +30,7 @@ def check_dtype(dtype: np.dtype[Any]) -> None:
 def check_encodable(dtype: np.dtype[Any], mode: Mode) -> None:
     """Raise ParameterError where ZFP has no such values, or the mode would not do to them what it says."""
     check_dtype(dtype)
-    if dtype.kind == "u" and not is_reversible(mode):
+    if dtype.kind == "u" and not is_lossless(mode):
         raise ParameterError(
             f"expected signed integers or floats in a lossy mode, got {dtype} with {mode}: values near 0 would wrap;"
             " use reversible=True or a signed type"
@@ -58,6 +58,8 @@ def refuse(failure: _native.Failure, dtype: np.dtype[Any], shape: tuple[int, ...
         expected = "finite values" if failure.code == "non_finite" else f"integers of magnitude below 2^{limit}"
         found = "NaN or infinity" if failure.code == "non_finite" else "a larger one"
         raise DataError(f"expected {expected} with {mode}, found {found} at index {index}: use reversible=True")
+    if failure.code == "changed":
+        raise DataError("expected values that stay as they are, found some changed by another thread while encoding")
     if failure.code == "truncated":
         raise StreamError(f"stream is truncated or damaged: it ends inside block {failure.where} of shape {shape}")
     if failure.code == "maxbits_small":

@@ -15,6 +15,12 @@ from tamis.zfp.modes import Mode, mode_of, native_type
 Bytes = bytes | bytearray | memoryview
 
 
+def as_view(buffer: Bytes) -> memoryview:
+    """Return the bytes of a buffer; copied only where they do not lie side by side."""
+    view = memoryview(buffer)
+    return view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
+
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """What opens a self-describing stream.
@@ -62,7 +68,7 @@ class Header:
 
 def unpack(buffer: Bytes) -> tuple[Header, int]:
     """Read the header at the start of a buffer, and the number of its bits, 96 or 148; the stream follows at once."""
-    fields = _native.unpack_header(bytes(memoryview(buffer).cast("B")[:20]))
+    fields = _native.unpack_header(bytes(as_view(buffer)[:20]))
     if isinstance(fields, _native.Failure):
         if fields.code == "codec_version":
             raise StreamError(f"expected ZFP codec 5, got a header of codec {fields.where}")

@@ -22,7 +22,7 @@ class Rate:
     ----------
     rate
         Bits per value, above 0. Stored to the nearest whole number of bits per block of 4^d values; float blocks take
-        9 bits at least, double blocks 12.
+        9 bits at least, double blocks 12. At most 32768 bits per block: 8192 bits per value with one axis.
     """
 
     rate: float
@@ -116,7 +116,8 @@ class Expert:
     maxprec
         Bit planes per block at most, 1 to 64.
     minexp
-        Exponent of the lowest bit plane that is kept; below -1074 the stream is reversible.
+        Exponent of the lowest bit plane that is kept; below -1074 the reversible transform is used, and the stream is
+        lossless where maxbits and maxprec leave it whole.
     """
 
     minbits: int = 1
@@ -228,9 +229,11 @@ def mode_of(params: _native.Params, rank: int) -> Mode:
     return numbers
 
 
-def is_reversible(mode: Mode) -> bool:
-    """Tell whether a mode keeps every bit of every value."""
-    return isinstance(mode, Reversible) or (isinstance(mode, Expert) and mode.minexp < _MIN_EXP)
+def is_lossless(mode: Mode) -> bool:
+    """Tell whether a mode keeps every bit of every value, whatever the type."""
+    if isinstance(mode, Expert):
+        return mode.minexp < _MIN_EXP and mode.maxbits >= 16658 and mode.maxprec == 64
+    return isinstance(mode, Reversible)
 
 
 def native_type(dtype: np.dtype[Any]) -> _native.Type:

@@ -26,6 +26,8 @@ struct Params {
 
     constexpr bool operator==(const Params&) const = default;
     constexpr bool reversible() const { return minexp < min_exp; }
+    // Reversible, and neither bits nor planes are cut off.
+    constexpr bool lossless() const { return reversible() && maxbits >= max_bits && maxprec >= max_prec; }
 };
 
 // Bits that precede the bit planes of a block.

@@ -9,6 +9,7 @@ enum class Code {
     ok,
     non_finite,     // NaN or infinity in a lossy mode; where = index of the first, in C order
     integer_range,  // integer beyond the lossy range; where = index of the first, in C order
+    changed,        // values were changed by somebody else while they were encoded
     truncated,      // the stream ends inside a block; where = number of that block
     not_a_header,   // no ZFP magic, or fields that no writer produces
     codec_version,  // a ZFP header of another codec than 5; where = that codec

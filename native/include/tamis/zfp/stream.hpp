@@ -92,7 +92,10 @@ Status encode_array(const Scalar* data, const Layout& layout, const Params& para
         }
         return true;
     });
-    if (!done) return detail::first_refused(data, layout);
+    if (!done) {
+        const Status refused = detail::first_refused(data, layout);
+        return refused ? Status{Code::changed} : refused;  // a value that was refused is there no more
+    }
     writer.flush();
     end = writer.position();
     return {};
