@@ -204,7 +204,8 @@ class _Copy:
             if self.staging is None:
                 self.staging = h5g.create(self.target, STAGING)
             name = staging_name(address)
-            h5o.copy(datatype, b".", self.staging, name, _copy_plist(h5o.COPY_WITHOUT_ATTR_FLAG))
+            # Not by H5Ocopy, which ends the process on some damaged types.
+            datatype.copy().commit(self.staging, name)
             self.types[address] = datatype, h5t.open(self.staging, name)
         return self.types[address][1]
 
