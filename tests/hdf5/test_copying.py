@@ -173,103 +173,6 @@ def test_copy_tree_of_netcdf_types_keeps_each_named_type(tmp_path: Path) -> None
     assert "difference" not in tool("h5diff", source, target)
 
 
-def make_links(file: h5py.File) -> None:
-    file["d"] = np.arange(60.0).reshape(5, 12)
-    file["a_second_name"] = file["d"]
-    group = file.create_group("g", track_order=True)
-    for name in "zyx":
-        group[name] = np.int32(ord(name))
-    group["d_again"], group["root"], group["self"] = file["d"], file["/"], group
-    file["soft"] = h5py.SoftLink("/g/x")
-    file["dangling"] = h5py.SoftLink("/nowhere")
-    file["external"] = h5py.ExternalLink("other.h5", "/a/b")
-    file["größe"] = 1
-    file["deep/er/est"] = 1
-    for path in (b"g", b"d"):
-        file["/"].id.set_comment(path, b"about " + path)
-
-
-def make_types(file: h5py.File) -> None:
-    for name in ("first", "second"):
-        # Used before its link is due, and equal to the other one.
-        file["types/" + name] = h5py.enum_dtype({"A": 0, "B": 1}, basetype="i1")
-        kind = file["types/" + name]
-        kind.attrs["name"] = name
-        file.create_dataset("a_" + name, (9,), kind, chunks=(4,), compression="gzip")[...] = np.arange(9) % 2
-    file["types/row"] = h5py.vlen_dtype("i4")
-    file.create_dataset("rows", (3,), dtype=file["types/row"])[0] = [1, 2, 3]
-    file["gone"] = np.dtype([("q", "i2")])
-    file["gone"].attrs["still"] = "here"
-    file.create_dataset("unlinked_type", (2,), dtype=file["gone"]).attrs.create("q", (3,), dtype=file["gone"])
-    del file["gone"]
-
-
-def make_attributes(file: h5py.File) -> None:
-    attrs = file["d"].attrs
-    attrs["bool"], attrs["fixed"], attrs["opaque"] = True, np.bytes_("abc"), np.void(b"\x01\x02")
-    attrs["utf8"], attrs["many"], attrs["complex"] = "grün", ["a", "", "ccc"], 1 + 2j
-    attrs.create("ascii", "x", dtype=h5py.string_dtype("ascii"))
-    attrs.create("utf8_fixed", "grün".encode(), dtype=h5py.string_dtype("utf-8", 10))
-    attrs["null"], attrs["null_string"] = h5py.Empty("f4"), h5py.Empty(h5py.string_dtype())
-    attrs.create("big_endian", [1, 2], dtype=">i4")
-    attrs.create("enum", 1, dtype=file["types/second"])
-    attrs["compound"] = np.array([(1, "x")], [("i", "i4"), ("s", h5py.string_dtype())])
-    attrs["array"], attrs["none"] = np.zeros(2, [("m", "f4", (2, 3))]), np.zeros(0, "i4")
-    rows = np.empty(2, object)
-    rows[:] = [np.arange(3, dtype="i4"), np.arange(1, dtype="i4")]
-    attrs.create("rows", rows, dtype=h5py.vlen_dtype("i4"))
-    two = h5s.create_simple((2,))
-    h5a.create(file["d"].id, b"rows_of_rows", h5t.vlen_create(h5t.vlen_create(h5t.NATIVE_INT16)), two)
-    h5a.create(file["d"].id, b"null_strings", h5t.py_create(h5py.string_dtype(), logical=True), two)
-    ordered = file.create_dataset("ordered", data=1, track_order=True).attrs
-    for i in range(12):  # more than eight: no longer stored in the object's header
-        ordered[f"k{20 - i}"] = i
-
-
-def make_references(file: h5py.File) -> None:
-    data = file["d"]
-    attrs = data.attrs
-    attrs["to_group"], attrs["to_self"], attrs["to_root"] = file["g"].ref, data.ref, file.ref
-    attrs["to_type"], attrs["to_nothing"] = file["types/first"].ref, h5py.Reference()
-    attrs["region"] = data.regionref[1:3, ::4]
-    attrs.create("references", [file["g"].ref, h5py.Reference(), file["rows"].ref], dtype=h5py.ref_dtype)
-    several = file.create_dataset(
-        "refs", (5,), h5py.ref_dtype, chunks=(2,), maxshape=(None,), compression="gzip", fillvalue=None
-    )
-    several[0], several[3] = data.ref, file["g/x"].ref
-    file.create_dataset("regions", (2,), h5py.regionref_dtype)[0] = data.regionref[0, 0:5]
-    file.create_dataset("ref", (), h5py.ref_dtype)[()] = several.ref
-    pair = np.dtype([("r", h5py.ref_dtype), ("n", "i4"), ("s", h5py.string_dtype())])
-    file.create_dataset("pairs", (2,), pair)[1] = (data.ref, 5, "hi")
-    rows = file.create_dataset("ref_rows", (2,), h5py.vlen_dtype(h5py.ref_dtype))
-    rows[0] = np.array([data.ref, file["g"].ref], dtype=h5py.ref_dtype)
-    file["lat"] = np.arange(5.0)
-    file["lat"].make_scale("lat")
-    data.dims[0].attach_scale(file["lat"])
-
-
-def make_storage(file: h5py.File) -> None:
-    file.create_dataset("partial", (10, 10), "f4", chunks=(3, 3), fillvalue=-9, maxshape=(None, 20))[2, 2] = 5
-    file.create_dataset("strings", (4,), h5py.string_dtype(), chunks=(2,), compression="gzip")[1] = "x"
-    file.create_dataset("filled", (4,), h5py.string_dtype(), fillvalue="none")[1] = "x"
-    file.create_dataset("null", data=h5py.Empty("i4"))
-    layout = h5py.VirtualLayout((12,), "f8")
-    layout[:] = h5py.VirtualSource(".", "d", (5, 12))[2]
-    file.create_virtual_dataset("virtual", layout)
-
-
-@pytest.fixture(scope="module")
-def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a file with everything in it that a copy can get wrong."""
-    path = tmp_path_factory.mktemp("odd") / "odd.h5"
-    with h5py.File(path, "w", userblock_size=1024, track_order=True) as file:
-        for make in (make_links, make_types, make_attributes, make_references, make_storage):
-            make(file)
-    with path.open("r+b") as raw:
-        raw.write(b"#!user block")
-    return path
-
-
 @pytest.fixture(scope="module", params=["verbatim", "recreated"])
 def copied(request: pytest.FixtureRequest, odd: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a copy of the odd file, plain or with datasets made anew."""
@@ -432,36 +335,6 @@ def test_copy_tree_mixed_null_and_empty_strings_stay_apart(tmp_path: Path) -> No
     assert tool("h5dump", tmp_path / "b.h5").count(expected) == 2
 
 
-def test_create_target_follows_the_file(odd: Path, tmp_path: Path) -> None:
-    with h5py.File(odd) as old, create_target(old, tmp_path / "new.h5") as new:
-        assert new.userblock_size == 1024
-        assert new.id.get_create_plist().get_version()[0] == old.id.get_create_plist().get_version()[0]
-        old_root, new_root = (file["/"].id.get_create_plist() for file in (old, new))
-        assert new_root.get_link_creation_order() == old_root.get_link_creation_order()
-        assert new_root.get_attr_creation_order() == old_root.get_attr_creation_order()
-        with pytest.raises(FileExistsError):
-            create_target(old, tmp_path / "new.h5")
-    assert (tmp_path / "new.h5").read_bytes().startswith(b"#!user block")
-
-
-def test_create_like_takes_over_properties(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        old = file.create_dataset("a", (4, 6), ">f8", maxshape=(None, 6), chunks=(2, 3), fillvalue=2.5, fletcher32=True)
-        new = create_like(old, file, "b", chunks=(4, 2), filters=[SHUFFLE, DEFLATE])
-        assert (new.dtype, new.shape, new.maxshape, new.chunks) == (old.dtype, old.shape, old.maxshape, (4, 2))
-        assert (new.fillvalue, new.fletcher32, new.shuffle, new.compression) == (2.5, False, True, "gzip")
-        native = create_like(old, file, "c", chunks=(4, 2), filters=[], dtype=h5t.NATIVE_FLOAT)
-        assert (native.dtype, native.fillvalue) == (np.float32, 2.5)
-
-
-def test_create_like_of_external_raw_data_is_chunked(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        old = file.create_dataset("a", (4,), "f4", external=str(tmp_path / "raw"), fillvalue=7)
-        new = create_like(old, file, "b", chunks=(2,), filters=[])
-        assert new.external is None
-        np.testing.assert_array_equal(new[...], np.full(4, 7))
-
-
 def test_copy_tree_refuses_a_path_that_leads_nowhere(odd: Path, tmp_path: Path) -> None:
     with pytest.raises(FileError, match="expected a dataset at '/nothing', got"):
         copy(odd, tmp_path / "b.h5", {"/nothing": deflated})
@@ -514,22 +387,3 @@ def test_copy_tree_passes_on_what_a_function_raises(odd: Path, tmp_path: Path) -
 
     with pytest.raises(ZeroDivisionError, match="d"):
         copy(odd, tmp_path / "b.h5", {"/d": fail})
-
-
-def test_copy_tree_refuses_references_in_raw_files(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_dataset("r", (2,), h5py.ref_dtype, external=str(tmp_path / "raw"))[0] = file.ref
-    with pytest.raises(FileError, match="cannot copy /r: expected references inside the HDF5 file"):
-        copy(tmp_path / "a.h5", tmp_path / "b.h5")
-
-
-def test_copy_tree_refuses_a_reference_to_an_object_without_links(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        # Two groups that hold each other, cut off from the root: they live on.
-        file["a/b/a"] = h5py.SoftLink("/")
-        del file["a/b/a"]
-        file["a/b/a"] = file["a"]
-        file.attrs["lost"] = file["a/b"].ref
-        del file["a"]
-    with pytest.raises(FileError, match=r"cannot copy / \(attribute 'lost'\): expected a reference to an object"):
-        copy(tmp_path / "a.h5", tmp_path / "b.h5")
