@@ -58,8 +58,6 @@ inline Message describe(const Status& status, Type type) {
         case Code::bad_rate:
             return Message::format("zfp: expected a finite rate above 0 that gives 1 to %u bits per block",
                                    zfp::header_max_bits);
-        case Code::bad_precision:
-            return Message::format("zfp: expected a precision of 0 to 64 bit planes");
         case Code::bad_accuracy:
             return Message::format("zfp: expected a finite accuracy of 0 or more");
         case Code::bad_expert:

@@ -5,7 +5,6 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
@@ -14,7 +13,6 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <variant>
@@ -40,22 +38,10 @@ using Or = std::variant<Value, Status>;
 const zfp::Kernel& kernel = zfp::portable_kernel;
 
 const char* code_name(const Status& status) {
-    constexpr const char* names[] = {"ok",
-                                     "non_finite",
-                                     "integer_range",
-                                     "changed",
-                                     "truncated",
-                                     "not_a_header",
-                                     "codec_version",
-                                     "bad_rate",
-                                     "bad_precision",
-                                     "bad_accuracy",
-                                     "bad_expert",
-                                     "bad_mode",
-                                     "too_few_values",
-                                     "maxbits_small",
-                                     "extent_large",
-                                     "integer_accuracy"};
+    constexpr const char* names[] = {
+        "ok",           "non_finite",     "integer_range", "changed",      "truncated",
+        "not_a_header", "codec_version",  "bad_rate",      "bad_accuracy", "bad_expert",
+        "bad_mode",     "too_few_values", "maxbits_small", "extent_large", "integer_accuracy"};
     return names[static_cast<std::size_t>(status.code)];
 }
 
@@ -237,14 +223,6 @@ NB_MODULE(_native, m) {
         },
         "minbits"_a, "maxbits"_a, "maxprec"_a, "minexp"_a, "All four numbers.");
     m.def("reversible_params", &zfp::reversible_params, "Every bit kept.");
-    m.def(
-        "check",
-        [](const Params& params, Type type) -> std::optional<Status> {
-            const Status status = zfp::check(params, type);
-            return status ? std::nullopt : std::optional(status);
-        },
-        "params"_a, "type"_a, "Failure of these parameters for this type, if any.");
-
     m.def("encode", &encode, "array"_a, "params"_a, "with_header"_a = false, "Stream of an array.");
     m.def("decode", &decode, "data"_a, "out"_a, "params"_a, "start"_a = 0,
           "Fill `out` from the stream at bit `start`; returns the bit at which it ended.");

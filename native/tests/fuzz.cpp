@@ -325,10 +325,7 @@ void try_mutations(const std::vector<Stream>& streams, std::uint64_t mutations, 
 
 int main(int count, char** arguments) {
     name_place_at_death();
-    const auto number = [&](int index, std::uint64_t otherwise) {
-        return count > index ? std::strtoull(arguments[index], nullptr, 10) : otherwise;
-    };
-    const std::uint64_t mutations = number(1, 200000), seed = number(2, 1), first = number(3, 0);
+    const auto [mutations, seed, first] = fuzz_arguments(count, arguments);
     place = {"making the streams", 0};
     const auto streams = chosen_streams();
     if (mutations != 1) {

@@ -225,10 +225,7 @@ struct Count {
 
 int main(int count, char** arguments) {
     name_place_at_death();
-    const auto number = [&](int index, std::uint64_t otherwise) {
-        return count > index ? std::strtoull(arguments[index], nullptr, 10) : otherwise;
-    };
-    const std::uint64_t mutations = number(1, 200000), seed = number(2, 1), first = number(3, 0);
+    const auto [mutations, seed, first] = fuzz_arguments(count, arguments);
     require(H5PLget_plugin_type() == 0, "the plugin is a filter");
     require(filter().version == 1 && filter().id == 32013, "the filter is 32013, in the second form of its class");
     require(filter().encoder_present == 1 && filter().decoder_present == 1, "the filter reads and writes");

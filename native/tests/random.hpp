@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 namespace tamis::tests {
@@ -69,6 +70,18 @@ inline void mutate(Random& random, std::vector<std::uint8_t>& bytes) {
                 for (std::size_t more = random.below(16); more > 0; --more) bytes.push_back(random.byte());
         }
     }
+}
+
+// What a fuzzer is told: [mutations = 200000] [seed = 1] [first mutation = 0].
+struct FuzzArguments {
+    std::uint64_t mutations, seed, first;
+};
+
+inline FuzzArguments fuzz_arguments(int count, char** arguments) {
+    const auto number = [&](int index, std::uint64_t otherwise) {
+        return count > index ? std::strtoull(arguments[index], nullptr, 10) : otherwise;
+    };
+    return {number(1, 200000), number(2, 1), number(3, 0)};
 }
 
 }  // namespace tamis::tests

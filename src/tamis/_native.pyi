@@ -2,8 +2,8 @@
 ZFP codec and HDF5 filter parameters. Functions return a Failure where the data or parameters are at fault.
 """
 
-import enum
 from collections.abc import Sequence
+import enum
 
 class Type(enum.Enum):
     """Scalar types, numbered as libzfp numbers them."""
@@ -60,9 +60,6 @@ def expert_params(minbits: int, maxbits: int, maxprec: int, minexp: int) -> Para
 
 def reversible_params() -> Params:
     """Every bit kept."""
-
-def check(params: Params, type: Type) -> Failure | None:
-    """Failure of these parameters for this type, if any."""
 
 def encode(array: object, params: Params, with_header: bool = False) -> bytes | Failure:
     """Stream of an array."""

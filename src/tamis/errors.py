@@ -7,8 +7,7 @@
     ├── DataError         (ValueError)  values that a filter cannot take
     ├── StreamError       (ValueError)  encoded bytes or stored parameters that are damaged, truncated or unknown
     ├── FileError         (OSError)     a file or dataset that cannot be read, written or found as asked
-    ├── BoundError        (ValueError)  what was written differs from its source by more than was asked
-    └── MissingExtraError (ImportError) an optional package that a feature needs
+    └── BoundError        (ValueError)  what was written differs from its source by more than was asked
 """
 
 from __future__ import annotations
@@ -36,7 +35,3 @@ class FileError(TamisError, OSError):
 
 class BoundError(TamisError, ValueError):
     """What was written differs from its source by more than was asked."""
-
-
-class MissingExtraError(TamisError, ImportError):
-    """An optional package that a feature needs."""

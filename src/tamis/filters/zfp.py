@@ -12,6 +12,8 @@ import numpy as np
 from tamis import _native, zfp
 from tamis.errors import ParameterError, StreamError
 from tamis.filters.base import ChunkType, Filter
+from tamis.zfp.checks import refuse
+from tamis.zfp.modes import native_type
 
 
 class Zfp(Filter, Mapping[str, Any]):
@@ -144,11 +146,9 @@ class Zfp(Filter, Mapping[str, Any]):
                 f" use {dtype.newbyteorder('=').str!r}"
             )
         zfp.check_encodable(dtype, self._mode)
-        packed = zfp.Header(dtype, shape, self._mode).pack()
-        if failure := _native.check(self._mode.params(dtype, len(shape)), _native.Type[dtype.name.removeprefix("u")]):
-            raise ParameterError(f"expected maxbits of at least {failure.where} for {dtype}, got {self._mode}")
-        words = np.frombuffer(packed + bytes(-len(packed) % 4), np.uint32)
-        return (VERSION_WORD, *(int(word) for word in words))
+        self._mode.params(dtype, len(shape))  # refuses rates that no block can have
+        words = _native.stored_values(self.requested, native_type(dtype), shape)
+        return refuse(words, dtype, shape, self._mode) if isinstance(words, _native.Failure) else tuple(words)
 
     def check(self, chunk: ChunkType) -> None:
         """Raise ParameterError where ZFP cannot take such chunks; says what to use instead."""
@@ -197,10 +197,6 @@ class Zfp(Filter, Mapping[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self).of, (self._mode,))
-
-
-VERSION_WORD = 0x10105111
-"""zfp 1.0.1, codec 5, H5Z-ZFP 1.1.1: the writer whose bytes ours are."""
 
 
 @dataclass(frozen=True, slots=True)

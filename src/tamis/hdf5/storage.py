@@ -151,13 +151,13 @@ def check_readable(dataset: h5py.Dataset) -> None:
         for each in dataset.virtual_sources():
             if each.file_name != "." and not (folder / each.file_name).exists() and not Path(each.file_name).exists():
                 raise FileError(f"{place}: expected the file {each.file_name} that it is made of, found none")
-    if problem := zfp_problem(dataset):
+    if problem := zfp_problem(dataset, stored_filters(dataset)):
         raise FileError(f"{place}: {problem}")
 
 
-def zfp_problem(dataset: h5py.Dataset) -> str:
+def zfp_problem(dataset: h5py.Dataset, filters: tuple[StoredFilter, ...]) -> str:
     """Say how the stored parameters of zfp contradict the dataset; empty where they do not."""
-    for each in stored_filters(dataset):
+    for each in filters:
         if each.id == Zfp.id and is_stored(each.values):
             try:
                 stored = StoredZfp.parse(each.values)

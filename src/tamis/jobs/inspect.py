@@ -112,7 +112,7 @@ def _examine(name: str, dataset: h5py.Dataset) -> DatasetInfo:
         dtype=type_text(dataset),
         chunks=dataset.chunks,
         filters=tuple(in_words(each.id, each.values, each.name) for each in filters),
-        problem=zfp_problem(dataset),
+        problem=zfp_problem(dataset, filters),
         nbytes=values_nbytes(dataset),
         stored_nbytes=chunks.nbytes if chunks else dataset.id.get_storage_size(),
         unfiltered_chunks=sum(count for mask, count in chunks.masks.items() if mask) if chunks else 0,
