@@ -7,6 +7,7 @@
     ├── DataError         (ValueError)  values that a filter cannot take
     ├── StreamError       (ValueError)  encoded bytes or stored parameters that are damaged, truncated or unknown
     ├── FileError         (OSError)     a file or dataset that cannot be read, written or found as asked
+    ├── MissingFilterError (ImportError) a filter that is not installed here, or that tamis cannot encode
     └── BoundError        (ValueError)  what was written differs from its source by more than was asked
 """
 
@@ -31,6 +32,10 @@ class StreamError(TamisError, ValueError):
 
 class FileError(TamisError, OSError):
     """A file or dataset that cannot be read, written or found as asked."""
+
+
+class MissingFilterError(TamisError, ImportError):
+    """A filter that is not installed here, or that tamis cannot encode; says how to get it."""
 
 
 class BoundError(TamisError, ValueError):

@@ -1,13 +1,55 @@
-"""An ordered chain of filters, and what it does to one chunk."""
+"""An ordered chain of filters with their flags, and what it does to one chunk."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NoReturn
 
-from tamis.errors import ParameterError, StreamError
-from tamis.filters import ChunkType, Filter, Zfp
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.errors import DataError, MissingFilterError, ParameterError, StreamError, TamisError
+from tamis.filters import ChunkType, Data, Filter, Request, UnknownFilter, Zfp
 from tamis.notation.text import NONE, parse_filters
+
+MAX_FILTERS = 32
+"""A chunk's filter mask has 32 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A filter's place in a pipeline.
+
+    Parameters
+    ----------
+    filter
+        What runs there.
+    optional
+        Whether a chunk may go without it where it cannot be applied.
+    stored
+        Its parameters as a file has them; None where they follow from type and shape of the chunk.
+    """
+
+    filter: Filter
+    optional: bool
+    stored: tuple[int, ...] | None = None
+
+    @property
+    def in_words(self) -> str:
+        """What the filter does, and who wrote its parameters where that is known."""
+        return self.filter.in_words(self.stored or ())
+
+    @property
+    def request(self) -> Request:
+        """Id and parameters for H5Pset_filter."""
+        return Request(self.filter.id, self.filter.requested)
+
+    def __str__(self) -> str:
+        if self.optional == self.filter.optional:
+            return str(self.filter)
+        return f"{self.filter}{'?' if self.optional else '!'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +58,14 @@ class Pipeline:
 
     Parameters
     ----------
-    filters
-        zfp, which needs the values themselves, may only be the first.
+    stages
+        Stages, or filters, which take their own flag. What codes values, such as zfp, may only be the first, unless
+        all of it was read from a file.
+
+    Raises
+    ------
+    ParameterError
+        If such a pipeline cannot be right.
 
     Examples
     --------
@@ -25,16 +73,15 @@ class Pipeline:
     Pipeline.parse('zfp(accuracy=0.1)|fletcher32')
     """
 
-    filters: tuple[Filter, ...]
+    stages: tuple[Stage, ...]
 
-    def __post_init__(self) -> None:
-        names = [each.name for each in self.filters]
-        if "zfp" in names[1:]:
-            at = names.index("zfp", 1)
-            raise ParameterError(
-                f"expected zfp first in a pipeline, got {names[at - 1]} before it: zfp needs the values themselves;"
-                f" write {'|'.join(['zfp(…)', *(name for name in names if name != 'zfp')])}"
-            )
+    def __init__(self, stages: Iterable[Stage | Filter] = ()) -> None:
+        made = tuple(each if isinstance(each, Stage) else Stage(each, each.optional) for each in stages)
+        object.__setattr__(self, "stages", made)
+        if len(made) > MAX_FILTERS:
+            raise ParameterError(f"expected at most {MAX_FILTERS} filters, which a chunk's mask has, got {len(made)}")
+        if not all(each.stored is not None for each in made):
+            self._refuse_values_after_bytes()
 
     @classmethod
     def parse(cls, text: str) -> Pipeline:
@@ -45,7 +92,14 @@ class Pipeline:
         ParameterError
             If it is malformed, says where; or if such a pipeline cannot be right.
         """
-        return cls(tuple(parse_filters(text)))
+        return cls(
+            Stage(each, each.optional if optional is None else optional) for each, optional in parse_filters(text)
+        )
+
+    @property
+    def filters(self) -> tuple[Filter, ...]:
+        """The filters of the stages."""
+        return tuple(each.filter for each in self.stages)
 
     @property
     def zfp(self) -> Zfp | None:
@@ -53,58 +107,147 @@ class Pipeline:
         return next((each for each in self.filters if isinstance(each, Zfp)), None)
 
     def check(self, chunk: ChunkType) -> None:
-        """Raise ParameterError where such chunks cannot be written: a filter cannot take them, or is there twice."""
-        for each in self.filters:
-            count = sum(other.id == each.id for other in self.filters)
-            if count > 1:
-                raise ParameterError(
-                    f"expected each filter once in a pipeline, got {each.name} {count} times in {self}"
-                )
+        """Raise ParameterError where such chunks cannot be written."""
         for each in self.filters:
             each.check(chunk)
+            count = sum(other.id == each.id for other in self.filters)
+            if count > 1 and each.stored(chunk) != each.requested:
+                raise ParameterError(
+                    f"expected {each.name} once in a pipeline, got it {count} times in {self}: HDF5 completes the"
+                    " parameters of the first only"
+                )
 
-    def encode(self, data: bytes, chunk: ChunkType, *, skip: Sequence[type[Filter]] = ()) -> tuple[bytes, int]:
-        """Encode the bytes of one chunk.
+    def encode(self, values: NDArray[Any], *, skip: Sequence[type[Filter]] = ()) -> tuple[bytes, int]:
+        """Encode the values of one chunk, as HDF5 would.
 
         Parameters
         ----------
-        data
-            Values of the chunk in C order, in the byte order of `chunk`.
-        chunk
-            Their type and the shape of the chunk.
+        values
+            A whole chunk, of the type that the file has.
         skip
             Filters to leave out, which the mask then says.
 
         Returns
         -------
         bytes, int
-            What to store, and the chunk's filter mask: bit i is set where filter i was left out.
-        """
-        mask = 0
-        for i, each in enumerate(self.filters):
-            if isinstance(each, tuple(skip)):
-                mask |= 1 << i
-            else:
-                data = each.encode(data, chunk)
-        return data, mask
+            What to store, and the chunk's filter mask: bit i is set where filter i was left out, on demand or because
+            it is optional and could not be applied.
 
-    def decode(self, data: bytes, mask: int, chunk: ChunkType) -> bytes:
+        Raises
+        ------
+        DataError, MissingFilterError
+            If a required filter cannot be applied; names it.
+        ParameterError
+            If a filter cannot take such chunks.
+        """
+        chunk = ChunkType(values.dtype, values.shape)
+        data: Data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
+        mask = 0
+        for i, stage in enumerate(self.stages):
+            if isinstance(stage.filter, tuple(skip)):
+                mask |= 1 << i
+                continue
+            try:
+                data = _encoded(stage, data, chunk)
+            except (DataError, MissingFilterError) as error:
+                if not stage.optional:
+                    _fail(stage, i, error)
+                mask |= 1 << i
+        return bytes(data), mask
+
+    def decode(self, data: Data, mask: int, chunk: ChunkType) -> NDArray[Any]:
         """Undo `encode`.
+
+        Parameters
+        ----------
+        data
+            Bytes of the chunk in the file.
+        mask
+            Its filter mask: filters whose bit is set were left out.
+        chunk
+            Type and shape of the chunk.
+
+        Returns
+        -------
+        array
+            Of that type and shape; it may be read-only.
 
         Raises
         ------
         StreamError
             If the bytes are damaged; names the filter that found it.
+        MissingFilterError
+            If a filter that was applied is not here; says how to get it.
         """
-        for i, each in reversed(list(enumerate(self.filters))):
+        for i, stage in reversed(list(enumerate(self.stages))):
             if not mask >> i & 1:
-                data = each.decode(data, chunk)
+                try:
+                    data = stage.filter.decode(data, chunk, _parameters(stage, chunk))
+                except (StreamError, MissingFilterError, ParameterError) as error:
+                    _fail(stage, i, error)
         if len(data) != chunk.nbytes:
             raise StreamError(f"expected a chunk of {chunk.nbytes} bytes, got {len(data)} after decoding {self}")
-        return data
+        return np.frombuffer(data, np.uint8).view(chunk.dtype).reshape(chunk.shape)
+
+    def missing(self) -> tuple[str, ...]:
+        """Say for each filter that could not be decoded here what is missing."""
+        found = []
+        for each in dict.fromkeys(self.filters):
+            if isinstance(each, UnknownFilter):
+                found.append(each.in_words())
+            elif absent := each.missing():
+                found.append(absent)
+        return tuple(found)
+
+    def _refuse_values_after_bytes(self) -> None:
+        names = [each.name for each in self.filters]
+        for at, each in enumerate(self.filters):
+            if at and each.needs_values:
+                rest = [name for i, name in enumerate(names) if i != at and name != each.name]
+                raise ParameterError(
+                    f"expected {each.name} first in a pipeline, got {names[at - 1]} before it: {each.name} needs the"
+                    f" values themselves; write {'|'.join([f'{each.name}(…)', *rest])}"
+                )
 
     def __str__(self) -> str:
-        return "|".join(str(each) for each in self.filters) or NONE
+        return "|".join(str(each) for each in self.stages) or NONE
 
     def __repr__(self) -> str:
         return f"Pipeline.parse({str(self)!r})"
+
+
+def as_pipeline(value: object) -> Pipeline:
+    """Take a pipeline as it is, a filter as a pipeline of one, and text as tamis text.
+
+    Raises
+    ------
+    ParameterError
+        If it is anything else, or text that cannot be read.
+    """
+    if isinstance(value, Pipeline):
+        return value
+    if isinstance(value, (Filter, Stage)):
+        return Pipeline([value])
+    if isinstance(value, str):
+        return Pipeline.parse(value)
+    raise ParameterError(f"expected a pipeline, a filter or their text, got {value!r}")
+
+
+@lru_cache(maxsize=1024)
+def _derived(each: Filter, chunk: ChunkType) -> tuple[int, ...]:
+    return each.stored(chunk)
+
+
+def _parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
+    return _derived(stage.filter, chunk) if stage.stored is None else stage.stored
+
+
+def _encoded(stage: Stage, data: Data, chunk: ChunkType) -> Data:
+    if stage.filter.decode_only:
+        raise MissingFilterError(f"tamis decodes {stage.filter.name}, and does not encode it")
+    return stage.filter.encode(data, chunk, _parameters(stage, chunk))
+
+
+def _fail(stage: Stage, index: int, error: TamisError) -> NoReturn:
+    flag = "optional" if stage.optional else "required"
+    raise type(error)(f"filter {index + 1}, {stage.filter} ({flag}): {error}") from error

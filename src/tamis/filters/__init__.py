@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from tamis.filters.base import ChunkType, Filter
+from tamis.filters.base import ChunkType, Data, Filter, Parameter, Request, choice, number
+from tamis.filters.registry import by_id, by_name, from_values, requested_filter
 from tamis.filters.standard import Deflate, Fletcher32, Shuffle
+from tamis.filters.unknown import UnknownFilter
 from tamis.filters.zfp import StoredZfp, Zfp
 
-__all__ = ["BY_NAME", "ChunkType", "Deflate", "Filter", "Fletcher32", "Shuffle", "StoredZfp", "Zfp"]
-
-BY_NAME: dict[str, type[Filter]] = {known.name: known for known in (Zfp, Shuffle, Deflate, Fletcher32)}
-"""Filters that a pipeline can be written with, by the name that tamis gives them."""
+__all__ = [
+    "ChunkType",
+    "Data",
+    "Deflate",
+    "Filter",
+    "Fletcher32",
+    "Parameter",
+    "Request",
+    "Shuffle",
+    "StoredZfp",
+    "UnknownFilter",
+    "Zfp",
+    "by_id",
+    "by_name",
+    "choice",
+    "from_values",
+    "number",
+    "requested_filter",
+]

@@ -1,14 +1,27 @@
-"""What every filter has: an HDF5 id, a name, parameters, and a way to encode and decode one chunk's bytes."""
+"""What every filter has: an HDF5 id, names, parameters, and a way to encode and decode one chunk's bytes."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from tamis.errors import ParameterError
+from tamis.errors import MissingFilterError, ParameterError
+
+Data: TypeAlias = bytes | bytearray | memoryview
+"""Bytes of a chunk, on their way through filters."""
+
+
+class Request(NamedTuple):
+    """A filter as H5Pset_filter gets it: requested parameters, as 32-bit words."""
+
+    id: int
+    values: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +34,86 @@ class ChunkType:
         As in the file.
     shape
         Of the chunk, slowest axis first, unit axes included.
+    fill
+        Bytes of the dataset's fill value as in the file, which scaleoffset sets apart; empty for zeros.
     """
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
+    fill: bytes = b""
+
+    @property
+    def size(self) -> int:
+        """Values of the chunk."""
+        return int(np.prod(self.shape, dtype=object))
 
     @property
     def nbytes(self) -> int:
         """Bytes of the unfiltered chunk."""
-        return self.dtype.itemsize * int(np.prod(self.shape, dtype=object))
+        return self.dtype.itemsize * self.size
+
+    @property
+    def most_nbytes(self) -> int:
+        """More bytes than any filter makes of such a chunk: what says that it decodes to more is damaged."""
+        # A block of zfp takes up to 4096 bytes, for four values or more.
+        return 1024 * self.nbytes + 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What a parameter of a filter means, and what it may be.
+
+    Parameters
+    ----------
+    about
+        Meaning, with the unit.
+    low, high
+        Bounds of a number, both included.
+    choices
+        Words, where it is one of them.
+    bounds
+        What it may be, where that is neither of these.
+    """
+
+    about: str
+    low: int = 0
+    high: int = 0
+    choices: tuple[str, ...] = ()
+    bounds: str = ""
+
+    @property
+    def range(self) -> str:
+        """What it may be, in words."""
+        return self.bounds or ", ".join(self.choices) or f"{self.low} to {self.high}"
+
+    def checked(self, name: str, value: object) -> int | str:
+        """Return the value as int or str; raise ParameterError where it is out of range."""
+        if self.choices:
+            if value not in self.choices:
+                raise ParameterError(f"expected {name} to be one of {self.range}, got {name}={value!r}")
+            return str(value)
+        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        if not whole or not self.low <= int(value) <= self.high:  # type: ignore[call-overload]
+            raise ParameterError(f"expected {name} of {self.range}, got {name}={value!r}")
+        return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def number(about: str, low: int, high: int, default: int | None = None) -> Any:
+    """Field of a filter for a whole number within bounds, both included; required where it has no default."""
+    metadata = {"parameter": Parameter(about, low, high)}
+    return field(metadata=metadata) if default is None else field(default=default, metadata=metadata)
+
+
+def choice(about: str, choices: tuple[str, ...], default: str | None = None) -> Any:
+    """Field of a filter for one of some words; required where it has no default."""
+    metadata = {"parameter": Parameter(about, choices=choices)}
+    return field(metadata=metadata) if default is None else field(default=default, metadata=metadata)
 
 
 class Filter(ABC):
     """An entry of HDF5's registry with its parameters. Frozen; equal where id and parameters are.
+
+    A subclass is a frozen dataclass whose fields are made by `number` and `choice`, which checks them.
 
     Attributes
     ----------
@@ -41,31 +121,135 @@ class Filter(ABC):
         Registered HDF5 filter id.
     name
         How tamis writes it down.
+    registered_name
+        How HDF5 or the registry calls it.
+    about
+        What it does, in a few words.
+    optional
+        Whether HDF5's own calls let a chunk go without it where it fails.
+    group_safe
+        Whether it works on the links of a group, which have neither type nor chunk shape.
+    needs_values
+        Whether it codes values, not just bytes, so that nothing may come before it.
+    decode_only
+        Whether tamis can only read it.
+    needs
+        Modules that encoding and decoding import.
+    install
+        The command that installs them.
     """
 
     __slots__ = ()
 
     id: ClassVar[int]
     name: ClassVar[str]
+    registered_name: ClassVar[str]
+    about: ClassVar[str] = ""
+    optional: ClassVar[bool] = True
+    group_safe: ClassVar[bool] = False
+    needs_values: ClassVar[bool] = False
+    decode_only: ClassVar[bool] = False
+    needs: ClassVar[tuple[str, ...]] = ()
+    install: ClassVar[str] = "pip install 'tamis[codecs]'"
+
+    def __post_init__(self) -> None:
+        """Check every field that `number` or `choice` made."""
+        for name, each in self.parameters().items():
+            object.__setattr__(self, name, each.checked(name, getattr(self, name)))
+
+    @classmethod
+    def parameters(cls) -> Mapping[str, Parameter]:
+        """Return what the filter is made with, by name."""
+        found = {each.name: each.metadata.get("parameter") for each in fields(cls)}  # type: ignore[arg-type]
+        return {name: each for name, each in found.items() if each is not None}
+
+    @classmethod
+    @abstractmethod
+    def from_values(cls, values: tuple[int, ...]) -> Self:
+        """Read requested or stored parameters, of any version of the filter.
+
+        Raises
+        ------
+        ParameterError, StreamError
+            If they are none of it.
+        """
 
     @property
     @abstractmethod
     def requested(self) -> tuple[int, ...]:
         """Parameters for H5Pset_filter."""
 
-    def check(self, chunk: ChunkType) -> None:  # noqa: B027 - most filters take any chunk
+    def stored(self, chunk: ChunkType) -> tuple[int, ...]:
+        """Parameters that the filter leaves in a file for such chunks.
+
+        Raises
+        ------
+        ParameterError
+            If the filter cannot take such chunks; says what to use instead.
+        """
+        return self.requested
+
+    def check(self, chunk: ChunkType) -> None:
         """Raise ParameterError where the filter cannot take such chunks."""
+        self.stored(chunk)
 
     @abstractmethod
-    def encode(self, data: bytes, chunk: ChunkType) -> bytes:
-        """Filter the bytes of a chunk."""
+    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Filter the bytes of a chunk.
+
+        Raises
+        ------
+        DataError
+            If these bytes cannot be filtered, or would not get smaller where the filter makes that a condition.
+        MissingFilterError
+            If a package is not installed; names it.
+        """
 
     @abstractmethod
-    def decode(self, data: bytes, chunk: ChunkType) -> bytes:
-        """Undo `encode`. Raises StreamError where the bytes are damaged."""
+    def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Undo `encode`, with the parameters that the file has.
 
+        Raises
+        ------
+        StreamError
+            If the bytes are damaged.
+        MissingFilterError
+            If a package is not installed; names it.
+        """
 
-def integer_parameter(name: str, value: object, low: int, high: int) -> None:
-    """Raise ParameterError unless `value` is a whole number within bounds, both included."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not low <= int(value) <= high:
-        raise ParameterError(f"expected {name} of {low} to {high}, got {name}={value!r}")
+    def in_words(self, stored: tuple[int, ...] = ()) -> str:
+        """Say what the filter does with such parameters.
+
+        Parameters
+        ----------
+        stored
+            As a file has them; they may say more than the object, such as who wrote it.
+        """
+        return " ".join([self.name, *(f"{name} {getattr(self, name)}" for name in self.parameters())])
+
+    @classmethod
+    def missing(cls) -> str:
+        """Say what is not installed that encoding or decoding needs; empty where nothing is missing."""
+        absent = [name for name in cls.needs if importlib.util.find_spec(name.partition(".")[0]) is None]
+        return f"{cls.name} needs {' and '.join(absent)}, not installed here: {cls.install}" if absent else ""
+
+    @classmethod
+    def module(cls, name: str) -> Any:
+        """Import a module that the filter needs.
+
+        Raises
+        ------
+        MissingFilterError
+            If it is not installed.
+        """
+        try:
+            return importlib.import_module(name)
+        except ImportError as error:
+            raise MissingFilterError(f"{cls.name} needs {name}, not installed here: {cls.install}") from error
+
+    def __str__(self) -> str:
+        names = list(self.parameters())
+        if len(names) == 1:
+            return f"{self.name}({getattr(self, names[0])})"
+        given = ",".join(f"{name}={getattr(self, name)}" for name in names)
+        return f"{self.name}({given})" if given else self.name

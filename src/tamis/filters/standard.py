@@ -1,49 +1,16 @@
-"""The filters that every libhdf5 brings along and that may follow zfp: shuffle, deflate, fletcher32."""
+"""The filters that every libhdf5 brings along and that take any bytes: deflate, shuffle, fletcher32."""
 
 from __future__ import annotations
 
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
-from tamis.errors import StreamError
-from tamis.filters.base import ChunkType, Filter, integer_parameter
-
-
-@dataclass(frozen=True, slots=True)
-class Shuffle(Filter):
-    """Filter 2: first bytes of all elements first, and so on; bytes left over keep their place at the end."""
-
-    id: ClassVar[int] = 2
-    name: ClassVar[str] = "shuffle"
-
-    @property
-    def requested(self) -> tuple[int, ...]:
-        """None: HDF5 fills in the element size."""
-        return ()
-
-    def encode(self, data: bytes, chunk: ChunkType) -> bytes:
-        """Shuffle."""
-        return self._transpose(data, chunk.dtype.itemsize, -1)
-
-    def decode(self, data: bytes, chunk: ChunkType) -> bytes:
-        """Unshuffle."""
-        return self._transpose(data, chunk.dtype.itemsize, chunk.dtype.itemsize)
-
-    @staticmethod
-    def _transpose(data: bytes, itemsize: int, rows: int) -> bytes:
-        whole = len(data) // itemsize * itemsize
-        if itemsize == 1 or whole <= itemsize:
-            return data
-        columns = itemsize if rows == -1 else -1
-        table = np.frombuffer(data, np.uint8, whole).reshape(rows, columns)
-        return table.T.tobytes() + data[whole:]
-
-    def __str__(self) -> str:
-        return "shuffle"
+from tamis.errors import ParameterError, StreamError
+from tamis.filters.base import ChunkType, Data, Filter, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,37 +23,80 @@ class Deflate(Filter):
         0 (store) to 9 (smallest).
     """
 
-    level: int = 4
+    level: int = number("0 stores, 1 is fastest, 9 smallest", 0, 9, 4)
     id: ClassVar[int] = 1
     name: ClassVar[str] = "deflate"
+    registered_name: ClassVar[str] = "deflate"
+    about: ClassVar[str] = "zlib (gzip)"
+    group_safe: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        integer_parameter("level", self.level, 0, 9)
+    @classmethod
+    def from_values(cls, values: tuple[int, ...]) -> Self:
+        """Read the level."""
+        return cls(*one_value(cls.name, values))
 
     @property
     def requested(self) -> tuple[int, ...]:
         """The level."""
         return (self.level,)
 
-    def encode(self, data: bytes, chunk: ChunkType) -> bytes:
+    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress."""
         return zlib.compress(data, self.level)
 
-    def decode(self, data: bytes, chunk: ChunkType) -> bytes:
+    def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress, to no more bytes than a chunk and its checksum can have."""
-        # A block of zfp takes up to 4096 bytes, for four values or more.
-        most = 1024 * chunk.nbytes + 4096
         inflater = zlib.decompressobj()
         try:
-            plain = inflater.decompress(data, most)
+            plain = inflater.decompress(data, chunk.most_nbytes)
         except zlib.error as error:
             raise StreamError(f"deflate stream is damaged: {error}") from error
         if not inflater.eof:
             raise StreamError("deflate stream is truncated, or holds more than a chunk")
         return plain
 
-    def __str__(self) -> str:
-        return f"deflate({self.level})"
+
+@dataclass(frozen=True, slots=True)
+class Shuffle(Filter):
+    """Filter 2: first bytes of all elements first, and so on; bytes left over keep their place at the end."""
+
+    id: ClassVar[int] = 2
+    name: ClassVar[str] = "shuffle"
+    registered_name: ClassVar[str] = "shuffle"
+    about: ClassVar[str] = "bytes of like significance side by side"
+
+    @classmethod
+    def from_values(cls, values: tuple[int, ...]) -> Self:
+        """Take any: the element size, which HDF5 fills in, belongs to the chunk."""
+        return cls()
+
+    @property
+    def requested(self) -> tuple[int, ...]:
+        """None: HDF5 fills in the element size."""
+        return ()
+
+    def stored(self, chunk: ChunkType) -> tuple[int, ...]:
+        """Return the element size."""
+        return (chunk.dtype.itemsize,)
+
+    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Shuffle."""
+        return self._transpose(data, stored[0], -1)
+
+    def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Unshuffle."""
+        if len(stored) != 1 or stored[0] == 0:
+            raise StreamError(f"expected the element size as the parameter of shuffle, got {stored}")
+        return self._transpose(data, stored[0], stored[0])
+
+    @staticmethod
+    def _transpose(data: Data, itemsize: int, rows: int) -> Data:
+        whole = len(data) // itemsize * itemsize
+        if itemsize == 1 or whole <= itemsize:
+            return data
+        columns = itemsize if rows == -1 else -1
+        table = np.frombuffer(data, np.uint8, whole).reshape(rows, columns)
+        return table.T.tobytes() + data[whole:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,35 +105,55 @@ class Fletcher32(Filter):
 
     id: ClassVar[int] = 3
     name: ClassVar[str] = "fletcher32"
+    registered_name: ClassVar[str] = "fletcher32"
+    about: ClassVar[str] = "checksum: damage is an error"
+    optional: ClassVar[bool] = False
+    group_safe: ClassVar[bool] = True
+
+    @classmethod
+    def from_values(cls, values: tuple[int, ...]) -> Self:
+        """Take any: it has none."""
+        return cls()
 
     @property
     def requested(self) -> tuple[int, ...]:
         """None."""
         return ()
 
-    def encode(self, data: bytes, chunk: ChunkType) -> bytes:
+    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Append the checksum."""
-        return data + struct.pack("<I", checksum(data))
+        return bytes(data) + struct.pack("<I", checksum(data))
 
-    def decode(self, data: bytes, chunk: ChunkType) -> bytes:
+    def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Check and drop the checksum."""
         if len(data) < 4:
             raise StreamError(f"expected a fletcher32 checksum of 4 bytes, got a chunk of {len(data)} bytes")
-        plain, stored = data[:-4], struct.unpack("<I", data[-4:])[0]
+        view = memoryview(data)
+        plain, (found_in_file,) = view[:-4], struct.unpack("<I", view[-4:])
         found = checksum(plain)
         # HDF5 before 1.6.3 wrote each half with its bytes exchanged on little-endian machines.
         exchanged = (found & 0xFF00FF) << 8 | (found >> 8) & 0xFF00FF
-        if stored not in (found, exchanged):
-            raise StreamError(f"fletcher32 checksum differs: stored {stored:#010x}, data have {found:#010x}")
+        if found_in_file not in (found, exchanged):
+            raise StreamError(f"fletcher32 checksum differs: stored {found_in_file:#010x}, data have {found:#010x}")
         return plain
 
-    def __str__(self) -> str:
-        return "fletcher32"
+
+def one_value(name: str, values: tuple[int, ...]) -> tuple[int]:
+    """Return the one parameter of a filter.
+
+    Raises
+    ------
+    ParameterError
+        If there are none or more.
+    """
+    if len(values) != 1:
+        raise ParameterError(f"expected one parameter of {name}, got {values}")
+    return (values[0],)
 
 
-def checksum(data: bytes) -> int:
+def checksum(data: Data) -> int:
     """HDF5's Fletcher checksum: of big-endian 16-bit words, both sums modulo 65535 with zero only for all zeros."""
-    words = np.frombuffer(data + b"\0" if len(data) % 2 else data, ">u2").astype(np.uint64)
+    words = np.frombuffer(bytes(data) + b"\0" if len(data) % 2 else data, ">u2").astype(np.uint64)
     low = high = 0
     # In pieces that keep sums under 2^64.
     for start in range(0, len(words), 1 << 20):

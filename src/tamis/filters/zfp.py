@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,9 +12,20 @@ import numpy as np
 
 from tamis import _native, zfp
 from tamis.errors import ParameterError, StreamError
-from tamis.filters.base import ChunkType, Filter
+from tamis.filters.base import ChunkType, Data, Filter, Parameter
 from tamis.zfp.checks import refuse
 from tamis.zfp.modes import native_type
+
+_PARAMETERS = {
+    "rate": Parameter("bits per value", bounds="above 0"),
+    "precision": Parameter("bit planes of each block", 1, 64),
+    "accuracy": Parameter("largest absolute error, in units of the data", bounds="above 0"),
+    "reversible": Parameter("every bit is kept", choices=("true",)),
+    "minbits": Parameter("expert: bits per block, at least", 0, 32768),
+    "maxbits": Parameter("expert: bits per block, at most", bounds="9 or more (float32), 12 or more (float64)"),
+    "maxprec": Parameter("expert: bit planes per block, at most", 1, 64),
+    "minexp": Parameter("expert: exponent of the lowest bit plane kept", bounds="below -1074: reversible"),
+}
 
 
 class Zfp(Filter, Mapping[str, Any]):
@@ -33,6 +45,8 @@ class Zfp(Filter, Mapping[str, Any]):
         True keeps every bit.
     minbits, maxbits, maxprec, minexp
         Expert mode, all four numbers of the codec; see `tamis.zfp.Expert`.
+    mode
+        The mode once more by its name, such as ``"accuracy"``, as the HDF Group writes filters; checked.
 
     Raises
     ------
@@ -51,6 +65,9 @@ class Zfp(Filter, Mapping[str, Any]):
 
     id: ClassVar[int] = 32013
     name: ClassVar[str] = "zfp"
+    registered_name: ClassVar[str] = "ZFP"
+    about: ClassVar[str] = "floats and integers, lossy or not"
+    needs_values: ClassVar[bool] = True
     _mode: zfp.Mode
 
     def __init__(
@@ -64,6 +81,7 @@ class Zfp(Filter, Mapping[str, Any]):
         maxbits: int | None = None,
         maxprec: int | None = None,
         minexp: int | None = None,
+        mode: str | None = None,
     ) -> None:
         made = zfp.mode(
             rate=rate,
@@ -75,6 +93,9 @@ class Zfp(Filter, Mapping[str, Any]):
             maxprec=maxprec,
             minexp=minexp,
         )
+        found = type(made).__name__.lower()
+        if mode not in (None, found):
+            raise ParameterError(f"expected the parameters of mode {mode!r}, got those of mode {found!r}")
         object.__setattr__(self, "_mode", made)
 
     @classmethod
@@ -83,6 +104,24 @@ class Zfp(Filter, Mapping[str, Any]):
         made = cls.__new__(cls)
         object.__setattr__(made, "_mode", mode)
         return made
+
+    @classmethod
+    def parameters(cls) -> Mapping[str, Parameter]:
+        """Return the numbers of the modes, exactly one of which is given."""
+        return _PARAMETERS
+
+    @classmethod
+    def from_values(cls, values: tuple[int, ...]) -> Self:
+        """Read requested or stored parameters; a tolerance was stored as the power of two that it is rounded down to.
+
+        Raises
+        ------
+        ParameterError, StreamError
+            If they are neither.
+        """
+        if is_stored(values):
+            return cls.of(StoredZfp.parse(values).filter.mode)
+        return cls.from_requested(values)
 
     @classmethod
     def from_requested(cls, values: tuple[int, ...]) -> Self:
@@ -150,19 +189,31 @@ class Zfp(Filter, Mapping[str, Any]):
         words = _native.stored_values(self.requested, native_type(dtype), shape)
         return refuse(words, dtype, shape, self._mode) if isinstance(words, _native.Failure) else tuple(words)
 
-    def check(self, chunk: ChunkType) -> None:
-        """Raise ParameterError where ZFP cannot take such chunks; says what to use instead."""
-        self.stored(chunk)
-
-    def encode(self, data: bytes, chunk: ChunkType) -> bytes:
+    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Encode the values of a chunk. Raises DataError where the mode cannot represent them."""
         values = np.frombuffer(data, chunk.dtype).reshape(squeezed(chunk))
         return zfp.encode(values, self._mode)
 
-    def decode(self, data: bytes, chunk: ChunkType) -> bytes:
-        """Decode the values of a chunk."""
-        values = zfp.decode(data, squeezed(chunk), chunk.dtype.newbyteorder("="), self._mode)
-        return values.astype(chunk.dtype, copy=False).tobytes()
+    def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Decode the values of a chunk, of the type and shape that the stored parameters say."""
+        header = StoredZfp.parse(stored)
+        nbytes = math.prod(header.shape) * header.dtype.itemsize
+        if nbytes != chunk.nbytes:
+            raise StreamError(f"its ZFP parameters describe chunks of {nbytes} bytes, its chunks have {chunk.nbytes}")
+        values = zfp.decode(data, header.shape, header.dtype, header.filter.mode)
+        # The file's type is that of the machine that wrote it.
+        return (values.byteswap(inplace=True) if header.swapped else values).data.cast("B")
+
+    def in_words(self, stored: tuple[int, ...] = ()) -> str:
+        """Say what is kept, and which versions wrote it."""
+        words = f"zfp {_mode_in_words(self._mode)}"
+        if not stored:
+            return words
+        if not is_stored(stored):
+            return f"{self} as requested, not set up by the filter: chunks are stored unfiltered"
+        header = StoredZfp.parse(stored)
+        order = ", written on a machine of the other byte order" if header.swapped else ""
+        return f"{words} ({header.versions}{order})"
 
     def __getitem__(self, key: str) -> Any:
         if key == "compression":
@@ -278,6 +329,21 @@ def squeezed(chunk: ChunkType) -> tuple[int, ...]:
             f" use {tuple(instead)}"
         )
     return shape
+
+
+def _mode_in_words(mode: zfp.Mode) -> str:
+    match mode:
+        case zfp.Accuracy(tolerance):
+            # Coding drops the bit planes below a power of two.
+            effective = math.frexp(tolerance)[1] - 1
+            return f"accuracy, effective tolerance 2^{effective} = {2.0**effective:g}"
+        case zfp.Rate(rate):
+            return f"rate, {rate:g} bits per value"
+        case zfp.Precision(precision):
+            return f"precision, {precision} bit planes"
+        case zfp.Reversible():
+            return "reversible (lossless)"
+    return f"expert, {mode}"
 
 
 def _dotted(digits: int) -> str:

@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 
 from tamis import zfp
 from tamis.chunks.grid import Region, touched
-from tamis.errors import BoundError, DataError, FileError
-from tamis.filters import ChunkType, Fletcher32, Zfp
+from tamis.errors import BoundError, FileError
+from tamis.filters import ChunkType, Zfp
 from tamis.hdf5.creating import create_like
 from tamis.hdf5.storage import check_readable, stored_regions
 from tamis.pipeline import Pipeline
-
-_OPTIONAL = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +79,7 @@ def write(
     written: HDF5 2.0 forgets the mask of a chunk that was written directly for as long as the dataset is open.
     """
     check_readable(source)
-    filters = [
-        (each.id, 0 if isinstance(each, Fletcher32) else _OPTIONAL, each.requested) for each in plan.pipeline.filters
-    ]
+    filters = [(each.filter.id, int(each.optional), each.filter.requested) for each in plan.pipeline.stages]
     dtype = h5py.h5t.py_create(plan.dtype) if plan.dtype != source.dtype else None
     target = create_like(source, parent, name, chunks=plan.chunks, filters=filters, dtype=dtype)
     chunk = ChunkType(plan.dtype, plan.chunks)
@@ -171,15 +167,12 @@ def _encode(plan: Plan, values: NDArray[Any], chunk: ChunkType) -> tuple[bytes, 
     # Values beyond the array are read by nobody; repeating the last ones costs fewest bits and harms no block.
     surplus = [(0, whole - valid) for whole, valid in zip(chunk.shape, values.shape, strict=True)]
     padded = np.pad(values, surplus, mode="edge") if any(after for _, after in surplus) else values
-    data = padded.tobytes()
-    try:
-        stored, mask = plan.pipeline.encode(data, chunk)
-    except DataError:
-        return plan.pipeline.encode(data, chunk, skip=(Zfp,))
+    stored, mask = plan.pipeline.encode(padded)
     if plan.pipeline.zfp is None or plan.bound is None:
         return stored, mask
-    plain = plan.pipeline.decode(stored, mask, chunk)
-    again = np.frombuffer(plain, chunk.dtype).reshape(chunk.shape)[tuple(slice(n) for n in values.shape)]
+    again = plan.pipeline.decode(stored, mask, chunk)[tuple(slice(n) for n in values.shape)]
     if largest_error(values, again) <= plan.bound:
         return stored, mask
-    return plan.pipeline.encode(data, chunk, skip=(Zfp,))
+    if not plan.pipeline.stages[0].optional:
+        raise BoundError(f"{plan.path}: expected zfp to keep an error of at most {plan.bound:g}, which it cannot")
+    return plan.pipeline.encode(padded, skip=(Zfp,))

@@ -10,33 +10,13 @@ from typing import Any
 
 import h5py
 import numpy as np
+from h5py import h5z
 
 from tamis.chunks.grid import Region, region
-from tamis.errors import FileError, StreamError
-from tamis.filters import StoredZfp, Zfp
+from tamis.errors import FileError
+from tamis.filters import ChunkType, Request, StoredZfp, UnknownFilter, Zfp, from_values
 from tamis.filters.zfp import is_stored
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFilter:
-    """One filter of a pipeline as the file has it.
-
-    Parameters
-    ----------
-    id
-        HDF5 filter id.
-    optional
-        Whether a chunk may go unfiltered.
-    values
-        Stored parameters.
-    name
-        As the writer called it.
-    """
-
-    id: int
-    optional: bool
-    values: tuple[int, ...]
-    name: str
+from tamis.pipeline import Pipeline, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +38,38 @@ class Chunks:
     masks: dict[int, int]
 
 
-def stored_filters(dataset: h5py.Dataset) -> tuple[StoredFilter, ...]:
-    """List the filters of a dataset in their order."""
-    plist = dataset.id.get_create_plist()
-    filters = []
-    for index in range(plist.get_nfilters()):
-        number, flags, values, name = plist.get_filter(index)
-        filters.append(StoredFilter(number, bool(flags & 1), tuple(values), name.decode("utf-8", "replace")))
-    return tuple(filters)
+def pipeline_of(dataset: h5py.Dataset) -> Pipeline:
+    """Return the filters of a dataset as its file has them: order, flags, duplicates and unknown ones included.
+
+    Its chunks are decoded by ``pipeline_of(d).decode(data, mask, chunk_type(d))``.
+    """
+    return listed_pipeline(dataset.id.get_create_plist())
+
+
+def listed_pipeline(plist: Any) -> Pipeline:
+    """Return the filters of a property list that came from a file."""
+    return Pipeline(_stage(*plist.get_filter(index)) for index in range(plist.get_nfilters()))
+
+
+def _stage(number: int, flags: int, values: tuple[int, ...], label: bytes) -> Stage:
+    words = tuple(value & 0xFFFFFFFF for value in values)
+    found = from_values(Request(number, words), label.decode("utf-8", "replace"))
+    return Stage(found, bool(flags & h5z.FLAG_OPTIONAL), words)
+
+
+def chunk_type(dataset: h5py.Dataset) -> ChunkType:
+    """Type and shape of the chunks of a chunked dataset.
+
+    Values of a type that numpy has not are taken as bytes.
+    """
+    try:
+        dtype = dataset.dtype
+    except (TypeError, ValueError):
+        dtype = None
+    nbytes = dataset.id.get_type().get_size()
+    if dtype is None or dtype.itemsize != nbytes:
+        dtype = np.dtype(f"V{nbytes}")
+    return ChunkType(dtype, dataset.chunks)
 
 
 def chunks_of(dataset: h5py.Dataset) -> Chunks:
@@ -151,18 +155,19 @@ def check_readable(dataset: h5py.Dataset) -> None:
         for each in dataset.virtual_sources():
             if each.file_name != "." and not (folder / each.file_name).exists() and not Path(each.file_name).exists():
                 raise FileError(f"{place}: expected the file {each.file_name} that it is made of, found none")
-    if problem := zfp_problem(dataset, stored_filters(dataset)):
+    if problem := zfp_problem(dataset, pipeline_of(dataset)):
         raise FileError(f"{place}: {problem}")
 
 
-def zfp_problem(dataset: h5py.Dataset, filters: tuple[StoredFilter, ...]) -> str:
+def zfp_problem(dataset: h5py.Dataset, pipeline: Pipeline) -> str:
     """Say how the stored parameters of zfp contradict the dataset; empty where they do not."""
-    for each in filters:
-        if each.id == Zfp.id and is_stored(each.values):
-            try:
-                stored = StoredZfp.parse(each.values)
-            except StreamError as error:
-                return str(error)
+    for each in pipeline.stages:
+        if each.filter.id != Zfp.id:
+            continue
+        if isinstance(each.filter, UnknownFilter):
+            return each.filter.reason
+        if is_stored(each.stored or ()):
+            stored = StoredZfp.parse(each.stored or ())
             described = math.prod(stored.shape) * stored.dtype.itemsize
             expected = math.prod(dataset.chunks) * dataset.id.get_type().get_size()
             if described != expected:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from tamis.errors import FileError
 from tamis.hdf5.files import datasets, open_source
-from tamis.hdf5.storage import chunks_of, stored_filters, type_text, values_nbytes, zfp_problem
-from tamis.notation.words import in_words
+from tamis.hdf5.storage import chunks_of, pipeline_of, type_text, values_nbytes, zfp_problem
 
 if TYPE_CHECKING:
     import h5py
@@ -103,7 +102,7 @@ def inspect(path: str | os.PathLike[str]) -> Inspection:
 
 
 def _examine(name: str, dataset: h5py.Dataset) -> DatasetInfo:
-    filters = stored_filters(dataset)
+    pipeline = pipeline_of(dataset)
     chunks = chunks_of(dataset) if dataset.chunks is not None and dataset.size else None
     shape = tuple(dataset.shape or ())
     return DatasetInfo(
@@ -111,8 +110,8 @@ def _examine(name: str, dataset: h5py.Dataset) -> DatasetInfo:
         shape=shape,
         dtype=type_text(dataset),
         chunks=dataset.chunks,
-        filters=tuple(in_words(each.id, each.values, each.name) for each in filters),
-        problem=zfp_problem(dataset, filters),
+        filters=tuple(each.in_words for each in pipeline.stages),
+        problem=zfp_problem(dataset, pipeline),
         nbytes=values_nbytes(dataset),
         stored_nbytes=chunks.nbytes if chunks else dataset.id.get_storage_size(),
         unfiltered_chunks=sum(count for mask, count in chunks.masks.items() if mask) if chunks else 0,

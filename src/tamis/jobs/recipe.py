@@ -53,23 +53,6 @@ def chunk_shape(value: object) -> tuple[int, ...]:
     raise ParameterError(f"expected a chunk shape of whole numbers above 0 such as (4, 96, 144), got {value!r}")
 
 
-def as_pipeline(value: object) -> Pipeline:
-    """Take a pipeline as it is, a filter as a pipeline of one, and text as tamis text.
-
-    Raises
-    ------
-    ParameterError
-        If it is anything else, or text that cannot be read.
-    """
-    if isinstance(value, Pipeline):
-        return value
-    if isinstance(value, Filter):
-        return Pipeline((value,))
-    if isinstance(value, str):
-        return Pipeline.parse(value)
-    raise ParameterError(f"expected a pipeline, a filter or their text, got {value!r}")
-
-
 def is_pattern(name: str) -> bool:
     """Tell a pattern from the name of one dataset."""
     return any(sign in name for sign in "*?[")

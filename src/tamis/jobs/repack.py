@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -18,8 +18,8 @@ from tamis.hdf5.files import datasets, open_source
 from tamis.hdf5.rewriting import Plan, Written, verify, write
 from tamis.hdf5.storage import number_type
 from tamis.hdf5.transaction import Transaction
-from tamis.jobs.recipe import Recipes, as_pipeline, chunk_shape, is_pattern, matching
-from tamis.pipeline import Pipeline
+from tamis.jobs.recipe import Recipes, chunk_shape, is_pattern, matching
+from tamis.pipeline import Pipeline, as_pipeline
 
 if TYPE_CHECKING:
     import h5py
@@ -221,7 +221,7 @@ def _with_checksum(pipeline: Pipeline, checksum: bool) -> Pipeline:
     guarded = any(isinstance(each, Fletcher32) for each in pipeline.filters)
     if not checksum or guarded or pipeline.zfp is None:
         return pipeline
-    return replace(pipeline, filters=(*pipeline.filters, Fletcher32()))
+    return Pipeline((*pipeline.stages, Fletcher32()))
 
 
 def _plan(

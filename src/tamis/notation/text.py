@@ -2,10 +2,13 @@
 
 ::
 
-    pipeline : 'none' | filter { '|' filter }
+    pipeline : 'none' | stage { '|' stage }
+    stage    : filter [ '!' | '?' ]                         '!' required, '?' optional; without: as HDF5 has it
     filter   : name [ '(' [ argument { ',' argument } ] ')' ]
+             | name ':' argument { ',' argument }           as the HDF Group's RFC has it
+             | 'filter' '(' id { ',' value } ')'            any filter by its number
     argument : [ parameter '=' ] value
-    value    : a number, true, false
+    value    : a number, true, false, a word, or text in quotes
 """
 
 from __future__ import annotations
@@ -14,13 +17,14 @@ import re
 from inspect import signature
 from typing import NoReturn
 
-from tamis.errors import ParameterError
-from tamis.filters import BY_NAME, Filter
+from tamis.filters import Filter, Request, UnknownFilter, by_name, requested_filter
+from tamis.notation.places import malformed
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>[-+]?[0-9.][0-9A-Za-z.]*(?:(?<=[eE])[-+][0-9]+)?)"
-    r"|(?P<sign>[|(),=])|(?P<end>$))"
+    r"""|"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<sign>[|(),=:!?])|(?P<end>$))"""
 )
+_ALIASES = {"gzip": "deflate", "zlib": "deflate", "bz2": "bzip2", "zstandard": "zstd"}
 
 NONE = "none"
 """The pipeline without filters."""
@@ -40,28 +44,26 @@ class _Reader:
         match = _TOKEN.match(self.text, self.at)
         if match is None:
             self.start = self.at + len(self.text[self.at :]) - len(self.text[self.at :].lstrip())
-            self.fail("a filter name, a number or one of | ( ) , =")
+            self.fail("a filter name, a number or one of | ( ) , = : ! ?")
         self.kind = match.lastgroup or "end"
         self.token = match[self.kind]
         self.start = match.start(self.kind)
         self.at = match.end()
 
-    def take(self, sign: str) -> bool:
-        if self.token != sign or self.kind != "sign":
-            return False
+    def take(self, *signs: str) -> str:
+        """Go on if the next token is one of these signs; return it, or nothing."""
+        found = self.token
+        if found not in signs or self.kind != "sign":
+            return ""
         self.advance()
-        return True
+        return found
 
-    def fail(self, expected: str) -> NoReturn:
-        rest = self.text[self.start :]
-        found = repr(rest.split("|")[0][:20]) if rest else "the end"
-        raise ParameterError(
-            f"expected {expected} at position {self.start + 1}, got {found}:\n  {self.text}\n  {' ' * self.start}^"
-        )
+    def fail(self, expected: str, start: int | None = None) -> NoReturn:
+        raise malformed(self.text, self.start if start is None else start, expected)
 
 
-def parse_filters(text: str) -> list[Filter]:
-    """Read a chain of filters.
+def parse_filters(text: str) -> list[tuple[Filter, bool | None]]:
+    """Read a chain of filters, each with whether it is optional; None where the text does not say.
 
     Raises
     ------
@@ -71,48 +73,71 @@ def parse_filters(text: str) -> list[Filter]:
     if text.strip() == NONE:
         return []
     reader = _Reader(text)
-    filters = [_filter(reader)]
+    stages = [_stage(reader)]
     while reader.take("|"):
-        filters.append(_filter(reader))
+        stages.append(_stage(reader))
     if reader.kind != "end":
         reader.fail("'|' or the end")
-    return filters
+    return stages
+
+
+def _stage(reader: _Reader) -> tuple[Filter, bool | None]:
+    made = _filter(reader)
+    flag = reader.take("!", "?")
+    return made, flag == "?" if flag else None
 
 
 def _filter(reader: _Reader) -> Filter:
-    kind = BY_NAME.get(reader.token) if reader.kind == "word" else None
+    name = _ALIASES.get(reader.token, reader.token) if reader.kind == "word" else ""
+    kind = UnknownFilter if name == UnknownFilter.name else by_name().get(name)
     if kind is None:
-        reader.fail(f"a filter ({', '.join(sorted(BY_NAME))})")
+        reader.fail(f"a filter ({', '.join(sorted(by_name()))})")
+    start = reader.start
     reader.advance()
+    if kind is UnknownFilter:
+        return _numbered(reader)
     arguments: dict[str, object] = {}
-    known = signature(kind).parameters
-    positional = [each.name for each in known.values() if each.kind is not each.KEYWORD_ONLY]
-    if reader.take("("):
+    if reader.take(":"):
+        _read_argument(reader, kind, arguments)
+        while reader.take(","):
+            _read_argument(reader, kind, arguments)
+    elif reader.take("("):
         while not reader.take(")"):
-            start = reader.start
-            name, value = _argument(reader, positional, len(arguments))
-            if name not in known or name in arguments:
-                reader.start = start
-                if name in arguments:
-                    reader.fail(f"parameters of {kind.name} once each")
-                names = f"one of the parameters {', '.join(known)}" if known else "no parameters"
-                reader.fail(f"{names} of {kind.name}")
-            arguments[name] = value
+            _read_argument(reader, kind, arguments)
             if reader.take(","):
                 if reader.token == ")":
                     reader.fail("another parameter after ','")
             elif reader.token != ")":
                 reader.fail("',' or ')'")
+    needed = [each.name for each in signature(kind).parameters.values() if each.default is each.empty]
+    if lacking := [each for each in needed if each not in arguments]:
+        reader.fail(f"{kind.name} with {' and '.join(lacking)}", start)
     return kind(**arguments)
+
+
+def _read_argument(reader: _Reader, kind: type[Filter], arguments: dict[str, object]) -> None:
+    known = signature(kind).parameters
+    positional = [each.name for each in known.values() if each.kind is not each.KEYWORD_ONLY]
+    start = reader.start
+    name, value = _argument(reader, positional, len(arguments))
+    if name in arguments:
+        reader.fail(f"parameters of {kind.name} once each", start)
+    if name not in known:
+        names = f"one of the parameters {', '.join(known)}" if known else "no parameters"
+        reader.fail(f"{names} of {kind.name}", start)
+    arguments[name] = value
 
 
 def _argument(reader: _Reader, positional: list[str], index: int) -> tuple[str, object]:
     name = positional[index] if index < len(positional) else ""
     if reader.kind == "word" and reader.token.lower() not in ("true", "false"):
-        name = reader.token
+        start, word = reader.start, reader.token
         reader.advance()
-        if not reader.take("="):
-            reader.fail(f"'=' and a value after {name}")
+        if reader.take("="):
+            return word, _value(reader)
+        if name:
+            return name, word
+        reader.fail(f"'=' and a value after {word}" if not positional else "the name of a parameter and '='", start)
     if not name:
         reader.fail("the name of a parameter and '='")
     return name, _value(reader)
@@ -120,18 +145,40 @@ def _argument(reader: _Reader, positional: list[str], index: int) -> tuple[str, 
 
 def _value(reader: _Reader) -> object:
     token = reader.token
-    value: object
+    value: object = token
     if reader.kind == "word" and token.lower() in ("true", "false"):
         value = token.lower() == "true"
     elif reader.kind == "number":
-        try:
-            value = int(token)
-        except ValueError:
-            try:
-                value = float(token)
-            except ValueError:
-                reader.fail("a number")
-    else:
-        reader.fail("a number, true or false")
+        value = _number(reader)
+    elif reader.kind not in ("word", "single", "double"):
+        reader.fail("a number, a word, true or false")
     reader.advance()
     return value
+
+
+def _number(reader: _Reader) -> int | float:
+    for kind in (int, float):
+        try:
+            return kind(reader.token)
+        except ValueError:
+            continue
+    reader.fail("a number")
+
+
+def _numbered(reader: _Reader) -> Filter:
+    """Read what stands after 'filter': an id and parameters."""
+    if not reader.take("("):
+        reader.fail("'(' and the number of a filter")
+    words = [_word(reader)]
+    while reader.take(","):
+        words.append(_word(reader))
+    if not reader.take(")"):
+        reader.fail("',' or ')'")
+    return requested_filter(Request(words[0], tuple(words[1:])))
+
+
+def _word(reader: _Reader) -> int:
+    if reader.kind != "number" or not isinstance(value := _number(reader), int) or not -(1 << 31) <= value < 1 << 32:
+        reader.fail("a whole number of 32 bits")
+    reader.advance()
+    return value & 0xFFFFFFFF

@@ -1,0 +1,84 @@
+"""Which filters there are: those of tamis, and those that installed packages bring along."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from types import MappingProxyType
+
+from tamis.errors import ParameterError, StreamError
+from tamis.filters.base import Filter, Request
+from tamis.filters.standard import Deflate, Fletcher32, Shuffle
+from tamis.filters.unknown import UnknownFilter
+from tamis.filters.zfp import Zfp
+
+ENTRY_POINTS = "tamis.filters"
+"""Group of entry points under which a package names its filters: ``name = "module:Class"``."""
+
+_OWN: tuple[type[Filter], ...] = (Deflate, Shuffle, Fletcher32, Zfp)
+
+
+@cache
+def by_id() -> Mapping[int, type[Filter]]:
+    """Every filter that there is a type for, by its HDF5 id, smallest first."""
+    found = {known.id: known for known in _OWN}
+    for each in entry_points(group=ENTRY_POINTS):
+        try:
+            added = each.load()
+            if not (isinstance(added, type) and issubclass(added, Filter)):
+                raise ParameterError(f"expected a subclass of tamis.filters.Filter, got {added!r}")
+            names = {known.name for known in found.values()}
+            if added.id in found or added.name in names or added.name == UnknownFilter.name:
+                raise ParameterError(f"expected an id and a name of its own, got {added.id} and {added.name!r}")
+        except Exception as error:  # another package's module may raise anything
+            warnings.warn(f"filter {each.name} = {each.value} left out: {error}", stacklevel=2)
+        else:
+            found[added.id] = added
+    return MappingProxyType(dict(sorted(found.items())))
+
+
+@cache
+def by_name() -> Mapping[str, type[Filter]]:
+    """Every filter that there is a type for, by the name that tamis gives it."""
+    return MappingProxyType({known.name: known for known in by_id().values()})
+
+
+def from_values(request: Request, label: str = "") -> Filter:
+    """Return the filter that an id and parameters stand for, requested or stored.
+
+    Parameters
+    ----------
+    request
+        Id and parameters.
+    label
+        How the writer of a file called it.
+
+    Returns
+    -------
+    Filter
+        An `UnknownFilter` where tamis has no type for it, or where its parameters are damaged; it then says how.
+    """
+    words = tuple(int(value) & 0xFFFFFFFF for value in request.values)
+    known = by_id().get(request.id)
+    if known is None:
+        return UnknownFilter(request.id, words, label)
+    try:
+        return known.from_values(words)
+    except (ParameterError, StreamError) as error:
+        return UnknownFilter(request.id, words, label or known.name, str(error))
+
+
+def requested_filter(request: Request) -> Filter:
+    """Return the filter that was asked for by id and parameters.
+
+    Raises
+    ------
+    ParameterError
+        If it is one that tamis knows and refuses such parameters.
+    """
+    found = from_values(request)
+    if isinstance(found, UnknownFilter) and found.reason:
+        raise ParameterError(f"filter {request.id} ({found.label}): {found.reason}")
+    return found

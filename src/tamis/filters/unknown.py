@@ -1,0 +1,81 @@
+"""A filter that tamis has no type for, kept as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
+
+from tamis.errors import MissingFilterError, ParameterError, StreamError
+from tamis.filters.base import ChunkType, Data, Filter
+
+MAX_ID = 65535
+"""HDF5 stores ids in 16 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownFilter(Filter):
+    """A filter by its number. Everything about it is kept; its bytes cannot be encoded or decoded.
+
+    Parameters
+    ----------
+    id
+        HDF5 filter id, 0 to 65535.
+    values
+        Parameters as they were found or are wanted, 32-bit words.
+    label
+        How its writer called it.
+    reason
+        Why tamis does not take it for a filter that it knows, where the id is one of those: its parameters are damaged.
+    """
+
+    id: int  # type: ignore[misc]  # each of them has its own
+    values: tuple[int, ...] = ()
+    label: str = field(default="", compare=False)
+    reason: str = field(default="", compare=False)
+    name: ClassVar[str] = "filter"
+    registered_name: ClassVar[str] = ""
+    group_safe: ClassVar[bool] = True  # as far as tamis can tell
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if not isinstance(self.id, int) or not 0 <= self.id <= MAX_ID:
+            raise ParameterError(f"expected a filter id of 0 to {MAX_ID}, got {self.id!r}")
+        for value in self.values:
+            if not isinstance(value, int) or not 0 <= value < 1 << 32:
+                raise ParameterError(f"expected parameters of filter {self.id} of 0 to 4294967295, got {value!r}")
+
+    @classmethod
+    def from_values(cls, values: tuple[int, ...]) -> Self:
+        """Refuse: the values do not tell the id."""
+        raise ParameterError("expected the id of a filter beside its parameters, got parameters alone")
+
+    @property
+    def requested(self) -> tuple[int, ...]:
+        """The values."""
+        return self.values
+
+    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Refuse."""
+        raise MissingFilterError(self._refusal())
+
+    def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Refuse."""
+        if self.reason:
+            raise StreamError(self._refusal())
+        raise MissingFilterError(self._refusal())
+
+    def in_words(self, stored: tuple[int, ...] = ()) -> str:
+        """Name, id and parameters."""
+        words = f"{self.label or self.name} [{self.id}]"
+        if self.reason:
+            return f"{words}, not readable: {self.reason}"
+        return f"{words} {','.join(map(str, self.values))}".rstrip()
+
+    def _refusal(self) -> str:
+        title = f"filter {self.id}" + (f" ({self.label})" if self.label else "")
+        if self.reason:
+            return f"{title}: {self.reason}"
+        return f"{title} is none that tamis knows: a package can add it, see docs/filters.md"
+
+    def __str__(self) -> str:
+        return f"filter({','.join(map(str, (self.id, *self.values)))})"
