@@ -48,7 +48,7 @@ def test_pipeline_encode_decode_same_as_hdf5(text: str, dtype: str) -> None:
         text = text.replace("accuracy=0.1", "precision=30")
     values, pipeline = field(dtype, (1, 7, 9)), Pipeline.parse(text)
     chunk = ChunkType(values.dtype, values.shape)
-    ours, mask = pipeline.encode(values.tobytes(), chunk)
+    ours, mask = pipeline.encode(values)
     assert mask == 0
     with h5py.File.in_memory() as file:
         dataset = create(file, pipeline, values)
@@ -61,8 +61,8 @@ def test_pipeline_encode_decode_same_as_hdf5(text: str, dtype: str) -> None:
         assert ours == theirs
     elif text.endswith("deflate(1)"):
         assert zlib.decompress(ours) == zlib.decompress(theirs)
-    assert pipeline.decode(theirs, 0, chunk) == read.tobytes()
-    assert pipeline.decode(ours, 0, chunk) == read.tobytes()
+    assert pipeline.decode(theirs, 0, chunk).tobytes() == read.tobytes()
+    assert pipeline.decode(ours, 0, chunk).tobytes() == read.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_pipeline_encode_decode_same_as_hdf5(text: str, dtype: str) -> None:
 def test_pipeline_encode_filters_skipped_mask_says_so_and_hdf5_reads_it(skip: tuple[type, ...], mask: int) -> None:
     values = field("f8", (6, 10))
     pipeline, chunk = Pipeline.parse("zfp(rate=9)|shuffle|deflate(4)|fletcher32"), ChunkType(np.dtype("f8"), (6, 10))
-    data, found = pipeline.encode(values.tobytes(), chunk, skip=skip)
+    data, found = pipeline.encode(values, skip=skip)
     assert found == mask
-    decoded = pipeline.decode(data, mask, chunk)
+    decoded = pipeline.decode(data, mask, chunk).tobytes()
     assert (decoded == values.tobytes()) == (Zfp in skip)
     with h5py.File.in_memory() as file:
         dataset = create(file, pipeline, values)
@@ -84,8 +84,8 @@ def test_pipeline_encode_filters_skipped_mask_says_so_and_hdf5_reads_it(skip: tu
 
 
 def test_pipeline_encode_same_filter_twice_skipped_twice() -> None:
-    values, chunk = field("f4", (30,)), ChunkType(np.dtype("f4"), (30,))
-    data, mask = Pipeline.parse("shuffle|deflate(1)|shuffle").encode(values.tobytes(), chunk, skip=[Shuffle])
+    values = field("f4", (30,))
+    data, mask = Pipeline.parse("shuffle|deflate(1)|shuffle").encode(values, skip=[Shuffle])
     assert mask == 0b101
     assert zlib.decompress(data) == values.tobytes()
 
@@ -114,8 +114,9 @@ def test_pipeline_zfp_the_filter_or_none() -> None:
 
 def test_pipeline_no_filters_bytes_as_they_are() -> None:
     chunk = ChunkType(np.dtype("f4"), (3,))
-    assert Pipeline(()).encode(b"0123456789ab", chunk) == (b"0123456789ab", 0)
-    assert Pipeline(()).decode(b"0123456789ab", 0, chunk) == b"0123456789ab"
+    values = np.frombuffer(b"0123456789ab", "f4")
+    assert Pipeline(()).encode(values) == (b"0123456789ab", 0)
+    np.testing.assert_array_equal(Pipeline(()).decode(b"0123456789ab", 0, chunk), values)
 
 
 def test_pipeline_check_a_filter_refuses_refused() -> None:
@@ -128,7 +129,7 @@ def test_pipeline_check_a_filter_refuses_refused() -> None:
 @pytest.mark.parametrize("text", ["shuffle", "deflate(4)", "fletcher32", "shuffle|deflate(4)|fletcher32"])
 def test_pipeline_decode_other_size_than_a_chunk_refused(text: str) -> None:
     pipeline, chunk = Pipeline.parse(text), ChunkType(np.dtype("f4"), (30,))
-    short, _ = pipeline.encode(bytes(116), chunk)
+    short, _ = pipeline.encode(np.zeros(29, "f4"))
     with pytest.raises(StreamError, match="expected a chunk of 120 bytes, got 116 after decoding"):
         pipeline.decode(short, 0, chunk)
 
@@ -137,7 +138,7 @@ def test_pipeline_decode_other_size_than_a_chunk_refused(text: str) -> None:
 def test_pipeline_decode_any_damage_under_fletcher32_refused(text: str) -> None:
     values, pipeline = field("f4", (30,)), Pipeline.parse(text)
     chunk = ChunkType(np.dtype("f4"), (30,))
-    data, _ = pipeline.encode(values.tobytes(), chunk)
+    data, _ = pipeline.encode(values)
     for at in range(len(data)):
         with pytest.raises(StreamError, match="fletcher32 checksum differs"):
             pipeline.decode(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :], 0, chunk)
@@ -148,16 +149,14 @@ def test_pipeline_deflate_after_zfp_that_expands_round_trip(text: str) -> None:
     # Whatever encode takes, decode gives back, however senseless the rate.
     values, pipeline = np.random.default_rng(0).standard_normal((64, 64)).astype("f4"), Pipeline.parse(text)
     chunk = ChunkType(values.dtype, values.shape)
-    data, mask = pipeline.encode(values.tobytes(), chunk)
-    np.testing.assert_allclose(
-        np.frombuffer(pipeline.decode(data, mask, chunk), "f4").reshape(64, 64), values, 1e-5, 1e-5
-    )
+    data, mask = pipeline.encode(values)
+    np.testing.assert_allclose(pipeline.decode(data, mask, chunk), values, 1e-5, 1e-5)
 
 
-@pytest.mark.parametrize("text", ["shuffle|deflate(4)", "zfp(reversible=true)", "zfp(reversible=true)|shuffle"])
+@pytest.mark.parametrize("text", ["shuffle|deflate(4)", "deflate(4)|fletcher32", "shuffle"])
 @pytest.mark.parametrize("dtype", [">f8", ">i4"])
 def test_pipeline_other_byte_order_same_bytes_back(dtype: str, text: str) -> None:
     values, pipeline = field(dtype, (6, 10)), Pipeline.parse(text)
     chunk = ChunkType(values.dtype, values.shape)
-    data, mask = pipeline.encode(values.tobytes(), chunk)
-    assert pipeline.decode(data, mask, chunk) == values.tobytes()
+    data, mask = pipeline.encode(values)
+    assert pipeline.decode(data, mask, chunk).tobytes() == values.tobytes()

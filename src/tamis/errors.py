@@ -3,12 +3,12 @@
 ::
 
     TamisError
-    ├── ParameterError    (ValueError)  a mode, parameter, notation, type or chunk shape that cannot be
-    ├── DataError         (ValueError)  values that a filter cannot take
-    ├── StreamError       (ValueError)  encoded bytes or stored parameters that are damaged, truncated or unknown
-    ├── FileError         (OSError)     a file or dataset that cannot be read, written or found as asked
+    ├── ParameterError     (ValueError)  a mode, parameter, notation, type or chunk shape that cannot be
+    ├── DataError          (ValueError)  values that a filter cannot take
+    ├── StreamError        (ValueError)  encoded bytes or stored parameters that are damaged, truncated or unknown
+    ├── FileError          (OSError)     a file or dataset that cannot be read, written or found as asked
     ├── MissingFilterError (ImportError) a filter that is not installed here, or that tamis cannot encode
-    └── BoundError        (ValueError)  what was written differs from its source by more than was asked
+    └── BoundError         (ValueError)  what was written differs from its source by more than was asked
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FileError(TamisError, OSError):
 
 
 class MissingFilterError(TamisError, ImportError):
-    """A filter that is not installed here, or that tamis cannot encode; says how to get it."""
+    """A filter that is not installed here, or that tamis cannot encode."""
 
 
 class BoundError(TamisError, ValueError):

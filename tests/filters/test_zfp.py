@@ -299,12 +299,12 @@ def test_check_type_and_mode_that_cannot_be_refused(zfp_filter: Zfp, dtype: str,
 def test_zfp_encode_decode_unit_axes_left_out(shape: tuple[int, ...]) -> None:
     values, chunk = np.random.default_rng(1).standard_normal(shape), ChunkType(np.dtype("f8"), shape)
     zfp_filter = Zfp(reversible=True)
-    encoded = zfp_filter.encode(values.tobytes(), chunk)
+    encoded = zfp_filter.encode(values.tobytes(), chunk, zfp_filter.stored(chunk))
     assert encoded == zfp.encode(values.reshape(squeezed(chunk)), zfp.Reversible())
-    assert zfp_filter.decode(encoded, chunk) == values.tobytes()
+    assert zfp_filter.decode(encoded, chunk, zfp_filter.stored(chunk)) == values.tobytes()
 
 
 def test_zfp_encode_non_finite_refused() -> None:
     values = np.array([1, 2, np.nan, 4])
     with pytest.raises(DataError, match=r"expected finite values with rate=8, found NaN or infinity at index \(2,\)"):
-        Zfp(rate=8).encode(values.tobytes(), ChunkType(values.dtype, (4,)))
+        Zfp(rate=8).encode(values.tobytes(), ChunkType(values.dtype, (4,)), ())

@@ -66,11 +66,11 @@ def main() -> None:
 
     values, text = noise("f8", (1, 9, 10)), "zfp(accuracy=0.01)|shuffle|deflate(6)|fletcher32"
     pipeline, chunk = tamis.Pipeline.parse(text), ChunkType(values.dtype, values.shape)
-    stream, mask = pipeline.encode(values.tobytes(), chunk)
+    stream, mask = pipeline.encode(values)
     keep(
         "pipeline-f8-3d",
         stream,
-        pipeline.decode(stream, mask, chunk),
+        pipeline.decode(stream, mask, chunk).tobytes(),
         dtype="float64",
         shape=values.shape,
         pipeline=text,

@@ -38,4 +38,4 @@ def test_pipeline_decode_frozen_chunk_same_values(name: str) -> None:
     how: dict[str, Any] = STREAMS[name]
     chunk = ChunkType(np.dtype(how["dtype"]), tuple(how["shape"]))
     decoded = tamis.Pipeline.parse(how["pipeline"]).decode((HERE / name).read_bytes(), 0, chunk)
-    assert hashlib.sha256(decoded).hexdigest() == how["decoded_sha256"]
+    assert hashlib.sha256(decoded.tobytes()).hexdigest() == how["decoded_sha256"]

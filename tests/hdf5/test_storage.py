@@ -9,21 +9,20 @@ import numpy as np
 from h5py import h5d, h5p, h5s, h5t, h5z
 
 import tamis
-from tamis.hdf5.storage import Chunks, StoredFilter, chunks_of, stored_filters
+from tamis.filters import Deflate, Fletcher32, Shuffle, UnknownFilter
+from tamis.hdf5.storage import Chunks, chunks_of, pipeline_of
+from tamis.pipeline import Pipeline, Stage
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
 
 
-def test_stored_filters_of_sample_in_order_with_flags_and_values() -> None:
+def test_pipeline_of_of_sample_in_order_with_flags_and_values() -> None:
     with h5py.File(SAMPLE) as file:
-        assert stored_filters(file["TS"]) == (
-            StoredFilter(2, True, (4,), "shuffle"),
-            StoredFilter(1, True, (2,), "deflate"),
-        )
-        assert stored_filters(file["nbnd"]) == ()
+        assert pipeline_of(file["TS"]).stages == (Stage(Shuffle(), True, (4,)), Stage(Deflate(2), True, (2,)))
+        assert pipeline_of(file["nbnd"]) == Pipeline(())
 
 
-def test_stored_filters_required_or_optional_told_apart(tmp_path: Path) -> None:
+def test_pipeline_of_required_or_optional_told_apart(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         plist = h5p.create(h5p.DATASET_CREATE)
         plist.set_chunk((8,))
@@ -31,16 +30,19 @@ def test_stored_filters_required_or_optional_told_apart(tmp_path: Path) -> None:
         plist.set_fletcher32()
         h5d.create(file.id, b"v", h5t.NATIVE_FLOAT, h5s.create_simple((20,)), plist)
     with h5py.File(tmp_path / "a.h5") as file:
-        unknown, checksum = stored_filters(file["v"])
-    assert unknown == StoredFilter(400, True, (1, 2, 0xFFFFFFFF), "")
-    assert (checksum.id, checksum.optional) == (3, False)
+        pipeline = pipeline_of(file["v"])
+    words = (1, 2, 0xFFFFFFFF)
+    assert pipeline.stages == (Stage(UnknownFilter(400, words), True, words), Stage(Fletcher32(), False, ()))
+    assert str(pipeline) == "filter(400,1,2,4294967295)|fletcher32"
 
 
-def test_stored_filters_of_zfp_are_the_stored_parameters(tmp_path: Path) -> None:
+def test_pipeline_of_of_zfp_are_the_stored_parameters(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("v", data=np.zeros((8, 8), "f4"), chunks=(8, 8), **tamis.Zfp(rate=8))
-        (found,) = stored_filters(file["v"])
-    assert (found.id, found.values[1]) == (32013, 0x0570667A)  # 'zfp', codec 5
+        (found,) = pipeline_of(file["v"]).stages
+    assert found.filter == tamis.Zfp(rate=8)
+    assert found.stored is not None
+    assert found.stored[1] == 0x0570667A  # 'zfp', codec 5
 
 
 def test_chunks_of_sample_counts_and_adds_up() -> None:

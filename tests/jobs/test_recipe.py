@@ -6,8 +6,8 @@ import pytest
 
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Deflate, Shuffle, Zfp
-from tamis.jobs.recipe import as_pipeline, is_pattern, matching, parse_chunks, split_recipe
-from tamis.pipeline import Pipeline
+from tamis.jobs.recipe import is_pattern, matching, parse_chunks, split_recipe
+from tamis.pipeline import Pipeline, as_pipeline
 
 PATHS = ["/TS", "/grp/T", "/grp/sub/T", "/lat", "/x1", "/x[1]"]
 

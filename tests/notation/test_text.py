@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,8 +10,9 @@ from hypothesis import strategies as st
 
 from tamis import Pipeline
 from tamis.errors import ParameterError
-from tamis.filters import Deflate, Filter, Fletcher32, Shuffle, Zfp
+from tamis.filters import Deflate, Filter, Fletcher32, Shuffle, UnknownFilter, Zfp
 from tamis.notation.text import parse_filters
+from tamis.pipeline import Stage
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,57 @@ from tamis.notation.text import parse_filters
     ],
 )
 def test_parse_filters_good_text_filters(text: str, filters: list[Filter]) -> None:
-    assert parse_filters(text) == filters
+    assert [one for one, _ in parse_filters(text)] == filters
 
 
-A_FILTER = r"a filter \(deflate, fletcher32, shuffle, zfp\)"
+@pytest.mark.parametrize(
+    ("text", "filters"),
+    [
+        ('zfp: mode="accuracy", accuracy=1e-3', [Zfp(accuracy=1e-3)]),
+        ("zfp: mode=rate, rate=3.5", [Zfp(rate=3.5)]),
+        ("zfp: reversible=true", [Zfp(reversible=True)]),
+        ("zfp: mode='precision', precision=9 | deflate: level=3", [Zfp(precision=9), Deflate(3)]),
+        ("zfp: rate=8 | shuffle | deflate(1)", [Zfp(rate=8), Shuffle(), Deflate(1)]),
+        ("deflate: 3", [Deflate(3)]),
+        ("gzip(3)|zlib", [Deflate(3), Deflate(4)]),
+    ],
+)
+def test_parse_filters_key_value_form_of_the_rfc(text: str, filters: list[Filter]) -> None:
+    assert [one for one, _ in parse_filters(text)] == filters
+
+
+@pytest.mark.parametrize(
+    ("text", "filters"),
+    [
+        ("filter(400)", [UnknownFilter(400)]),
+        ("filter(400,1,2)|deflate", [UnknownFilter(400, (1, 2)), Deflate(4)]),
+        ("filter( 400 , -1 )", [UnknownFilter(400, (0xFFFFFFFF,))]),
+        ("filter(1,6)", [Deflate(6)]),
+        ("filter(32013,3,0,0,1074790400)", [Zfp(accuracy=4)]),
+    ],
+)
+def test_parse_filters_by_number_typed_where_known(text: str, filters: list[Filter]) -> None:
+    assert [one for one, _ in parse_filters(text)] == filters
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [
+        ("deflate", [True]),
+        ("deflate!", [False]),
+        ("fletcher32", [False]),
+        ("fletcher32?", [True]),
+        ("zfp(rate=8)!|shuffle?|filter(400,1)! | fletcher32 !", [False, True, False, False]),
+        ("zfp: rate=8 !", [False]),
+    ],
+)
+def test_parse_pipeline_flags_required_or_optional(text: str, flags: list[bool]) -> None:
+    pipeline = Pipeline.parse(text)
+    assert [stage.optional for stage in pipeline.stages] == flags
+    assert Pipeline.parse(str(pipeline)) == pipeline
+
+
+A_FILTER = r"a filter \(.*deflate, .*shuffle, .*zfp.*\)"
 
 
 @pytest.mark.parametrize(
@@ -51,10 +98,10 @@ A_FILTER = r"a filter \(deflate, fletcher32, shuffle, zfp\)"
     [
         ("", A_FILTER, 1, "the end"),
         ("   ", A_FILTER, 4, "the end"),
-        ("|", A_FILTER, 1, "''"),
+        ("|", A_FILTER, 1, r"'\|'"),
         ("shuffle|", A_FILTER, 9, "the end"),
-        ("shuffle||deflate", A_FILTER, 9, "''"),
-        ("gzip(4)", A_FILTER, 1, r"'gzip\(4\)'"),
+        ("shuffle||deflate", A_FILTER, 9, r"'\|'"),
+        ("lzma(4)", A_FILTER, 1, r"'lzma\(4\)'"),
         ("shuffle|Zfp(rate=8)", A_FILTER, 9, r"'Zfp\(rate=8\)'"),
         ("4", A_FILTER, 1, "'4'"),
         ("shuffle deflate", r"'\|' or the end", 9, "'deflate'"),
@@ -62,17 +109,15 @@ A_FILTER = r"a filter \(deflate, fletcher32, shuffle, zfp\)"
         ("deflate(4))", r"'\|' or the end", 11, r"'\)'"),
         ("deflate(4", r"',' or '\)'", 10, "the end"),
         ("deflate(4 5)", r"',' or '\)'", 11, r"'5\)'"),
-        ("deflate(4|shuffle", r"',' or '\)'", 10, "''"),
+        ("deflate(4|shuffle", r"',' or '\)'", 10, r"'\|'"),
         ("deflate(1_000)", r"',' or '\)'", 10, r"'_000\)'"),
         ("deflate(4, 5)", "the name of a parameter and '='", 12, r"'5\)'"),
-        ("deflate(,4)", "a number, true or false", 9, r"',4\)'"),
+        ("deflate(,4)", "a number, a word, true or false", 9, r"',4\)'"),
         ("zfp(8)", "the name of a parameter and '='", 5, r"'8\)'"),
         ("zfp(", "the name of a parameter and '='", 5, "the end"),
         ("zfp(accuracy)", "'=' and a value after accuracy", 13, r"'\)'"),
         ("zfp(accuracy 0.1)", "'=' and a value after accuracy", 14, r"'0.1\)'"),
-        ("zfp(accuracy=)", "a number, true or false", 14, r"'\)'"),
-        ("zfp(accuracy=nan)", "a number, true or false", 14, r"'nan\)'"),
-        ("zfp(accuracy=shuffle)", "a number, true or false", 14, r"'shuffle\)'"),
+        ("zfp(accuracy=)", "a number, a word, true or false", 14, r"'\)'"),
         ("zfp(accuracy=0.1.2)", "a number", 14, r"'0.1.2\)'"),
         ("zfp(accuracy=1e)", "a number", 14, r"'1e\)'"),
         ("zfp(rate=0x8)", "a number", 10, r"'0x8\)'"),
@@ -82,7 +127,14 @@ A_FILTER = r"a filter \(deflate, fletcher32, shuffle, zfp\)"
         ("shuffle(4)", "the name of a parameter and '='", 9, r"'4\)'"),
         ("fletcher32(level=4)", "no parameters of fletcher32", 12, r"'level=4\)'"),
         ("#", "a filter name, a number or one of", 1, "'#'"),
-        ("zfp(accuracy='0.1')", "a filter name, a number or one of", 14, ".*"),
+        ("zfp(accuracy='0.1)", "a filter name, a number or one of", 14, ".*"),
+        ("filter", r"'\(' and the number of a filter", 7, "the end"),
+        ("filter()", "a whole number of 32 bits", 8, r"'\)'"),
+        ("filter(400,1.5)", "a whole number of 32 bits", 12, r"'1.5\)'"),
+        ("filter(400,4294967296)", "a whole number of 32 bits", 12, ".*"),
+        ("filter(400 1)", r"',' or '\)'", 12, r"'1\)'"),
+        ("deflate!!", r"'\|' or the end", 9, "'!'"),
+        ("zfp:", "the name of a parameter and '='", 5, "the end"),
         ("shuffle → deflate", "a filter name, a number or one of", 9, "'→ deflate'"),
     ],
 )
@@ -111,6 +163,11 @@ def test_parse_filters_parameter_twice_refused() -> None:
         ("zfp(rate=8,accuracy=1)", "expected exactly one ZFP mode, got rate and accuracy"),
         ("zfp(accuracy=0)", "use reversible=True"),
         ("zfp(accuracy=-1e-3)", "expected a finite accuracy above 0, got accuracy=-0.001"),
+        ("zfp(accuracy=nan)", "expected a finite accuracy above 0, got accuracy='nan'"),
+        ("zfp(accuracy='0.1')", "expected a finite accuracy above 0, got accuracy='0.1'"),
+        ("zfp(mode=rate, accuracy=1)", "expected the parameters of mode 'rate', got those of mode 'accuracy'"),
+        ("filter(1,10)", r"filter 1 \(deflate\): expected level of 0 to 9, got level=10"),
+        ("filter(65536)", "expected a filter id of 0 to 65535, got 65536"),
         ("zfp(accuracy=1e999)", "expected a finite accuracy above 0, got accuracy=inf"),
         ("zfp(rate=true)", "expected a finite rate above 0 bits per value, got rate=True"),
         ("zfp(precision=16.5)", "expected a precision of 1 to 64 bit planes, got precision=16.5"),
@@ -121,8 +178,9 @@ def test_parse_filters_parameter_twice_refused() -> None:
     ],
 )
 def test_parse_filters_bad_parameter_refused_by_filter(text: str, message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
+    with pytest.raises(ParameterError, match=message) as caught:
         parse_filters(text)
+    assert str(caught.value).endswith(f":\n  {text}\n  ^")
 
 
 POSITIVE = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
@@ -147,9 +205,13 @@ ZFPS = st.one_of(
     st.just(Zfp(reversible=True)),
     experts(),
 )
-LOSSLESS = st.one_of(st.just(Shuffle()), st.just(Fletcher32()), st.integers(0, 9).map(Deflate))
+UNKNOWN = st.builds(UnknownFilter, st.integers(40000, 65535), st.lists(st.integers(0, (1 << 32) - 1)).map(tuple))
+LOSSLESS = st.one_of(st.just(Shuffle()), st.just(Fletcher32()), st.integers(0, 9).map(Deflate), UNKNOWN)
 PIPELINES = (
-    st.tuples(st.lists(ZFPS, max_size=1), st.lists(LOSSLESS, max_size=4))
+    st.tuples(
+        st.lists(st.builds(Stage, ZFPS, st.booleans()), max_size=1),
+        st.lists(st.builds(Stage, LOSSLESS, st.booleans()), max_size=4),
+    )
     .filter(any)
     .map(lambda parts: Pipeline((*parts[0], *parts[1])))
 )
@@ -162,10 +224,10 @@ def test_parse_text_of_any_pipeline_equal(pipeline: Pipeline) -> None:
     assert str(Pipeline.parse(str(pipeline))) == str(pipeline)
 
 
-@given(st.text("zfpdeflat(|)=,. 0123456789e-+#_", max_size=30) | st.text(max_size=20))
+@given(st.text("zfpdeflat(|)=,. 0123456789e-+#_:!?\"'", max_size=30) | st.text(max_size=20))
 def test_parse_filters_any_text_filters_or_parameter_error(text: str) -> None:
     try:
-        filters: list[Any] = parse_filters(text)
+        filters = [one for one, _ in parse_filters(text)]
     except ParameterError:
         return
     assert filters

@@ -19,4 +19,19 @@ def malformed(text: str, start: int, expected: str) -> ParameterError:
     """
     rest = text[start:]
     found = repr(rest.split("|")[0][:20] or "|") if rest else "the end"
-    return ParameterError(f"expected {expected} at position {start + 1}, got {found}:\n  {text}\n  {' ' * start}^")
+    return refused(text, start, f"expected {expected} at position {start + 1}, got {found}")
+
+
+def refused(text: str, start: int, why: str) -> ParameterError:
+    """Make the error for a part of a text, with the place marked.
+
+    Parameters
+    ----------
+    text
+        All of it.
+    start
+        Index of the first character of the part.
+    why
+        The message.
+    """
+    return ParameterError(f"{why}:\n  {text}\n  {' ' * start}^")

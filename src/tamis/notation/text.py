@@ -17,8 +17,9 @@ import re
 from inspect import signature
 from typing import NoReturn
 
+from tamis.errors import ParameterError
 from tamis.filters import Filter, Request, UnknownFilter, by_name, requested_filter
-from tamis.notation.places import malformed
+from tamis.notation.places import malformed, refused
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>[-+]?[0-9.][0-9A-Za-z.]*(?:(?<=[eE])[-+][0-9]+)?)"
@@ -95,7 +96,7 @@ def _filter(reader: _Reader) -> Filter:
     start = reader.start
     reader.advance()
     if kind is UnknownFilter:
-        return _numbered(reader)
+        return _numbered(reader, start)
     arguments: dict[str, object] = {}
     if reader.take(":"):
         _read_argument(reader, kind, arguments)
@@ -112,7 +113,10 @@ def _filter(reader: _Reader) -> Filter:
     needed = [each.name for each in signature(kind).parameters.values() if each.default is each.empty]
     if lacking := [each for each in needed if each not in arguments]:
         reader.fail(f"{kind.name} with {' and '.join(lacking)}", start)
-    return kind(**arguments)
+    try:
+        return kind(**arguments)
+    except ParameterError as error:
+        raise refused(reader.text, start, str(error)) from error
 
 
 def _read_argument(reader: _Reader, kind: type[Filter], arguments: dict[str, object]) -> None:
@@ -131,13 +135,13 @@ def _read_argument(reader: _Reader, kind: type[Filter], arguments: dict[str, obj
 def _argument(reader: _Reader, positional: list[str], index: int) -> tuple[str, object]:
     name = positional[index] if index < len(positional) else ""
     if reader.kind == "word" and reader.token.lower() not in ("true", "false"):
-        start, word = reader.start, reader.token
+        word = reader.token
         reader.advance()
         if reader.take("="):
             return word, _value(reader)
-        if name:
-            return name, word
-        reader.fail(f"'=' and a value after {word}" if not positional else "the name of a parameter and '='", start)
+        if not name:
+            reader.fail(f"'=' and a value after {word}")
+        return name, word
     if not name:
         reader.fail("the name of a parameter and '='")
     return name, _value(reader)
@@ -165,7 +169,7 @@ def _number(reader: _Reader) -> int | float:
     reader.fail("a number")
 
 
-def _numbered(reader: _Reader) -> Filter:
+def _numbered(reader: _Reader, start: int) -> Filter:
     """Read what stands after 'filter': an id and parameters."""
     if not reader.take("("):
         reader.fail("'(' and the number of a filter")
@@ -174,7 +178,10 @@ def _numbered(reader: _Reader) -> Filter:
         words.append(_word(reader))
     if not reader.take(")"):
         reader.fail("',' or ')'")
-    return requested_filter(Request(words[0], tuple(words[1:])))
+    try:
+        return requested_filter(Request(words[0], tuple(words[1:])))
+    except ParameterError as error:
+        raise refused(reader.text, start, str(error)) from error
 
 
 def _word(reader: _Reader) -> int:
