@@ -1,0 +1,67 @@
+"""All filters that there is a type for, in words: the table of ``tamis filters`` and of the documentation."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+from tamis.filters.base import Filter, Parameter
+from tamis.filters.registry import by_id
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One filter.
+
+    Parameters
+    ----------
+    id, name, registered_name, about
+        As the filter has them.
+    parameters
+        Each with its range, default and meaning.
+    takes
+        What it can be used on, and how.
+    needs
+        What tamis needs for it, beyond itself.
+    missing
+        What of it is not installed here, and the command that installs it; empty where nothing is missing.
+    """
+
+    id: int
+    name: str
+    registered_name: str
+    about: str
+    parameters: tuple[str, ...]
+    takes: str
+    needs: str
+    missing: str
+
+
+def catalogue() -> tuple[Entry, ...]:
+    """List every filter that there is a type for, by its id."""
+    return tuple(_entry(kind) for kind in by_id().values())
+
+
+def _entry(kind: type[Filter]) -> Entry:
+    takes = ["must be first" if kind.needs_values else "", "groups too" if kind.group_safe else ""]
+    takes.append("reads only" if kind.decode_only else "")
+    return Entry(
+        kind.id,
+        kind.name,
+        kind.registered_name,
+        kind.about,
+        tuple(_in_words(name, each, _default(kind, name)) for name, each in kind.parameters().items()),
+        ", ".join(filter(None, takes)),
+        ", ".join(kind.needs),
+        kind.missing(),
+    )
+
+
+def _default(kind: type[Filter], name: str) -> Any:
+    known = {each.name: each.default for each in fields(kind)} if hasattr(kind, "__dataclass_fields__") else {}  # type: ignore[arg-type]
+    return known.get(name, MISSING)
+
+
+def _in_words(name: str, each: Parameter, default: Any) -> str:
+    given = "" if default is MISSING else f", default {default}"
+    return f"{name}: {each.about} ({each.range}{given})"
