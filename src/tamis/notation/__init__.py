@@ -1,1 +1,1 @@
-"""The ways to write filters down. So far: tamis text."""
+"""The ways to write filters down. One module each, parser and printer."""

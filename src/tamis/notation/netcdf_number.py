@@ -1,0 +1,160 @@
+"""Numbers of netCDF filter text that have one meaning, and what to write for those that have none or several.
+
+::
+
+    id        : 1 to 65535
+    parameter : [ '+' | '-' ] digits [ tag ]             tags in either case
+                (none)   one word                        -2^31 to 2^32 - 1
+                u        one word                        0 to 2^32 - 1
+                b, s     one word                        0 to 127, 0 to 32767
+                ub, us   one word                        0 to 255, 0 to 65535
+                l, ul    two words, low word first       -2^63 to 2^63 - 1, 0 to 2^64 - 1
+              | [ '+' | '-' ] decimal tag                with or without point and exponent
+                f        one word                        finite, and 0 only where the text is
+                d        two words, low word first       the same
+"""
+
+from __future__ import annotations
+
+import re
+
+from tamis.errors import ParameterError
+from tamis.notation.fix8 import double_words
+from tamis.notation.netcdf_scanf import float_word, whole
+from tamis.notation.places import malformed
+
+BLANKS = " \t\r\n"
+MAX_ID = 65535
+"""Filter ids of HDF5 have 16 bits; 0 is none."""
+
+_ANY_CASE = re.IGNORECASE | re.ASCII  # else ſ would pass for s
+_WORD = 0xFFFFFFFF
+_INTEGER = re.compile(r"(?P<sign>[-+]?)(?P<digits>[0-9]+)(?P<tag>u?[bsl]?)", _ANY_CASE)
+_FLOAT = re.compile(
+    r"(?P<number>[-+]?(?P<digits>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?)(?P<tag>[fd]?)", _ANY_CASE
+)
+_HEXADECIMAL = re.compile(r"(-?)\+?0x([0-9a-f]{1,16})", _ANY_CASE)
+_OTHER_TAG = re.compile(r"(?P<number>[-+]?[0-9]+)(?:(?P<long>l+u|u?ll+)|(?P<short>[bs])u)", _ANY_CASE)
+_NBITS = {"b": 8, "s": 16, "": 32, "l": 64}
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the bounds of a part of a text without the blanks around it."""
+    piece = text[start:end]
+    start += len(piece) - len(piece.lstrip(BLANKS))
+    return start, start + len(piece.strip(BLANKS))
+
+
+def read_id(text: str, start: int, end: int) -> int:
+    """Read a filter id from a part of a text."""
+    start, end = _trimmed(text, start, end)
+    digits = text[start:end].removeprefix("+")
+    if not (digits.isascii() and digits.isdigit() and 0 < whole(digits) <= MAX_ID):
+        raise malformed(text, start, f"a filter id of 1 to {MAX_ID}")
+    return whole(digits)
+
+
+def read_strict(text: str, start: int, end: int) -> tuple[int, ...]:
+    """Read a parameter from a part of a text, if netcdf-c, its documentation and a reader take it for the same."""
+    return _read(text, start, end, documented=False)
+
+
+def read_documented(text: str, start: int, end: int) -> tuple[int, ...]:
+    """Read a parameter from a part of a text as netCDF's documentation has it.
+
+    With b, s, ub and us it loses its high bits, and with b and s it is then extended with its sign to 32 bits. Without
+    a tag it takes two words where it does not fit one.
+    """
+    return _read(text, start, end, documented=True)
+
+
+def _read(text: str, start: int, end: int, *, documented: bool) -> tuple[int, ...]:
+    start, end = _trimmed(text, start, end)
+    piece = text[start:end]
+    if found := _INTEGER.fullmatch(piece):
+        value = whole(found["digits"]) * (-1 if found["sign"] == "-" else 1)
+        return (_documented if documented else _strict)(text, start, value, found["tag"])
+    if (found := _FLOAT.fullmatch(piece)) and found["tag"]:
+        return _float(text, start, found)
+    raise malformed(text, start, _instead(piece))
+
+
+def _strict(text: str, start: int, value: int, tag: str) -> tuple[int, ...]:
+    kind = tag.lower()
+    low, high = _bounds(kind)
+    if kind in ("b", "s"):
+        if low <= value < 0:
+            masked = value & (1 << _NBITS[kind]) - 1
+            raise malformed(text, start, f"{masked} (netcdf-c's reading) or {value} (its documentation's)")
+        low = 0
+    if not low <= value <= high:
+        raise _out_of_bounds(text, start, value, tag, low, high)
+    return _words(value, two=kind.endswith("l"))
+
+
+def _documented(text: str, start: int, value: int, tag: str) -> tuple[int, ...]:
+    kind = tag.lower()
+    low, high = _bounds(kind)
+    if (nbits := _NBITS[kind.removeprefix("u")]) < 32:
+        value &= (1 << nbits) - 1
+        if value > high:
+            value -= 1 << nbits
+    elif not kind:
+        high = (1 << 64) - 1
+    if not low <= value <= high:
+        raise _out_of_bounds(text, start, value, tag, low, high)
+    return _words(value, two=kind.endswith("l") or value > _WORD)
+
+
+def _bounds(kind: str) -> tuple[int, int]:
+    nbits = _NBITS[kind.removeprefix("u")]
+    low = 0 if kind.startswith("u") else -1 << nbits - 1
+    high = (1 << nbits if kind.startswith("u") or not kind else 1 << nbits - 1) - 1
+    return low, high
+
+
+def _words(value: int, *, two: bool) -> tuple[int, ...]:
+    return (value & _WORD, value >> 32 & _WORD) if two else (value & _WORD,)
+
+
+def _out_of_bounds(text: str, start: int, value: int, tag: str, low: int, high: int) -> ParameterError:
+    bounds = f"{low} to {high} {f'with tag {tag}' if tag else 'without a tag'}"
+    wide = "L" if value < 0 else "UL"
+    for other in ("", wide) if _NBITS[tag.lower().removeprefix("u")] < 64 else (wide,):
+        least, most = _bounds(other.lower())
+        if least <= value <= most:
+            return malformed(text, start, f"{bounds}, or {value}{other}")
+    return malformed(text, start, bounds)
+
+
+def _float(text: str, start: int, found: re.Match[str]) -> tuple[int, ...]:
+    value = float(found["number"])
+    single = found["tag"] in "fF"
+    words = (float_word(value),) if single else double_words(value)
+    kind = "float, or tag d" if single else "double"
+    # All bits of the exponent stand for infinity; no bit but the sign, for 0.
+    size = words[-1] & 0x7FFFFFFF
+    if size >= (0x7F800000 if single else 0x7FF00000):
+        raise malformed(text, start, f"a number that fits a {kind}")
+    if not size and not any(words[:-1]) and re.search("[1-9]", found["digits"]):
+        raise malformed(text, start, f"0 or a number that fits a {kind}")
+    return words
+
+
+def _instead(piece: str) -> str:
+    """Say what to write for a text that is no number."""
+    if not piece:
+        return "a parameter"
+    if found := _FLOAT.fullmatch(piece):
+        number = found["number"]
+        value = float(number)
+        plain = f", or {value:.0f}" if value.is_integer() and abs(value) <= 1e15 else ""
+        return f"{number}f (float, one word) or {number}d (double, two words){plain}"
+    if found := _HEXADECIMAL.fullmatch(piece):
+        return f"{found[1]}{int(found[2], 16)}, in decimal"
+    if found := _OTHER_TAG.fullmatch(piece):
+        unsigned = "U" if found["short"] or "u" in piece.lower() else ""
+        return f"{found['number']}{unsigned}{(found['short'] or 'L').upper()}"
+    if re.match("[-+]?(?:nan|inf)", piece, _ANY_CASE):
+        return "a finite number"
+    return "a number, with a tag of b ub s us u l ul f d or without"
