@@ -17,6 +17,7 @@ from h5py import h5, h5d, h5g, h5l, h5o, h5p, h5r, h5t
 
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5.creating import STAGING, create_like, create_target, group_plist, staging_name
+from tamis.hdf5.groups import check_links, make_group_like
 from tamis.hdf5.references import (
     attribute_names,
     copy_attribute,
@@ -38,10 +39,11 @@ _MERGE_NAMED_TYPES = 0x0040
 def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recreate]) -> None:
     """Copy everything in a file to an empty one, except the datasets that `recreate` makes.
 
-    Groups, links of every kind, named types, attributes, references and the order of links and attributes are kept.
-    Datasets are copied as they are stored, without decoding, so that no filter plugin is needed; only where the
-    elements lie outside of the chunks or are references (variable-length data, references) does the library have to
-    decode.
+    Groups with their filters and phase change, links of every kind, named types, attributes, references and the order
+    of links and attributes are kept. Datasets are copied as they are stored, without decoding, so that no filter plugin
+    is needed; only where the elements lie outside of the chunks or are references (variable-length data, references)
+    does the library have to decode. The filters of groups must be here, except optional ones that left links as they
+    were.
 
     Parameters
     ----------
@@ -64,9 +66,8 @@ def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recre
 
     Notes
     -----
-    What is not kept, since h5py has no call for it: the phase change of a group's links, and the mark as UTF-8 of
-    attribute names (the names are). A reference whose object is gone becomes a null reference. In an attribute that
-    holds references and variable-length strings in one compound type, null strings become empty ones.
+    A reference whose object is gone becomes a null reference. In an attribute that holds references and variable-length
+    strings in one compound type, null strings become empty ones.
 
     Groups, and datasets that are made anew, do not record times. In the other objects that do, the library sets the
     times of access and change to now: only there do the bytes of the copy depend on the clock.
@@ -128,8 +129,11 @@ class _Copy:
         """Copy the links of a group, and the objects met for the first time; returns the paths of new groups."""
         source = h5g.open(self.source, path)
         target = h5g.open(self.target, path)
+        with _placed(path):
+            check_links(h5py.Group(source))
+            links = _links(source)
         groups = []
-        for link in _links(source):
+        for link in links:
             place = path.rstrip(b"/") + b"/" + link.name
             hard = link.kind == h5l.TYPE_HARD
             if hard and link.address in self.recreate and link.address not in self.paths:
@@ -152,7 +156,7 @@ class _Copy:
         found = h5o.open(source, link.name)
         lcpl = _link_plist(link)
         if isinstance(found, h5g.GroupID):
-            h5g.create(target, link.name, lcpl, group_plist(found))
+            make_group_like(found, target, link.name, lcpl, group_plist(found))
             return True
         if isinstance(found, h5t.TypeID):
             h5o.link(self._type(found), target, link.name, lcpl)

@@ -12,6 +12,8 @@ import h5py
 import numpy as np
 from h5py import h5d, h5f, h5g, h5o, h5p, h5t
 
+from tamis.hdf5.groups import follow_links
+
 STAGING = b".tamis-named-types"
 """Group of the target's root that holds each named type, under its address in the source, while a copy runs."""
 
@@ -26,7 +28,7 @@ def create_target(source: h5py.File, path: str | os.PathLike[str]) -> h5py.File:
     ----------
     source
         The file to follow: user block and its bytes, sizes, file space strategy, order and phase change of the root
-        group's links and attributes, and the oldest library that shall read it.
+        group's links and attributes, the filters of its links, and the oldest library that shall read it.
     path
         Must not exist.
 
@@ -41,6 +43,8 @@ def create_target(source: h5py.File, path: str | os.PathLike[str]) -> h5py.File:
         If there is a file already.
     OSError
         If the user block cannot be read from the source or written.
+    FileError
+        If a filter that the links of the root group require is not here.
     """
     fcpl = source.id.get_create_plist()
     _follow_group(h5g.open(source.id, b"/"), fcpl)
@@ -128,7 +132,7 @@ def create_like(
 
 
 def group_plist(group: Any) -> Any:
-    """Rebuild a group's creation properties, all but the phase change of its links, for which h5py has no call.
+    """Rebuild a group's creation properties.
 
     The list that the library hands out also holds the number of links that the group has, and corrupts the group that
     is made with it.
@@ -137,6 +141,11 @@ def group_plist(group: Any) -> Any:
     ----------
     group
         An `h5py.h5g.GroupID`.
+
+    Raises
+    ------
+    FileError
+        If a filter that its links require is not here.
     """
     new = h5p.create(h5p.GROUP_CREATE)
     _follow_group(group, new)
@@ -160,6 +169,7 @@ def _follow_group(group: Any, plist: Any) -> None:
     plist.set_attr_creation_order(old.get_attr_creation_order())
     plist.set_attr_phase_change(*old.get_attr_phase_change())
     plist.set_obj_track_times(False)
+    follow_links(group, plist)
 
 
 def _without_storage(source: h5py.Dataset) -> Any:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import h5py
 
-from tamis.errors import FileError
+from tamis.errors import FileError, MissingFilterError
+from tamis.hdf5.groups import check_links
 
 _SIGNATURES = {
     b"CDF\x01": "a netCDF classic file",
@@ -62,12 +63,17 @@ def datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
     found: dict[str, h5py.Dataset] = {}
 
     def visit(_: str, each: h5py.HLObject) -> None:
+        if isinstance(each, h5py.Group):
+            check_links(each)
         if isinstance(each, h5py.Dataset):
             # A name that is no UTF-8 comes as bytes; h5py takes it back in this form.
             found[each.name.decode("utf-8", "surrogateescape") if isinstance(each.name, bytes) else each.name] = each
 
     try:
+        check_links(file)
         file.visititems(visit)
+    except MissingFilterError as error:
+        raise FileError(f"{file.filename}: {error}") from error
     except Exception as error:  # HDF5's errors come as many kinds
         raise FileError(f"{file.filename}: damaged, or not complete: {error}") from error
     return dict(sorted(found.items()))

@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from h5py import h5, h5a, h5d, h5s, h5t
 
+from tamis.hdf5 import library
+
 Array: TypeAlias = npt.NDArray[Any]
 Reference: TypeAlias = Any
 """An `h5py.h5r.Reference` or its subclass `RegionReference`: h5py has no stubs."""
@@ -91,7 +93,8 @@ def copy_attribute(source: Any, target: Any, name: bytes, datatype: Any, rewire:
     attribute = h5a.open(source, name)
     space = attribute.get_space()
     file_type = attribute.get_type()
-    copied = h5a.create(target, name, datatype, space)
+    utf8 = h5a.get_info(source, name).cset == h5t.CSET_UTF8 and library.has("H5Acreate2")
+    copied = (library.create_utf8_attribute if utf8 else h5a.create)(target, name, datatype, space)
     if space.get_simple_extent_type() == h5s.NULL or space.get_simple_extent_npoints() == 0:
         return
     if has_references(file_type):

@@ -1,0 +1,156 @@
+"""Calls of h5py's own libhdf5 that h5py has no name for. Ids are shared with h5py, since it is the same library."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from h5py import h5a, h5f, h5g, h5i, h5p, h5s, h5t
+from h5py._objects import phil
+
+from tamis.errors import FileError
+
+_hid = ctypes.c_int64
+_unsigned = ctypes.c_uint
+
+_ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "H5Pget_link_phase_change": (_hid, ctypes.POINTER(_unsigned), ctypes.POINTER(_unsigned)),
+    "H5Pset_link_phase_change": (_hid, _unsigned, _unsigned),
+    "H5Pget_est_link_info": (_hid, ctypes.POINTER(_unsigned), ctypes.POINTER(_unsigned)),
+    "H5Pset_est_link_info": (_hid, _unsigned, _unsigned),
+    "H5Gget_info": (_hid, ctypes.c_void_p),
+    "H5Fset_libver_bounds": (_hid, ctypes.c_int, ctypes.c_int),
+    "H5Pset_char_encoding": (_hid, ctypes.c_int),
+    "H5Pcreate": (_hid,),
+    "H5Pclose": (_hid,),
+    "H5Acreate2": (_hid, ctypes.c_char_p, _hid, _hid, _hid, _hid),
+}
+_GIVE_ID = ("H5Pcreate", "H5Acreate2")
+
+SYMBOL_TABLE, COMPACT, DENSE = 0, 1, 2
+"""How a group holds its links, H5G_storage_type_t: the format before HDF5 1.8, the object header, a heap."""
+
+
+class _GroupInfo(ctypes.Structure):
+    """H5G_info_t."""
+
+    _fields_ = (
+        ("storage_type", ctypes.c_int),
+        ("nlinks", ctypes.c_uint64),
+        ("max_corder", ctypes.c_int64),
+        ("mounted", ctypes.c_bool),
+    )
+
+
+@cache
+def has(name: str) -> bool:
+    """Whether the call can be found."""
+    return _found(name) is not None
+
+
+def link_phase_change(plist: h5p.PropOCID) -> tuple[int, int]:
+    """Give the link counts above which a group becomes dense, and below which compact.
+
+    Parameters
+    ----------
+    plist
+        Creation properties of a group or file.
+    """
+    return _pair("H5Pget_link_phase_change", plist)
+
+
+def set_link_phase_change(plist: h5p.PropOCID, max_compact: int, min_dense: int) -> None:
+    """Set what `link_phase_change` gives; 65535 >= max_compact >= min_dense >= 0."""
+    _call("H5Pset_link_phase_change", plist.id, max_compact, min_dense)
+
+
+def estimated_links(plist: h5p.PropOCID) -> tuple[int, int]:
+    """Give the count of links, and the length of their names in bytes, that a group's header makes room for."""
+    return _pair("H5Pget_est_link_info", plist)
+
+
+def set_estimated_links(plist: h5p.PropOCID, count: int, name_nbytes: int) -> None:
+    """Set what `estimated_links` gives."""
+    _call("H5Pset_est_link_info", plist.id, count, name_nbytes)
+
+
+def link_storage(group: h5g.GroupID) -> int:
+    """Say how a group holds its links now: `SYMBOL_TABLE`, `COMPACT` or `DENSE`."""
+    info = _GroupInfo()
+    _call("H5Gget_info", group.id, ctypes.byref(info))
+    return int(info.storage_type)
+
+
+def create_utf8_attribute(owner: Any, name: bytes, datatype: h5t.TypeID, space: h5s.SpaceID) -> h5a.AttrID:
+    """Create an attribute whose name is marked as UTF-8; h5py marks all as ASCII.
+
+    Parameters
+    ----------
+    owner
+        Low-level identifier of the object.
+    name, datatype, space
+        As for h5py's `h5a.create`.
+    """
+    kind = _hid.in_dll(_loaded(), "H5P_CLS_ATTRIBUTE_CREATE_ID_g").value
+    plist = _call("H5Pcreate", kind)
+    try:
+        _call("H5Pset_char_encoding", plist, h5t.CSET_UTF8)
+        return h5a.AttrID(_call("H5Acreate2", owner.id, name, datatype.id, space.id, plist, 0))
+    finally:
+        _call("H5Pclose", plist)
+
+
+@contextmanager
+def new_group_format(location: h5g.GroupID) -> Iterator[None]:
+    """Let groups that are created meanwhile in the file of `location` have the format of HDF5 1.8.
+
+    In a file that shall be read by the oldest libraries, which is h5py's default, the library otherwise takes the old
+    format, which has no phase change, unless filters or the order of creation ask for the new one.
+    """
+    file = h5i.get_file_id(location)
+    low, high = file.get_access_plist().get_libver_bounds()
+    if low != h5f.LIBVER_EARLIEST or not has("H5Fset_libver_bounds"):
+        yield
+        return
+    with phil:  # no other thread shall get it
+        _call("H5Fset_libver_bounds", file.id, h5f.LIBVER_V18, high)
+        try:
+            yield
+        finally:
+            _call("H5Fset_libver_bounds", file.id, low, high)
+
+
+def _loaded() -> ctypes.CDLL:
+    # What an extension module of h5py is linked to is searched with it: that is h5py's libhdf5, whatever its place.
+    return ctypes.CDLL(h5p.__file__)
+
+
+@cache
+def _found(name: str) -> Any:
+    try:
+        function = getattr(_loaded(), name)
+    except (OSError, AttributeError):
+        return None
+    function.argtypes = _ARGUMENTS[name]
+    function.restype = _hid if name in _GIVE_ID else ctypes.c_int
+    return function
+
+
+def _call(name: str, *arguments: Any) -> int:
+    function = _found(name)
+    if function is None:
+        raise FileError(f"expected {name} in the libhdf5 that h5py uses, found none: use another build of h5py")
+    with phil:
+        result = int(function(*arguments))
+    if result < 0:
+        raise FileError(f"{name} of libhdf5 failed")
+    return result
+
+
+def _pair(name: str, plist: h5p.PropOCID) -> tuple[int, int]:
+    first, second = _unsigned(), _unsigned()
+    _call(name, plist.id, ctypes.byref(first), ctypes.byref(second))
+    return first.value, second.value
