@@ -1,240 +1,46 @@
-// The Python module `_native`: contents page of the codec and of cd_values. src/tamis/zfp.py gives it a Python face.
-//
-// Arrays come in through the buffer protocol: any strides, read-only or not, no copy. The lock is released while
-// bits are coded.
+// The Python module `_native`: what its parts (zfp.cpp, filters.cpp) have in common.
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/array.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/variant.h>
-#include <nanobind/stl/vector.h>
 
-#include <cstdlib>
-#include <memory>
-#include <new>
-#include <string>
-#include <tuple>
-#include <variant>
-#include <vector>
-
-#include "plugin/cd_values.hpp"
-#include "tamis/zfp/codec.hpp"
+#include "python/binding.hpp"
 
 namespace nb = nanobind;
-using namespace nb::literals;
-using namespace tamis;
-using zfp::Header;
-using zfp::Layout;
-using zfp::Params;
-using zfp::Status;
-using zfp::Type;
+
+namespace tamis::python {
 
 namespace {
 
-template <class Value>
-using Or = std::variant<Value, Status>;
-
-const zfp::Kernel& kernel = zfp::portable_kernel;
-
-const char* code_name(const Status& status) {
+const char* name_of(zfp::Code code) {
     constexpr const char* names[] = {
         "ok",           "non_finite",     "integer_range", "changed",      "truncated",
         "not_a_header", "codec_version",  "bad_rate",      "bad_accuracy", "bad_expert",
         "bad_mode",     "too_few_values", "maxbits_small", "extent_large", "integer_accuracy"};
-    return names[static_cast<std::size_t>(status.code)];
+    return names[static_cast<std::size_t>(code)];
 }
 
-// A view of an object's memory that holds it for as long as it lives.
-class Buffer {
-public:
-    Buffer(nb::handle object, int flags) {
-        if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) throw nb::python_error();
-    }
-    ~Buffer() { PyBuffer_Release(&view_); }
-    Buffer(const Buffer&) = delete;
-    Buffer& operator=(const Buffer&) = delete;
-
-    const Py_buffer& operator*() const { return view_; }
-
-private:
-    Py_buffer view_{};
-};
-
-struct Array {
-    Type type;
-    Layout layout;
-};
-
-Array describe(const Py_buffer& view) {
-    const std::string format = view.format == nullptr ? "" : view.format;
-    const bool is_float = format == "f" || format == "d";
-    const bool is_int = format == "i" || format == "l" || format == "q";
-    if ((!is_float && !is_int) || (view.itemsize != 4 && view.itemsize != 8) || view.ndim < 1 || view.ndim > 4)
-        throw nb::type_error("expected native int32, int64, float32 or float64 with 1 to 4 axes");
-    Array array{is_float ? (view.itemsize == 4 ? Type::float32 : Type::float64)
-                         : (view.itemsize == 4 ? Type::int32 : Type::int64),
-                {}};
-    array.layout.rank = static_cast<unsigned>(view.ndim);
-    for (int axis = 0; axis < view.ndim; ++axis) {
-        const std::size_t from_fastest = static_cast<std::size_t>(view.ndim - 1 - axis);
-        if (view.strides[axis] % view.itemsize != 0) throw nb::type_error("expected strides in whole elements");
-        array.layout.extent[from_fastest] = static_cast<std::size_t>(view.shape[axis]);
-        array.layout.stride[from_fastest] = view.strides[axis] / view.itemsize;
-    }
-    return array;
-}
-
-Layout layout_of(const std::vector<std::size_t>& shape) {
-    if (shape.empty() || shape.size() > zfp::max_rank) throw nb::value_error("expected 1 to 4 axes");
-    std::array<std::size_t, zfp::max_rank> extent{1, 1, 1, 1};
-    std::copy(shape.rbegin(), shape.rend(), extent.begin());
-    return Layout::contiguous(static_cast<unsigned>(shape.size()), extent);
-}
-
-std::vector<std::size_t> shape_of(const Layout& layout) {
-    std::vector<std::size_t> shape(layout.extent.begin(), layout.extent.begin() + layout.rank);
-    return {shape.rbegin(), shape.rend()};
-}
-
-Or<nb::bytes> encode(nb::handle object, const Params& params, bool with_header) {
-    const Buffer buffer(object, PyBUF_STRIDES | PyBUF_FORMAT);
-    const auto [type, layout] = describe(*buffer);
-    if (const Status status = zfp::check(params, type); !status) return status;
-    std::uint8_t header[zfp::header_max_nbytes] = {};
-    std::size_t start = 0, end = 0;
-    if (with_header) {
-        if (const Status status = zfp::pack_header(type, layout, params, header, start); !status) return status;
-    }
-    const std::size_t capacity = zfp::encode_capacity(type, layout, params, start);
-    using Memory = std::unique_ptr<std::uint8_t, decltype(&std::free)>;
-    const Memory out(static_cast<std::uint8_t*>(capacity == 0 ? nullptr : std::malloc(capacity)), &std::free);
-    if (!out) throw std::bad_alloc();
-    std::memcpy(out.get(), header, (start + 7) / 8);
-    Status status;
-    {
-        const nb::gil_scoped_release unlocked;
-        status = kernel.encode(type, (*buffer).buf, layout, params, out.get(), start, end);
-    }
-    if (!status) return status;
-    return nb::bytes(out.get(), (end + 7) / 8);
-}
-
-Or<std::size_t> decode(nb::handle data, nb::handle object, const Params& params, std::size_t start) {
-    const Buffer in(data, PyBUF_SIMPLE), out(object, PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE);
-    const auto [type, layout] = describe(*out);
-    if (const Status status = zfp::check(params, type); !status) return status;
-    const std::span<const std::uint8_t> bytes{static_cast<const std::uint8_t*>((*in).buf),
-                                              static_cast<std::size_t>((*in).len)};
-    std::size_t end = 0;
-    Status status;
-    {
-        const nb::gil_scoped_release unlocked;
-        status = kernel.decode(type, (*out).buf, layout, params, bytes, start, end);
-    }
-    if (!status) return status;
-    return end;
-}
-
-std::span<const std::uint8_t> span_of(const nb::bytes& bytes) {
-    return {static_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
-}
-
-Or<nb::bytes> pack_header(Type type, const std::vector<std::size_t>& shape, const Params& params) {
-    std::uint8_t bytes[zfp::header_max_nbytes];
-    std::size_t nbits = 0;
-    if (const Status status = zfp::pack_header(type, layout_of(shape), params, bytes, nbits); !status) return status;
-    return nb::bytes(bytes, (nbits + 7) / 8);
-}
-
-using HeaderFields = std::tuple<Type, std::vector<std::size_t>, Params, std::size_t>;
-
-Or<HeaderFields> unpack_header(const nb::bytes& bytes) {
-    Header header;
-    if (const Status status = zfp::unpack_header(span_of(bytes), header); !status) return status;
-    if (const Status status = zfp::check(header.params, header.type); !status) return status;
-    return HeaderFields{header.type, shape_of(header.layout), header.params, header.nbits};
-}
-
-template <class... Arguments>
-Or<Params> made(Status (*set)(Params&, Arguments...), std::type_identity_t<Arguments>... arguments) {
-    Params params;
-    const Status status = set(params, arguments...);
-    if (!status) return status;
-    return params;
-}
-
-using StoredFields = std::tuple<Type, std::vector<std::size_t>, Params, bool>;
-
-Or<StoredFields> parse_stored(const std::vector<unsigned>& values) {
-    plugin::Stored stored;
-    if (const Status status = plugin::parse_stored(values, stored); !status) return status;
-    return StoredFields{stored.header.type, shape_of(stored.header.layout), stored.header.params, stored.swapped};
-}
-
-Or<std::vector<unsigned>> stored_values(const std::vector<unsigned>& requested, Type type,
-                                        const std::vector<std::size_t>& shape) {
-    const Layout layout = layout_of(shape);
-    Params params;
-    Status status = plugin::params_of_request(requested, type, layout.rank, params);
-    if (status) status = plugin::check_request(params, type);
-    unsigned stored[plugin::max_stored] = {};
-    std::size_t count = 0;
-    if (status) status = plugin::stored_of_params(params, type, layout, stored, count);
-    if (!status) return status;
-    return std::vector<unsigned>(stored, stored + count);
+const char* name_of(filters::Code code) {
+    constexpr const char* names[] = {"ok",           "bad_itemsize", "bad_block",   "bad_parameter",
+                                     "wrong_nbytes", "truncated",    "bad_minbits", "non_finite"};
+    return names[static_cast<std::size_t>(code)];
 }
 
 }  // namespace
 
+Failure::Failure(const zfp::Status& status) : code(name_of(status.code)), where(status.where) {}
+Failure::Failure(const filters::Status& status) : code(name_of(status.code)), where(status.where) {}
+
+}  // namespace tamis::python
+
 NB_MODULE(_native, m) {
-    m.doc() =
-        "ZFP codec and HDF5 filter parameters. Functions return a Failure where the data or parameters are at fault.";
+    using tamis::python::Failure;
 
-    nb::enum_<Type>(m, "Type", "Scalar types, numbered as libzfp numbers them.")
-        .value("int32", Type::int32)
-        .value("int64", Type::int64)
-        .value("float32", Type::float32)
-        .value("float64", Type::float64);
+    m.doc() = "The codec and the filters. Functions return a Failure where the data or parameters are at fault.";
 
-    nb::class_<Status>(m, "Failure", "Why a call did not succeed.")
-        .def_prop_ro("code", &code_name, "Name of the failure.")
-        .def_ro("where", &Status::where, "Index, block, axis or number that the failure is about.");
+    nb::class_<Failure>(m, "Failure", "Why a call did not succeed.")
+        .def_prop_ro(
+            "code", [](const Failure& failure) { return failure.code; }, "Name of the failure.")
+        .def_ro("where", &Failure::where, "Index, block, axis or number that the failure is about.");
 
-    nb::class_<Params>(m, "Params", "The four numbers that drive the codec.")
-        .def_ro("minbits", &Params::minbits, "Bits per block, at least.")
-        .def_ro("maxbits", &Params::maxbits, "Bits per block, at most.")
-        .def_ro("maxprec", &Params::maxprec, "Bit planes per block, at most.")
-        .def_ro("minexp", &Params::minexp, "Exponent of the lowest bit plane kept; below -1074: reversible.");
-
-    m.def(
-        "rate_params", [](double rate, Type type, unsigned rank) { return made(zfp::set_rate, rate, type, rank); },
-        "rate"_a, "type"_a, "rank"_a, "Bits per value.");
-    m.def(
-        "precision_params", [](unsigned precision) { return made(zfp::set_precision, precision); }, "precision"_a,
-        "Bit planes; 0 means all.");
-    m.def(
-        "accuracy_params", [](double tolerance) { return made(zfp::set_accuracy, tolerance); }, "tolerance"_a,
-        "Largest absolute error; 0 means all planes.");
-    m.def(
-        "expert_params",
-        [](unsigned minbits, unsigned maxbits, unsigned maxprec, int minexp) {
-            return made(zfp::set_expert, minbits, maxbits, maxprec, minexp);
-        },
-        "minbits"_a, "maxbits"_a, "maxprec"_a, "minexp"_a, "All four numbers.");
-    m.def("reversible_params", &zfp::reversible_params, "Every bit kept.");
-    m.def("encode", &encode, "array"_a, "params"_a, "with_header"_a = false, "Stream of an array.");
-    m.def("decode", &decode, "data"_a, "out"_a, "params"_a, "start"_a = 0,
-          "Fill `out` from the stream at bit `start`; returns the bit at which it ended.");
-    m.def("pack_header", &pack_header, "type"_a, "shape"_a, "params"_a, "ZFP header, 12 or 19 bytes.");
-    m.def("unpack_header", &unpack_header, "data"_a, "Type, shape, parameters and bits of a ZFP header.");
-
-    m.def("parse_stored", &parse_stored, "values"_a,
-          "Type, shape, parameters and whether bytes are swapped, of stored cd_values.");
-    m.def("stored_values", &stored_values, "requested"_a, "type"_a, "shape"_a,
-          "cd_values that the filter stores for requested ones; `shape` has no unit axes.");
-    m.def(
-        "is_stored", [](const std::vector<unsigned>& values) { return plugin::is_stored(values); }, "values"_a,
-        "Whether cd_values are of the stored form.");
-    m.attr("kernel") = kernel.name;
+    tamis::python::bind_zfp(m);
+    tamis::python::bind_filters(m);
 }

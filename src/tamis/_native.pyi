@@ -1,20 +1,9 @@
 """
-ZFP codec and HDF5 filter parameters. Functions return a Failure where the data or parameters are at fault.
+The codec and the filters. Functions return a Failure where the data or parameters are at fault.
 """
 
 from collections.abc import Sequence
 import enum
-
-class Type(enum.Enum):
-    """Scalar types, numbered as libzfp numbers them."""
-
-    int32 = 1
-
-    int64 = 2
-
-    float32 = 3
-
-    float64 = 4
 
 class Failure:
     """Why a call did not succeed."""
@@ -26,6 +15,17 @@ class Failure:
     @property
     def where(self) -> int:
         """Index, block, axis or number that the failure is about."""
+
+class Type(enum.Enum):
+    """Scalar types, numbered as libzfp numbers them."""
+
+    int32 = 1
+
+    int64 = 2
+
+    float32 = 3
+
+    float64 = 4
 
 class Params:
     """The four numbers that drive the codec."""
@@ -89,3 +89,30 @@ def is_stored(values: Sequence[int]) -> bool:
     """Whether cd_values are of the stored form."""
 
 kernel: str = "portable"
+
+def shuffle(data: object, itemsize: int) -> bytes | Failure:
+    """Bytes of items, sorted by their place."""
+
+def unshuffle(data: object, itemsize: int) -> bytes | Failure:
+    """Undo `shuffle`."""
+
+def bitshuffle(data: object, itemsize: int, block: int) -> bytes | Failure:
+    """Bits of items, sorted by their place in each block of `block` items."""
+
+def bitunshuffle(data: object, itemsize: int, block: int) -> bytes | Failure:
+    """Undo `bitshuffle`."""
+
+def fletcher32(data: object) -> int:
+    """HDF5's checksum."""
+
+def nbit_encode(data: object, values: Sequence[int]) -> bytes | Failure:
+    """Chunk under HDF5 filter 5 with stored cd_values."""
+
+def nbit_decode(data: object, values: Sequence[int], nbytes: int) -> bytes | Failure:
+    """Chunk of `nbytes` bytes from one under HDF5 filter 5."""
+
+def scaleoffset_encode(data: object, values: Sequence[int]) -> bytes | Failure:
+    """Chunk under HDF5 filter 6 with stored cd_values."""
+
+def scaleoffset_decode(data: object, values: Sequence[int], nbytes: int) -> bytes | Failure:
+    """Chunk of `nbytes` bytes from one under HDF5 filter 6."""

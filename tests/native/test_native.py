@@ -13,7 +13,7 @@ import pytest
 import tamis
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = ("tamis_tests", "tamis_fuzz", "tamis_plugin_fuzz")
+PROGRAMS = ("tamis_tests", "tamis_filter_tests", "tamis_fuzz", "tamis_filter_fuzz", "tamis_plugin_fuzz")
 
 
 def run(*command: str | os.PathLike[str]) -> str:
@@ -32,7 +32,7 @@ def tool(name: str) -> str:
 
 
 @pytest.mark.slow
-def test_codec_and_plugin_under_sanitizers_keep_their_promises(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_native_code_under_sanitizers_keeps_its_promises(tmp_path_factory: pytest.TempPathFactory) -> None:
     cmake, ninja = tool("cmake"), tool("ninja")
     tool("c++")
     build = tmp_path_factory.mktemp("native")
@@ -43,8 +43,9 @@ def test_codec_and_plugin_under_sanitizers_keep_their_promises(tmp_path_factory:
     run(cmake, "--build", build, "--target", *PROGRAMS, "--parallel", "2")
 
     assert "all native tests passed" in run(build / "tamis_tests")
-    assert "200000 mutations of seed 1: nothing found" in run(build / "tamis_fuzz")
-    assert "200000 mutations of seed 1: nothing found" in run(build / "tamis_plugin_fuzz")
+    assert "all tests of the filters passed" in run(build / "tamis_filter_tests")
+    for fuzzer in ("tamis_fuzz", "tamis_filter_fuzz", "tamis_plugin_fuzz"):
+        assert "200000 mutations of seed 1: nothing found" in run(build / fuzzer)
 
 
 def plugin() -> Path:

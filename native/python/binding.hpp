@@ -1,0 +1,51 @@
+// What the parts of the Python module share: memory of Python objects, and results that may be a Failure.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <span>
+#include <variant>
+
+#include "tamis/filters/status.hpp"
+#include "tamis/zfp/status.hpp"
+
+namespace tamis::python {
+
+namespace nb = nanobind;
+
+// Why a call did not succeed, whichever part of the library says so.
+struct Failure {
+    Failure(const zfp::Status& status);
+    Failure(const filters::Status& status);
+
+    const char* code;
+    std::size_t where;
+};
+
+template <class Value>
+using Or = std::variant<Value, Failure>;
+
+// A view of an object's memory that holds it for as long as it lives.
+class Buffer {
+public:
+    Buffer(nb::handle object, int flags) {
+        if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) throw nb::python_error();
+    }
+    ~Buffer() { PyBuffer_Release(&view_); }
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+
+    const Py_buffer& operator*() const { return view_; }
+    std::span<const std::uint8_t> bytes() const {
+        return {static_cast<const std::uint8_t*>(view_.buf), static_cast<std::size_t>(view_.len)};
+    }
+
+private:
+    Py_buffer view_{};
+};
+
+void bind_zfp(nb::module_& m);
+void bind_filters(nb::module_& m);
+
+}  // namespace tamis::python
