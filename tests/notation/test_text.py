@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from tamis import Pipeline
 from tamis.errors import ParameterError
-from tamis.filters import Deflate, Filter, Fletcher32, Shuffle, UnknownFilter, Zfp
+from tamis.filters import Deflate, Filter, Fletcher32, Shuffle, Stage, UnknownFilter, Zfp
 from tamis.notation.text import parse_filters
-from tamis.pipeline import Stage
 
 
 @pytest.mark.parametrize(
@@ -40,7 +39,7 @@ from tamis.pipeline import Stage
     ],
 )
 def test_parse_filters_good_text_filters(text: str, filters: list[Filter]) -> None:
-    assert [one for one, _ in parse_filters(text)] == filters
+    assert [each.filter for each in parse_filters(text)] == filters
 
 
 @pytest.mark.parametrize(
@@ -56,7 +55,7 @@ def test_parse_filters_good_text_filters(text: str, filters: list[Filter]) -> No
     ],
 )
 def test_parse_filters_key_value_form_of_the_rfc(text: str, filters: list[Filter]) -> None:
-    assert [one for one, _ in parse_filters(text)] == filters
+    assert [each.filter for each in parse_filters(text)] == filters
 
 
 @pytest.mark.parametrize(
@@ -70,7 +69,7 @@ def test_parse_filters_key_value_form_of_the_rfc(text: str, filters: list[Filter
     ],
 )
 def test_parse_filters_by_number_typed_where_known(text: str, filters: list[Filter]) -> None:
-    assert [one for one, _ in parse_filters(text)] == filters
+    assert [each.filter for each in parse_filters(text)] == filters
 
 
 @pytest.mark.parametrize(
@@ -168,6 +167,7 @@ def test_parse_filters_parameter_twice_refused() -> None:
         ("zfp(mode=rate, accuracy=1)", "expected the parameters of mode 'rate', got those of mode 'accuracy'"),
         ("filter(1,10)", r"filter 1 \(deflate\): expected level of 0 to 9, got level=10"),
         ("filter(65536)", "expected a filter id of 0 to 65535, got 65536"),
+        (f"zfp(accuracy={10**400})", "expected a finite accuracy above 0, got accuracy=1000"),
         ("zfp(accuracy=1e999)", "expected a finite accuracy above 0, got accuracy=inf"),
         ("zfp(rate=true)", "expected a finite rate above 0 bits per value, got rate=True"),
         ("zfp(precision=16.5)", "expected a precision of 1 to 64 bit planes, got precision=16.5"),
@@ -227,7 +227,7 @@ def test_parse_text_of_any_pipeline_equal(pipeline: Pipeline) -> None:
 @given(st.text("zfpdeflat(|)=,. 0123456789e-+#_:!?\"'", max_size=30) | st.text(max_size=20))
 def test_parse_filters_any_text_filters_or_parameter_error(text: str) -> None:
     try:
-        filters = [one for one, _ in parse_filters(text)]
+        filters = [each.filter for each in parse_filters(text)]
     except ParameterError:
         return
     assert filters

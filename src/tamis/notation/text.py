@@ -18,7 +18,7 @@ from inspect import signature
 from typing import NoReturn
 
 from tamis.errors import ParameterError
-from tamis.filters import Filter, Request, UnknownFilter, by_name, requested_filter
+from tamis.filters import Filter, Request, Stage, UnknownFilter, by_name, requested_filter
 from tamis.notation.places import malformed, refused
 
 _TOKEN = re.compile(
@@ -63,8 +63,8 @@ class _Reader:
         raise malformed(self.text, self.start if start is None else start, expected)
 
 
-def parse_filters(text: str) -> list[tuple[Filter, bool | None]]:
-    """Read a chain of filters, each with whether it is optional; None where the text does not say.
+def parse_filters(text: str) -> list[Stage]:
+    """Read a chain of filters.
 
     Raises
     ------
@@ -82,10 +82,10 @@ def parse_filters(text: str) -> list[tuple[Filter, bool | None]]:
     return stages
 
 
-def _stage(reader: _Reader) -> tuple[Filter, bool | None]:
+def _stage(reader: _Reader) -> Stage:
     made = _filter(reader)
     flag = reader.take("!", "?")
-    return made, flag == "?" if flag else None
+    return Stage(made, flag == "?") if flag else Stage.of(made)
 
 
 def _filter(reader: _Reader) -> Filter:

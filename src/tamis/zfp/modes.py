@@ -28,7 +28,7 @@ class Rate:
     rate: float
 
     def __post_init__(self) -> None:
-        if not (_is_number(self.rate) and 0 < self.rate < math.inf):
+        if not (_is_positive(self.rate)):
             raise ParameterError(f"expected a finite rate above 0 bits per value, got rate={self.rate!r}")
         _make_plain(self, "rate")
 
@@ -87,7 +87,7 @@ class Accuracy:
     def __post_init__(self) -> None:
         if _is_number(self.tolerance) and self.tolerance == 0:
             raise ParameterError("expected an accuracy above 0, got accuracy=0: use reversible=True to keep every bit")
-        if not (_is_number(self.tolerance) and 0 < self.tolerance < math.inf):
+        if not (_is_positive(self.tolerance)):
             raise ParameterError(f"expected a finite accuracy above 0, got accuracy={self.tolerance!r}")
         _make_plain(self, "tolerance")
 
@@ -243,6 +243,13 @@ def native_type(dtype: np.dtype[Any]) -> _native.Type:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _is_positive(value: object) -> bool:
+    try:
+        return _is_number(value) and 0 < float(value) < math.inf  # type: ignore[arg-type]
+    except OverflowError:
+        return False
 
 
 def _is_integer(value: object) -> bool:

@@ -1,0 +1,311 @@
+"""One pipeline in every notation: what ``tamis spec`` prints."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tamis.errors import ParameterError
+from tamis.filters import ChunkType, Filter, Stage, Zfp
+from tamis.jobs.recipe import chunk_shape
+from tamis.notation import cdl, h5py_keywords, zarr
+from tamis.notation.chain import Chain
+from tamis.notation.detect import Reading, read
+from tamis.notation.h5repack_command import command_text
+from tamis.notation.netcdf import Compat, chain_text
+from tamis.notation.netcdf_argument import ALL, argument_text
+from tamis.notation.netcdf_order import netcdf_requests
+from tamis.pipeline import Pipeline, as_pipeline
+
+_PLACEHOLDER = "NAME"
+_RATE, _ACCURACY = 1, 3
+_FLAGS_VARY = "netcdf-c 4.9.0 makes filters other than deflate, shuffle and szip required, 4.10.1 optional"
+_DEFLATED = "nccopy ignores -F for variables that are deflated in its input"
+_UNIT_AXES = "gives other bytes: HDF5's zfp leaves out axes of 1"
+_ZFPY = "gives the same values, not the same bytes: zfpy puts a header before each chunk"
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSpec:
+    """A filter of a pipeline and its parameters.
+
+    Parameters
+    ----------
+    id
+        HDF5 filter id.
+    name
+        As tamis text has it.
+    optional
+        Whether a chunk may go without it where it cannot be applied.
+    in_words
+        What it does.
+    requested
+        Parameters for H5Pset_filter.
+    stored
+        Parameters that the filter leaves in a file; None where chunks and type are not known.
+    """
+
+    id: int
+    name: str
+    optional: bool
+    in_words: str
+    requested: tuple[int, ...]
+    stored: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class NotationText:
+    """A pipeline in one notation, or why it cannot be said there.
+
+    Parameters
+    ----------
+    text
+        Ready to paste; empty where the notation cannot say it.
+    problem
+        Why it cannot.
+    note
+        What the text leaves open.
+    """
+
+    text: str = ""
+    problem: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One pipeline in every notation.
+
+    Parameters
+    ----------
+    pipeline
+        What was read.
+    read_as
+        Notation of the text; empty where there was none.
+    filters
+        Its filters with their parameters.
+    notations
+        Texts by notation: tamis, netcdf, nccopy, h5repack, h5py, cdl, zarr2, zarr3.
+    """
+
+    pipeline: Pipeline
+    read_as: str
+    filters: tuple[FilterSpec, ...]
+    notations: dict[str, NotationText] = field(hash=False)
+
+    def __getitem__(self, notation: str) -> str:
+        """Return the text in a notation.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such notation, or it cannot say the pipeline.
+        """
+        if notation not in self.notations:
+            raise ParameterError(f"expected a notation of {', '.join(self.notations)}, got {notation!r}")
+        found = self.notations[notation]
+        if found.problem:
+            raise ParameterError(f"{notation} cannot say {self.pipeline}: {found.problem}")
+        return found.text
+
+    def to_json(self) -> str:
+        """Return all of it as JSON."""
+        filters = [
+            {
+                "id": each.id,
+                "name": each.name,
+                "optional": each.optional,
+                "in_words": each.in_words,
+                "requested": each.requested,
+                "requested_signed": signed(each.requested),
+                "stored": each.stored,
+                "stored_signed": None if each.stored is None else signed(each.stored),
+            }
+            for each in self.filters
+        ]
+        notations = {
+            name: {"text": each.text or None, "problem": each.problem or None, "note": each.note or None}
+            for name, each in self.notations.items()
+        }
+        made = {"pipeline": str(self.pipeline), "read_as": self.read_as, "filters": filters, "notations": notations}
+        return json.dumps(made, indent=2)
+
+    def __str__(self) -> str:
+        parts = [f"read as {self.read_as} text"] if self.read_as else []
+        parts += [_filter_text(each) for each in self.filters]
+        for name, each in self.notations.items():
+            note = f" ({each.note})" if each.note else ""
+            parts.append(f"{name}: not possible: {each.problem}" if each.problem else f"{name}:{note}\n{each.text}")
+        return "\n\n".join(parts)
+
+
+def signed(words: Iterable[int]) -> list[int]:
+    """Return words as h5dump prints them."""
+    return [word - (word >> 31 << 32) for word in words]
+
+
+def _filter_text(each: FilterSpec) -> str:
+    lines = [f"{each.in_words} [{each.id}], {'optional' if each.optional else 'required'}"]
+    for title, words in (("requested", each.requested), ("stored", each.stored)):
+        if words is not None:
+            lines.append(f"  {title}: {','.join(map(str, words)) or 'no parameters'}")
+            if signed(words) != list(words):
+                lines.append(f"  {title}, as h5dump prints them: {','.join(map(str, signed(words)))}")
+    return "\n".join(lines)
+
+
+def spec(
+    text: str | Pipeline | Filter,
+    *,
+    variable: str = "",
+    chunks: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    notation: str | None = None,
+    compat: Compat | None = None,
+) -> Spec:
+    """Write a pipeline in every notation.
+
+    Parameters
+    ----------
+    text
+        Filters in any notation: tamis text, netCDF text, h5repack's or nccopy's options, h5py's keywords, CDL
+        attributes, Zarr's JSON; or a pipeline.
+    variable
+        Name of a dataset for the notations that have names. Without it that of the text, if there is one.
+    chunks
+        Shape of a chunk. Without it that of the text, if there is one.
+    dtype
+        Of the values. With it and chunks the parameters that the filters leave in a file are given.
+    notation
+        How to read the text: tamis, netcdf, h5repack, h5py, cdl or zarr; without it the text tells.
+    compat
+        How numbers of netCDF text are read: None for those that have one meaning, ``"netcdf-c"`` or ``"doc"``.
+
+    Returns
+    -------
+    Spec
+        Its ``str`` is what ``tamis spec`` prints; ``spec["h5repack"]`` is the text of one notation.
+
+    Raises
+    ------
+    ParameterError
+        If the text cannot be read, with the place; or if such chunks cannot be written.
+
+    Examples
+    --------
+    >>> print(spec("zfp(accuracy=0.1)", variable="TS")["nccopy"])
+    -F TS,32013,3,0,0.1d
+    """
+    kind = _dtype(dtype)
+    found = _read(text, notation, kind, compat)
+    pipeline = _pipeline(found)
+    shape = found.chunks if chunks is None else chunk_shape(chunks)
+    chunk = ChunkType(kind, shape) if kind is not None and shape else None
+    filters = tuple(_filter_spec(each, chunk) for each in found.chain)
+    names = (variable,) if variable else tuple(each.removeprefix("/") for each in found.names)
+    return Spec(pipeline, found.notation, filters, _notations(pipeline, found.chain, names, shape, kind))
+
+
+def _dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:
+    try:
+        return None if dtype is None else np.dtype(dtype)
+    except TypeError as error:
+        raise ParameterError(f"expected a type of values such as f4 or int16, got {dtype!r}") from error
+
+
+def _read(
+    text: str | Pipeline | Filter, notation: str | None, dtype: np.dtype[Any] | None, compat: Compat | None
+) -> Reading:
+    if isinstance(text, str):
+        return read(text, notation=notation, dtype=dtype, compat=compat)
+    return Reading("", tuple(Stage(each.filter, each.optional) for each in as_pipeline(text).stages))
+
+
+def _pipeline(found: Reading) -> Pipeline:
+    try:
+        return Pipeline(found.chain)
+    except ParameterError as error:
+        if found.notation not in ("netcdf", "cdl"):
+            raise
+        order = "netCDF runs fletcher32 first and shuffle next, wherever the text has them"
+        raise ParameterError(f"{error}; {order}") from error
+
+
+def _filter_spec(each: Stage, chunk: ChunkType | None) -> FilterSpec:
+    stored = None if chunk is None else each.filter.stored(chunk)
+    words = each.filter.in_words(stored or ())
+    return FilterSpec(each.filter.id, each.filter.name, each.optional, words, each.filter.requested, stored)
+
+
+def _notations(
+    pipeline: Pipeline,
+    chain: Chain,
+    names: tuple[str, ...],
+    chunks: tuple[int, ...] | None,
+    dtype: np.dtype[Any] | None,
+) -> dict[str, NotationText]:
+    name = names[0] if names else ""
+    doubles: dict[int, Sequence[int]] = {place: (2,) for place, each in enumerate(chain) if _has_double(each.filter)}
+    varies = _FLAGS_VARY if any(each.filter.id not in (1, 2, 3, 4) for each in chain) else ""
+    has_zfp = any(isinstance(each.filter, Zfp) for each in chain)
+    squeezed = has_zfp and 1 in (chunks or ())
+
+    def cdl_text() -> str:
+        made = cdl.attributes(chain, chunks, doubles=doubles)
+        if not made:
+            raise ParameterError("expected at least one filter, got none: CDL says nothing then")
+        return cdl.attributes_text(made, name.rpartition("/")[2] or _PLACEHOLDER)
+
+    return {
+        "tamis": _written(lambda: str(pipeline)),
+        "netcdf": _written(lambda: chain_text(netcdf_requests(chain), doubles=doubles), varies),
+        "nccopy": _written(
+            lambda: _nccopy_text(chain, names, chunks, doubles), "; ".join(filter(None, [_DEFLATED, varies]))
+        ),
+        "h5repack": _written(lambda: command_text(chain, names, chunks)),
+        "h5py": _written(lambda: _h5py_text(chain, name, chunks)),
+        "cdl": _written(cdl_text, varies),
+        "zarr2": _written(lambda: json.dumps(zarr.version_2(chain, dtype)), _ZFPY if has_zfp else ""),
+        "zarr3": _written(lambda: json.dumps(zarr.version_3(chain, dtype)), _UNIT_AXES if squeezed else ""),
+    }
+
+
+def _written(write: Callable[[], str], note: str = "") -> NotationText:
+    try:
+        return NotationText(write(), note=note)
+    except ParameterError as error:
+        return NotationText(problem=str(error))
+
+
+def _has_double(each: Filter) -> bool:
+    values = each.requested
+    return isinstance(each, Zfp) and values[0] in (_RATE, _ACCURACY)
+
+
+def _nccopy_text(
+    chain: Chain, names: tuple[str, ...], chunks: tuple[int, ...] | None, doubles: Mapping[int, Sequence[int]]
+) -> str:
+    argument = argument_text(names or ALL, netcdf_requests(chain), doubles=doubles)
+    options = [f"-F {shlex.quote(argument)}"]
+    if chunks and names:
+        options.append("-M 0")  # or it drops the chunks of small variables
+        for name in names:
+            if ":" in name or "," in name:
+                raise ParameterError(f"expected names without ':' and ',', which nccopy's -c cannot take, got {name!r}")
+            options.append(f"-c {shlex.quote(f'{name}:' + ','.join(map(str, chunks)))}")
+    return " ".join(options)
+
+
+def _h5py_text(chain: Chain, name: str, chunks: tuple[int, ...] | None) -> str:
+    if not chain and not chunks:
+        raise ParameterError("expected at least one filter, got none: h5py's keywords say nothing then")
+    try:
+        return h5py_keywords.keywords_text(chain, chunks)
+    except ParameterError:
+        return h5py_keywords.code(chain, chunks, name or _PLACEHOLDER)

@@ -1,0 +1,195 @@
+"""Which notation a text is in, by rules of which at most one fits; and its reading.
+
+=========== ==================================================================================================
+cdl         has an attribute such as ``TS:_Filter =``, with one of the keys of `tamis.notation.cdl`
+h5repack    begins with ``h5repack``, ``-f``, ``-l``, or with GZIP=, UD= and so on, also after names and a colon
+zarr        begins with ``[`` and ``{``, or is an object with id, name, filters, compressor or codecs first
+h5py        begins with a keyword of create_dataset and ``=``, with ``dict(`` or another ``{``, or calls set_filter
+netcdf      begins with a number or ``[`` and a number; with ``nccopy``, ``-F``, ``-c`` or ``-M``; or with names and a
+            comma before a number or ``none``
+tamis       begins with a letter otherwise
+=========== ==================================================================================================
+
+``none`` is tamis text. A text that none fits is read as tamis text, and the error says what the others expected.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tamis.errors import ParameterError
+from tamis.filters import Request, Stage
+from tamis.notation import cdl, zarr
+from tamis.notation.h5py_keywords import KEYWORDS, parse_keywords
+from tamis.notation.h5repack_command import parse_command
+from tamis.notation.netcdf import Compat, parse_chain
+from tamis.notation.netcdf_argument import ALL, parse_argument
+from tamis.notation.netcdf_order import in_netcdf_order
+from tamis.notation.places import malformed, refused
+from tamis.notation.text import parse_filters
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a text says.
+
+    Parameters
+    ----------
+    notation
+        In which it was read.
+    chain
+        Filters in the order in which they run.
+    names
+        Of datasets, where the notation has them.
+    chunks
+        Shape of a chunk, where the text has one.
+    """
+
+    notation: str
+    chain: tuple[Stage, ...]
+    names: tuple[str, ...] = ()
+    chunks: tuple[int, ...] | None = None
+
+
+_RULES = {
+    "cdl": re.compile(rf".*?:\s*({'|'.join(cdl.KEYS)})\s*=", re.DOTALL),
+    "h5repack": re.compile(
+        r"\s*(h5repack\s|-[fl]|--filter|--layout|([^:]*:)?((GZIP|SZIP|SOFF|UD)=|(SHUF|FLET|NBIT|NONE)\s*$))"
+    ),
+    "zarr": re.compile(r'\s*(\[\s*[{\]]|\{\s*"(id|name|filters|compressor|codecs|configuration)")'),
+    "h5py": re.compile(rf"\s*(({'|'.join(KEYWORDS)})\s*=|dict\s*\(|\{{)|.*\.set_(filter|chunk)\b", re.DOTALL),
+    "netcdf": re.compile(r"\s*(nccopy\s|-[FcM]|\[?\s*[0-9+]|(\\.|[^\\,(=:|])+,\s*([0-9+]|none\s*$))", re.IGNORECASE),
+    "tamis": re.compile(r"\s*[A-Za-z_]"),
+}
+
+NOTATIONS = tuple(sorted(_RULES))
+"""What `read` can read."""
+
+
+def notation_of(text: str) -> str | None:
+    """Tell the notation of a text; None where no rule fits."""
+    return next((name for name, rule in _RULES.items() if rule.match(text)), None)
+
+
+def read(
+    text: str,
+    *,
+    notation: str | None = None,
+    dtype: np.dtype[Any] | None = None,
+    compat: Compat | None = None,
+) -> Reading:
+    """Read filters in any notation.
+
+    Parameters
+    ----------
+    text
+        Of one pipeline.
+    notation
+        One of `NOTATIONS`; None to tell it from the text.
+    dtype
+        Of the values, which h5py's scaleoffset depends on.
+    compat
+        How numbers of netCDF text are read: see `tamis.notation.netcdf`.
+
+    Raises
+    ------
+    ParameterError
+        If the text cannot be read, with the place.
+    """
+    if notation is not None and notation not in _RULES:
+        raise ParameterError(f"expected a notation of {', '.join(NOTATIONS)}, got {notation!r}")
+    name = notation or notation_of(text)
+    try:
+        return _READERS[name or "tamis"](text, dtype, compat)
+    except ParameterError as error:
+        if notation is None and name in (None, "tamis"):
+            raise ParameterError(f"{error}\n{_tried(text, dtype, compat)}") from error
+        raise ParameterError(f"read as {name} text: {error}") from error
+
+
+def _tried(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> str:
+    lines = ["That is for tamis text. Other notations:"]
+    for name in NOTATIONS:
+        if name != "tamis":
+            try:
+                _READERS[name](text, dtype, compat)
+            except ParameterError as error:
+                lines.append(f"  {name}: {str(error).splitlines()[0].rstrip(':')}")
+    return "\n".join(lines)
+
+
+def _read_tamis(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
+    return Reading("tamis", tuple(parse_filters(text)))
+
+
+def _read_netcdf(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
+    if re.match(r"\s*\[?\s*[0-9+]", text):
+        return Reading("netcdf", _in_order(text, parse_chain(text, compat=compat)))
+    given, shape = _nccopy_options(text)
+    argument = parse_argument(given, compat=compat)
+    names = tuple(each for each in argument.variables if each != ALL)
+    return Reading("netcdf", _in_order(text, argument.chain or ()), names, shape)
+
+
+def _in_order(text: str, requests: list[Request] | tuple[Request, ...]) -> tuple[Stage, ...]:
+    try:
+        return tuple(map(Stage.of, in_netcdf_order(requests)))
+    except ParameterError as error:
+        raise refused(text, 0, str(error)) from error
+
+
+def _nccopy_options(text: str) -> tuple[str, tuple[int, ...] | None]:
+    """Return the argument of ``-F`` and the shape of ``-c``; all of a text that has no options is the former."""
+    if not re.match(r"\s*(nccopy\s|-)", text):
+        return text, None
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise malformed(text, len(text), f"a closing quote ({error})") from error
+    pairs = list(zip(words, [*words[1:], ""], strict=True))
+    given = [word[2:] or after for word, after in pairs if word.startswith("-F")]
+    shapes = {word[2:] or after for word, after in pairs if word.startswith("-c")}
+    if len(given) != 1 or not given[0]:
+        raise malformed(text, max(text.find("-F"), 0), "-F once, with an argument")
+    extents = sorted({each.rpartition(":")[2] for each in shapes})
+    if not extents:
+        return given[0], None
+    if len(extents) > 1 or not re.fullmatch(r"[1-9][0-9]{0,9}(,[1-9][0-9]{0,9})*", extents[0]):
+        raise malformed(text, max(text.find("-c"), 0), "-c with one chunk shape, such as -c TS:4,96,144")
+    return given[0], tuple(map(int, extents[0].split(",")))
+
+
+def _read_h5repack(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
+    command = parse_command(text)
+    chunks = command.layout.chunks if command.layout else None
+    return Reading("h5repack", command.chain or (), command.objects, chunks)
+
+
+def _read_h5py(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
+    found = parse_keywords(text, dtype=dtype)
+    return Reading("h5py", found.chain, (), found.chunks)
+
+
+def _read_cdl(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
+    found = cdl.parse_text(text, compat=compat)
+    return Reading("cdl", found.chain, (found.variable,) if found.variable else (), found.chunks)
+
+
+def _read_zarr(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
+    return Reading("zarr", zarr.parse_text(text))
+
+
+_READERS: dict[str, Callable[[str, np.dtype[Any] | None, Compat | None], Reading]] = {
+    "cdl": _read_cdl,
+    "h5py": _read_h5py,
+    "h5repack": _read_h5repack,
+    "netcdf": _read_netcdf,
+    "tamis": _read_tamis,
+    "zarr": _read_zarr,
+}

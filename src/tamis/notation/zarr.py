@@ -1,0 +1,274 @@
+"""Codecs of Zarr that give the same bytes as HDF5 filters, or the same values, as JSON of either version of Zarr.
+
+::
+
+    version 2 : {"filters": [config, …] or null, "compressor": config or null}, or a list of configs
+    version 3 : [codec, …], the first of which makes bytes of values
+
+========== ======================= ==============================
+filter     version 2               version 3
+========== ======================= ==============================
+deflate    zlib                    numcodecs.zlib
+shuffle    shuffle                 numcodecs.shuffle
+fletcher32 fletcher32              numcodecs.fletcher32
+bzip2      bz2                     numcodecs.bz2
+zstd       zstd                    zstd
+blosc      blosc                   blosc
+zfp        zfpy, with a header     zfp
+========== ======================= ==============================
+
+Other filters have no codec. Zarr has no flags: every codec is applied to every chunk.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tamis import zfp
+from tamis.errors import ParameterError
+from tamis.filters import Filter, Request, Stage, Zfp
+from tamis.notation.chain import Chain
+from tamis.notation.lines import malformed_line, refused_line
+
+Json = dict[str, Any]
+
+_BLOSC = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
+_SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
+_NAMES = {1: "zlib", 2: "shuffle", 3: "fletcher32", 307: "bz2", 32015: "zstd", 32001: "blosc", 32013: "zfpy"}
+_REGISTERED = ("zstd", "blosc", "zfp")  # in version 3, by names of their own
+_ZFPY = {"rate": 2, "precision": 3, "tolerance": 4}
+
+
+def version_2(chain: Chain, dtype: np.dtype[Any] | None = None) -> Json:
+    """Write a pipeline as filters and compressor of version 2.
+
+    Parameters
+    ----------
+    chain
+        Filters in the order in which they run.
+    dtype
+        Of the values, which shuffle needs.
+
+    Raises
+    ------
+    ParameterError
+        If a filter has no codec, or the type is lacking.
+    """
+    made = [_config(each.filter, dtype) for each in chain]
+    return {"filters": made[:-1] or None, "compressor": made[-1] if made else None}
+
+
+def _config(each: Filter, dtype: np.dtype[Any] | None) -> Json:
+    values = each.requested
+    match each.id, values:
+        case ((1 | 307), (level,)):
+            return {"id": _NAMES[each.id], "level": level}
+        case 2, _:
+            return {"id": "shuffle", "elementsize": _itemsize(dtype, each)}
+        case 3, _:
+            return {"id": "fletcher32"}
+        case 32015, (level, *_):
+            return {"id": "zstd", "level": level - (level >> 31 << 32)}
+        case 32001, (_, _, _, block, level, shuffle, codec, *_) if shuffle < len(_SHUFFLES) and codec < len(_BLOSC):
+            return {"id": "blosc", "cname": _BLOSC[codec], "clevel": level, "shuffle": shuffle, "blocksize": block}
+    if isinstance(each, Zfp):
+        return _zfpy(each)
+    raise ParameterError(f"expected filters that Zarr has a codec for, got {each}: Zarr has none")
+
+
+def _itemsize(dtype: np.dtype[Any] | None, each: Filter) -> int:
+    if dtype is None:
+        raise ParameterError(f"expected the type of the values, got none: Zarr's {each.name} needs their size; say f4")
+    return dtype.itemsize
+
+
+def _zfpy(each: Zfp) -> Json:
+    match each.mode:
+        case zfp.Rate(rate):
+            return {"id": "zfpy", "mode": 2, "tolerance": -1, "rate": rate, "precision": -1}
+        case zfp.Precision(precision):
+            return {"id": "zfpy", "mode": 3, "tolerance": -1, "rate": -1, "precision": precision}
+        case zfp.Accuracy(tolerance):
+            return {"id": "zfpy", "mode": 4, "tolerance": tolerance, "rate": -1, "precision": -1}
+    raise ParameterError(f"expected rate, precision or accuracy, got {each}: Zarr 2 has zfpy, which writes these only")
+
+
+def version_3(chain: Chain, dtype: np.dtype[Any] | None = None) -> list[Json]:
+    """Write a pipeline as codecs of version 3.
+
+    Parameters
+    ----------
+    chain
+        Filters in the order in which they run.
+    dtype
+        Of the values, which shuffle and blosc need.
+
+    Raises
+    ------
+    ParameterError
+        If a filter has no codec, or the type is lacking.
+    """
+    made = [_codec(each.filter, dtype) for each in chain]
+    if made and made[0]["name"] == "zfp":
+        return made
+    swapped = dtype is not None and not dtype.isnative
+    little = (sys.byteorder == "little") != swapped
+    # Values of one byte have no order, and the codec then takes none.
+    order = {} if dtype is not None and dtype.itemsize == 1 else {"endian": "little" if little else "big"}
+    return [{"name": "bytes", "configuration": order} if order else {"name": "bytes"}, *made]
+
+
+def _codec(each: Filter, dtype: np.dtype[Any] | None) -> Json:
+    if isinstance(each, Zfp):
+        return {"name": "zfp", "configuration": _zfp_configuration(each)}
+    config = _config(each, dtype)
+    name = config.pop("id")
+    if name == "zstd":
+        config["checksum"] = False
+    if name == "blosc":
+        config |= {"shuffle": _SHUFFLES[config["shuffle"]], "typesize": _itemsize(dtype, each)}
+    made = {"name": name if name in _REGISTERED else f"numcodecs.{name}", "configuration": config}
+    return made if config else {"name": made["name"]}
+
+
+def _zfp_configuration(each: Zfp) -> Json:
+    match each.mode:
+        case zfp.Rate(rate):
+            return {"mode": "fixed_rate", "rate": rate}
+        case zfp.Precision(precision):
+            return {"mode": "fixed_precision", "precision": precision}
+        case zfp.Accuracy(tolerance):
+            return {"mode": "fixed_accuracy", "tolerance": tolerance}
+        case zfp.Expert(minbits, maxbits, maxprec, minexp):
+            return {"mode": "expert", "minbits": minbits, "maxbits": maxbits, "maxprec": maxprec, "minexp": minexp}
+    return {"mode": "reversible"}
+
+
+def parse_text(text: str) -> tuple[Stage, ...]:
+    """Read codecs of either version from JSON.
+
+    Parameters
+    ----------
+    text
+        An object with ``filters`` and ``compressor`` or with ``codecs``, one codec, or a list of codecs.
+
+    Raises
+    ------
+    ParameterError
+        If it is no JSON, with the place; if a codec has no filter of the same bytes; or if a filter refuses its
+        parameters.
+    """
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise malformed_line(text, error.pos, f"JSON ({error.msg})") from error
+    except (RecursionError, ValueError) as error:
+        raise malformed_line(text, 0, f"JSON ({error})") from error
+    chain = []
+    for config in _listed(found, text):
+        try:
+            made = _filter_of(config)
+        except ParameterError as error:
+            name = config.get("id", config.get("name")) if isinstance(config, dict) else None
+            place = max(text.find(json.dumps(name)), 0)
+            raise refused_line(text, place, str(error)) from error
+        if made is not None:
+            chain.append(Stage(made, made.optional))
+    return tuple(chain)
+
+
+def _listed(found: object, text: str) -> list[Any]:
+    if isinstance(found, dict) and ("filters" in found or "compressor" in found):
+        filters, compressor = found.get("filters"), found.get("compressor")
+        found = [*(filters if isinstance(filters, list) else []), *([] if compressor is None else [compressor])]
+        if filters is not None and not isinstance(filters, list):
+            raise malformed_line(text, max(text.find('"filters"'), 0), "a list of filters, or null")
+    elif isinstance(found, dict):
+        found = found.get("codecs", [found])
+    if not isinstance(found, list):
+        raise malformed_line(text, 0, "a list of codecs, or an object with filters and compressor")
+    return found
+
+
+def _filter_of(config: object) -> Filter | None:
+    """Return the filter that a codec is; None for the one that only says the byte order."""
+    if not isinstance(config, dict):
+        raise ParameterError(f"expected an object with id or name, got {config!r}")
+    name = config.get("id", config.get("name"))
+    inner = config.get("configuration", {}) if "name" in config else config
+    if not isinstance(name, str) or not isinstance(inner, dict):
+        raise ParameterError(f"expected an object with id or name, got {config!r}")
+    if name == "bytes" and "name" in config:
+        return None
+    name = name.removeprefix("numcodecs.")
+    if name not in _READERS:
+        raise ParameterError(f"expected one of {', '.join(_READERS)}, got {name!r}")
+    made = _READERS[name](inner)
+    return made if isinstance(made, Filter) else Stage.of(made).filter
+
+
+def _whole(config: Mapping[str, Any], key: str, low: int, high: int, default: int | None = None) -> int:
+    value = config.get(key, default)
+    if type(value) is not int or not low <= value <= high:
+        raise ParameterError(f"expected {key} of {low} to {high}, got {value!r}")
+    return value
+
+
+def _read_zstd(config: Mapping[str, Any]) -> Request:
+    return Request(32015, (_whole(config, "level", -(1 << 31), 22, 0) & 0xFFFFFFFF,))
+
+
+def _read_blosc(config: Mapping[str, Any]) -> Request:
+    codec, shuffle = config.get("cname", "lz4"), config.get("shuffle", 1)
+    number = _SHUFFLES.index(shuffle) if shuffle in _SHUFFLES else shuffle
+    if codec not in _BLOSC or type(number) is not int or not 0 <= number < len(_SHUFFLES):
+        raise ParameterError(f"expected blosc with a codec and shuffle of HDF5's filter, got {codec!r}, {shuffle!r}")
+    block = _whole(config, "blocksize", 0, (1 << 32) - 1, 0)
+    return Request(32001, (0, 0, 0, block, _whole(config, "clevel", 0, 9, 5), number, _BLOSC.index(codec)))
+
+
+def _read_zfpy(config: Mapping[str, Any]) -> Filter:
+    mode = config.get("mode", 4)
+    for key, number in _ZFPY.items():
+        if mode == number:
+            return _made_zfp({"accuracy" if key == "tolerance" else key: config.get(key)})
+    raise ParameterError(f"expected zfpy of mode 2 rate, 3 precision or 4 accuracy, got {mode!r}")
+
+
+def _read_zfp(config: Mapping[str, Any]) -> Filter:
+    match config.get("mode"):
+        case "fixed_rate":
+            return _made_zfp({"rate": config.get("rate")})
+        case "fixed_precision":
+            return _made_zfp({"precision": config.get("precision")})
+        case "fixed_accuracy":
+            return _made_zfp({"accuracy": config.get("tolerance")})
+        case "expert":
+            return _made_zfp({name: config.get(name) for name in ("minbits", "maxbits", "maxprec", "minexp")})
+        case "reversible":
+            return Zfp(reversible=True)
+    raise ParameterError(f"expected a mode of zfp such as 'fixed_accuracy', got {config.get('mode')!r}")
+
+
+def _made_zfp(given: Mapping[str, Any]) -> Filter:
+    # No float holds longer integers.
+    if wrong := [name for name, value in given.items() if type(value) not in (int, float) or abs(value) > 1e308]:
+        raise ParameterError(f"expected a number as {wrong[0]}, got {given[wrong[0]]!r}")
+    return Zfp(**given)
+
+
+_READERS: dict[str, Callable[[Mapping[str, Any]], Request | Filter]] = {
+    "zlib": lambda config: Request(1, (_whole(config, "level", 0, 9, 1),)),
+    "shuffle": lambda _: Request(2, ()),
+    "fletcher32": lambda _: Request(3, ()),
+    "bz2": lambda config: Request(307, (_whole(config, "level", 1, 9, 1),)),
+    "zstd": _read_zstd,
+    "blosc": _read_blosc,
+    "zfp": _read_zfp,
+    "zfpy": _read_zfpy,
+}
