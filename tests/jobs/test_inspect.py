@@ -14,6 +14,7 @@ from h5py import h5d, h5p, h5s, h5t, h5z
 
 import tamis
 from tamis.errors import FileError
+from tamis.hdf5.groups import create_group
 from tamis.jobs.inspect import DatasetInfo
 
 Run = Callable[..., str]
@@ -28,7 +29,11 @@ def test_inspect_sample_gives_shape_type_chunks_filters_and_ratio(sample: Path) 
     assert [each.path for each in result.datasets] == ["/TS", "/lat", "/lon", "/nbnd", "/time", "/time_bnds"]
     ts, lat, _, nbnd, time, _ = result.datasets
     assert (ts.shape, ts.dtype, ts.chunks) == ((30, 192, 288), "float32", (1, 192, 288))
-    assert ts.filters == ("shuffle", "deflate(2)")
+    assert ts.filters == ("shuffle", "deflate level 2")
+    assert str(ts.pipeline) == "shuffle|deflate(2)"
+    assert (ts.byteorder, ts.layout, ts.maxshape) == ("little", "chunked", (None, 192, 288))
+    assert (str(ts.readers), ts.chunks_in_words, ts.zfp_padding, ts.notes, ts.problem) == ("any HDF5", "", None, (), "")
+    assert result.nbytes == sample.stat().st_size
     assert ts.nbytes == 30 * 192 * 288 * 4
     with h5py.File(sample) as file:
         assert ts.stored_nbytes == file["TS"].id.get_storage_size()
@@ -36,14 +41,15 @@ def test_inspect_sample_gives_shape_type_chunks_filters_and_ratio(sample: Path) 
     assert (ts.stored_chunks, ts.unfiltered_chunks) == (30, 0)
     assert (lat.shape, lat.dtype, lat.chunks) == ((192,), "float64", (192,))
     assert (nbnd.dtype, nbnd.chunks, nbnd.filters, nbnd.ratio) == (">f4", None, (), None)
+    assert (nbnd.byteorder, nbnd.layout) == ("big", "contiguous")
     assert (time.chunks, time.stored_chunks) == ((1,), 30)
 
 
 def test_inspection_as_text_has_a_line_for_each_dataset(sample: Path) -> None:
     lines = str(tamis.inspect(str(sample))).splitlines()
     assert lines[0] == str(sample)
-    assert lines[1] == "  /TS (30, 192, 288) float32 1.72x shuffle | deflate(2)"
-    assert lines[4] == "  /nbnd (2,) >f4"
+    assert lines[1] == "  /TS 30x192x288 float32 1.72x shuffle | deflate level 2"
+    assert lines[4] == "  /nbnd 2 >f4"
     assert len(lines) == 7
 
 
@@ -57,15 +63,16 @@ def test_inspect_repacked_sample_names_tolerance_and_writer(sample: Path, tmp_pa
 
 DEFAULT = "zfp expert, minbits=1, maxbits=16658, maxprec=64, minexp=-1074"
 H5ZZFP = {
-    "test_zfp_030040.h5": "zfp rate, 12 bits per value (H5Z-ZFP 0.3.0, zfp 0.4.0)",
-    "test_zfp_030235.h5": "zfp rate, 12 bits per value (H5Z-ZFP 0.3.0, zfp 2.3.5)",
-    "test_zfp_050.h5": "zfp precision, 24 bit planes (H5Z-ZFP 0.9.0, zfp 0.5.0)",
-    "test_zfp_052.h5": "zfp precision, 24 bit planes (H5Z-ZFP 0.9.0, zfp 0.5.2)",
-    "test_zfp_054.h5": "zfp precision, 24 bit planes (H5Z-ZFP 0.9.0, zfp 0.5.4)",
-    "test_zfp_110050.h5": "zfp rate, 12 bits per value (H5Z-ZFP 1.1.0, zfp 0.5.0)",
-    "test_zfp_110xxx.h5": "zfp [32013], not readable: expected ZFP codec 5, got parameters of codec 7",
-    "test_zfp_be.h5": f"{DEFAULT} (H5Z-ZFP 0.2.0, zfp 0.5.0, written on a machine of the other byte order)",
-    "test_zfp_le.h5": f"{DEFAULT} (H5Z-ZFP 0.2.0, zfp 0.5.0)",
+    "test_zfp_030040.h5": "zfp rate, 12 bits per value (H5Z-ZFP 0.3.0, zfp 0.4.0), required",
+    "test_zfp_030235.h5": "zfp rate, 12 bits per value (H5Z-ZFP 0.3.0, zfp 2.3.5), required",
+    "test_zfp_050.h5": "zfp precision, 24 bit planes (H5Z-ZFP 0.9.0, zfp 0.5.0), required",
+    "test_zfp_052.h5": "zfp precision, 24 bit planes (H5Z-ZFP 0.9.0, zfp 0.5.2), required",
+    "test_zfp_054.h5": "zfp precision, 24 bit planes (H5Z-ZFP 0.9.0, zfp 0.5.4), required",
+    "test_zfp_110050.h5": "zfp rate, 12 bits per value (H5Z-ZFP 1.1.0, zfp 0.5.0), required",
+    "test_zfp_110xxx.h5": "H5Z-ZFP-1.1.0 (ZFP-1.0.0) [32013], not readable: expected ZFP codec 5,"
+    " got parameters of codec 7, required",
+    "test_zfp_be.h5": f"{DEFAULT} (H5Z-ZFP 0.2.0, zfp 0.5.0, written on a machine of the other byte order), required",
+    "test_zfp_le.h5": f"{DEFAULT} (H5Z-ZFP 0.2.0, zfp 0.5.0), required",
 }
 
 
@@ -92,15 +99,17 @@ def test_inspect_known_filters_of_others_named(tmp_path: Path, python: Run) -> N
 import sys, h5py, hdf5plugin, numpy
 with h5py.File(sys.argv[1], "w") as file:
     for name, kind in {"blosc": hdf5plugin.Blosc(), "zstd": hdf5plugin.Zstd(3), "lz4": hdf5plugin.LZ4()}.items():
-        file.create_dataset(name, data=numpy.arange(100), chunks=(10,), **kind)
+        file.create_dataset(name, data=numpy.zeros(10000), chunks=(10000,), **kind)
     file.create_dataset("lzf", data=numpy.arange(100), chunks=(10,), compression="lzf", scaleoffset=0)
 """
     python(code, tmp_path / "a.h5")
-    words = {path: each.filters for path, each in found(tmp_path / "a.h5").items()}
-    assert words["/zstd"] == ("zstd [32015] 3",)
-    assert words["/blosc"][0].startswith("blosc [32001] ")
-    assert words["/lz4"][0].startswith("lz4 [32004]")
-    assert [each.split(" ")[0] for each in words["/lzf"]] == ["scaleoffset", "lzf"]
+    shown = found(tmp_path / "a.h5")
+    for name, number in {"blosc": 32001, "zstd": 32015, "lz4": 32004}.items():
+        (each,) = shown[f"/{name}"].pipeline.filters
+        assert each.id == number
+        assert name in shown[f"/{name}"].filters[0].lower()
+        assert "plugin" in str(shown[f"/{name}"].readers)
+    assert [each.id for each in shown["/lzf"].pipeline.filters] == [6, 32000]
 
 
 def test_inspect_chunks_that_skip_a_filter_counted(tmp_path: Path) -> None:
@@ -111,6 +120,46 @@ def test_inspect_chunks_that_skip_a_filter_counted(tmp_path: Path) -> None:
     tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)"})
     each = found(tmp_path / "b.h5")["/v"]
     assert (each.unfiltered_chunks, each.stored_chunks) == (2, 4)
+    assert each.chunks_in_words == "2 of 4 chunks: zfp, fletcher32; 2: fletcher32 (zfp skipped)"
+    assert [(group.mask, group.count) for group in each.chunk_groups] == [(0, 2), (1, 2)]
+
+
+def test_inspect_hundreds_of_chunks_with_many_masks_summarised_largest_first(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("v", (365,), "f4", chunks=(1,), compression=4, shuffle=True, fletcher32=True)
+        for day in range(365):
+            made.id.write_direct_chunk((day,), b"12345678", 0b011 if day % 7 == 0 else 0b001 if day % 73 == 1 else 0)
+    each = found(tmp_path / "a.h5")["/v"]
+    assert each.chunks_in_words == (
+        "308 of 365 chunks: shuffle, deflate, fletcher32; 53: fletcher32 (shuffle, deflate skipped);"
+        " 4: deflate, fletcher32 (shuffle skipped)"
+    )
+
+
+def test_inspect_chunks_that_are_not_stored_counted(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        some = file.create_dataset("some", (100, 30), "f4", chunks=(10, 20), compression=4)
+        some[5, 5] = some[95, 25] = 1
+        some.id.write_direct_chunk((50, 0), b"1234" * 200, 1)
+        file.create_dataset("none", (100,), "f4", chunks=(10,), compression=4)
+    shown = found(tmp_path / "a.h5")
+    assert (shown["/some"].stored_chunks, shown["/some"].total_chunks) == (3, 20)
+    assert shown["/some"].chunks_in_words == (
+        "3 of 20 chunks stored, the others are fill value; 2 of 3 chunks: deflate; 1: no filter (deflate skipped)"
+    )
+    assert shown["/none"].chunks_in_words == "none of 10 chunks stored, all is fill value"
+
+
+def test_inspect_mask_with_bits_of_no_filter_counted(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("v", (2,), "f4", chunks=(1,), compression=4)
+        made.id.write_direct_chunk((0,), b"1234", 0xFFFFFFFF)
+        made.id.write_direct_chunk((1,), b"12345", 0xFFFFFFFE)
+    each = found(tmp_path / "a.h5")["/v"]
+    assert {group.mask: (group.applied, group.skipped) for group in each.chunk_groups} == {
+        0xFFFFFFFF: ((), ("deflate",)),
+        0xFFFFFFFE: (("deflate",), ()),
+    }
 
 
 def test_inspect_many_chunks_counts_them_all(tmp_path: Path) -> None:
@@ -145,6 +194,87 @@ def test_inspect_every_kind_of_dataset_named(tmp_path: Path) -> None:
         "/text": ((2,), "string", None),  # its values lie elsewhere in the file, and nothing counts them
         "/time": ((16,), "a type that numpy has not", None),
     }
+
+
+def test_inspect_layouts_and_byte_orders_named(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["contiguous"], file["bytes"] = np.arange(3, dtype=">i2"), np.zeros(3, "u1")
+        file.create_dataset("chunked", data=np.arange(3.0), chunks=(2,))
+        file.create_dataset("enum", (3,), h5py.enum_dtype({"a": 1}, ">i4"))
+        file.create_dataset("array", (3,), np.dtype(("<f4", (2,))))
+        file.create_dataset("external", (3,), "f8", external=[(str(tmp_path / "x.bin"), 0, h5py.h5f.UNLIMITED)])
+        layout = h5py.VirtualLayout((3,), "f8")
+        layout[:] = h5py.VirtualSource(".", "chunked", (3,))
+        file.create_virtual_dataset("virtual", layout)
+        plist = h5p.create(h5p.DATASET_CREATE)
+        plist.set_layout(h5d.COMPACT)
+        h5d.create(file.id, b"compact", h5t.IEEE_F64BE, h5s.create_simple((3,)), plist)
+    assert {path: (each.layout, each.byteorder) for path, each in found(tmp_path / "a.h5").items()} == {
+        "/array": ("contiguous", "little"),
+        "/bytes": ("contiguous", ""),
+        "/chunked": ("chunked", "little"),
+        "/compact": ("compact", "big"),
+        "/contiguous": ("contiguous", "big"),
+        "/enum": ("contiguous", "big"),
+        "/external": ("external", "little"),
+        "/virtual": ("virtual", "little"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("variables", "paths"),
+    [
+        ("TS", ["/TS"]),
+        (["/TS", "lat"], ["/TS", "/lat"]),
+        (["time*"], ["/time", "/time_bnds"]),
+        (["lon", "*"], ["/TS", "/lat", "/lon", "/nbnd", "/time", "/time_bnds"]),
+    ],
+    ids=str,
+)
+def test_inspect_variables_by_name_and_pattern_selected(
+    variables: str | list[str], paths: list[str], sample: Path
+) -> None:
+    assert [each.path for each in tamis.inspect(sample, variables).datasets] == paths
+
+
+def test_inspect_variable_that_is_not_there_named_with_those_that_are(sample: Path) -> None:
+    with pytest.raises(FileError, match=r"cam_ts\.nc: expected a dataset named 'PS', found only /TS, /lat, "):
+        tamis.inspect(sample, ["TS", "PS"])
+
+
+def test_inspect_group_filters_shown_apart_from_datasets(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        create_group(file, "g/h", "deflate(9)|fletcher32")["v"] = 1
+        file.create_group("plain")
+    result = tamis.inspect(tmp_path / "a.h5")
+    (group,) = result.groups
+    assert (group.path, group.filters, str(group.readers), group.problem) == (
+        "/g/h",
+        ("deflate level 9", "fletcher32"),
+        "any HDF5",
+        "",
+    )
+    assert [each.path for each in result.datasets] == ["/g/h/v"]
+    assert tamis.inspect(tmp_path / "a.h5", ["*"]).groups == ()
+
+
+def test_inspect_group_that_cannot_be_listed_does_not_hide_the_rest(tmp_path: Path, python: Run) -> None:
+    code = """
+import sys, h5py, hdf5plugin, tamis
+from tamis.hdf5.groups import create_group
+with h5py.File(sys.argv[1], "w") as file:
+    group = create_group(file, "g", "filter(32004,0)!", max_compact=0)
+    for i in range(20):
+        group[f"inside {i}"] = i
+    file["outside"] = 1
+"""
+    python(code, tmp_path / "a.h5")
+    result = tamis.inspect(tmp_path / "a.h5")
+    assert [each.path for each in result.datasets] == ["/outside"]
+    (group,) = result.groups
+    assert group.pipeline.filters[0].id == 32004
+    assert not group.readers.h5py
+    assert "links of /g cannot be read without HDF5 filter 32004" in group.problem
 
 
 def test_inspect_file_without_datasets_is_empty(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -112,4 +111,48 @@ def test_d16_chunks_left_raw_are_counted(tmp_path: Path, python: Run) -> None:
     assert (info.unfiltered_chunks, info.stored_chunks) == (1, 8)
     said = python("import sys; from tamis.cli import main; main(['inspect', sys.argv[1]])", tmp_path / "a.h5")
     assert "effective tolerance 2^-4" in said
-    assert re.search(r"not applied to all: 1 of 8 chunks", said)
+    assert "chunks   7 of 8 chunks: zfp; 1: no filter (zfp skipped)" in said
+
+
+def test_d1_d2_d5_d11_files_of_hdf5plugin_are_called_what_they_are(tmp_path: Path, python: Run) -> None:
+    """D1, D2, D5, D11: what was done silently is said of the files that have it."""
+    code = """
+import sys, h5py, hdf5plugin, numpy as np
+data = np.sin(np.arange(65536) / 99).reshape(64, 32, 32)
+zfp = hdf5plugin.Zfp(accuracy=1e-3)
+with h5py.File(sys.argv[1], "w") as file:
+    file.create_dataset("order", data=data, chunks=(16, 32, 32), shuffle=True, **zfp)
+    file.create_dataset("byte-order", data=data.astype(">f8"), chunks=(16, 32, 32), **zfp)
+    rate = (1, 0, 0, 0xBFF00000)  # -1.0
+    file.create_dataset("larger", data=data, chunks=(16, 32, 32), compression=32013, compression_opts=rate)
+    file.create_dataset("unused", data=data.reshape(4, 16, 8, 4, 32), chunks=(2, 4, 8, 4, 32), **zfp)
+    file.create_dataset("unused bool", data=data > 0, chunks=(16, 32, 32), **hdf5plugin.Zfp(reversible=True))
+"""
+    python(code, tmp_path / "a.h5")
+    found = {each.path: each for each in tamis.inspect(tmp_path / "a.h5").datasets}
+    for path, each in found.items():
+        assert path[1:].split(" ")[0] in [note.code for note in each.notes]
+    assert "use (1, 4, 8, 4, 32)" in found["/unused"].notes[0].text
+    assert "got bool" in found["/unused bool"].notes[0].text
+    assert [str(found[path].readers) for path in ("/unused", "/unused bool")] == ["any HDF5"] * 2
+
+
+def test_d26_order_duplicates_and_flags_are_shown_as_stored(tmp_path: Path) -> None:
+    """D26: netCDF reports h5py's shuffle, deflate, fletcher32 as fletcher32, shuffle, deflate, and duplicates once."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("h5py", data=FIELD, chunks=(8, 8, 8), compression=4, shuffle=True, fletcher32=True)
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((8,))
+        for number, flags, values in ((1, 1, (4,)), (2, 0, ()), (1, 1, (9,)), (3, 1, ())):
+            plist.set_filter(number, flags, values)
+        space = h5py.h5s.create_simple((16,))
+        h5py.h5d.create(file.id, b"twice", h5py.h5t.IEEE_F64LE, space, plist)
+    found = {each.path: each for each in tamis.inspect(tmp_path / "a.h5").datasets}
+    assert found["/h5py"].filters == ("shuffle", "deflate level 4", "fletcher32")
+    assert found["/twice"].filters == (
+        "deflate level 4",
+        "shuffle, required",
+        "deflate level 9",
+        "fletcher32, optional",
+    )
+    assert str(found["/twice"].pipeline) == "deflate(4)|shuffle!|deflate(9)|fletcher32?"

@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5z
+from h5py import h5d, h5t, h5z
 
 from tamis.chunks.grid import Region, region
 from tamis.errors import FileError
-from tamis.filters import ChunkType, Request, StoredZfp, UnknownFilter, Zfp, from_values
+from tamis.filters import ChunkType, Request, Stage, StoredZfp, UnknownFilter, Zfp, from_values
 from tamis.filters.zfp import is_stored
-from tamis.pipeline import Pipeline, Stage
+from tamis.pipeline import Pipeline
+
+_LAYOUTS = {h5d.CHUNKED: "chunked", h5d.CONTIGUOUS: "contiguous", h5d.COMPACT: "compact", h5d.VIRTUAL: "virtual"}
+_ORDERS = {h5t.ORDER_LE: "little", h5t.ORDER_BE: "big"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ def listed_pipeline(plist: Any) -> Pipeline:
     return Pipeline(_stage(*plist.get_filter(index)) for index in range(plist.get_nfilters()))
 
 
+@lru_cache(maxsize=1024)  # most datasets of a file have the same filters
 def _stage(number: int, flags: int, values: tuple[int, ...], label: bytes) -> Stage:
     words = tuple(value & 0xFFFFFFFF for value in values)
     found = from_values(Request(number, words), label.decode("utf-8", "replace"))
@@ -77,7 +82,7 @@ def chunks_of(dataset: h5py.Dataset) -> Chunks:
     masks: Counter[int] = Counter()
     nbytes = 0
 
-    def visit(chunk: h5py.h5d.StoreInfo) -> None:
+    def visit(chunk: h5d.StoreInfo) -> None:
         nonlocal nbytes
         masks[chunk.filter_mask] += 1
         nbytes += chunk.size
@@ -101,10 +106,36 @@ def type_text(dataset: h5py.Dataset) -> str:
     return str(dtype)
 
 
+def byteorder(dataset: h5py.Dataset) -> str:
+    """Return the byte order of the values, ``little`` or ``big``; empty where they have none, or several."""
+    found = dataset.id.get_type()
+    if isinstance(found, (h5t.TypeEnumID, h5t.TypeArrayID)):
+        found = found.get_super()
+    if not isinstance(found, (h5t.TypeIntegerID, h5t.TypeFloatID, h5t.TypeBitfieldID)):
+        return ""
+    return _ORDERS.get(found.get_order(), "") if found.get_size() > 1 else ""
+
+
+def layout_text(dataset: h5py.Dataset) -> str:
+    """Say where the values are: chunked, contiguous, compact, external (in other files) or virtual."""
+    if dataset.is_virtual:
+        return "virtual"
+    plist = dataset.id.get_create_plist()
+    if plist.get_external_count():
+        return "external"
+    return _LAYOUTS[plist.get_layout()]
+
+
+def varies(dataset: h5py.Dataset) -> bool:
+    """Tell values of varying length, which lie elsewhere in the file than the chunks."""
+    found = dataset.id.get_type()
+    return bool(found.detect_class(h5t.VLEN)) or (found.get_class() == h5t.STRING and bool(found.is_variable_str()))
+
+
 def values_nbytes(dataset: h5py.Dataset) -> int:
     """Bytes of all values; 0 for those of varying length, which lie elsewhere in the file where nothing counts them."""
     found = dataset.id.get_type()
-    if found.get_class() == h5py.h5t.VLEN or (found.get_class() == h5py.h5t.STRING and found.is_variable_str()):
+    if found.get_class() == h5t.VLEN or (found.get_class() == h5t.STRING and found.is_variable_str()):
         return 0
     return (dataset.size or 0) * int(found.get_size())
 
@@ -112,11 +143,11 @@ def values_nbytes(dataset: h5py.Dataset) -> int:
 def number_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
     """Return the type of the values where they are floats or integers as numpy stores them, otherwise None."""
     found = dataset.id.get_type()
-    if not isinstance(found, (h5py.h5t.TypeFloatID, h5py.h5t.TypeIntegerID)):
+    if not isinstance(found, (h5t.TypeFloatID, h5t.TypeIntegerID)):
         return None
     try:
         dtype: np.dtype[Any] = dataset.dtype
-        return dtype if h5py.h5t.py_create(dtype).equal(found) else None
+        return dtype if h5t.py_create(dtype).equal(found) else None
     except (TypeError, ValueError):
         return None
 

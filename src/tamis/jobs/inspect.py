@@ -1,83 +1,45 @@
-"""What is in a file: every dataset, how it is filtered, and what that saves."""
+"""What is in a file: every dataset, how it is filtered, what that saves, and what can read it."""
 
 from __future__ import annotations
 
+import math
 import os
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
+from tamis.chunks.quality import Chunking, judge, zfp_padding
+from tamis.chunks.words import filter_name
 from tamis.errors import FileError
-from tamis.hdf5.files import datasets, open_source
-from tamis.hdf5.storage import chunks_of, pipeline_of, type_text, values_nbytes, zfp_problem
+from tamis.filters import Filter
+from tamis.hdf5.files import open_source
+from tamis.hdf5.groups import group_filters
+from tamis.hdf5.readers import Readers, readers_of
+from tamis.hdf5.storage import (
+    Chunks,
+    byteorder,
+    chunk_type,
+    chunks_of,
+    layout_text,
+    pipeline_of,
+    type_text,
+    values_nbytes,
+    varies,
+    zfp_problem,
+)
+from tamis.hdf5.walking import Contents, walk
+from tamis.jobs.inspection import ChunkGroup, DatasetInfo, GroupInfo, Inspection
+from tamis.jobs.recipe import matching
+from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
     import h5py
 
-
-@dataclass(frozen=True, slots=True)
-class DatasetInfo:
-    """One dataset.
-
-    Parameters
-    ----------
-    path
-        In the file.
-    shape, dtype
-        Of the values; dtype as text, with its byte order where that is not the machine's.
-    chunks
-        Chunk shape, or None where the storage is not chunked.
-    filters
-        In words, in the order in which they run on writing.
-    nbytes, stored_nbytes
-        Bytes of the values, 0 where they are of varying length; and bytes that they take in the file.
-    unfiltered_chunks, stored_chunks
-        Chunks that a filter was not applied to, and all chunks in the file.
-    problem
-        Why the values cannot be read right, as far as stored parameters tell; empty otherwise.
-    """
-
-    path: str
-    shape: tuple[int, ...]
-    dtype: str
-    chunks: tuple[int, ...] | None
-    filters: tuple[str, ...]
-    nbytes: int
-    stored_nbytes: int
-    unfiltered_chunks: int
-    stored_chunks: int
-    problem: str
-
-    @property
-    def ratio(self) -> float | None:
-        """Bytes of the values for each byte stored; None where nothing is stored, or cannot be counted."""
-        return self.nbytes / self.stored_nbytes if self.nbytes and self.stored_nbytes else None
+_Readers = Callable[[tuple[Filter, ...]], Readers]
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
-    """What `inspect` found.
-
-    Parameters
-    ----------
-    path
-        Of the file.
-    datasets
-        In the order of their paths.
-    """
-
-    path: str
-    datasets: tuple[DatasetInfo, ...]
-
-    def __str__(self) -> str:
-        lines = [self.path]
-        for each in self.datasets:
-            ratio = "" if each.ratio is None else f" {each.ratio:.2f}x"
-            lines.append(f"  {each.path} {each.shape} {each.dtype}{ratio} {' | '.join(each.filters)}".rstrip())
-        return "\n".join(lines)
-
-
-def inspect(path: str | os.PathLike[str]) -> Inspection:
-    """Say what is in an HDF5 or netCDF-4 file and how it is filtered.
+def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Inspection:
+    """Say what is in an HDF5 or netCDF-4 file, how it is filtered, and what can read it.
 
     No plugin is needed, and no values are read.
 
@@ -85,35 +47,100 @@ def inspect(path: str | os.PathLike[str]) -> Inspection:
     ----------
     path
         Of the file.
+    variables
+        Names of datasets, or patterns such as ``/group/*``, to leave out all others; by default all.
+
+    Returns
+    -------
+    Inspection
+        Prints as lines of text, shows itself in notebooks, and gives JSON by `to_json`.
 
     Raises
     ------
     FileError
-        If it is no HDF5 or netCDF-4 file, or damaged; says what was found.
+        If it is no HDF5 or netCDF-4 file, or damaged, or has no such dataset; says what was found.
+
+    Examples
+    --------
+    >>> found = inspect("examples/data/cam_ts.nc", ["TS"])
+    >>> found.datasets[0].filters
+    ('shuffle', 'deflate 2')
     """
+    wanted = [variables] if isinstance(variables, str) else variables
     with open_source(path) as file:
         try:
-            found = tuple(_examine(name, each) for name, each in datasets(file).items())
+            contents = walk(file)
+            paths = _selected(path, wanted, list(contents.datasets))
+            # Most datasets have the same filters; the plugins may be others in the next call.
+            readers = cache(readers_of)
+            found = tuple(_examine(name, contents.datasets[name], readers) for name in paths)
+            groups = () if wanted else tuple(_filtered_groups(contents, readers))
         except FileError:
             raise
         except Exception as error:  # HDF5's errors come as many kinds
             raise FileError(f"{path}: damaged, or not complete: {error}") from error
-    return Inspection(os.fspath(path), found)
+        return Inspection(os.fspath(path), file.id.get_filesize(), found, groups)
 
 
-def _examine(name: str, dataset: h5py.Dataset) -> DatasetInfo:
+def _selected(file: str | os.PathLike[str], wanted: Sequence[str], paths: list[str]) -> list[str]:
+    if not wanted:
+        return paths
+    try:
+        chosen = {path for name in wanted for path in matching(name, paths)}
+    except FileError as error:
+        raise FileError(f"{os.fspath(file)}: {error}") from error
+    return [path for path in paths if path in chosen]
+
+
+def _filtered_groups(contents: Contents, readers: _Readers) -> Iterator[GroupInfo]:
+    for path, group in contents.groups.items():
+        pipeline = group_filters(group)
+        if pipeline.stages or path in contents.closed:
+            yield GroupInfo(path, pipeline, readers(pipeline.filters), contents.closed.get(path, ""))
+
+
+def _examine(name: str, dataset: h5py.Dataset, readers: _Readers) -> DatasetInfo:
     pipeline = pipeline_of(dataset)
-    chunks = chunks_of(dataset) if dataset.chunks is not None and dataset.size else None
-    shape = tuple(dataset.shape or ())
+    shape, steps = tuple(dataset.shape or ()), dataset.chunks
+    chunks = chunks_of(dataset) if steps is not None and 0 not in shape else Chunks(0, 0, {})
+    maxshape = tuple(dataset.maxshape or ())
+    chunking = None
+    if steps is not None:
+        growing = tuple(most != extent for most, extent in zip(maxshape, shape, strict=True))
+        chunking = Chunking(
+            shape=shape,
+            growing=growing,
+            chunk=chunk_type(dataset),
+            pipeline=pipeline,
+            masks=chunks.masks,
+            stored_nbytes=chunks.nbytes,
+            varying=varies(dataset),
+        )
     return DatasetInfo(
         path=name,
         shape=shape,
         dtype=type_text(dataset),
-        chunks=dataset.chunks,
-        filters=tuple(each.in_words for each in pipeline.stages),
-        problem=zfp_problem(dataset, pipeline),
+        byteorder=byteorder(dataset),
+        maxshape=maxshape,
+        layout=layout_text(dataset),
+        chunks=steps,
+        pipeline=pipeline,
         nbytes=values_nbytes(dataset),
-        stored_nbytes=chunks.nbytes if chunks else dataset.id.get_storage_size(),
-        unfiltered_chunks=sum(count for mask, count in chunks.masks.items() if mask) if chunks else 0,
-        stored_chunks=chunks.count if chunks else 0,
+        stored_nbytes=dataset.id.get_storage_size() if chunking is None else chunks.nbytes,
+        total_chunks=math.prod(chunking.counts) if chunking else 0,
+        chunk_groups=_groups(pipeline, chunks),
+        readers=readers(pipeline.filters if chunking is None else chunking.applied_filters),
+        zfp_padding=zfp_padding(steps) if chunking and chunking.zfp else None,
+        notes=judge(chunking) if chunking else (),
+        problem=zfp_problem(dataset, pipeline),
     )
+
+
+def _groups(pipeline: Pipeline, chunks: Chunks) -> tuple[ChunkGroup, ...]:
+    names = [filter_name(each) for each in pipeline.filters]
+    found = []
+    for mask, count in sorted(chunks.masks.items(), key=lambda each: (-each[1], each[0])):
+        applied = tuple(name for i, name in enumerate(names) if not mask >> i & 1)
+        skipped = tuple(name for i, name in enumerate(names) if mask >> i & 1)
+        found.append(ChunkGroup(mask, count, applied, skipped))
+    return tuple(found)

@@ -1,0 +1,292 @@
+"""Why a chunk shape is good or bad for the filters that run over it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tamis.chunks.grid import default_chunks
+from tamis.chunks.words import filter_name, percent_text, shape_text, size_text
+from tamis.errors import ParameterError
+from tamis.filters import ChunkType, Filter, StoredZfp, Zfp
+from tamis.filters.zfp import is_stored
+from tamis.pipeline import Pipeline
+from tamis.zfp import MAX_RANK, Reversible
+
+_BLOCK = 4
+_TINY_NBYTES = 4096
+_TINY_COUNT = 16
+_NOTICEABLE_NBYTES = 64 << 10
+_LARGE_NBYTES = 8 << 20  # the largest default of HDF5 itself
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something about a dataset that its owner should know.
+
+    Parameters
+    ----------
+    code
+        What it is about, one of those in docs/inspect.md: stable.
+    text
+        What is so, why it matters, and what to use instead.
+    """
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chunking:
+    """An array in chunks that run through filters.
+
+    Parameters
+    ----------
+    shape
+        Of the array, slowest axis first.
+    growing
+        For each axis whether it may grow.
+    chunk
+        Type and shape of the chunks.
+    pipeline
+        What they run through.
+    masks
+        How many of the stored chunks have each filter mask.
+    stored_nbytes
+        Bytes of the stored chunks.
+    varying
+        Whether values are of varying length: they lie elsewhere, and the chunks hold where.
+    """
+
+    shape: tuple[int, ...]
+    growing: tuple[bool, ...]
+    chunk: ChunkType
+    pipeline: Pipeline
+    masks: Mapping[int, int]
+    stored_nbytes: int = 0
+    varying: bool = False
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Chunks along each axis."""
+        return tuple(-(-extent // step) for extent, step in zip(self.shape, self.chunk.shape, strict=True))
+
+    def applied(self, index: int) -> bool:
+        """Tell whether a stored chunk went through a filter, or might, where none is stored."""
+        return not self.masks or any(not mask >> index & 1 for mask in self.masks)
+
+    @property
+    def applied_filters(self) -> tuple[Filter, ...]:
+        """The filters that chunks went through, or will, where none is stored."""
+        return tuple(each for i, each in enumerate(self.pipeline.filters) if self.applied(i))
+
+    @property
+    def zfp(self) -> Zfp | None:
+        """The zfp filter, where chunks went through it."""
+        filters = enumerate(self.pipeline.filters)
+        return next((each for i, each in filters if isinstance(each, Zfp) and self.applied(i)), None)
+
+
+def judge(chunking: Chunking) -> tuple[Note, ...]:
+    """Say what is to be known about chunks and their filters; nothing where all is well."""
+    if not chunking.pipeline.stages:
+        return ()
+    found: list[Note] = []
+    for each in (
+        _order,
+        _byte_order,
+        _unused,
+        _larger,
+        _varying,
+        _shuffled_bytes,
+        _zfp_padding,
+        _zfp_unit_axes,
+        _unchecked,
+        _size,
+        _edges,
+    ):
+        found.extend(each(chunking))
+    return tuple(found)
+
+
+def zfp_padding(shape: tuple[int, ...]) -> float:
+    """Fraction of what ZFP codes for such a chunk that is padding to whole blocks of 4 along axes longer than 1."""
+    longer = [extent for extent in shape if extent > 1]
+    return 1 - math.prod(longer) / math.prod(_whole_blocks(extent) for extent in longer)
+
+
+def outside(shape: tuple[int, ...], chunk: tuple[int, ...]) -> float:
+    """Fraction of the values in all chunks of an array that lie outside of it, since chunks reach past its edges."""
+    inside = [extent / (-(-extent // step) * step) for extent, step in zip(shape, chunk, strict=True) if extent]
+    return 1 - math.prod(inside)
+
+
+def _whole_blocks(extent: int) -> int:
+    return -(-extent // _BLOCK) * _BLOCK
+
+
+def _order(chunking: Chunking) -> Iterator[Note]:
+    names = [filter_name(each) for each in chunking.pipeline.filters]
+    for i, each in enumerate(chunking.pipeline.filters):
+        if i and each.needs_values and chunking.applied(i):
+            before = " and ".join(dict.fromkeys(names[:i]))
+            yield Note(
+                "order",
+                f"{before} before {each.name}, which needs the values themselves: they are read wrong or not at all;"
+                f" write them anew with {each.name} first",
+            )
+
+
+def _byte_order(chunking: Chunking) -> Iterator[Note]:
+    for i, stage in enumerate(chunking.pipeline.stages):
+        if not isinstance(stage.filter, Zfp) or not is_stored(stage.stored or ()) or not chunking.applied(i):
+            continue
+        # The header tells the byte order of the machine that wrote it, whose filter took the values for its own.
+        if StoredZfp.parse(stage.stored or ()).swapped == chunking.chunk.dtype.isnative:
+            lost = "" if isinstance(stage.filter.mode, Reversible) else ", and their error has no bound"
+            yield Note(
+                "byte-order",
+                f"ZFP ran on a machine of another byte order than that of the values: it took them for other numbers"
+                f"{lost}; write the source anew with values in native byte order",
+            )
+
+
+def _unused(chunking: Chunking) -> Iterator[Note]:
+    if not chunking.masks:
+        return
+    for i, stage in enumerate(chunking.pipeline.stages):
+        if chunking.applied(i):
+            continue
+        reason = ""
+        if isinstance(stage.filter, Zfp) and not is_stored(stage.stored or ()):
+            try:
+                stage.filter.check(chunking.chunk)
+            except ParameterError as error:
+                reason = f": {error}"
+        name = filter_name(stage.filter)
+        yield Note("unused", f"no chunk went through {name}, which the file lists all the same{reason}")
+
+
+def _larger(chunking: Chunking) -> Iterator[Note]:
+    nbytes = sum(chunking.masks.values()) * chunking.chunk.nbytes
+    if chunking.stored_nbytes > nbytes + _NOTICEABLE_NBYTES and chunking.stored_nbytes > 1.01 * nbytes:
+        yield Note(
+            "larger",
+            f"the filters make the chunks larger: {size_text(chunking.stored_nbytes)} for {size_text(nbytes)}; leave"
+            " them out, or use others",
+        )
+
+
+def _varying(chunking: Chunking) -> Iterator[Note]:
+    if chunking.varying:
+        yield Note(
+            "varying-length",
+            "filters do not reach values of varying length: they lie elsewhere in the file, unfiltered, and the chunks"
+            " hold only where; use strings or arrays of fixed length to have them compressed",
+        )
+
+
+def _shuffled_bytes(chunking: Chunking) -> Iterator[Note]:
+    if chunking.chunk.dtype.itemsize == 1 and any(each.name == "shuffle" for each in chunking.pipeline.filters):
+        yield Note("shuffle-bytes", "shuffle leaves values of one byte as they are: it can be left out")
+
+
+def _zfp_padding(chunking: Chunking) -> Iterator[Note]:
+    if chunking.zfp is None:
+        return
+    chunk = chunking.chunk.shape
+    lost = zfp_padding(chunk)
+    better = tuple(map(_in_blocks, chunk, chunking.shape, chunking.growing))
+    if lost < 0.005 or better == chunk or math.prod(better) == 1 or zfp_padding(better) >= lost:
+        return
+    left = zfp_padding(better)
+    yield Note(
+        "zfp-padding",
+        f"ZFP codes whole blocks of 4 along each axis: {percent_text(lost)} of what it codes for a chunk of"
+        f" {shape_text(chunk)} is padding; chunks of {shape_text(better)} have"
+        f" {percent_text(left) if left else 'none'}",
+    )
+
+
+def _in_blocks(step: int, extent: int, growing: bool) -> int:
+    """Extent of a chunk near `step` that is whole blocks where the array allows it."""
+    if step == 1 or step % _BLOCK == 0:
+        return step
+    if growing or _whole_blocks(step) <= extent:
+        return _whole_blocks(step)
+    if step < _BLOCK:
+        return 1
+    # All of a short axis is best kept in one chunk; otherwise the last blocks that fit.
+    return step if step == extent else step // _BLOCK * _BLOCK
+
+
+def _zfp_unit_axes(chunking: Chunking) -> Iterator[Note]:
+    chunk = chunking.chunk.shape
+    rank = sum(step > 1 for step in chunk)
+    axes = [axis for axis, step in enumerate(chunk) if step == 1 and chunking.shape[axis] >= _BLOCK]
+    if chunking.zfp is None or not axes or not 0 < rank < MAX_RANK:
+        return
+    axis = axes[-1]
+    yield Note(
+        "zfp-unit-axes",
+        f"ZFP codes chunks of {shape_text(chunk)} as {rank}-D fields: what is alike along axis {axis} (of"
+        f" extent {chunking.shape[axis]}) saves nothing; chunks of 4 or more along it let it",
+    )
+
+
+def _unchecked(chunking: Chunking) -> Iterator[Note]:
+    if chunking.zfp is not None and not any(each.name == "fletcher32" for each in chunking.pipeline.filters):
+        yield Note(
+            "zfp-unchecked",
+            "no checksum: damaged bytes of ZFP give wrong values without an error; add fletcher32 after zfp",
+        )
+
+
+def _size(chunking: Chunking) -> Iterator[Note]:
+    nbytes, count = chunking.chunk.nbytes, math.prod(chunking.counts)
+    if nbytes > _LARGE_NBYTES:
+        yield Note(
+            "large-chunks",
+            f"a chunk of {size_text(nbytes)} does not fit the chunk cache of HDF5 (1 MiB, 8 MiB since HDF5 2): reading"
+            f" any part of it decodes all of it, each time; use chunks of about 1 MiB such as {_usual(chunking)}",
+        )
+    elif nbytes < _TINY_NBYTES and count >= _TINY_COUNT and nbytes * count >= _NOTICEABLE_NBYTES:
+        yield Note(
+            "tiny-chunks",
+            f"{count} chunks of {size_text(nbytes)}: each costs an entry in the index and a read of its own;"
+            f" use larger ones such as {_usual(chunking)}",
+        )
+
+
+def _usual(chunking: Chunking) -> str:
+    return shape_text(default_chunks(chunking.shape, max(chunking.chunk.dtype.itemsize, 1)))
+
+
+def _edges(chunking: Chunking) -> Iterator[Note]:
+    shape, chunk = chunking.shape, chunking.chunk.shape
+    lost = outside(shape, chunk)
+    if lost < 0.1 or lost * chunking.chunk.nbytes * math.prod(chunking.counts) < _NOTICEABLE_NBYTES:
+        return
+    unit = _BLOCK if chunking.zfp else 1
+    better = tuple(_even(extent, step, unit) for extent, step in zip(shape, chunk, strict=True))
+    left = outside(shape, better)
+    advice = ""
+    if left < lost - 0.05:
+        advice = f"; chunks of {shape_text(better)} would have {percent_text(left) if left else 'none'}"
+    grows = any(grow and extent % step for grow, extent, step in zip(chunking.growing, shape, chunk, strict=True))
+    yield Note(
+        "edge-chunks",
+        f"chunks of {shape_text(chunk)} reach past the edges of {shape_text(shape)}: {percent_text(lost)} of the values"
+        f" that are filtered lie outside{', until it grows' if grows else ''}{advice}",
+    )
+
+
+def _even(extent: int, step: int, unit: int) -> int:
+    """Extent of chunks, near `step`, that lie outside of an axis as little as may be; whole units where they can be."""
+    if extent % step == 0:
+        return step
+    count = -(-extent // step)
+    steps = [-(-extent // each) for each in (count, count - 1) if each]
+    rounded = [each if each == extent else -(-each // unit) * unit for each in steps]
+    return min(rounded, key=lambda each: (-(-extent // each) * each, abs(each - step)))

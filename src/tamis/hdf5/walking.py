@@ -1,0 +1,87 @@
+"""Every object of a file, also where some groups cannot be listed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import h5py
+from h5py import h5, h5d, h5g, h5l, h5o
+
+from tamis.errors import FileError, MissingFilterError
+from tamis.hdf5.groups import check_links
+
+_Open = tuple[str, h5g.GroupID, list[bytes]]  # path, group, names that are still to be visited
+
+
+@dataclass(slots=True)
+class Contents:
+    """What is in a file, each object once.
+
+    Parameters
+    ----------
+    datasets, groups
+        By path, in the order of names.
+    closed
+        Groups whose links cannot be listed, and why.
+    """
+
+    datasets: dict[str, h5py.Dataset] = field(default_factory=dict)
+    groups: dict[str, h5py.Group] = field(default_factory=dict)
+    closed: dict[str, str] = field(default_factory=dict)
+
+
+def walk(file: h5py.File) -> Contents:
+    """Find every dataset and group of a file by its first path, whatever links lead to it.
+
+    Raises
+    ------
+    FileError
+        If an object of the file cannot be read.
+    """
+    found = Contents()
+    seen: set[int] = set()
+    try:
+        # The order in which HDF5 itself visits objects decides which path of several is the first.
+        root = h5g.open(file.id, b"/")
+        seen.add(h5o.get_info(root).addr)
+        open_groups = [_enter(found, "/", root)]
+        while open_groups:
+            path, group, names = open_groups[-1]
+            if not names:
+                open_groups.pop()
+            elif inner := _meet(found, path, group, names.pop(), seen):
+                open_groups.append(inner)
+    except Exception as error:  # HDF5's errors come as many kinds
+        raise FileError(f"{file.filename}: damaged, or not complete: {error}") from error
+    found.datasets = dict(sorted(found.datasets.items()))
+    return found
+
+
+def _enter(found: Contents, path: str, group: h5g.GroupID) -> _Open:
+    """Take note of a group, and list its links."""
+    found.groups[path] = h5py.Group(group)
+    names: list[bytes] = []
+    try:
+        check_links(found.groups[path])
+    except MissingFilterError as error:
+        found.closed[path] = str(error)
+    else:
+        group.links.iterate(names.append, order=h5.ITER_NATIVE)
+    return path, group, sorted(names, reverse=True)
+
+
+def _meet(found: Contents, path: str, group: h5g.GroupID, name: bytes, seen: set[int]) -> _Open | None:
+    """Take note of what a link leads to; enter it where it is a group met for the first time."""
+    if group.links.get_info(name).type != h5l.TYPE_HARD:
+        return None
+    info = h5o.get_info(group, name)
+    if info.addr in seen:
+        return None
+    seen.add(info.addr)
+    # A name that is no UTF-8 comes as bytes; h5py takes it back in this form.
+    place = f"{path.rstrip('/')}/{name.decode('utf-8', 'surrogateescape')}"
+    if info.type == h5o.TYPE_DATASET:
+        found.datasets[place] = h5py.Dataset(h5d.open(group, name))
+    elif info.type == h5o.TYPE_GROUP:
+        return _enter(found, place, h5g.open(group, name))
+    return None

@@ -1,0 +1,7 @@
+"""What `tamis.inspect` finds, and the ways to show it: terminal, JSON, notebook, arguments of other programs."""
+
+from __future__ import annotations
+
+from tamis.jobs.inspection.found import ChunkGroup, DatasetInfo, GroupInfo, Inspection, json_document
+
+__all__ = ["ChunkGroup", "DatasetInfo", "GroupInfo", "Inspection", "json_document"]

@@ -1,0 +1,307 @@
+"""What `tamis.inspect` finds, as typed objects and as JSON; docs/inspect.md describes the JSON, which is stable."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tamis import zfp
+from tamis.chunks.quality import Note
+from tamis.chunks.words import filter_name, shape_text
+from tamis.filters import Filter, Stage, UnknownFilter, Zfp
+from tamis.hdf5.readers import Readers
+from tamis.pipeline import Pipeline
+
+SCHEMA = 1
+"""Number of the JSON schema: it changes where a key goes away or changes its meaning, not where one is added."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkGroup:
+    """Chunks of a dataset that have the same filter mask.
+
+    Parameters
+    ----------
+    mask
+        Bit i is set where filter i was not applied.
+    count
+        How many.
+    applied, skipped
+        Names of the filters that they went through, and of the others.
+    """
+
+    mask: int
+    count: int
+    applied: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+    def __str__(self) -> str:
+        applied = ", ".join(self.applied) or "no filter"
+        return f"{self.count}: {applied}" + (f" ({', '.join(self.skipped)} skipped)" if self.skipped else "")
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetInfo:
+    """One dataset.
+
+    Parameters
+    ----------
+    path
+        In the file.
+    shape, dtype
+        Of the values; dtype as text, with its byte order where that is not the machine's.
+    byteorder
+        ``little`` or ``big``; empty where the type has none, or more than one.
+    maxshape
+        What the array may grow to; None along an axis without end.
+    layout
+        ``chunked``, ``contiguous``, ``compact``, ``external`` (values in other files) or ``virtual``.
+    chunks
+        Chunk shape, or None where the storage is not chunked.
+    pipeline
+        Filters as the file has them.
+    nbytes, stored_nbytes
+        Bytes of the values, 0 where they are of varying length; and bytes that they take in the file.
+    total_chunks
+        Chunks that the array has, stored or not.
+    chunk_groups
+        Stored chunks by the filters that they went through, the largest group first.
+    readers
+        What can read it.
+    zfp_padding
+        Fraction of what ZFP codes for a chunk that is padding; None without ZFP.
+    notes
+        What its owner should know.
+    problem
+        Why the values cannot be read right, as far as stored parameters tell; empty otherwise.
+    """
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    byteorder: str
+    maxshape: tuple[int | None, ...]
+    layout: str
+    chunks: tuple[int, ...] | None
+    pipeline: Pipeline
+    nbytes: int
+    stored_nbytes: int
+    total_chunks: int
+    chunk_groups: tuple[ChunkGroup, ...]
+    readers: Readers
+    zfp_padding: float | None
+    notes: tuple[Note, ...]
+    problem: str
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The filters in words, in the order in which they run on writing."""
+        return tuple(stage_in_words(each) for each in self.pipeline.stages)
+
+    @property
+    def stored_chunks(self) -> int:
+        """Chunks in the file."""
+        return sum(each.count for each in self.chunk_groups)
+
+    @property
+    def unfiltered_chunks(self) -> int:
+        """Chunks that a filter was not applied to."""
+        return sum(each.count for each in self.chunk_groups if each.mask)
+
+    @property
+    def ratio(self) -> float | None:
+        """Bytes of the values for each byte stored; None where nothing is stored, or cannot be counted."""
+        return self.nbytes / self.stored_nbytes if self.nbytes and self.stored_nbytes else None
+
+    @property
+    def chunks_in_words(self) -> str:
+        """Which chunks are stored, and went through which filters; empty where all are and did."""
+        said = []
+        if self.stored_chunks < self.total_chunks:
+            rest = "the others are" if self.stored_chunks else "all is"
+            said.append(f"{self.stored_chunks or 'none'} of {_chunks(self.total_chunks)} stored, {rest} fill value")
+        if self.unfiltered_chunks:
+            first, *others = map(str, self.chunk_groups)
+            count, _, rest = first.partition(":")
+            said += [f"{count} of {_chunks(self.stored_chunks)}:{rest}", *others]
+        return "; ".join(said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold: see docs/inspect.md."""
+        return {
+            "path": self.path,
+            "shape": list(self.shape),
+            "maxshape": list(self.maxshape),
+            "dtype": self.dtype,
+            "byteorder": self.byteorder or None,
+            "layout": self.layout,
+            "chunks": None if self.chunks is None else list(self.chunks),
+            "pipeline": str(self.pipeline),
+            "filters": [_stage_dict(each) for each in self.pipeline.stages],
+            "nbytes": self.nbytes,
+            "stored_nbytes": self.stored_nbytes,
+            "ratio": self.ratio,
+            "total_chunks": self.total_chunks,
+            "stored_chunks": self.stored_chunks,
+            "chunk_groups": [
+                {"mask": each.mask, "count": each.count, "applied": [*each.applied], "skipped": [*each.skipped]}
+                for each in self.chunk_groups
+            ],
+            "readers": _readers_dict(self.readers),
+            "zfp_padding": self.zfp_padding,
+            "notes": [{"code": each.code, "text": each.text} for each in self.notes],
+            "problem": self.problem or None,
+        }
+
+    def __str__(self) -> str:
+        ratio = "" if self.ratio is None else f" {self.ratio:.2f}x"
+        return f"{self.path} {shape_text(self.shape)} {self.dtype}{ratio} {' | '.join(self.filters)}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupInfo:
+    """One group whose links are filtered.
+
+    Parameters
+    ----------
+    path
+        In the file.
+    pipeline
+        Filters of its links: their names and where they lead, not the data of its datasets.
+    readers
+        What can read it.
+    problem
+        Why its links cannot be listed here, so that nothing is known of what is in it; empty otherwise.
+    """
+
+    path: str
+    pipeline: Pipeline
+    readers: Readers
+    problem: str
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The filters in words."""
+        return tuple(stage_in_words(each) for each in self.pipeline.stages)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold: see docs/inspect.md."""
+        return {
+            "path": self.path,
+            "pipeline": str(self.pipeline),
+            "filters": [_stage_dict(each) for each in self.pipeline.stages],
+            "readers": _readers_dict(self.readers),
+            "problem": self.problem or None,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.path} group, links through {' | '.join(self.filters)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What `inspect` found.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    nbytes
+        Of the file.
+    datasets
+        In the order of their paths.
+    groups
+        Those whose links are filtered, or cannot be listed.
+    """
+
+    path: str
+    nbytes: int
+    datasets: tuple[DatasetInfo, ...]
+    groups: tuple[GroupInfo, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold: see docs/inspect.md."""
+        return {
+            "schema": SCHEMA,
+            "path": self.path,
+            "nbytes": self.nbytes,
+            "datasets": [each.to_dict() for each in self.datasets],
+            "groups": [each.to_dict() for each in self.groups],
+        }
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return JSON in ASCII; a byte of a name that is no UTF-8 is a lone surrogate, as Python has it."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def __str__(self) -> str:
+        return "\n".join([self.path, *(f"  {each}" for each in (*self.datasets, *self.groups))])
+
+    def _repr_html_(self) -> str:
+        from tamis.jobs.inspection.notebook import html_of
+
+        return html_of(self)
+
+
+def json_document(found: Iterable[Inspection], errors: Iterable[tuple[str, str]] = ()) -> str:
+    """Return the JSON document of the command line: files that were inspected, and errors with their paths."""
+    files = [{key: value for key, value in each.to_dict().items() if key != "schema"} for each in found]
+    failed = [{"path": path, "message": message} for path, message in errors]
+    return json.dumps({"schema": SCHEMA, "files": files, "errors": failed}, indent=2, allow_nan=False)
+
+
+def stage_in_words(stage: Stage) -> str:
+    """Say what a filter does, and whether a chunk may go without it where that is not as usual."""
+    words, each = stage.in_words, stage.filter
+    if isinstance(each, UnknownFilter) and each.label:
+        words = words.replace(f"{each.label} [{each.id}]", filter_name(each), 1)
+    if stage.optional == each.optional:
+        return words
+    return f"{words}, {'optional' if stage.optional else 'required'}"
+
+
+def _chunks(count: int) -> str:
+    return f"{count} chunk{'s' * (count != 1)}"
+
+
+def _stage_dict(stage: Stage) -> dict[str, Any]:
+    each = stage.filter
+    return {
+        "id": each.id,
+        "name": each.name,
+        "label": getattr(each, "label", "") or each.registered_name,
+        "text": str(stage),
+        "words": stage_in_words(stage),
+        "optional": stage.optional,
+        "parameters": {name: _plain(value) for name, value in _parameters(each).items()},
+        "values": list(stage.stored or ()),
+    }
+
+
+def _parameters(each: Filter) -> dict[str, Any]:
+    """Return what the filter is made with."""
+    if not isinstance(each, Zfp):
+        return {name: getattr(each, name) for name in each.parameters()}
+    mode = each.mode
+    if isinstance(mode, zfp.Accuracy):
+        return {"accuracy": mode.tolerance}
+    return {each.name: getattr(mode, each.name) for each in fields(mode)} or {"reversible": True}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+
+
+def _readers_dict(readers: Readers) -> dict[str, Any]:
+    return {
+        "words": str(readers),
+        "any_hdf5": readers.any_hdf5,
+        "plugins": list(readers.plugins),
+        "szip": readers.szip,
+        "h5py": readers.h5py,
+        "tamis": readers.tamis,
+    }

@@ -1,0 +1,50 @@
+"""Walking through a file: every object once, by the path that HDF5 itself finds first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from h5py import h5d, h5g, h5s, h5t
+
+from tamis.errors import FileError
+from tamis.hdf5.files import datasets
+from tamis.hdf5.walking import walk
+
+
+def test_walk_objects_with_many_links_found_once_by_hdf5s_first_path(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["z/deep/v"] = 1
+        file["a/x"] = 2
+        file["b"], file["z/again"] = file["a/x"], file["z/deep/v"]
+        file["a/loop"], file["z/root"] = file["a"], file["/"]
+        file["soft"], file["gone"] = h5py.SoftLink("/a/x"), h5py.ExternalLink("none.h5", "/")
+        file["type"] = np.dtype("f4")
+        found = walk(file)
+        assert list(found.datasets) == list(datasets(file)) == ["/a/x", "/z/again"]
+        assert list(found.groups) == ["/", "/a", "/z", "/z/deep"]
+        assert found.closed == {}
+        assert found.datasets["/a/x"][()] == 2
+
+
+def test_walk_names_of_any_bytes_lead_back_to_the_objects(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        group = h5g.create(file.id, b"\xff group")
+        h5d.create(group, b"v", h5t.NATIVE_INT8, h5s.create(h5s.SCALAR))
+        file["ünï"] = 2
+        found = walk(file)
+        assert list(found.datasets) == list(datasets(file)) == ["/ünï", "/\udcff group/v"]
+        assert [int(each[()]) for each in found.datasets.values()] == [2, 0]
+
+
+def test_walk_damaged_link_is_a_file_error_that_names_the_file(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["v"] = 1
+        address = h5py.h5o.get_info(file["v"].id).addr
+    data = bytearray((tmp_path / "a.h5").read_bytes())
+    data[address : address + 16] = b"\xff" * 16
+    (tmp_path / "a.h5").write_bytes(data)
+    with h5py.File(tmp_path / "a.h5") as file, pytest.raises(FileError, match=r"a\.h5: damaged, or not complete: "):
+        walk(file)
