@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import shutil
@@ -51,13 +52,77 @@ def test_inspect_sample_prints_a_row_for_each_dataset() -> None:
     result = tamis_("inspect", SAMPLE)
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    assert lines[0].strip() == str(SAMPLE)
-    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
-    assert rows[0] == ["/TS", "30x192x288", "float32", "1x192x288", "shuffle", "1.72"]
-    assert rows[1] == ["", "", "", "", "deflate(2)", ""]
-    assert ["/nbnd", "2", ">f4", "", "", ""] in rows
-    for title in ("dataset", "shape", "type", "chunks", "filters", "ratio"):
-        assert title in lines[2]
+    assert lines[0] == f"{SAMPLE} (3.88 MB, 6 datasets)"
+    assert lines[1].split() == ["dataset", "shape", "type", "chunks", "filters", "stored", "ratio"]
+    shuffled = "shuffle|deflate(2)"
+    assert lines[2].split() == ["/TS", "30x192x288", "float32", "1x192x288", shuffled, "3.85", "MB", "1.72"]
+    assert lines[5].split() == ["/nbnd", "2", ">f4", "contiguous", "0", "B"]
+    assert lines[8:] == [
+        "",
+        "/TS, /lat, /lon, /time and 1 more",
+        "  filters  shuffle | deflate level 2",
+        "  read by  any HDF5",
+    ]
+
+
+def test_inspect_variables_selected_by_name_and_pattern() -> None:
+    lines = tamis_("inspect", SAMPLE, "-v", "TS", "--variable", "time*").stdout.splitlines()
+    assert [line.split(" ")[0] for line in lines[2:5]] == ["/TS", "/time", "/time_bnds"]
+    assert_failed(tamis_("inspect", SAMPLE, "-v", "PS"), 1, f"tamis inspect: {SAMPLE}: expected a dataset named 'PS'")
+
+
+def test_inspect_json_is_one_document_with_errors(tmp_path: Path) -> None:
+    (tmp_path / "bad.nc").write_text("no")
+    result = tamis_("inspect", "--json", SAMPLE, tmp_path / "bad.nc", "-v", "TS")
+    assert result.exit_code == 1
+    made = json.loads(result.stdout)
+    assert made["schema"] == 1
+    assert [each["path"] for each in made["files"]] == [str(SAMPLE)]
+    assert [each["path"] for each in made["files"][0]["datasets"]] == ["/TS"]
+    (error,) = made["errors"]
+    assert error["path"] == str(tmp_path / "bad.nc")
+    assert result.stderr == f"tamis inspect: {error['message']}\n"
+
+
+@pytest.mark.parametrize(
+    ("notation", "printed"),
+    [
+        ("h5repack", ["-f TS:SHUF", "-f TS:GZIP=2", "-l TS:CHUNK=1x192x288"]),
+        ("nccopy", ["-F 'TS,2|1,2'", "-c TS:1,192,288"]),
+        ("tamis", ["-f 'TS:shuffle|deflate(2)'", "-c TS:1x192x288"]),
+        ("h5py", ["# /TS\n", "chunks=(1, 192, 288), shuffle=True, compression='gzip', compression_opts=2"]),
+        ("ncgen", ["// /TS\n", 'TS:_Shuffle = "true" ;', "TS:_DeflateLevel = 2 ;"]),
+        ("zarr", ['"/TS": [{', '"numcodecs.shuffle"']),
+    ],
+)
+def test_inspect_as_prints_arguments_to_paste(notation: str, printed: list[str]) -> None:
+    result = tamis_("inspect", SAMPLE, "-v", "TS", "--as", notation)
+    assert result.exit_code == 0
+    assert all(line.startswith("tamis inspect: note: ") for line in result.stderr.splitlines())
+    for each in printed:
+        assert each in result.stdout
+
+
+def test_inspect_as_of_several_files_names_them_in_comments() -> None:
+    lines = tamis_("inspect", SAMPLE, SAMPLE, "-v", "TS", "--as", "tamis").stdout.splitlines()
+    assert lines[::2] == [f"# {SAMPLE}"] * 2
+
+
+def test_inspect_as_what_a_notation_cannot_say_fails_and_prints_the_rest(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("bad", data=np.arange(9.0), chunks=(3,), compression=4, fletcher32=True)
+        file.create_dataset("good", data=np.arange(9.0), chunks=(3,), compression=4)
+    result = tamis_("inspect", tmp_path / "a.h5", "--as", "nccopy")
+    assert result.exit_code == 1
+    assert "-F good,1,4" in result.stdout
+    assert "bad" not in result.stdout
+    assert f"tamis inspect: {tmp_path}/a.h5: /bad: nccopy cannot say deflate(4)|fletcher32" in result.stderr
+
+
+def test_inspect_json_and_as_at_once_is_wrong_use() -> None:
+    result = tamis_("inspect", SAMPLE, "--json", "--as", "h5py")
+    assert result.exit_code == 2
+    assert "expected --json or --as, got both" in result.stderr
 
 
 def test_inspect_several_files_shows_the_good_and_fails_for_the_bad(tmp_path: Path) -> None:
@@ -82,7 +147,7 @@ def test_inspect_prints_names_of_datasets_as_they_are(odd: tuple[Path, str]) -> 
     path, name = odd
     result = tamis_("inspect", path)
     assert result.exit_code == 0, result.exception
-    assert f"│ /{name} " in result.stdout
+    assert f"\n/{name} " in result.stdout
 
 
 @pytest.mark.parametrize("name", ["a[red].h5", "a:warning:.h5", "plain.h5"])
@@ -115,7 +180,7 @@ def test_inspect_chunks_without_a_filter_counted_in_words(tmp_path: Path) -> Non
     done = tamis_("repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "v:zfp(accuracy=0.1)")
     assert "│ 1 of 4 " in done.stdout
     shown = tamis_("inspect", tmp_path / "b.h5").stdout
-    assert "not applied to all: 1 of 4 chunks skip a filter" in shown
+    assert "  chunks   3 of 4 chunks: zfp, fletcher32; 1: fletcher32 (zfp skipped)" in shown
 
 
 def test_repack_sample_prints_sizes_error_bound_and_time(tmp_path: Path) -> None:
@@ -158,7 +223,7 @@ def test_repack_pattern_lists_what_was_kept_and_converted(tmp_path: Path) -> Non
     [
         (("-f", "TS"), "expected NAME:FILTERS such as 'TS:zfp(accuracy=0.1)', got 'TS'"),
         (("-f", "TS:zfpp(rate=8)"), "  zfpp(rate=8)\n  ^"),
-        (("-f", "TS:zfp(accuracy=x)"), "expected a number, true or false at position 14, got 'x)'"),
+        (("-f", "TS:zfp(accuracy=x)"), "expected a finite accuracy above 0, got accuracy='x'"),
         (("-f", "TS:zfp(rate=8,accuracy=1)"), "expected exactly one ZFP mode, got rate and accuracy"),
         (("-f", "time:zfp(rate=8)"), "/time: expected a chunk of more than one value, got (1,)"),
         ((*RECIPE, *RECIPE), "expected each name once in -f"),
@@ -256,7 +321,7 @@ def test_version_is_the_package_version() -> None:
                 "  HDF5_PLUGIN_PATH=$(tamis plugin-path) ncdump -v TS small.nc",
             ],
         ),
-        (["inspect"], ["  Show the datasets of FILES: shape, type, chunks, filters in words, ratio."]),
+        (["inspect"], ["  tamis inspect climate.nc -v TS --as h5repack"]),
         (
             ["repack"],
             [
@@ -338,6 +403,27 @@ def test_installed_command_into_a_closed_pipe_has_no_traceback() -> None:
     command = f'"{TAMIS}" inspect "{SAMPLE}" "{SAMPLE}" | true'
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
+
+
+def test_installed_command_on_a_terminal_folds_to_its_width(tmp_path: Path) -> None:
+    tamis.repack(SAMPLE, tmp_path / "b.nc", {"TS": "zfp(accuracy=0.1)|shuffle|deflate(4)"})
+    control, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [TAMIS, "inspect", "b.nc"], stdout=terminal, cwd=tmp_path, env=os.environ | {"TERM": "dumb", "COLUMNS": "80"}
+    )
+    os.close(terminal)
+    shown = b""
+    try:
+        while part := os.read(control, 4096):
+            shown += part
+    except OSError:
+        pass  # the other end is closed
+    os.close(control)
+    process.wait()
+    lines = shown.decode().splitlines()
+    assert max(map(len, lines)) <= 80
+    at = next(i for i, line in enumerate(lines) if line.startswith("/TS "))
+    assert [line.strip() for line in lines[at + 1 : at + 4]] == ["shuffle", "deflate(4)", "fletcher32"]
 
 
 def test_installed_command_on_a_terminal_shows_progress_and_any_name(tmp_path: Path) -> None:

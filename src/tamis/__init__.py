@@ -20,7 +20,7 @@ from tamis.errors import (
 from tamis.filters import Zfp
 from tamis.hdf5.plugin import plugin_path
 from tamis.hdf5.plugin import register as _register
-from tamis.jobs import inspect, repack
+from tamis.jobs import inspect, repack, spec
 from tamis.pipeline import Pipeline
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "inspect",
     "plugin_path",
     "repack",
+    "spec",
     "zfp",
 ]
 

@@ -14,11 +14,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 import tamis
+from tamis.chunks.words import size_text
 from tamis.errors import BoundError, ParameterError, TamisError
-from tamis.jobs.inspect import DatasetInfo
+from tamis.filters.catalogue import catalogue
+from tamis.jobs.inspection import Inspection, json_document
+from tamis.jobs.inspection.arguments import COMMENTS, TARGETS, arguments
+from tamis.jobs.inspection.cards import printable
+from tamis.jobs.inspection.terminal import lines, show
 from tamis.jobs.recipe import parse_chunks, split_recipe
 from tamis.jobs.repack import Progress as Report
 from tamis.jobs.repack import RepackResult
+from tamis.jobs.spec import spec as make_spec
+from tamis.notation.detect import NOTATIONS
+from tamis.notation.netcdf import Compat
 
 _FAILED, _USAGE, _VIOLATED = 1, 2, 3
 
@@ -42,25 +50,50 @@ def main() -> None:
 
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-def inspect(files: tuple[str, ...]) -> None:
-    """Show the datasets of FILES: shape, type, chunks, filters in words, ratio.
+@click.option(
+    "-v",
+    "--variable",
+    "variables",
+    multiple=True,
+    metavar="NAME",
+    help="Only this dataset, or those that match a pattern such as '/grp/*'; may be given again.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, see docs/inspect.md.")
+@click.option(
+    "--as",
+    "notation",
+    type=click.Choice(TARGETS),
+    help="Print filters and chunks as arguments of another program, ready to paste.",
+)
+def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, notation: str | None) -> None:
+    """Show the datasets of FILES: shape, type, chunks, filters in words, size, ratio, and what can read them.
 
     No plugin is needed, and no values are read.
+
+    \b
+    tamis inspect climate.nc
+    tamis inspect climate.nc -v TS --as h5repack
+    tamis inspect *.nc --json | jq '.files[].datasets[] | {path, pipeline, ratio}'
     """
-    failed = False
+    if as_json and notation:
+        raise click.UsageError("expected --json or --as, got both")
+    found: list[Inspection] = []
+    errors: list[tuple[str, str]] = []
     for path in files:
         try:
-            found = tamis.inspect(path)
+            each = tamis.inspect(path, variables)
+            if notation:
+                errors.extend((path, problem) for problem in _print_arguments(each, notation, alone=len(files) == 1))
+            elif not as_json:
+                _print_inspection(each, first=not found)
         except TamisError as error:
             click.echo(f"tamis inspect: {error}", err=True)
-            failed = True
-            continue
-        table = Table("dataset", "shape", "type", "chunks", "filters", "ratio")
-        for each in found.datasets:
-            table.add_row(*_inspect_row(each))
-        click.echo(found.path)
-        _print(table)
-    if failed:
+            errors.append((path, str(error)))
+        else:
+            found.append(each)
+    if as_json:
+        click.echo(json_document(found, errors))
+    if errors:
         sys.exit(_FAILED)
 
 
@@ -118,6 +151,52 @@ def repack(
         _print_repacked(result)
 
 
+@main.command()
+@click.argument("text")
+@click.option("--variable", default="", metavar="NAME", help="Dataset or variable, for the notations that name it.")
+@click.option("--chunks", metavar="SHAPE", help="Chunk shape, slowest axis first, such as 4x96x144.")
+@click.option("--dtype", metavar="TYPE", help="Type of the values, such as f4.")
+@click.option("--from", "notation", type=click.Choice(NOTATIONS), help="How to read TEXT, instead of by its looks.")
+@click.option("--compat", type=click.Choice(["netcdf-c", "doc"]), help="How to read numbers of netCDF text.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def spec(
+    text: str,
+    variable: str,
+    chunks: str | None,
+    dtype: str | None,
+    notation: str | None,
+    compat: Compat | None,
+    as_json: bool,
+) -> None:
+    """Write the filters of TEXT in every notation, ready to paste.
+
+    TEXT is in any of them; -- goes before one that begins with a dash. With --chunks and --dtype also the parameters
+    that the filters leave in a file are shown.
+
+    \b
+    tamis spec 'zfp(accuracy=0.1)|shuffle|deflate(4)'
+    tamis spec 'TS,32013,3,0,0.1d' --chunks 4x96x144 --dtype f4
+    tamis spec -- '-f TS:UD=32013,0,3,2,0,16'
+    """
+    with _failures("spec"):
+        shape = None if chunks is None else parse_chunks(chunks)
+        found = make_spec(text, variable=variable, chunks=shape, dtype=dtype, notation=notation, compat=compat)
+    click.echo(found.to_json() if as_json else str(found))
+
+
+@main.command("filters")
+def list_filters() -> None:
+    """List the filters that tamis knows: HDF5 id, name, parameters, and whether they are installed here.
+
+    Others are kept as they are, and written filter(ID,PARAMETER,…). docs/filters.md says how a package adds one.
+    """
+    table = Table("id", "name", "what it does", "parameters", "use", "here")
+    for each in catalogue():
+        here = each.missing or "yes"
+        table.add_row(str(each.id), each.name, each.about, "\n".join(each.parameters), each.takes, here)
+    _print(table)
+
+
 @main.command("plugin-path")
 def plugin_path() -> None:
     """Print the folder of the HDF5 plugin, for HDF5_PLUGIN_PATH.
@@ -141,24 +220,26 @@ def _print(table: Table) -> None:
     Console(width=width, markup=False, emoji=False, highlight=False).print(table)
 
 
-def _inspect_row(each: DatasetInfo) -> tuple[str, ...]:
-    filters = list(each.filters)
-    if each.unfiltered_chunks:
-        filters.append(f"not applied to all: {each.unfiltered_chunks} of {each.stored_chunks} chunks skip a filter")
-    if each.problem:
-        filters.append(each.problem)
-    return (
-        each.path,
-        _shape(each.shape),
-        each.dtype,
-        "" if each.chunks is None else _shape(each.chunks),
-        "\n".join(filters),
-        "" if each.ratio is None else f"{each.ratio:.2f}",
-    )
+def _print_inspection(found: Inspection, *, first: bool) -> None:
+    if not first:
+        click.echo()
+    if sys.stdout.isatty():
+        show(found, Console(markup=False, emoji=False, highlight=False))
+    else:
+        click.echo("\n".join(lines(found)))
 
 
-def _shape(shape: tuple[int, ...]) -> str:
-    return "x".join(map(str, shape)) or "scalar"
+def _print_arguments(found: Inspection, notation: str, *, alone: bool) -> tuple[str, ...]:
+    made = arguments(found, notation)
+    if made.text:
+        if COMMENTS[notation] and not alone:
+            click.echo(f"{COMMENTS[notation]} {printable(found.path)}")
+        click.echo(made.text)
+    for each in made.notes:
+        click.echo(f"tamis inspect: note: {each}", err=True)
+    for each in made.problems:
+        click.echo(f"tamis inspect: {each}", err=True)
+    return made.problems
 
 
 def _print_repacked(result: RepackResult) -> None:
@@ -167,8 +248,8 @@ def _print_repacked(result: RepackResult) -> None:
         table.add_row(
             each.path,
             each.pipeline,
-            _size(each.source_nbytes),
-            _size(each.target_nbytes),
+            size_text(each.source_nbytes),
+            size_text(each.target_nbytes),
             f"{each.ratio:.2f}",
             f"{each.largest_error:.3g}",
             "none" if each.bound is None else f"{each.bound:g}",
@@ -181,18 +262,9 @@ def _print_repacked(result: RepackResult) -> None:
     for path, reason in result.kept:
         click.echo(f"{path}: kept as it was: {reason}")
     click.echo(
-        f"{result.source} {_size(result.source_nbytes)} -> {result.target} {_size(result.target_nbytes)}"
+        f"{result.source} {size_text(result.source_nbytes)} -> {result.target} {size_text(result.target_nbytes)}"
         f" in {result.seconds:.2f} s, {len(result.datasets)} dataset(s) stored anew, read again and verified"
     )
-
-
-def _size(nbytes: int) -> str:
-    number = float(nbytes)
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 999.5:
-            return f"{number:.3g} {unit}"
-        number /= 1000
-    return f"{number:.3g} TB"
 
 
 @contextmanager

@@ -18,7 +18,7 @@ class Entry:
     id, name, registered_name, about
         As the filter has them.
     parameters
-        Each with its range, default and meaning.
+        Each with its default, range and meaning.
     takes
         What it can be used on, and how.
     needs
@@ -63,5 +63,5 @@ def _default(kind: type[Filter], name: str) -> Any:
 
 
 def _in_words(name: str, each: Parameter, default: Any) -> str:
-    given = "" if default is MISSING else f", default {default}"
-    return f"{name}: {each.about} ({each.range}{given})"
+    given = "" if default is MISSING else f"={default}"
+    return f"{name}{given}: {each.range}; {each.about}"

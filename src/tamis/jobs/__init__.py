@@ -2,5 +2,6 @@
 
 from tamis.jobs.inspect import inspect
 from tamis.jobs.repack import repack
+from tamis.jobs.spec import spec
 
-__all__ = ["inspect", "repack"]
+__all__ = ["inspect", "repack", "spec"]
