@@ -3,23 +3,45 @@
 from __future__ import annotations
 
 from tamis.filters.base import ChunkType, Data, Filter, Parameter, Request, choice, number
+from tamis.filters.bitshuffle import Bitshuffle
+from tamis.filters.blosc import Blosc
+from tamis.filters.blosc2 import Blosc2
+from tamis.filters.foreign import Sperr, Sz3
+from tamis.filters.lz4 import Lz4
+from tamis.filters.plain import Bzip2, Lzf, Zstd
 from tamis.filters.registry import by_id, by_name, from_values, requested_filter
+from tamis.filters.stage import Stage
 from tamis.filters.standard import Deflate, Fletcher32, Shuffle
+from tamis.filters.szip import Szip
 from tamis.filters.unknown import UnknownFilter
+from tamis.filters.values import Nbit, Scaleoffset
 from tamis.filters.zfp import StoredZfp, Zfp
 
 __all__ = [
+    "Bitshuffle",
+    "Blosc",
+    "Blosc2",
+    "Bzip2",
     "ChunkType",
     "Data",
     "Deflate",
     "Filter",
     "Fletcher32",
+    "Lz4",
+    "Lzf",
+    "Nbit",
     "Parameter",
     "Request",
+    "Scaleoffset",
     "Shuffle",
+    "Sperr",
+    "Stage",
     "StoredZfp",
+    "Sz3",
+    "Szip",
     "UnknownFilter",
     "Zfp",
+    "Zstd",
     "by_id",
     "by_name",
     "choice",

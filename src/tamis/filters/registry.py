@@ -10,14 +10,39 @@ from types import MappingProxyType
 
 from tamis.errors import ParameterError, StreamError
 from tamis.filters.base import Filter, Request
+from tamis.filters.bitshuffle import Bitshuffle
+from tamis.filters.blosc import Blosc
+from tamis.filters.blosc2 import Blosc2
+from tamis.filters.foreign import Sperr, Sz3
+from tamis.filters.lz4 import Lz4
+from tamis.filters.plain import Bzip2, Lzf, Zstd
 from tamis.filters.standard import Deflate, Fletcher32, Shuffle
+from tamis.filters.szip import Szip
 from tamis.filters.unknown import UnknownFilter
+from tamis.filters.values import Nbit, Scaleoffset
 from tamis.filters.zfp import Zfp
 
 ENTRY_POINTS = "tamis.filters"
 """Group of entry points under which a package names its filters: ``name = "module:Class"``."""
 
-_OWN: tuple[type[Filter], ...] = (Deflate, Shuffle, Fletcher32, Zfp)
+_OWN: tuple[type[Filter], ...] = (
+    Deflate,
+    Shuffle,
+    Fletcher32,
+    Szip,
+    Nbit,
+    Scaleoffset,
+    Bzip2,
+    Lzf,
+    Blosc,
+    Lz4,
+    Bitshuffle,
+    Zfp,
+    Zstd,
+    Sz3,
+    Blosc2,
+    Sperr,
+)
 
 
 @cache

@@ -7,10 +7,14 @@ import zlib
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-import numpy as np
+import deflate
 
+from tamis import _native
 from tamis.errors import ParameterError, StreamError
 from tamis.filters.base import ChunkType, Data, Filter, number
+
+_BEST = 1032  # a byte of deflate stands for so many at most
+_ROOM = 64  # what a checksum or a header before it adds to a chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +45,19 @@ class Deflate(Filter):
         return (self.level,)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Compress."""
-        return zlib.compress(data, self.level)
+        """Compress, by libdeflate: why is in docs/design/2026-11-21-codecs-by-measurement.md."""
+        return deflate.zlib_compress(data, self.level)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Decompress, to no more bytes than a chunk and its checksum can have."""
+        """Decompress, to no more bytes than a chunk can have on its way."""
+        try:
+            return deflate.zlib_decompress(data, min(chunk.nbytes, _BEST * len(data)) + _ROOM)
+        except deflate.DeflateError:
+            # More bytes than a chunk has, or damaged: zlib tells which, and takes either.
+            return self._decode_any(data, chunk)
+
+    @staticmethod
+    def _decode_any(data: Data, chunk: ChunkType) -> Data:
         inflater = zlib.decompressobj()
         try:
             plain = inflater.decompress(data, chunk.most_nbytes)
@@ -81,22 +93,17 @@ class Shuffle(Filter):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Shuffle."""
-        return self._transpose(data, stored[0], -1)
+        return _bytes(_native.shuffle(data, *self._checked(stored)))
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Unshuffle."""
-        if len(stored) != 1 or stored[0] == 0:
-            raise StreamError(f"expected the element size as the parameter of shuffle, got {stored}")
-        return self._transpose(data, stored[0], stored[0])
+        return _bytes(_native.unshuffle(data, *self._checked(stored)))
 
     @staticmethod
-    def _transpose(data: Data, itemsize: int, rows: int) -> Data:
-        whole = len(data) // itemsize * itemsize
-        if itemsize == 1 or whole <= itemsize:
-            return data
-        columns = itemsize if rows == -1 else -1
-        table = np.frombuffer(data, np.uint8, whole).reshape(rows, columns)
-        return table.T.tobytes() + data[whole:]
+    def _checked(stored: tuple[int, ...]) -> tuple[int]:
+        if len(stored) != 1 or stored[0] == 0:
+            raise StreamError(f"expected the element size as the parameter of shuffle, got {stored}")
+        return (stored[0],)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,16 +160,11 @@ def one_value(name: str, values: tuple[int, ...]) -> tuple[int]:
 
 def checksum(data: Data) -> int:
     """HDF5's Fletcher checksum: of big-endian 16-bit words, both sums modulo 65535 with zero only for all zeros."""
-    words = np.frombuffer(bytes(data) + b"\0" if len(data) % 2 else data, ">u2").astype(np.uint64)
-    low = high = 0
-    # In pieces that keep sums under 2^64.
-    for start in range(0, len(words), 1 << 20):
-        piece = words[start : start + (1 << 20)]
-        high += low * len(piece) + int((piece * np.arange(len(piece), 0, -1, dtype=np.uint64)).sum())
-        low += int(piece.sum())
-        low, high = _fold(low), _fold(high)
-    return high << 16 | low
+    return _native.fletcher32(data)
 
 
-def _fold(total: int) -> int:
-    return (total % 65535) or (65535 if total else 0)
+def _bytes(made: bytes | _native.Failure) -> bytes:
+    """Return what the native code made of an element size above 0, which it takes."""
+    if isinstance(made, _native.Failure):
+        raise StreamError(f"shuffle cannot be undone: {made.code}")
+    return made

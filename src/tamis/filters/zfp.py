@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from tamis import _native, zfp
-from tamis.errors import ParameterError, StreamError
+from tamis.errors import DataError, ParameterError, StreamError
 from tamis.filters.base import ChunkType, Data, Filter, Parameter
 from tamis.zfp.checks import refuse
 from tamis.zfp.modes import native_type
@@ -191,6 +191,8 @@ class Zfp(Filter, Mapping[str, Any]):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Encode the values of a chunk. Raises DataError where the mode cannot represent them."""
+        if not chunk.dtype.isnative:  # which a file of another writer may have; it would read as other numbers
+            raise DataError(f"expected native byte order for zfp, got {chunk.dtype.str!r}")
         values = np.frombuffer(data, chunk.dtype).reshape(squeezed(chunk))
         return zfp.encode(values, self._mode)
 
@@ -333,10 +335,9 @@ def squeezed(chunk: ChunkType) -> tuple[int, ...]:
 
 def _mode_in_words(mode: zfp.Mode) -> str:
     match mode:
-        case zfp.Accuracy(tolerance):
-            # Coding drops the bit planes below a power of two.
-            effective = math.frexp(tolerance)[1] - 1
-            return f"accuracy, effective tolerance 2^{effective} = {2.0**effective:g}"
+        case zfp.Accuracy():
+            exponent = math.frexp(mode.effective)[1] - 1
+            return f"accuracy, effective tolerance 2^{exponent} = {mode.effective:g}"
         case zfp.Rate(rate):
             return f"rate, {rate:g} bits per value"
         case zfp.Precision(precision):

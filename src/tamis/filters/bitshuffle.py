@@ -1,0 +1,163 @@
+"""Filter 32008: bits of like significance side by side, block by block, and perhaps compressed.
+
+::
+
+    compressed : bytes of the whole, u64 | bytes of a block, u32 | block … | rest     all numbers are big-endian
+    block      : its bytes here, u32 | LZ4 block or Zstandard frame
+
+The last block may be shorter, of a multiple of 8 elements; fewer than 8 elements at the end are the rest, as they are.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from tamis import _native
+from tamis.errors import DataError, ParameterError, StreamError
+from tamis.filters.base import ChunkType, Data, Filter, choice, number
+from tamis.filters.blosc import in_range
+from tamis.filters.lz4 import lz4_block, sized_block
+from tamis.filters.plain import zstd_decoded
+
+_HEADER = struct.Struct(">QI")
+_SIZE = struct.Struct(">I")
+_COMPRESSORS = ("none", "", "lz4", "zstd")
+_TARGET = 8192  # bytes of a block that is not asked for
+_FEWEST = 128  # elements of such a block
+_VERSION = (0, 4)
+_WORST = 1 << 20  # bytes that a byte of zstd may stand for, and more
+_LARGEST_BLOCK = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Bitshuffle(Filter):
+    """Filter 32008: Bitshuffle.
+
+    Parameters
+    ----------
+    compressor
+        What compresses blocks after that.
+    level
+        Of zstd, 0 to 22; 0 stands for 3.
+    block
+        Elements of a block, a multiple of 8; 0 for about 8 KiB.
+    """
+
+    compressor: str = choice("what compresses blocks", ("none", "lz4", "zstd"), "lz4")
+    level: int = number("of zstd: 22 is smallest, 0 stands for 3", 0, 22, 3)
+    block: int = number("elements of a block, a multiple of 8, 0 for about 8 KiB", 0, _LARGEST_BLOCK, 0)
+    id: ClassVar[int] = 32008
+    name: ClassVar[str] = "bitshuffle"
+    registered_name: ClassVar[str] = "bitshuffle; see https://github.com/kiyo-masui/bitshuffle"
+    about: ClassVar[str] = "bits of like significance side by side"
+    needs: ClassVar[tuple[str, ...]] = ("imagecodecs", "zstandard")
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        Filter.__post_init__(self)
+        if self.block % 8:
+            raise ParameterError(f"expected block of bitshuffle a multiple of 8, got block={self.block}")
+
+    @classmethod
+    def from_values(cls, values: tuple[int, ...]) -> Self:
+        """Read requested or stored parameters: these have version and element size before them."""
+        return cls._of(values[3:] if _is_stored(values) else values)
+
+    @classmethod
+    def _of(cls, words: tuple[int, ...]) -> Self:
+        compressor = in_range(cls.name, "compressor", _COMPRESSORS, words[1] if len(words) > 1 else 0)
+        return cls(compressor, words[2] if len(words) > 2 and compressor == "zstd" else 3, words[0] if words else 0)
+
+    @property
+    def requested(self) -> tuple[int, ...]:
+        """Elements of a block, compressor and its level if it has one."""
+        level = (self.level,) if self.compressor == "zstd" else ()
+        return (self.block, _COMPRESSORS.index(self.compressor), *level)
+
+    def stored(self, chunk: ChunkType) -> tuple[int, ...]:
+        """Return the version of the filter, the element size, and what was requested."""
+        return (*_VERSION, chunk.dtype.itemsize, *self.requested)
+
+    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Shuffle and compress. Raises DataError where the bytes are no whole number of elements."""
+        itemsize = _itemsize(stored)
+        if len(data) % itemsize:
+            raise DataError(f"expected whole elements of {itemsize} bytes for bitshuffle, got {len(data)} bytes")
+        block = self.block or _default_block(itemsize)
+        shuffled = _native.bitshuffle(data, itemsize, block)
+        if isinstance(shuffled, _native.Failure):
+            raise DataError(f"bitshuffle cannot take these bytes: {shuffled.code}")
+        if self.compressor == "none":
+            return shuffled
+        if self.compressor == "lz4":
+            compress = self.module("imagecodecs").lz4_encode
+        else:
+            compress = self.module("zstandard").ZstdCompressor(level=self.level).compress
+        parts: list[Data] = [_HEADER.pack(len(data), block * itemsize)]
+        whole = len(data) // (8 * itemsize) * 8 * itemsize
+        for start in range(0, whole, block * itemsize):
+            packed = compress(shuffled[start : min(start + block * itemsize, whole)])
+            parts += [_SIZE.pack(len(packed)), packed]
+        return b"".join([*parts, shuffled[whole:]])
+
+    def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Decompress and unshuffle, with every size checked before it is used."""
+        itemsize = _itemsize(stored)
+        # Their first three words say nothing here: what they say is not to be taken for a request.
+        as_stored = self._of(stored[3:])
+        block = as_stored.block or _default_block(itemsize)
+        shuffled = data
+        if as_stored.compressor != "none":
+            shuffled, block = as_stored._decompressed(memoryview(data), itemsize, chunk.most_nbytes)
+        if len(shuffled) % itemsize:
+            raise StreamError(f"expected whole elements of {itemsize} bytes from bitshuffle, got {len(shuffled)} bytes")
+        plain = _native.bitunshuffle(shuffled, itemsize, block)
+        if isinstance(plain, _native.Failure):
+            raise StreamError(f"parameters of bitshuffle cannot be: {plain.code}, in {stored}")
+        return plain
+
+    def in_words(self, stored: tuple[int, ...] = ()) -> str:
+        """Say what is compressed how."""
+        words = {"none": "bitshuffle", "lz4": "bitshuffle, lz4", "zstd": f"bitshuffle, zstd level {self.level}"}
+        return words[self.compressor] + (f", blocks of {self.block} elements" if self.block else "")
+
+    def _decompressed(self, view: memoryview, itemsize: int, most: int) -> tuple[bytes, int]:
+        """Return the shuffled bytes and the elements of a block."""
+        if len(view) < _HEADER.size:
+            raise StreamError(f"expected a header of {_HEADER.size} bytes of bitshuffle, got {len(view)} bytes")
+        total, block_nbytes = _HEADER.unpack_from(view)
+        if total > most or total % itemsize or block_nbytes == 0 or block_nbytes % (8 * itemsize):
+            raise StreamError(
+                f"bitshuffle header cannot be: {total} bytes in blocks of {block_nbytes}, elements of {itemsize}"
+            )
+        codecs: Any = self.module("imagecodecs") if self.compressor == "lz4" else None
+        whole = total // (8 * itemsize) * 8 * itemsize
+        parts: list[Data] = []
+        at = _HEADER.size
+        for start in range(0, whole, block_nbytes):
+            packed, at = sized_block(view, at, "bitshuffle")
+            size = min(block_nbytes, whole - start)
+            plain = lz4_block(codecs, packed, size) if codecs else zstd_decoded(self, packed, size)
+            if len(plain) != size:
+                raise StreamError(f"expected a block of {size} bytes of bitshuffle, got {len(plain)}")
+            parts.append(plain)
+        if len(view) - at < total - whole:
+            raise StreamError(f"bitshuffle stream is truncated: {len(view) - at} bytes at the end, not {total - whole}")
+        return b"".join([*parts, view[at : at + total - whole]]), block_nbytes // itemsize
+
+
+def _is_stored(values: tuple[int, ...]) -> bool:
+    """Whether version and element size come first: a request has no number after its compressor but of zstd."""
+    return len(values) >= 3 and values[0] == 0 and values[1] < 8 and (len(values) > 3 or values[1] not in (2, 3))
+
+
+def _itemsize(stored: tuple[int, ...]) -> int:
+    if len(stored) < 3 or stored[2] == 0:
+        raise StreamError(f"expected version and element size in the parameters of bitshuffle, got {stored}")
+    return stored[2]
+
+
+def _default_block(itemsize: int) -> int:
+    return max(_TARGET // itemsize // 8 * 8, _FEWEST)

@@ -1,0 +1,137 @@
+"""Filter 32026: Blosc2, several compressors behind a shuffle, in a frame: see `tamis.filters.blosc2_frame`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from tamis.errors import DataError, MissingFilterError, StreamError
+from tamis.filters.base import ChunkType, Data, Filter, choice, number
+from tamis.filters.blosc import elements, in_range, shuffle_in_words
+from tamis.filters.blosc2_frame import Layout, pack, unpack
+
+_COMPRESSORS = ("blosclz", "lz4", "lz4hc", "", "zlib", "zstd")
+_SHUFFLES = ("none", "byte", "bit", "delta", "truncate")
+_READ_ONLY = ("delta", "truncate")  # imagecodecs makes wrong bytes of the first, and none of the second
+_BLOCK = 1 << 18  # bytes of a block that we make, which Blosc2 takes for most levels too
+
+
+@dataclass(frozen=True, slots=True)
+class Blosc2(Filter):
+    """Filter 32026: Blosc2.
+
+    Parameters
+    ----------
+    compressor
+        What compresses blocks.
+    level
+        0 (store) to 9 (smallest).
+    shuffle
+        What is done to a block first: bytes, or bits, of like significance side by side; or, which tamis only reads,
+        differences from the first block, or low bits cleared.
+    """
+
+    compressor: str = choice("what compresses blocks", tuple(filter(None, _COMPRESSORS)), "blosclz")
+    level: int = number("0 stores, 9 is smallest", 0, 9, 5)
+    shuffle: str = choice("what is done to a block first; delta and truncate are only read", _SHUFFLES, "byte")
+    id: ClassVar[int] = 32026
+    name: ClassVar[str] = "blosc2"
+    registered_name: ClassVar[str] = "Blosc2"
+    about: ClassVar[str] = "several compressors behind a shuffle of its own, in blocks of many axes"
+    needs: ClassVar[tuple[str, ...]] = ("imagecodecs",)
+
+    @classmethod
+    def from_values(cls, values: tuple[int, ...]) -> Self:
+        """Read requested or stored parameters; the filter has its own defaults for those that are not there."""
+        level, shuffle, compressor = (*values[4:7], *(5, 1, 0)[max(0, len(values) - 4) :])[:3]
+        return cls(
+            in_range(cls.name, "compressor", _COMPRESSORS, compressor),
+            level,
+            in_range(cls.name, "shuffle", _SHUFFLES, shuffle),
+        )
+
+    @property
+    def requested(self) -> tuple[int, ...]:
+        """Four words that the filter fills in, level, shuffle and compressor."""
+        return (0, 0, 0, 0, self.level, _SHUFFLES.index(self.shuffle), _COMPRESSORS.index(self.compressor))
+
+    def stored(self, chunk: ChunkType) -> tuple[int, ...]:
+        """Return revision, zero, element size, bytes of a chunk, what was requested; and the shape, if it has axes."""
+        shape = (len(chunk.shape), *chunk.shape) if len(chunk.shape) > 1 else ()
+        return (1, 0, chunk.dtype.base.itemsize, chunk.nbytes, *self.requested[4:], *shape)
+
+    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Compress, block by block."""
+        if self.shuffle in _READ_ONLY:
+            raise MissingFilterError(f"tamis decodes blosc2 with shuffle={self.shuffle}, and does not encode it")
+        codecs = self.module("imagecodecs")
+        itemsize = chunk.dtype.itemsize
+        blocks, layout = data, None
+        if len(chunk.shape) > 1 and len(data) == chunk.nbytes:
+            layout = Layout(chunk.shape, _block_shape(chunk.shape, itemsize), itemsize)
+            blocks = _in_blocks(data, layout)
+        try:
+            packed: bytes = codecs.blosc2_encode(
+                array := elements(blocks, itemsize),
+                self.level,
+                compressor=self.compressor,
+                shuffle=_SHUFFLES.index(self.shuffle),
+                blocksize=layout.block_nbytes if layout else 0,
+                numthreads=1,
+            )
+        except (RuntimeError, ValueError) as error:
+            raise DataError(f"blosc2 cannot compress these bytes: {error}") from error
+        return pack(packed, len(blocks), self.requested[4:7], array.itemsize, layout)
+
+    def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Decompress. What the frame says of sizes is checked before it is used."""
+        frame = unpack(data, chunk.most_nbytes)
+        if frame.zeros:
+            return bytes(frame.layout.nbytes if frame.layout else frame.nbytes)
+        codecs = self.module("imagecodecs")
+        try:
+            plain: bytes = codecs.blosc2_decode(frame.chunk, numthreads=1, out=frame.nbytes)
+        except (RuntimeError, ValueError) as error:
+            raise StreamError(f"blosc2 chunk is damaged: {error}") from error
+        if len(plain) != frame.nbytes:
+            raise StreamError(f"expected {frame.nbytes} bytes of a blosc2 chunk, got {len(plain)}")
+        return plain if frame.layout is None else _out_of_blocks(plain, frame.layout)
+
+    def in_words(self, stored: tuple[int, ...] = ()) -> str:
+        """Say what is compressed how."""
+        return f"blosc2 {self.compressor}, level {self.level}, {shuffle_in_words(self.shuffle)}"
+
+
+def _block_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Cut the slowest axes, so that a block stays nearly contiguous, until it is small enough."""
+    block = list(shape)
+    for axis in range(len(block)):
+        while block[axis] > 1 and math.prod(block) * itemsize > _BLOCK:
+            block[axis] = -(-block[axis] // 2)
+    return tuple(block)
+
+
+def _in_blocks(data: Data, layout: Layout) -> Data:
+    """Lay the blocks of a chunk one behind the other, padded with zeros."""
+    if layout.shape == layout.block:
+        return data
+    values = np.frombuffer(data, np.uint8).reshape(*layout.shape, layout.itemsize)
+    padded = np.zeros((*layout.padded, layout.itemsize), np.uint8)
+    padded[tuple(map(slice, layout.shape))] = values
+    rank = len(layout.shape)
+    split = padded.reshape(*layout.split, layout.itemsize)
+    return split.transpose(*range(0, 2 * rank, 2), *range(1, 2 * rank, 2), 2 * rank).tobytes()
+
+
+def _out_of_blocks(plain: bytes, layout: Layout) -> bytes:
+    """Undo `_in_blocks`."""
+    if layout.shape == layout.block:
+        return plain
+    rank = len(layout.shape)
+    blocks = np.frombuffer(plain, np.uint8).reshape(*layout.split[::2], *layout.block, layout.itemsize)
+    order = [axis for pair in zip(range(rank), range(rank, 2 * rank), strict=True) for axis in pair]
+    padded = blocks.transpose(*order, 2 * rank).reshape(*layout.padded, layout.itemsize)
+    return padded[tuple(map(slice, layout.shape))].tobytes()

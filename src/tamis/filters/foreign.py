@@ -1,0 +1,260 @@
+"""Filters whose chunks only hdf5plugin decodes, in a process of its own: sz3 and sperr."""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NoReturn, Self
+
+from tamis.errors import MissingFilterError, ParameterError, StreamError
+from tamis.filters import worker
+from tamis.filters.base import ChunkType, Data, Filter, Parameter, choice
+
+_INSTALL = "pip install 'tamis[hdf5plugin]'"
+
+
+def _amount(about: str, bounds: str, default: float) -> Any:
+    """Field for a real number."""
+    return field(default=default, metadata={"parameter": Parameter(about, bounds=bounds)})
+
+
+def _check_choices(one: Filter) -> None:
+    for name, each in one.parameters().items():
+        if each.choices:
+            each.checked(name, getattr(one, name))
+
+
+def _refuse_encoding(one: Filter) -> NoReturn:
+    raise MissingFilterError(f"tamis decodes {one.name}, and does not encode it: use hdf5plugin with h5py")
+
+
+def _decoded(one: Filter, plugin: str, stored: tuple[int, ...], data: Data, chunk: ChunkType) -> bytes:
+    if absent := one.missing():
+        raise MissingFilterError(absent)
+    return worker.decode(plugin, stored, data, chunk.nbytes)
+
+
+def _check_nbytes(name: str, shape: tuple[int, ...], itemsize: int, chunk: ChunkType) -> None:
+    nbytes = math.prod(shape) * itemsize
+    if nbytes != chunk.nbytes:
+        raise StreamError(f"parameters of {name} describe chunks of {nbytes} bytes, its chunks have {chunk.nbytes}")
+
+
+_SZ3_MODES = ("absolute", "relative", "norm2", "psnr")
+_SZ3_TYPES = ("f4", "f8", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8")
+_SZ3_AMOUNTS = 9  # words of a mode and of four doubles
+_SZ3_IN_WORDS = {
+    "absolute": "largest error {}",
+    "relative": "largest error {} of the range of a chunk",
+    "norm2": "2-norm of the error {}",
+    "psnr": "peak signal-to-noise ratio {} dB",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sz3(Filter):
+    """Filter 32024: SZ3, that tamis only decodes.
+
+    Parameters
+    ----------
+    mode
+        What is bounded.
+    bound
+        By how much: in units of the data, as a share of the range, or in dB; 0 leaves it to SZ3.
+    """
+
+    mode: str = choice("what is bounded", _SZ3_MODES, "absolute")
+    bound: float = _amount("in units of the data, a share of the range, or dB; 0 leaves it to SZ3", "0 or more", 1e-4)
+    id: ClassVar[int] = 32024
+    name: ClassVar[str] = "sz3"
+    registered_name: ClassVar[str] = "SZ3"
+    about: ClassVar[str] = "floats and integers, lossy"
+    needs_values: ClassVar[bool] = True
+    decode_only: ClassVar[bool] = True
+    needs: ClassVar[tuple[str, ...]] = ("hdf5plugin",)
+    install: ClassVar[str] = _INSTALL
+
+    def __post_init__(self) -> None:
+        """Check mode and bound."""
+        _check_choices(self)
+        if not 0 <= self.bound < math.inf:
+            raise ParameterError(f"expected bound of 0 or more, got bound={self.bound!r}")
+
+    @classmethod
+    def from_values(cls, values: tuple[int, ...]) -> Self:
+        """Read requested parameters, a mode and four doubles, or stored ones: rank, type and shape come first."""
+        amounts = values if len(values) in (0, _SZ3_AMOUNTS) else values[len(_sz3_head(values)) :]
+        if not amounts:
+            return cls(bound=0)
+        if amounts[0] >= len(_SZ3_MODES):
+            raise ParameterError(f"expected 0 to {len(_SZ3_MODES) - 1} as the mode of sz3, got {amounts[0]}")
+        at = 1 + 2 * amounts[0]
+        return cls(_SZ3_MODES[amounts[0]], struct.unpack(">d", struct.pack(">II", *amounts[at : at + 2]))[0])
+
+    @property
+    def requested(self) -> tuple[int, ...]:
+        """Mode, then four doubles with their high words first, one for each mode."""
+        if not self.bound:
+            return ()
+        at = _SZ3_MODES.index(self.mode)
+        doubles = [0, 0] * at + [*struct.unpack(">II", struct.pack(">d", self.bound))]
+        return (at, *doubles, *[0] * (_SZ3_AMOUNTS - 1 - len(doubles)))
+
+    def stored(self, chunk: ChunkType) -> tuple[int, ...]:
+        """Return rank, type and shape, the fastest axis first, without unit axes, then what was requested.
+
+        Raises
+        ------
+        ParameterError
+            If SZ3 cannot take such chunks.
+        """
+        shape = tuple(n for n in chunk.shape if n > 1) or (1,)
+        code = f"{chunk.dtype.kind}{chunk.dtype.itemsize}"
+        if code not in _SZ3_TYPES or len(shape) > 4:
+            raise ParameterError(f"expected numbers in 1 to 4 axes for sz3, got {chunk.dtype} of shape {chunk.shape}")
+        # The extent of a single axis takes two words.
+        extents = shape[::-1] if len(shape) > 1 else (shape[0] >> 32, shape[0] & 0xFFFFFFFF)
+        return (len(shape), _SZ3_TYPES.index(code), *extents, *self.requested)
+
+    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Refuse."""
+        _refuse_encoding(self)
+
+    def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Decode by hdf5plugin, in a process of its own."""
+        rank, code, *extents = _sz3_head(stored)
+        shape = (extents[0] << 32 | extents[1],) if rank == 1 else tuple(extents)
+        _check_nbytes(self.name, shape, int(_SZ3_TYPES[code][1]), chunk)
+        return _decoded(self, "libh5sz3.so", stored, data, chunk)
+
+    def in_words(self, stored: tuple[int, ...] = ()) -> str:
+        """Say what is bounded."""
+        return f"sz3, {_SZ3_IN_WORDS[self.mode].format(f'{self.bound:g}')}" if self.bound else "sz3, its own bound"
+
+
+def _sz3_head(stored: tuple[int, ...]) -> tuple[int, ...]:
+    """Return rank, type and shape at the start of stored parameters."""
+    head = stored[: 2 + max(2, stored[0] if stored else 0)]
+    if len(head) < 4 or not 1 <= head[0] <= 4 or head[1] >= len(_SZ3_TYPES):
+        raise ParameterError(f"expected mode and four doubles of sz3, or rank, type and shape before, got {stored}")
+    if len(stored) - len(head) not in (0, _SZ3_AMOUNTS):
+        raise ParameterError(f"expected mode and four doubles of sz3 behind rank, type and shape, got {stored}")
+    return head
+
+
+_SPERR_MODES = ("rate", "psnr", "absolute")
+_SPERR_MISSING = ("none", "nan", "1e35")
+_FRACTION = 16  # bits of the quality below 1
+_SIGN = 1 << 27
+_MODE_AT = 28
+_SWAP = 1 << 31
+_SPERR_VERSION = 1 << 10
+_FLOAT32 = 1 << 4
+_SPERR_IN_WORDS = {
+    "rate": "{} bits per value",
+    "psnr": "peak signal-to-noise ratio {} dB",
+    "absolute": "largest error {}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sperr(Filter):
+    """Filter 32028: SPERR, that tamis only decodes.
+
+    Parameters
+    ----------
+    mode
+        What is bounded.
+    quality
+        Bits per value, dB, or the largest error in units of the data; kept as a number of 28 bits.
+    gaps
+        What stands for a missing value: nothing, NaN, or any number of 1e35 or more.
+    order
+        ``swapped`` where the axes are taken in their other order.
+    """
+
+    mode: str = choice("what is bounded", _SPERR_MODES, "rate")
+    quality: float = _amount("bits per value, dB, or the largest error in units of the data", "above 0", 16.0)
+    gaps: str = choice("what stands for a missing value", _SPERR_MISSING, "none")
+    order: str = choice("of the axes", ("kept", "swapped"), "kept")
+    id: ClassVar[int] = 32028
+    name: ClassVar[str] = "sperr"
+    registered_name: ClassVar[str] = "H5Z-SPERR"
+    about: ClassVar[str] = "floats in 2 or 3 axes, lossy"
+    optional: ClassVar[bool] = False
+    needs_values: ClassVar[bool] = True
+    decode_only: ClassVar[bool] = True
+    needs: ClassVar[tuple[str, ...]] = ("hdf5plugin",)
+    install: ClassVar[str] = _INSTALL
+
+    def __post_init__(self) -> None:
+        """Check mode and quality."""
+        _check_choices(self)
+        if not 0 < self.quality < math.inf:
+            raise ParameterError(f"expected quality above 0, got quality={self.quality!r}")
+
+    @classmethod
+    def from_values(cls, values: tuple[int, ...]) -> Self:
+        """Read requested parameters, quality and perhaps what is missing, or stored ones, with a word and a shape."""
+        if len(values) <= 2:
+            word, missing = (*values, 0, 0)[:2]
+        else:
+            head, word = values[:2]
+            missing = head >> 6 & 15
+        mode = word >> _MODE_AT & 3
+        if not mode or missing >= len(_SPERR_MISSING):
+            raise ParameterError(f"expected quality and missing values of sperr, or shape with them, got {values}")
+        quality = (word & (_SIGN - 1)) / (1 << _FRACTION)
+        if mode == 3:
+            quality = 2.0 ** (-quality if word & _SIGN else quality)
+        order = "swapped" if word & _SWAP else "kept"
+        return cls(_SPERR_MODES[mode - 1], quality, _SPERR_MISSING[missing], order)
+
+    @property
+    def requested(self) -> tuple[int, ...]:
+        """Quality and mode in one word, and what stands for a missing value."""
+        word = _SPERR_MODES.index(self.mode) + 1 << _MODE_AT | (_SWAP if self.order == "swapped" else 0)
+        if self.mode == "absolute":
+            # Rounded towards smaller errors; what was read from a file stays as it is.
+            scaled = math.log2(self.quality) * (1 << _FRACTION)
+            near = round(scaled)
+            scaled = near if abs(scaled - near) < 1e-6 else math.floor(scaled)
+            word |= -scaled | _SIGN if scaled < 0 else scaled
+        else:
+            word |= round(self.quality * (1 << _FRACTION))
+        return (word, _SPERR_MISSING.index(self.gaps))
+
+    def stored(self, chunk: ChunkType) -> tuple[int, ...]:
+        """Return rank, type and missing values in a word, quality, and the shape without unit axes.
+
+        Raises
+        ------
+        ParameterError
+            If SPERR cannot take such chunks.
+        """
+        word, missing = self.requested
+        shape = tuple(n for n in chunk.shape if n > 1)
+        if len(shape) not in (2, 3) or chunk.dtype.kind not in "fiu" or chunk.dtype.itemsize not in (4, 8):
+            raise ParameterError(
+                f"expected float32 or float64 in 2 or 3 axes for sperr, got {chunk.dtype} of shape {chunk.shape}"
+            )
+        kind = _FLOAT32 if chunk.dtype.itemsize == 4 else 0
+        return (_SPERR_VERSION | missing << 6 | kind | len(shape), word, *shape)
+
+    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Refuse."""
+        _refuse_encoding(self)
+
+    def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Decode by hdf5plugin, in a process of its own."""
+        rank = stored[0] & 15 if stored else 0
+        if rank not in (2, 3) or len(stored) != 2 + rank:
+            raise StreamError(f"expected a word with the rank, quality and shape of sperr as stored, got {stored}")
+        _check_nbytes(self.name, stored[2:], 4 if stored[0] & _FLOAT32 else 8, chunk)
+        return _decoded(self, "libh5sperr.so", stored, data, chunk)
+
+    def in_words(self, stored: tuple[int, ...] = ()) -> str:
+        """Say what is bounded."""
+        words = f"sperr, {_SPERR_IN_WORDS[self.mode].format(f'{self.quality:g}')}"
+        return words if self.gaps == "none" else f"{words}, missing values {self.gaps}"

@@ -1,0 +1,133 @@
+"""A process that decodes chunks by hdf5plugin's HDF5 filters, which may end it: ``python foreign_worker.py FOLDER``.
+
+FOLDER is that of the plugins. It runs as a script of its own, by `tamis.filters.foreign`: nothing of tamis is imported.
+It calls the plugins themselves, as HDF5 would, so that parameters reach them as they stand in a file.
+
+::
+
+    request : parameters, u32 | bytes expected, u64 | bytes here, u64 | bytes of a name, u32 | name | parameters | bytes
+    answer  : bytes, u64 | bytes of the chunk, none where it could not be decoded
+
+All numbers are little-endian.
+"""
+
+import ctypes
+import os
+import resource
+import struct
+import sys
+import threading
+import time
+from typing import Any, BinaryIO
+
+REQUEST = struct.Struct("<IQQI")
+ANSWER = struct.Struct("<Q")
+
+_REVERSE = 0x100  # HDF5's flag for reading
+# Bytes of address space: SZ3 asks for 9 GiB, and touches little of it, where values are swapped bytes.
+_ADDRESSES = 1 << 34
+_RESIDENT = 1 << 30  # bytes of memory in use, beside those that a chunk of its size may take
+_TIMES = 64  # bytes for each of a chunk
+_EVERY = 0.05  # seconds
+
+
+class _Class(ctypes.Structure):
+    """What a plugin says of its filter, as H5Zpublic.h has it."""
+
+    _fields_ = (
+        ("version", ctypes.c_int),
+        ("id", ctypes.c_int),
+        ("encodes", ctypes.c_uint),
+        ("decodes", ctypes.c_uint),
+        ("name", ctypes.c_char_p),
+        ("can_apply", ctypes.c_void_p),
+        ("set_local", ctypes.c_void_p),
+        ("filter", ctypes.c_void_p),
+    )
+
+
+_FILTER = ctypes.CFUNCTYPE(
+    ctypes.c_size_t,
+    ctypes.c_uint,
+    ctypes.c_size_t,
+    ctypes.POINTER(ctypes.c_uint),
+    ctypes.c_size_t,
+    ctypes.POINTER(ctypes.c_size_t),
+    ctypes.POINTER(ctypes.c_void_p),
+)
+
+_C = ctypes.CDLL(None)
+_C.malloc.restype = ctypes.c_void_p
+_C.malloc.argtypes = (ctypes.c_size_t,)
+_C.free.argtypes = (ctypes.c_void_p,)
+
+
+def _load(folder: str, name: str) -> Any:
+    plugin = ctypes.CDLL(os.path.join(folder, name))
+    plugin.H5PLget_plugin_info.restype = ctypes.POINTER(_Class)
+    return _FILTER(plugin.H5PLget_plugin_info().contents.filter)
+
+
+def _decode(call: Any, words: tuple[int, ...], data: bytes, expected: int) -> bytes:
+    """Call a filter as HDF5 does: it takes the buffer, and leaves another in its place."""
+    buffer = ctypes.c_void_p(_C.malloc(max(1, len(data))))
+    ctypes.memmove(buffer, data, len(data))
+    size = ctypes.c_size_t(len(data))
+    values = (ctypes.c_uint * len(words))(*words)
+    nbytes = call(_REVERSE, len(words), values, len(data), ctypes.byref(size), ctypes.byref(buffer))
+    # in bounds: a filter returns the bytes of the buffer that it leaves.
+    plain = ctypes.string_at(buffer, nbytes) if nbytes == expected and buffer else b""
+    _C.free(buffer)
+    return plain
+
+
+class _Limits:
+    """Ends the process when it takes more memory than a chunk can need: a damaged one makes decoders take all."""
+
+    def __init__(self) -> None:
+        self._most = _RESIDENT
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def set(self, nbytes: int) -> None:
+        """Allow what a chunk of so many bytes may take."""
+        self._most = _RESIDENT + _TIMES * nbytes
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES + _TIMES * nbytes, hard))
+
+    def _watch(self) -> None:
+        with open("/proc/self/statm", "rb", buffering=0) as statm:
+            while True:
+                statm.seek(0)
+                if int(statm.read(256).split()[1]) * resource.getpagesize() > self._most:
+                    os._exit(1)
+                time.sleep(_EVERY)
+
+
+def _serve(folder: str, source: BinaryIO, sink: BinaryIO) -> None:
+    filters: dict[str, Any] = {}
+    limits = _Limits()
+    while header := source.read(REQUEST.size):
+        count, expected, length, name_length = REQUEST.unpack(header)
+        name = source.read(name_length).decode()
+        words = struct.unpack(f"<{count}I", source.read(4 * count))
+        data = source.read(length)
+        if name not in filters:
+            filters[name] = _load(folder, name)
+        limits.set(expected + length)
+        plain = _decode(filters[name], words, data, expected)
+        sink.write(ANSWER.pack(len(plain)) + plain)
+        sink.flush()
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    with open(os.dup(1), "wb") as sink:
+        # Plugins print where it pleases them: no answer goes that way.
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        _serve(sys.argv[1], sys.stdin.buffer, sink)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Filter 32004: blocks of LZ4 in HDF5's own framing.
+
+::
+
+    stream : bytes of the whole, u64 | bytes of a block, u32 | block …       all numbers are big-endian
+    block  : its bytes here, u32 | LZ4 block, or the bytes themselves where that takes as many
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from tamis.errors import DataError, StreamError
+from tamis.filters.base import ChunkType, Data, Filter, number
+from tamis.filters.plain import at_most_one
+
+_HEADER = struct.Struct(">QI")
+_SIZE = struct.Struct(">I")
+_DEFAULT_BLOCK = 1 << 30
+_MOST = (1 << 31) - 1  # bytes of a chunk that the HDF5 filter takes
+_BEST = 255  # a byte of LZ4 stands for so many at most
+
+
+@dataclass(frozen=True, slots=True)
+class Lz4(Filter):
+    """Filter 32004: LZ4.
+
+    Parameters
+    ----------
+    block
+        Bytes that are compressed together; 0 stands for 1 GiB, which is the whole chunk.
+    """
+
+    block: int = number("bytes compressed together, 0 for the whole chunk", 0, 0x7E000000, 0)
+    id: ClassVar[int] = 32004
+    name: ClassVar[str] = "lz4"
+    registered_name: ClassVar[str] = "LZ4"
+    about: ClassVar[str] = "very fast"
+    group_safe: ClassVar[bool] = True
+    needs: ClassVar[tuple[str, ...]] = ("imagecodecs",)
+
+    @classmethod
+    def from_values(cls, values: tuple[int, ...]) -> Self:
+        """Read the bytes of a block."""
+        return cls(*at_most_one(cls.name, values))
+
+    @property
+    def requested(self) -> tuple[int, ...]:
+        """The bytes of a block."""
+        return (self.block,)
+
+    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Compress block by block; a block that does not get smaller is kept as it is."""
+        codecs = self.module("imagecodecs")
+        view = memoryview(data)
+        if not 0 < len(view) <= _MOST:
+            raise DataError(f"expected 1 to {_MOST} bytes for lz4, got {len(view)}")
+        block = min(self.block or _DEFAULT_BLOCK, len(view))
+        parts: list[Data] = [_HEADER.pack(len(view), block)]
+        for start in range(0, len(view), block):
+            plain = view[start : start + block]
+            packed = codecs.lz4_encode(plain)
+            kept = packed if len(packed) < len(plain) else plain
+            parts += [_SIZE.pack(len(kept)), kept]
+        return b"".join(parts)
+
+    def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Decompress block by block, with every size checked before it is used."""
+        codecs = self.module("imagecodecs")
+        view = memoryview(data)
+        if len(view) < _HEADER.size:
+            raise StreamError(f"expected a header of {_HEADER.size} bytes of lz4, got {len(view)} bytes")
+        total, block = _HEADER.unpack_from(view)
+        if total > min(chunk.most_nbytes, _BEST * len(view)) or (block == 0 and total):
+            raise StreamError(f"lz4 header claims {total} bytes in blocks of {block}, for {len(view)} bytes here")
+        parts: list[Data] = []
+        at = _HEADER.size
+        for start in range(0, total, block or 1):
+            packed, at = sized_block(view, at, "lz4")
+            size = min(block, total - start)
+            parts.append(packed if len(packed) == size else lz4_block(codecs, packed, size))
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def in_words(self, stored: tuple[int, ...] = ()) -> str:
+        """Say how much is compressed together."""
+        return f"lz4, blocks of {self.block} bytes" if self.block else "lz4, the chunk in one block"
+
+
+def sized_block(view: memoryview, at: int, name: str) -> tuple[memoryview, int]:
+    """Return the bytes of the block whose big-endian size stands at a place, and the place after it.
+
+    Raises
+    ------
+    StreamError
+        If it does not lie within the stream.
+    """
+    if len(view) - at < _SIZE.size:
+        raise StreamError(f"{name} stream is truncated: it ends at byte {len(view)}, before the size of a block")
+    (size,) = _SIZE.unpack_from(view, at)
+    at += _SIZE.size
+    if size > len(view) - at:
+        raise StreamError(f"{name} stream is truncated or damaged: a block of {size} bytes, {len(view) - at} are left")
+    return view[at : at + size], at + size
+
+
+def lz4_block(codecs: Any, packed: Data, size: int) -> bytes:
+    """Decompress an LZ4 block that must make so many bytes.
+
+    Raises
+    ------
+    StreamError
+        If it does not.
+    """
+    try:
+        plain: bytes = codecs.lz4_decode(packed, out=size)
+    except (RuntimeError, ValueError) as error:
+        raise StreamError(f"lz4 block is damaged: {error}") from error
+    if len(plain) != size:
+        raise StreamError(f"expected an lz4 block of {size} bytes, got {len(plain)}")
+    return plain

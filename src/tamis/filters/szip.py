@@ -1,0 +1,134 @@
+"""Filter 4: szip, as HDF5 frames it: the bytes of the whole, u32 little-endian, then the stream of libaec."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from tamis.errors import DataError, ParameterError, StreamError
+from tamis.filters.base import ChunkType, Data, Filter, choice, number
+
+_ALLOW_K13, _ENTROPY, _LSB, _MSB, _NEAREST, _RAW = 1, 4, 8, 16, 32, 128
+_CODINGS = {"nn": _NEAREST, "ec": _ENTROPY}
+_BLOCKS = 128  # of a scan line, at most
+_LONGEST_LINE = 4096  # pixels
+_SIZE = struct.Struct("<I")
+_WIDTHS = {*range(1, 33), 64}  # bits of a pixel
+_BEST = 4096  # a byte of szip stands for so many at most, and fewer
+
+
+@dataclass(frozen=True, slots=True)
+class Szip(Filter):
+    """Filter 4: szip.
+
+    Parameters
+    ----------
+    coding
+        ``nn``, differences of neighbours, or ``ec``, entropy coding of the values as they are.
+    pixels
+        Values of a block, 2 to 32, even.
+    """
+
+    coding: str = choice("nn: differences of neighbours, ec: values as they are", ("nn", "ec"), "nn")
+    pixels: int = number("values of a block, even", 2, 32, 8)
+    id: ClassVar[int] = 4
+    name: ClassVar[str] = "szip"
+    registered_name: ClassVar[str] = "szip"
+    about: ClassVar[str] = "extended-Rice, for instruments' integers"
+    needs: ClassVar[tuple[str, ...]] = ("imagecodecs",)
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        Filter.__post_init__(self)
+        if self.pixels % 2:
+            raise ParameterError(f"expected an even number of pixels of szip, got pixels={self.pixels}")
+
+    @classmethod
+    def from_values(cls, values: tuple[int, ...]) -> Self:
+        """Read requested parameters, mask and pixels, or stored ones, which have two more."""
+        if len(values) not in (2, 4):
+            raise ParameterError(f"expected mask and pixels per block of szip, or two more when stored, got {values}")
+        if not values[0] & (_NEAREST | _ENTROPY):
+            raise ParameterError(f"expected 4 (ec) or 32 (nn) in the mask of szip, got {values[0]}")
+        return cls("nn" if values[0] & _NEAREST else "ec", values[1])
+
+    @property
+    def requested(self) -> tuple[int, ...]:
+        """Mask, as H5Pset_szip completes it, and pixels per block."""
+        return (_CODINGS[self.coding] | _ALLOW_K13 | _RAW, self.pixels)
+
+    def stored(self, chunk: ChunkType) -> tuple[int, ...]:
+        """Return mask with byte order, pixels of a block, bits of a pixel and pixels of a scan line.
+
+        Raises
+        ------
+        ParameterError
+            If szip cannot take such chunks.
+        """
+        dtype = chunk.dtype
+        if dtype.kind not in "iufb" or dtype.itemsize not in (1, 2, 4, 8):
+            raise ParameterError(f"expected integers or floats of 1, 2, 4 or 8 bytes for szip, got {dtype}")
+        line = chunk.shape[-1] if chunk.shape else 1
+        if line < self.pixels:
+            line = chunk.size
+            if line < self.pixels:
+                raise ParameterError(
+                    f"expected chunks of {self.pixels} values or more, its pixels per block, got {line}: use szip with"
+                    " fewer pixels, or larger chunks"
+                )
+            line = min(line, self.pixels * _BLOCKS)
+        else:
+            line = min(line if line <= _LONGEST_LINE else self.pixels * _BLOCKS, self.pixels * _BLOCKS)
+        order = _MSB if dtype.newbyteorder("S").isnative and not dtype.isnative else _LSB
+        return (self.requested[0] | order, self.pixels, 8 * dtype.itemsize, line)
+
+    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Compress. Raises DataError where that does not make it smaller."""
+        codecs = self.module("imagecodecs")
+        try:
+            packed = codecs.szip_encode(data, *_checked(stored), out=len(data))
+        except (RuntimeError, ValueError) as error:
+            raise DataError(f"szip does not make these bytes smaller: {error}") from error
+        return b"".join([_SIZE.pack(len(data)), packed])
+
+    def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Decompress. There is no checksum: damage may go unnoticed."""
+        options = _checked(stored)
+        if len(data) < _SIZE.size:
+            raise StreamError(f"expected a size of {_SIZE.size} bytes in front of szip, got {len(data)} bytes")
+        (nbytes,) = _SIZE.unpack_from(data)
+        if nbytes > min(chunk.most_nbytes, _BEST * len(data)):
+            raise StreamError(f"szip header claims {nbytes} bytes, for {len(data)} bytes here")
+        # Zeros, because the library leaves as it was what a truncated stream does not say.
+        plain = bytearray(nbytes)
+        codecs: Any = self.module("imagecodecs")
+        if nbytes:
+            try:
+                codecs.szip_decode(memoryview(data)[_SIZE.size :], *options, out=plain)
+            except (RuntimeError, ValueError) as error:
+                raise StreamError(f"szip stream is damaged: {error}") from error
+        return plain
+
+    def in_words(self, stored: tuple[int, ...] = ()) -> str:
+        """Say what is coded."""
+        coding = "nearest neighbour" if self.coding == "nn" else "entropy coding"
+        return f"szip {coding}, {self.pixels} pixels per block"
+
+
+def _checked(stored: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """Return the four stored parameters, that libaec may trust.
+
+    Raises
+    ------
+    StreamError
+        If they cannot be.
+    """
+    if len(stored) != 4:
+        raise StreamError(f"expected four parameters of szip as stored, got {stored}")
+    mask, pixels, bits, line = stored
+    if pixels % 2 or not 2 <= pixels <= 32 or bits not in _WIDTHS or not pixels <= line <= pixels * _BLOCKS:
+        raise StreamError(
+            f"parameters of szip cannot be: {pixels} pixels per block, {bits} bits each, {line} of a scan line"
+        )
+    return mask & 0xFF, pixels, bits, line

@@ -1,0 +1,130 @@
+"""The one process beside ours in which decoders run that may abort on damaged bytes."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import select
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from tamis.errors import MissingFilterError, StreamError
+from tamis.filters.base import Data
+from tamis.filters.foreign_worker import ANSWER, REQUEST
+
+_SECONDS = 30.0  # for a chunk, and one more for each so many bytes
+_NBYTES_PER_SECOND = 1 << 20
+
+
+class _Worker:
+    """Starts on first use, and anew after a death or a fork; one chunk at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+
+    def decode(self, plugin: str, words: tuple[int, ...], data: Data, nbytes: int) -> bytes:
+        with self._lock:
+            process = self._running()
+            try:
+                answer = _exchange(process, plugin, words, data, nbytes)
+            except BaseException:  # an interrupt, say, which leaves half an answer in the pipe
+                self.stop()
+                raise
+            if answer is None:
+                self.stop()
+        if answer is None:
+            raise StreamError(
+                f"the process that decodes by {plugin} died, took too much memory or did not answer in time: the chunk"
+                " or its parameters are damaged"
+            )
+        if len(answer) != nbytes:
+            raise StreamError(f"{plugin} cannot decode the chunk: it or its parameters are damaged")
+        return answer
+
+    def stop(self) -> None:
+        """End the process, if it is ours."""
+        process, self._process = self._process, None
+        if process is not None and self._owner == os.getpid():
+            process.kill()
+            process.communicate()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        # A fork of ours shares its pipes with us: it gets one of its own.
+        if self._process is None or self._owner != os.getpid():
+            script = Path(__file__).with_name("foreign_worker.py")
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(script), str(_plugins())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            self._owner = os.getpid()
+        return self._process
+
+
+def _exchange(
+    process: subprocess.Popen[bytes], plugin: str, words: tuple[int, ...], data: Data, nbytes: int
+) -> bytes | None:
+    """Send a request and return the answer, or None where the process ends or is silent instead."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    name = plugin.encode()
+    header = REQUEST.pack(len(words), nbytes, len(data), len(name))
+    try:
+        for part in (header, name, b"".join(word.to_bytes(4, "little") for word in words), data):
+            process.stdin.write(part)
+        process.stdin.flush()
+    except BrokenPipeError:
+        return None
+    ready = select.poll()
+    ready.register(process.stdout, select.POLLIN)
+    if not ready.poll(1000 * (_SECONDS + nbytes / _NBYTES_PER_SECOND)):
+        return None
+    size = process.stdout.read(ANSWER.size)
+    if len(size) < ANSWER.size:
+        return None
+    (length,) = ANSWER.unpack(size)
+    answer = process.stdout.read(length)
+    return answer if len(answer) == length else None
+
+
+def _plugins() -> Path:
+    """Folder of the plugins that hdf5plugin brings along; that is not imported, since it would change h5py's."""
+    found = importlib.util.find_spec("hdf5plugin")
+    if found is None or not found.submodule_search_locations:
+        raise MissingFilterError("hdf5plugin is not installed here: pip install 'tamis[hdf5plugin]'")
+    return Path(found.submodule_search_locations[0]) / "plugins"
+
+
+_WORKER = _Worker()
+atexit.register(_WORKER.stop)
+os.register_at_fork(after_in_child=_WORKER.__init__)  # type: ignore[misc]  # a lock may be held by a thread that is gone
+
+
+def decode(plugin: str, words: tuple[int, ...], data: Data, nbytes: int) -> bytes:
+    """Decode a chunk by one of hdf5plugin's filters, in a process of its own.
+
+    Parameters
+    ----------
+    plugin
+        Name of its file.
+    words
+        Parameters as stored.
+    data
+        Bytes of the chunk in the file.
+    nbytes
+        Bytes of the chunk.
+
+    Raises
+    ------
+    StreamError
+        If it cannot be decoded, or the process dies over it or takes too long.
+    MissingFilterError
+        If hdf5plugin is not installed.
+    """
+    return _WORKER.decode(plugin, words, data, nbytes)

@@ -1,0 +1,156 @@
+"""SZ3 and SPERR, that a process beside ours decodes."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from tamis.errors import MissingFilterError, ParameterError, StreamError
+from tamis.filters import ChunkType, Filter, Request, Sperr, Sz3, from_values, worker
+
+FLOATS = ChunkType(np.dtype("f4"), (20, 30))
+Stored = tuple[Filter, tuple[int, ...], ChunkType, bytes, bytes]
+
+
+@pytest.fixture(scope="module")
+def stored(foreign_file: Path) -> list[Stored]:
+    found = []
+    with h5py.File(foreign_file) as file:
+        for name, expected in file["expected"].items():
+            dataset = file[name]
+            id_, _, words, label = dataset.id.get_create_plist().get_filter(0)
+            words = tuple(word & 0xFFFFFFFF for word in words)
+            mask, data = dataset.id.read_direct_chunk((0,) * dataset.ndim)
+            if mask:
+                continue
+            one = from_values(Request(id_, words), label.decode())
+            asked = tuple(dataset.attrs["asked"].tolist())
+            assert one == from_values(Request(id_, asked))
+            assert one.requested == asked
+            found.append((one, words, ChunkType(dataset.dtype, dataset.chunks), data, expected[...].tobytes()))
+    return found
+
+
+def worker_pid() -> int:
+    assert worker._WORKER._process is not None
+    return worker._WORKER._process.pid
+
+
+def test_foreign_chunks_of_hdf5plugin_decoded_as_it_reads_them(stored: list[Stored]) -> None:
+    assert {one.name for one, *_ in stored} == {"sz3", "sperr"}
+    assert len(stored) == 148
+    assert not [(one, words) for one, words, chunk, data, plain in stored if one.decode(data, chunk, words) != plain]
+
+
+def test_foreign_stored_parameters_as_hdf5plugin_leaves_them(stored: list[Stored]) -> None:
+    assert not [(one, words, chunk) for one, words, chunk, *_ in stored if one.stored(chunk) != words]
+
+
+def test_foreign_from_threads_each_gets_its_own_chunk(stored: list[Stored]) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        decoded = list(pool.map(lambda each: each[0].decode(each[3], each[2], each[1]), stored))
+    assert decoded == [plain for *_, plain in stored]
+
+
+def test_foreign_from_a_fork_gets_a_worker_of_its_own(stored: list[Stored]) -> None:
+    one, words, chunk, data, plain = stored[0]
+    assert one.decode(data, chunk, words) == plain
+    with get_context("fork").Pool(1) as pool:
+        assert pool.apply(one.decode, (data, chunk, words)) == plain
+    assert one.decode(data, chunk, words) == plain
+
+
+def test_foreign_damaged_chunks_refused_and_the_next_one_decoded(stored: list[Stored]) -> None:
+    random_ = random.Random(1)
+    errors = []
+    for one, words, chunk, data, plain in random_.sample(stored, 40):
+        damaged = bytearray(data[: random_.randrange(9, len(data) + 1)])
+        damaged[random_.randrange(len(damaged))] ^= 1 << random_.randrange(8)
+        try:
+            assert len(one.decode(bytes(damaged), chunk, words)) == len(plain)
+        except StreamError as error:
+            errors.append(str(error))
+        assert one.decode(data, chunk, words) == plain
+    assert errors
+    assert not [error for error in errors if "damaged" not in error]
+
+
+def test_foreign_worker_killed_error_and_a_new_one(stored: list[Stored]) -> None:
+    one, words, chunk, data, plain = stored[0]
+    assert one.decode(data, chunk, words) == plain
+    before = worker_pid()
+    os.kill(before, signal.SIGKILL)
+    with pytest.raises(StreamError, match=r"the process that decodes by libh5sz3.so died, took too much memory or"):
+        one.decode(data, chunk, words)
+    assert one.decode(data, chunk, words) == plain
+    assert worker_pid() != before
+
+
+def test_foreign_worker_silent_error_and_a_new_one(stored: list[Stored], monkeypatch: pytest.MonkeyPatch) -> None:
+    one, words, chunk, data, plain = stored[0]
+    assert one.decode(data, chunk, words) == plain
+    monkeypatch.setattr(worker, "_SECONDS", 0.2)
+    before = worker_pid()
+    os.kill(before, signal.SIGSTOP)
+    began = time.monotonic()
+    with pytest.raises(StreamError, match="did not answer in time"):
+        one.decode(data, chunk, words)
+    assert time.monotonic() - began < 20
+    assert one.decode(data, chunk, words) == plain
+
+
+def test_foreign_parameters_of_another_chunk_refused(stored: list[Stored]) -> None:
+    for one, words, chunk, data, _ in stored[:1] + stored[-1:]:
+        other = ChunkType(chunk.dtype, (*chunk.shape[:-1], chunk.shape[-1] + 1))
+        with pytest.raises(StreamError, match=f"parameters of {one.name} describe chunks of {chunk.nbytes} bytes, its"):
+            one.decode(data, other, words)
+
+
+@pytest.mark.parametrize("one", [Sz3("absolute", 0.1), Sperr("rate", 8)], ids=str)
+def test_foreign_encode_refused(one: Filter) -> None:
+    with pytest.raises(MissingFilterError, match=f"tamis decodes {one.name}, and does not encode it: use hdf5plugin"):
+        one.encode(bytes(2400), FLOATS, one.stored(FLOATS))
+
+
+@pytest.mark.parametrize("bound", [-1.0, float("nan"), float("inf")])
+def test_sz3_bound_out_of_range_refused(bound: float) -> None:
+    with pytest.raises(ParameterError, match="expected bound of 0 or more, got bound="):
+        Sz3("absolute", bound)
+
+
+@pytest.mark.parametrize("quality", [-1.0, 0.0, float("nan"), float("inf")])
+def test_sperr_quality_out_of_range_refused(quality: float) -> None:
+    with pytest.raises(ParameterError, match="expected quality above 0, got quality="):
+        Sperr("rate", quality)
+
+
+@pytest.mark.parametrize(
+    "values", [(1,), (5, 0, 1, 2, 3, 4, 5), (2, 0, 30), (2, 10, 30, 20), (2, 0, 30, 20, 0, 1), (9, *[0] * 8)]
+)
+def test_sz3_words_of_no_version_refused(values: tuple[int, ...]) -> None:
+    with pytest.raises(ParameterError, match="of sz3"):
+        Sz3.from_values(values)
+
+
+@pytest.mark.parametrize("values", [(), (0,), (0, 0), (1042, 0, 128, 256), (1042 | 5 << 6, 1 << 28, 128, 256)])
+def test_sperr_words_of_no_version_refused(values: tuple[int, ...]) -> None:
+    with pytest.raises(ParameterError, match="expected quality and missing values of sperr"):
+        Sperr.from_values(values)
+
+
+@pytest.mark.parametrize(
+    ("one", "dtype", "shape"),
+    [(Sz3(), "f2", (20, 30)), (Sz3(), "f4", (2, 3, 4, 5, 6)), (Sperr(), "i2", (20, 30)), (Sperr(), "f4", (600,))],
+)
+def test_foreign_chunks_that_it_cannot_take_refused(one: Filter, dtype: str, shape: tuple[int, ...]) -> None:
+    with pytest.raises(ParameterError, match=f"for {one.name}, got {np.dtype(dtype)} of shape "):
+        one.stored(ChunkType(np.dtype(dtype), shape))
