@@ -10,46 +10,12 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.errors import DataError, MissingFilterError, ParameterError, StreamError, TamisError
-from tamis.filters import ChunkType, Data, Filter, Request, UnknownFilter, Zfp
+from tamis.errors import MissingFilterError, ParameterError, StreamError, TamisError
+from tamis.filters import ChunkType, Data, Filter, Stage, UnknownFilter, Zfp
 from tamis.notation.text import NONE, parse_filters
 
 MAX_FILTERS = 32
 """A chunk's filter mask has 32 bits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A filter's place in a pipeline.
-
-    Parameters
-    ----------
-    filter
-        What runs there.
-    optional
-        Whether a chunk may go without it where it cannot be applied.
-    stored
-        Its parameters as a file has them; None where they follow from type and shape of the chunk.
-    """
-
-    filter: Filter
-    optional: bool
-    stored: tuple[int, ...] | None = None
-
-    @property
-    def in_words(self) -> str:
-        """What the filter does, and who wrote its parameters where that is known."""
-        return self.filter.in_words(self.stored or ())
-
-    @property
-    def request(self) -> Request:
-        """Id and parameters for H5Pset_filter."""
-        return Request(self.filter.id, self.filter.requested)
-
-    def __str__(self) -> str:
-        if self.optional == self.filter.optional:
-            return str(self.filter)
-        return f"{self.filter}{'?' if self.optional else '!'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +42,7 @@ class Pipeline:
     stages: tuple[Stage, ...]
 
     def __init__(self, stages: Iterable[Stage | Filter] = ()) -> None:
-        made = tuple(each if isinstance(each, Stage) else Stage(each, each.optional) for each in stages)
+        made = tuple(each if isinstance(each, Stage) else Stage.of(each) for each in stages)
         object.__setattr__(self, "stages", made)
         if len(made) > MAX_FILTERS:
             raise ParameterError(f"expected at most {MAX_FILTERS} filters, which a chunk's mask has, got {len(made)}")
@@ -92,9 +58,7 @@ class Pipeline:
         ParameterError
             If it is malformed, says where; or if such a pipeline cannot be right.
         """
-        return cls(
-            Stage(each, each.optional if optional is None else optional) for each, optional in parse_filters(text)
-        )
+        return cls(parse_filters(text))
 
     @property
     def filters(self) -> tuple[Filter, ...]:
@@ -107,7 +71,7 @@ class Pipeline:
         return next((each for each in self.filters if isinstance(each, Zfp)), None)
 
     def check(self, chunk: ChunkType) -> None:
-        """Raise ParameterError where such chunks cannot be written."""
+        """Raise ParameterError where a filter, optional or not, cannot take such chunks."""
         for each in self.filters:
             each.check(chunk)
             count = sum(other.id == each.id for other in self.filters)
@@ -116,6 +80,12 @@ class Pipeline:
                     f"expected {each.name} once in a pipeline, got it {count} times in {self}: HDF5 completes the"
                     " parameters of the first only"
                 )
+
+    def check_encodable(self) -> None:
+        """Raise MissingFilterError where a filter, optional or not, cannot be encoded here; says how to get it."""
+        for i, stage in enumerate(self.stages):
+            if absence := _absence(stage.filter):
+                _fail(stage, i, MissingFilterError(absence))
 
     def encode(self, values: NDArray[Any], *, skip: Sequence[type[Filter]] = ()) -> tuple[bytes, int]:
         """Encode the values of one chunk, as HDF5 would.
@@ -135,11 +105,11 @@ class Pipeline:
 
         Raises
         ------
-        DataError, MissingFilterError
-            If a required filter cannot be applied; names it.
-        ParameterError
-            If a filter cannot take such chunks.
+        DataError, MissingFilterError, ParameterError, StreamError
+            If a required filter cannot be applied, to such chunks at all (see `check`) or to these values; names it.
         """
+        if values.dtype.hasobject:
+            raise ParameterError(f"expected values as a file has them, got Python objects of {values.dtype}")
         chunk = ChunkType(values.dtype, values.shape)
         data: Data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
         mask = 0
@@ -149,7 +119,7 @@ class Pipeline:
                 continue
             try:
                 data = _encoded(stage, data, chunk)
-            except (DataError, MissingFilterError) as error:
+            except TamisError as error:
                 if not stage.optional:
                     _fail(stage, i, error)
                 mask |= 1 << i
@@ -178,6 +148,8 @@ class Pipeline:
             If the bytes are damaged; names the filter that found it.
         MissingFilterError
             If a filter that was applied is not here; says how to get it.
+        ParameterError
+            If the type is none that a file has.
         """
         for i, stage in reversed(list(enumerate(self.stages))):
             if not mask >> i & 1:
@@ -185,6 +157,8 @@ class Pipeline:
                     data = stage.filter.decode(data, chunk, _parameters(stage, chunk))
                 except (StreamError, MissingFilterError, ParameterError) as error:
                     _fail(stage, i, error)
+        if chunk.dtype.hasobject:
+            raise ParameterError(f"expected the type that a file has, got Python objects of {chunk.dtype}")
         if len(data) != chunk.nbytes:
             raise StreamError(f"expected a chunk of {chunk.nbytes} bytes, got {len(data)} after decoding {self}")
         return np.frombuffer(data, np.uint8).view(chunk.dtype).reshape(chunk.shape)
@@ -242,12 +216,18 @@ def _parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
     return _derived(stage.filter, chunk) if stage.stored is None else stage.stored
 
 
+def _absence(each: Filter) -> str:
+    """Say what stands in the way of encoding with a filter here; nothing if nothing does."""
+    if isinstance(each, UnknownFilter):
+        return each.reason or "none that tamis knows: a package can add it, see docs/filters.md"
+    return f"tamis decodes {each.name}, and does not encode it" if each.decode_only else each.missing()
+
+
 def _encoded(stage: Stage, data: Data, chunk: ChunkType) -> Data:
     if stage.filter.decode_only:
-        raise MissingFilterError(f"tamis decodes {stage.filter.name}, and does not encode it")
+        raise MissingFilterError(_absence(stage.filter))
     return stage.filter.encode(data, chunk, _parameters(stage, chunk))
 
 
 def _fail(stage: Stage, index: int, error: TamisError) -> NoReturn:
-    flag = "optional" if stage.optional else "required"
-    raise type(error)(f"filter {index + 1}, {stage.filter} ({flag}): {error}") from error
+    raise type(error)(f"filter {index + 1}, {stage.filter} ({stage.flag}): {error}") from error

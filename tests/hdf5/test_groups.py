@@ -13,9 +13,9 @@ import pytest
 
 import tamis
 from tamis.errors import FileError, MissingFilterError, ParameterError
-from tamis.filters import Deflate, UnknownFilter
+from tamis.filters import Deflate, Stage, UnknownFilter
 from tamis.hdf5 import create_group, group_filters, group_phase_change, library
-from tamis.pipeline import Pipeline, Stage
+from tamis.pipeline import Pipeline
 
 NAMES = [f"temperature at 2 m above ground, member {i % 10:02d}, time step {i:05d}" for i in range(200)]
 FILTERS = "deflate(9)|fletcher32"

@@ -9,9 +9,9 @@ import numpy as np
 from h5py import h5d, h5p, h5s, h5t, h5z
 
 import tamis
-from tamis.filters import Deflate, Fletcher32, Shuffle, UnknownFilter
+from tamis.filters import Deflate, Fletcher32, Shuffle, Stage, UnknownFilter
 from tamis.hdf5.storage import Chunks, chunks_of, pipeline_of
-from tamis.pipeline import Pipeline, Stage
+from tamis.pipeline import Pipeline
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
 

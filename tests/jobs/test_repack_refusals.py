@@ -113,7 +113,7 @@ def test_repack_empty_dataset_that_can_grow_takes_zfp_later(odd: Path, tmp_path:
         ({"TS": "zfp(rate=0)"}, "expected a finite rate above 0 bits per value, got rate=0"),
         ({"TS": "zfp(maxbits=3)"}, "/TS: expected maxbits of at least 9 for float32, got minbits=1, maxbits=3"),
         ({"TS": "shuffle|zfp(rate=8)"}, "expected zfp first in a pipeline, got shuffle before it"),
-        ({"TS": "zip"}, r"expected a filter \(deflate, fletcher32, shuffle, zfp\) at position 1, got 'zip'"),
+        ({"TS": "zip"}, r"expected a filter .* at position 1, got 'zip'"),
         ({"TS": ""}, r"expected a filter \(.*\) at position 1, got the end"),
         ({"TS": "deflate(10)"}, "expected level of 0 to 9, got level=10"),
         ({"TS": "|".join(["deflate"] * 40)}, "expected .*filter"),

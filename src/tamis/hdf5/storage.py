@@ -65,16 +65,32 @@ def _stage(number: int, flags: int, values: tuple[int, ...], label: bytes) -> St
 def chunk_type(dataset: h5py.Dataset) -> ChunkType:
     """Type and shape of the chunks of a chunked dataset.
 
-    Values of a type that numpy has not are taken as bytes.
+    Values of a type that numpy has not, and references to values elsewhere in the file, are taken as bytes.
     """
     try:
         dtype = dataset.dtype
     except (TypeError, ValueError):
         dtype = None
-    nbytes = dataset.id.get_type().get_size()
-    if dtype is None or dtype.itemsize != nbytes:
+    nbytes = _chunk_nbytes(dataset.id.get_type(), dataset.file.id.get_create_plist().get_sizes()[0])
+    if dtype is None or dtype.hasobject or dtype.itemsize != nbytes:
         dtype = np.dtype(f"V{nbytes}")
     return ChunkType(dtype, dataset.chunks)
+
+
+def _chunk_nbytes(found: h5t.TypeID, address_nbytes: int) -> int:
+    """Bytes that a value takes in a chunk; HDF5 tells those in memory.
+
+    Where its length varies, these are its length, the address of a heap and a place there.
+    """
+    if found.get_class() == h5t.VLEN or (found.get_class() == h5t.STRING and found.is_variable_str()):
+        return 4 + address_nbytes + 4
+    if isinstance(found, h5t.TypeArrayID):
+        return int(math.prod(found.get_array_dims())) * _chunk_nbytes(found.get_super(), address_nbytes)
+    nbytes = int(found.get_size())
+    if isinstance(found, h5t.TypeCompoundID):
+        members = [found.get_member_type(index) for index in range(found.get_nmembers())]
+        nbytes += sum(_chunk_nbytes(each, address_nbytes) - int(each.get_size()) for each in members)
+    return nbytes
 
 
 def chunks_of(dataset: h5py.Dataset) -> Chunks:

@@ -25,7 +25,11 @@ from tamis.pipeline import Pipeline, as_pipeline
 
 _PLACEHOLDER = "NAME"
 _RATE, _ACCURACY = 1, 3
-_FLAGS_VARY = "netcdf-c 4.9.0 makes filters other than deflate, shuffle and szip required, 4.10.1 optional"
+_NETCDF_OWN = 4  # deflate, shuffle, fletcher32, szip
+_FLAGS = (
+    "netCDF sets flags itself: deflate, shuffle and szip optional, fletcher32 required, others required with netcdf-c"
+    " 4.9.0 and optional with 4.10.1"
+)
 _DEFLATED = "nccopy ignores -F for variables that are deflated in its input"
 _UNIT_AXES = "gives other bytes: HDF5's zfp leaves out axes of 1"
 _ZFPY = "gives the same values, not the same bytes: zfpy puts a header before each chunk"
@@ -252,7 +256,8 @@ def _notations(
 ) -> dict[str, NotationText]:
     name = names[0] if names else ""
     doubles: dict[int, Sequence[int]] = {place: (2,) for place, each in enumerate(chain) if _has_double(each.filter)}
-    varies = _FLAGS_VARY if any(each.filter.id not in (1, 2, 3, 4) for each in chain) else ""
+    usual = all(each.filter.id <= _NETCDF_OWN and each.optional == each.filter.optional for each in chain)
+    varies = "" if usual else _FLAGS
     has_zfp = any(isinstance(each.filter, Zfp) for each in chain)
     squeezed = has_zfp and 1 in (chunks or ())
 

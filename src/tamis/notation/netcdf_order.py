@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from tamis.errors import ParameterError
 from tamis.filters import Request
-from tamis.notation.chain import Chain, refuse_other_flags
+from tamis.notation.chain import Chain
 
 _FIRST = {3: 0, 2: 1}
 
@@ -21,14 +21,13 @@ def in_netcdf_order(requests: Iterable[Request]) -> list[Request]:
 
 
 def netcdf_requests(chain: Chain) -> list[Request]:
-    """Return what to define for netCDF to run a pipeline.
+    """Return what to define for netCDF to run a pipeline, but for flags, which netCDF sets as it likes.
 
     Raises
     ------
     ParameterError
         If netCDF cannot run it; says why.
     """
-    refuse_other_flags(chain, "netCDF")
     wanted = [each.request for each in chain]
     found = in_netcdf_order(wanted)
     if found != wanted:
