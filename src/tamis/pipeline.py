@@ -70,6 +70,12 @@ class Pipeline:
         """The zfp filter, if there is one."""
         return next((each for each in self.filters if isinstance(each, Zfp)), None)
 
+    @property
+    def error_bound(self) -> float | None:
+        """Largest absolute error of a value, in units of the data; 0 where lossless, None where there is no bound."""
+        bounds = [each.error_bound for each in self.filters]
+        return None if None in bounds else sum(filter(None, bounds))
+
     def check(self, chunk: ChunkType) -> None:
         """Raise ParameterError where a filter, optional or not, cannot take such chunks."""
         for each in self.filters:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +16,9 @@ HERE = Path(__file__).parent
 def run(script: str, *arguments: object) -> str:
     """Run a script of this folder in a process of its own: hdf5plugin changes the h5py of the one that imports it."""
     command = [sys.executable, str(HERE / script), *map(str, arguments)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    # netCDF4, once imported, leaves its own folder of plugins in the environment, and its blosc does not load in h5py.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HDF5_")}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

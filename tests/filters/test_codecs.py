@@ -22,6 +22,7 @@ from tamis.filters import (
     Nbit,
     Request,
     Scaleoffset,
+    Shuffle,
     Sperr,
     Sz3,
     Szip,
@@ -274,3 +275,10 @@ def test_blosc2_any_shape_in_blocks_round_trip(shape: list[int], itemsize: int, 
         one, data = Blosc2("lz4"), np.random.default_rng(0).integers(0, 9, chunk.nbytes, "u1").tobytes()
         stored = one.stored(chunk)
         assert one.decode(one.encode(data, chunk, stored), chunk, stored) == data
+
+
+def test_shuffle_element_size_0_as_nczarr_writes_it_that_of_the_type() -> None:
+    one, data = Shuffle(), bytes(range(40))
+    shuffled = one.encode(data, ChunkType(np.dtype("f4"), (10,)), (4,))
+    assert shuffled != data
+    assert one.decode(shuffled, ChunkType(np.dtype("f4"), (10,)), (0,)) == data

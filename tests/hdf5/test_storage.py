@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
+import pytest
 from h5py import h5d, h5p, h5s, h5t, h5z
 
 import tamis
+from tamis.errors import FileError
 from tamis.filters import Deflate, Fletcher32, Shuffle, Stage, UnknownFilter
-from tamis.hdf5.storage import Chunks, chunks_of, pipeline_of
+from tamis.hdf5.storage import Chunks, chunks_of, pipeline_of, read_chunk
 from tamis.pipeline import Pipeline
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
@@ -78,3 +82,64 @@ def test_chunks_of_every_index_of_the_format_counted(tmp_path: Path) -> None:
             found = chunks_of(made)
             assert found == Chunks(expected, made.id.get_storage_size(), {0: expected})
             assert found.count == made.id.get_num_chunks()
+
+
+def chunked(path: Path, values: np.ndarray[Any, Any], chunks: tuple[int, ...], options: int = 0) -> None:
+    """Make a shuffled and deflated dataset with HDF5's chunk options, which h5py has no call for."""
+    library = ctypes.CDLL(h5p.__file__)
+    with h5py.File(path, "w", libver="latest") as file:
+        plist = h5p.create(h5p.DATASET_CREATE)
+        plist.set_chunk(chunks)
+        plist.set_shuffle()
+        plist.set_deflate(4)
+        plist.set_fill_value(np.array(7, values.dtype))
+        assert library.H5Pset_chunk_opts(ctypes.c_int64(plist.id), ctypes.c_uint(options)) >= 0
+        space = h5s.create_simple(values.shape, tuple(4 * extent for extent in values.shape))
+        found = h5py.Dataset(h5d.create(file.id, b"x", h5t.py_create(values.dtype), space, plist))
+        found[...] = values
+
+
+@pytest.mark.parametrize("options", [0, 2], ids=["all", "whole chunks"])
+def test_read_chunk_partial_ones_filtered_or_not_same_as_hdf5(tmp_path: Path, options: int) -> None:
+    values = np.arange(70, dtype="f8").reshape(7, 10)
+    chunked(tmp_path / "a.h5", values, (4, 4), options)
+    with h5py.File(tmp_path / "a.h5") as file:
+        for i in range(0, 7, 4):
+            for j in range(0, 10, 4):
+                part = values[i : i + 4, j : j + 4]
+                np.testing.assert_array_equal(read_chunk(file["x"], (i, j))[: part.shape[0], : part.shape[1]], part)
+
+
+def test_repack_source_with_unfiltered_partial_chunks_right(tmp_path: Path) -> None:
+    values = np.arange(70, dtype="f8").reshape(7, 10)
+    chunked(tmp_path / "a.h5", values, (4, 4), 2)
+    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"x": "zfp(reversible=true)"})
+    with h5py.File(tmp_path / "b.h5") as file:
+        np.testing.assert_array_equal(file["x"], values)
+        np.testing.assert_array_equal(read_chunk(file["x"], (4, 8))[:3, :2], values[4:, 8:])
+
+
+def test_read_chunk_not_stored_fill_value(tmp_path: Path) -> None:
+    chunked(tmp_path / "a.h5", np.arange(4, dtype="i2"), (4,))
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        file["x"].resize((12,))
+        assert read_chunk(file["x"], (8,)).tolist() == [7] * 4
+        assert read_chunk(file["x"], (0,)).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("origin", [(1,), (4,), (-4,), (0, 0), ()])
+def test_read_chunk_no_such_chunk_refused(tmp_path: Path, origin: tuple[int, ...]) -> None:
+    chunked(tmp_path / "a.h5", np.arange(4, dtype="i2"), (4,))
+    with h5py.File(tmp_path / "a.h5") as file, pytest.raises(FileError, match=r"a.h5: /x: chunk at .*: expected a mul"):
+        read_chunk(file["x"], origin)
+
+
+def test_read_chunk_damaged_refused_with_file_dataset_chunk_and_filter(tmp_path: Path) -> None:
+    chunked(tmp_path / "a.h5", np.arange(4, dtype="i2"), (4,))
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        file["x"].id.write_direct_chunk((0,), b"damaged")
+    with (
+        h5py.File(tmp_path / "a.h5") as file,
+        pytest.raises(FileError, match=r"a.h5: /x: chunk at \(0,\) cannot be decoded: filter 2, deflate\(4\)"),
+    ):
+        read_chunk(file["x"], (0,))

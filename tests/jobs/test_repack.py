@@ -379,3 +379,20 @@ def test_repack_progress_counts_every_chunk_written_and_verified(sample: Path, t
     said: list[tuple[str, int, int]] = []
     tamis.repack(sample, tmp_path / "a.nc", {"TS": "zfp(rate=8)"}, progress=lambda *each: said.append(each))
     assert said == [(f"{what} /TS", done, 30) for what in ("writing", "verifying") for done in range(31)]
+
+
+@pytest.mark.parametrize(("digits", "first"), [(1, 1), (3, 1), (12, 0)])
+def test_repack_scaleoffset_of_floats_bound_is_the_last_digit(digits: int, first: int, tmp_path: Path) -> None:
+    values = np.random.default_rng(1).normal(280, 10, (40, 50)).astype("f4")
+    values[5, 5] = np.nan  # which it cannot keep: that chunk goes without
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=values, chunks=(20, 25))
+    result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"x": f"scaleoffset(decimal,{digits})|deflate(1)"})
+    (done,) = result.datasets
+    assert done.bound == 10.0**-digits
+    assert done.largest_error <= done.bound
+    with h5py.File(tmp_path / "b.h5") as file:
+        np.testing.assert_allclose(file["x"], values, rtol=0, atol=10.0**-digits)
+        masks = [file["x"].id.get_chunk_info(i).filter_mask & 1 for i in range(4)]
+    # float32 has no twelve decimal digits: the filter keeps all bits then, those of NaN too.
+    assert masks == [first, 0, 0, 0]

@@ -179,6 +179,11 @@ class Filter(ABC):
     def requested(self) -> tuple[int, ...]:
         """Parameters for H5Pset_filter."""
 
+    @property
+    def error_bound(self) -> float | None:
+        """Largest absolute error of a value, in units of the data; 0 where lossless, None where there is no bound."""
+        return 0.0
+
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Parameters that the filter leaves in a file for such chunks.
 

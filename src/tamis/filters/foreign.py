@@ -101,6 +101,11 @@ class Sz3(Filter):
         doubles = [0, 0] * at + [*struct.unpack(">II", struct.pack(">d", self.bound))]
         return (at, *doubles, *[0] * (_SZ3_AMOUNTS - 1 - len(doubles)))
 
+    @property
+    def error_bound(self) -> float | None:
+        """None that tamis proves."""
+        return None
+
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return rank, type and shape, the fastest axis first, without unit axes, then what was requested.
 
@@ -224,6 +229,11 @@ class Sperr(Filter):
         else:
             word |= round(self.quality * (1 << _FRACTION))
         return (word, _SPERR_MISSING.index(self.gaps))
+
+    @property
+    def error_bound(self) -> float | None:
+        """None that tamis proves."""
+        return None
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return rank, type and missing values in a word, quality, and the shape without unit axes.

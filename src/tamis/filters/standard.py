@@ -93,17 +93,11 @@ class Shuffle(Filter):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Shuffle."""
-        return _bytes(_native.shuffle(data, *self._checked(stored)))
+        return _bytes(_native.shuffle(data, _element_size(chunk, stored)))
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Unshuffle."""
-        return _bytes(_native.unshuffle(data, *self._checked(stored)))
-
-    @staticmethod
-    def _checked(stored: tuple[int, ...]) -> tuple[int]:
-        if len(stored) != 1 or stored[0] == 0:
-            raise StreamError(f"expected the element size as the parameter of shuffle, got {stored}")
-        return (stored[0],)
+        return _bytes(_native.unshuffle(data, _element_size(chunk, stored)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +155,13 @@ def one_value(name: str, values: tuple[int, ...]) -> tuple[int]:
 def checksum(data: Data) -> int:
     """HDF5's Fletcher checksum: of big-endian 16-bit words, both sums modulo 65535 with zero only for all zeros."""
     return _native.fletcher32(data)
+
+
+def _element_size(chunk: ChunkType, stored: tuple[int, ...]) -> int:
+    if len(stored) != 1:
+        raise StreamError(f"expected the element size as the parameter of shuffle, got {stored}")
+    # NCZarr writes 0, and shuffles by the size all the same.
+    return stored[0] or chunk.dtype.itemsize
 
 
 def _bytes(made: bytes | _native.Failure) -> bytes:

@@ -108,6 +108,11 @@ class Scaleoffset(Filter):
         """Kind and factor, a negative one in two's complement."""
         return (_KINDS[self.kind], self.factor & 0xFFFFFFFF)
 
+    @property
+    def error_bound(self) -> float | None:
+        """One unit of the last decimal digit, which leaves room for rounding; integers keep theirs."""
+        return 0.0 if self.kind == "integer" else 10.0 ** -max(self.factor, -300)
+
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return kind, factor, values of a chunk, their class, size, sign and byte order, and the fill value.
 

@@ -170,6 +170,13 @@ class Zfp(Filter, Mapping[str, Any]):
                 return (4, 0, int(minbits), int(maxbits), int(maxprec), int(minexp) & 0xFFFFFFFF)
         return (5,)
 
+    @property
+    def error_bound(self) -> float | None:
+        """The tolerance of accuracy mode, 0 of modes without loss, None of others."""
+        if zfp.is_lossless(self._mode):
+            return 0.0
+        return float(self._mode.tolerance) if isinstance(self._mode, zfp.Accuracy) else None
+
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Parameters that the filter leaves in a file for such chunks: a version word and the ZFP header.
 

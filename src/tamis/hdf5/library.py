@@ -21,6 +21,7 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "H5Pset_link_phase_change": (_hid, _unsigned, _unsigned),
     "H5Pget_est_link_info": (_hid, ctypes.POINTER(_unsigned), ctypes.POINTER(_unsigned)),
     "H5Pset_est_link_info": (_hid, _unsigned, _unsigned),
+    "H5Pget_chunk_opts": (_hid, ctypes.POINTER(_unsigned)),
     "H5Gget_info": (_hid, ctypes.c_void_p),
     "H5Fset_libver_bounds": (_hid, ctypes.c_int, ctypes.c_int),
     "H5Pset_char_encoding": (_hid, ctypes.c_int),
@@ -29,6 +30,8 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "H5Acreate2": (_hid, ctypes.c_char_p, _hid, _hid, _hid, _hid),
 }
 _GIVE_ID = ("H5Pcreate", "H5Acreate2")
+
+_DONT_FILTER_PARTIAL_CHUNKS = 2
 
 SYMBOL_TABLE, COMPACT, DENSE = 0, 1, 2
 """How a group holds its links, H5G_storage_type_t: the format before HDF5 1.8, the object header, a heap."""
@@ -75,6 +78,21 @@ def estimated_links(plist: h5p.PropOCID) -> tuple[int, int]:
 def set_estimated_links(plist: h5p.PropOCID, count: int, name_nbytes: int) -> None:
     """Set what `estimated_links` gives."""
     _call("H5Pset_est_link_info", plist.id, count, name_nbytes)
+
+
+def filters_partial_chunks(plist: h5p.PropDCID) -> bool:
+    """Say whether chunks that reach beyond the array go through the filters, as they do unless it was asked otherwise.
+
+    Parameters
+    ----------
+    plist
+        Creation properties of a chunked dataset.
+    """
+    if not has("H5Pget_chunk_opts"):
+        return True
+    options = _unsigned()
+    _call("H5Pget_chunk_opts", plist.id, ctypes.byref(options))
+    return not options.value & _DONT_FILTER_PARTIAL_CHUNKS
 
 
 def link_storage(group: h5g.GroupID) -> int:

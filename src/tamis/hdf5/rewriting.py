@@ -11,12 +11,11 @@ import numpy as np
 from h5py import h5z
 from numpy.typing import NDArray
 
-from tamis import zfp
 from tamis.chunks.grid import Region, touched
 from tamis.errors import BoundError, FileError, MissingFilterError, ParameterError
-from tamis.filters import ChunkType, Stage, Zfp
+from tamis.filters import ChunkType, Stage
 from tamis.hdf5.creating import create_like
-from tamis.hdf5.storage import check_readable, chunk_type, pipeline_of, stored_regions
+from tamis.hdf5.storage import check_readable, pipeline_of, read_chunk, stored_regions
 from tamis.pipeline import Pipeline
 
 
@@ -46,13 +45,8 @@ class Plan:
 
     @property
     def bound(self) -> float | None:
-        """Largest absolute error allowed, in units of the data; 0 if lossless; None where the mode gives none."""
-        if self.pipeline.zfp is None:
-            return 0.0
-        mode = self.pipeline.zfp.mode
-        if zfp.is_lossless(mode):
-            return 0.0
-        return float(mode.tolerance) if isinstance(mode, zfp.Accuracy) else None
+        """Largest absolute error allowed, in units of the data; 0 if lossless; None where a filter gives none."""
+        return self.pipeline.error_bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +205,8 @@ def _read(dataset: h5py.Dataset, part: Region, dtype: np.dtype[Any]) -> NDArray[
 
 def _decoded(dataset: h5py.Dataset, part: Region, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Read a chunk, or what the array has of it, past libhdf5's filters."""
-    shape = tuple(each.stop - each.start for each in part)
-    if not dataset.id.get_chunk_info_by_coord(_origin(part)).size:
-        return np.full(shape, _fill_value(dataset), dtype)
-    mask, data = dataset.id.read_direct_chunk(_origin(part))
-    values = pipeline_of(dataset).decode(data, mask, chunk_type(dataset))
-    return values[tuple(slice(extent) for extent in shape)].astype(dtype, copy=False)
+    inside = tuple(slice(each.stop - each.start) for each in part)
+    return read_chunk(dataset, _origin(part))[inside].astype(dtype, copy=False)
 
 
 def _created(plan: Plan, source: h5py.Dataset, parent: h5py.Group, name: str, chunk: ChunkType) -> h5py.Dataset:
@@ -252,11 +242,11 @@ def _encode(plan: Plan, values: NDArray[Any], chunk: ChunkType) -> tuple[bytes, 
     surplus = [(0, whole - valid) for whole, valid in zip(chunk.shape, values.shape, strict=True)]
     padded = np.pad(values, surplus, mode="edge") if any(after for _, after in surplus) else values
     stored, mask = plan.pipeline.encode(padded)
-    if plan.pipeline.zfp is None or plan.bound is None:
+    if plan.bound is None or not plan.pipeline.stages or not (first := plan.pipeline.stages[0]).filter.needs_values:
         return stored, mask
     again = plan.pipeline.decode(stored, mask, chunk)[tuple(slice(n) for n in values.shape)]
     if largest_error(values, again) <= plan.bound:
         return stored, mask
-    if not plan.pipeline.stages[0].optional:
-        raise BoundError(f"{plan.path}: expected zfp to keep an error of at most {plan.bound:g}, which it cannot")
-    return plan.pipeline.encode(padded, skip=(Zfp,))
+    if not first.optional:
+        raise BoundError(f"{plan.path}: expected {first} to keep an error of at most {plan.bound:g}, which it cannot")
+    return plan.pipeline.encode(padded, skip=(type(first.filter),))

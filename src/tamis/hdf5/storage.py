@@ -12,11 +12,13 @@ from typing import Any
 import h5py
 import numpy as np
 from h5py import h5d, h5t, h5z
+from numpy.typing import NDArray
 
 from tamis.chunks.grid import Region, region
-from tamis.errors import FileError
+from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType, Request, Stage, StoredZfp, UnknownFilter, Zfp, from_values
 from tamis.filters.zfp import is_stored
+from tamis.hdf5 import library
 from tamis.pipeline import Pipeline
 
 _LAYOUTS = {h5d.CHUNKED: "chunked", h5d.CONTIGUOUS: "contiguous", h5d.COMPACT: "compact", h5d.VIRTUAL: "virtual"}
@@ -75,6 +77,43 @@ def chunk_type(dataset: h5py.Dataset) -> ChunkType:
     if dtype is None or dtype.hasobject or dtype.itemsize != nbytes:
         dtype = np.dtype(f"V{nbytes}")
     return ChunkType(dtype, dataset.chunks)
+
+
+def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
+    """Read and decode one chunk by tamis, whatever filters libhdf5 has.
+
+    Parameters
+    ----------
+    dataset
+        Chunked.
+    origin
+        Index of the first value of the chunk.
+
+    Returns
+    -------
+    array
+        All of the chunk, the part beyond the array included; fill values where the chunk is not stored. It may be
+        read-only.
+
+    Raises
+    ------
+    FileError
+        If there is no such chunk, or it cannot be decoded; names the filter.
+    """
+    chunk, place = chunk_type(dataset), f"{dataset.file.filename}: {dataset.name}: chunk at {origin}"
+    steps = zip(origin, dataset.shape, chunk.shape, strict=False)
+    if len(origin) != dataset.ndim or any(start % step or not 0 <= start < extent for start, extent, step in steps):
+        raise FileError(f"{place}: expected a multiple of {chunk.shape} inside of {dataset.shape}")
+    if not dataset.id.get_chunk_info_by_coord(origin).size:
+        return np.full(chunk.shape, 0 if chunk.dtype.kind == "V" else dataset.fillvalue, chunk.dtype)
+    mask, data = dataset.id.read_direct_chunk(origin)
+    beyond = any(start + step > extent for start, extent, step in zip(origin, dataset.shape, chunk.shape, strict=True))
+    if beyond and not library.filters_partial_chunks(dataset.id.get_create_plist()):
+        mask = -1  # every filter was left out, and HDF5 does not say so
+    try:
+        return pipeline_of(dataset).decode(data, mask, chunk)
+    except TamisError as error:
+        raise FileError(f"{place} cannot be decoded: {error}") from error
 
 
 def _chunk_nbytes(found: h5t.TypeID, address_nbytes: int) -> int:
