@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+import zstandard
 
 from tamis.errors import ParameterError, StreamError
 from tamis.filters import (
@@ -149,6 +150,21 @@ BOMB = 1 << 31
 def test_decode_damage_named(one: Filter, data: bytes, message: str) -> None:
     with pytest.raises(StreamError, match=message):
         one.decode(data, CHUNK, one.stored(CHUNK))
+
+
+def frame_without_size(data: bytes) -> bytes:
+    writer = zstandard.ZstdCompressor().compressobj()
+    frame: bytes = writer.compress(data) + writer.flush()
+    assert zstandard.frame_content_size(frame) == -1
+    return frame
+
+
+def test_zstd_frame_without_its_size_read_up_to_the_bound() -> None:
+    one, chunk = Zstd(), ChunkType(np.dtype("u1"), (1,))
+    for nbytes in (1, chunk.most_nbytes):
+        assert one.decode(frame_without_size(bytes(nbytes)), chunk, (3,)) == bytes(nbytes)
+    with pytest.raises(StreamError, match="zstd frame holds more than a chunk"):
+        one.decode(frame_without_size(bytes(chunk.most_nbytes + 1)), chunk, (3,))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-import hdf5plugin
 import numpy as np
 import pytest
 from h5py import h5d, h5f, h5p, h5s, h5t
@@ -149,18 +148,6 @@ def test_fletcher32_of_any_bytes_is_the_plain_definition(data: bytes, zeros: int
 def test_fletcher32_of_the_largest_sums_does_not_overflow() -> None:
     assert _native.fletcher32(b"\xff" * 10_000_000) == 0xFFFFFFFF  # each word is zero modulo 65535
     assert _native.fletcher32(b"\xff" * 10_000_001) == 0xFF00FF00
-
-
-@pytest.mark.parametrize("itemsize", [1, 2, 3, 4, 7, 8, 12, 16])
-@pytest.mark.parametrize("count", [1, 8, 15, 128, 1000, 3003])
-@pytest.mark.parametrize("block", [0, 8, 136, 1024])
-def test_bitshuffle_gives_the_chunk_of_the_plugin(tmp_path: Path, itemsize: int, count: int, block: int) -> None:
-    data = garbage(itemsize * count)
-    request = BITSHUFFLE, *hdf5plugin.Bitshuffle(nelems=block, cname="none").filter_options
-    stored = through_hdf5(tmp_path / "x.h5", h5t.py_create(np.dtype(f"V{itemsize}")), request, data)
-    block = block or max(8192 // itemsize // 8 * 8, 128)
-    assert _native.bitshuffle(data, itemsize, block) == stored.chunk
-    assert _native.bitunshuffle(stored.chunk, itemsize, block) == data
 
 
 @pytest.mark.parametrize("itemsize", [1, 2, 5, 8, 13, 300, 40000])

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from functools import partial
+from typing import ClassVar, Self
 
 from tamis import _native
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.filters.base import ChunkType, Data, Filter, choice, number
 from tamis.filters.blosc import in_range
 from tamis.filters.lz4 import lz4_block, sized_block
-from tamis.filters.plain import zstd_decoded
+from tamis.filters.plain import Decode, zstd_decoder
 
 _HEADER = struct.Struct(">QI")
 _SIZE = struct.Struct(">I")
@@ -27,8 +28,8 @@ _COMPRESSORS = ("none", "", "lz4", "zstd")
 _TARGET = 8192  # bytes of a block that is not asked for
 _FEWEST = 128  # elements of such a block
 _VERSION = (0, 4)
-_WORST = 1 << 20  # bytes that a byte of zstd may stand for, and more
 _LARGEST_BLOCK = 1 << 30
+_LEVEL = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Bitshuffle(Filter):
     """
 
     compressor: str = choice("what compresses blocks", ("none", "lz4", "zstd"), "lz4")
-    level: int = number("of zstd: 22 is smallest, 0 stands for 3", 0, 22, 3)
+    level: int = number("of zstd: 22 is smallest, 0 stands for 3", 0, 22, _LEVEL)
     block: int = number("elements of a block, a multiple of 8, 0 for about 8 KiB", 0, _LARGEST_BLOCK, 0)
     id: ClassVar[int] = 32008
     name: ClassVar[str] = "bitshuffle"
@@ -59,6 +60,8 @@ class Bitshuffle(Filter):
         Filter.__post_init__(self)
         if self.block % 8:
             raise ParameterError(f"expected block of bitshuffle a multiple of 8, got block={self.block}")
+        if self.level != _LEVEL and self.compressor != "zstd":
+            raise ParameterError(f"expected a level with zstd only, got level={self.level} with {self.compressor}")
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
@@ -68,7 +71,9 @@ class Bitshuffle(Filter):
     @classmethod
     def _of(cls, words: tuple[int, ...]) -> Self:
         compressor = in_range(cls.name, "compressor", _COMPRESSORS, words[1] if len(words) > 1 else 0)
-        return cls(compressor, words[2] if len(words) > 2 and compressor == "zstd" else 3, words[0] if words else 0)
+        return cls(
+            compressor, words[2] if len(words) > 2 and compressor == "zstd" else _LEVEL, words[0] if words else 0
+        )
 
     @property
     def requested(self) -> tuple[int, ...]:
@@ -132,14 +137,15 @@ class Bitshuffle(Filter):
             raise StreamError(
                 f"bitshuffle header cannot be: {total} bytes in blocks of {block_nbytes}, elements of {itemsize}"
             )
-        codecs: Any = self.module("imagecodecs") if self.compressor == "lz4" else None
+        lz4 = self.compressor == "lz4"
+        decode: Decode = partial(lz4_block, self.module("imagecodecs")) if lz4 else zstd_decoder(self)
         whole = total // (8 * itemsize) * 8 * itemsize
         parts: list[Data] = []
         at = _HEADER.size
         for start in range(0, whole, block_nbytes):
             packed, at = sized_block(view, at, "bitshuffle")
             size = min(block_nbytes, whole - start)
-            plain = lz4_block(codecs, packed, size) if codecs else zstd_decoded(self, packed, size)
+            plain = decode(packed, size)
             if len(plain) != size:
                 raise StreamError(f"expected a block of {size} bytes of bitshuffle, got {len(plain)}")
             parts.append(plain)

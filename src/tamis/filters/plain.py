@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import bz2
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.filters.base import ChunkType, Data, Filter, number
 
+Decode: TypeAlias = Callable[[Data, int], bytes]
+"""Makes at most so many bytes of some."""
+
+_PIECE = 1 << 20  # bytes
 _LZF_BEST = 88  # three bytes of lzf stand for 264 bytes at most
 _LZF_RUN = 31
 _LZF_END = bytes([_LZF_RUN - 1, *(b"the end of an lzf stream, tamis"[:_LZF_RUN])])  # a run of bytes as they are
@@ -93,30 +98,46 @@ class Zstd(Filter):
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress, to no more bytes than a chunk can have on its way."""
-        return zstd_decoded(self, data, chunk.most_nbytes)
+        return zstd_decoder(self)(data, chunk.most_nbytes)
 
 
-def zstd_decoded(owner: Filter, data: Data, most: int) -> bytes:
-    """Decompress one frame of Zstandard to at most so many bytes.
+def zstd_decoder(owner: Filter) -> Decode:
+    """Make a function that decompresses a frame of Zstandard to at most so many bytes, for one thread.
+
+    It raises StreamError if the frame is damaged, truncated, or holds more.
 
     Raises
     ------
-    StreamError
-        If it is damaged, truncated, or holds more.
     MissingFilterError
         If the package is not installed that `owner` needs.
     """
     zstandard = owner.module("zstandard")
-    try:
-        # Of an unknown size is -1. The library would allocate whatever the frame says.
-        nbytes = zstandard.frame_content_size(data)
-        if nbytes > most:
-            raise StreamError(f"zstd frame claims {nbytes} bytes, more than the {most} of a chunk")
-        if nbytes == 0:  # which the library's max_output_size takes for any
-            return b""
-        return zstandard.ZstdDecompressor().decompress(data, max_output_size=most)  # type: ignore[no-any-return]
-    except zstandard.ZstdError as error:
-        raise StreamError(f"zstd frame is damaged: {error}") from error
+    decompressor = zstandard.ZstdDecompressor()
+
+    def decode(data: Data, most: int) -> bytes:
+        try:
+            # The library would allocate whatever the frame says.
+            nbytes = zstandard.frame_content_size(data)
+            if nbytes < 0:  # it does not say
+                return _streamed(decompressor.stream_reader(data), most)
+            if nbytes > most:
+                raise StreamError(f"zstd frame claims {nbytes} bytes, more than the {most} of a chunk")
+            return decompressor.decompress(data)  # type: ignore[no-any-return]
+        except zstandard.ZstdError as error:
+            raise StreamError(f"zstd frame is damaged: {error}") from error
+
+    return decode
+
+
+def _streamed(reader: Any, most: int) -> bytes:
+    """Read in pieces: as much memory as there are bytes, not as many as there may be."""
+    parts = []
+    while part := reader.read(min(_PIECE, most + 1)):
+        parts.append(part)
+        most -= len(part)
+        if most < 0:
+            raise StreamError("zstd frame holds more than a chunk")
+    return b"".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
