@@ -96,8 +96,8 @@ def test_pipeline_encode_same_filter_twice_skipped_twice() -> None:
         ("shuffle|zfp(rate=8)", r"expected zfp first in a pipeline, got shuffle before it.*write zfp\(…\)\|shuffle"),
         ("fletcher32|zfp(rate=8)|deflate", r"got fletcher32 before it.*write zfp\(…\)\|fletcher32\|deflate"),
         ("shuffle|deflate|zfp(rate=8)", r"got deflate before it.*write zfp\(…\)\|shuffle\|deflate"),
-        ("zfp(rate=8)|zfp(rate=8)", "got zfp before it"),
-        ("zfp(rate=8)|shuffle|zfp(rate=8)", "got shuffle before it"),
+        ("zfp(rate=8)|zfp(rate=8)", "expected zfp once in a pipeline, got it 2 times"),
+        ("zfp(rate=8)|shuffle|zfp(rate=8)", "expected zfp once in a pipeline, got it 2 times"),
     ],
 )
 def test_pipeline_d11_zfp_not_first_refused_with_the_order_to_use(text: str, message: str) -> None:
@@ -160,3 +160,14 @@ def test_pipeline_other_byte_order_same_bytes_back(dtype: str, text: str) -> Non
     chunk = ChunkType(values.dtype, values.shape)
     data, mask = pipeline.encode(values)
     assert pipeline.decode(data, mask, chunk).tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize("stages", ["deflate", [5], [(1, (4,))], [None]])
+def test_pipeline_of_anything_but_filters_refused(stages: Any) -> None:
+    with pytest.raises(ParameterError, match="expected filters in a row, or"):
+        Pipeline(stages)
+
+
+def test_pipeline_parse_no_text_refused() -> None:
+    with pytest.raises(ParameterError, match="expected the text of filters"):
+        Pipeline.parse(5)  # type: ignore[arg-type]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import click
 from rich.console import Console
@@ -21,12 +22,14 @@ from tamis.jobs.inspection import Inspection, json_document
 from tamis.jobs.inspection.arguments import COMMENTS, TARGETS, arguments
 from tamis.jobs.inspection.cards import printable
 from tamis.jobs.inspection.terminal import lines, show
-from tamis.jobs.recipe import parse_chunks, split_recipe
+from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
 from tamis.jobs.repack import Progress as Report
 from tamis.jobs.repack import RepackResult
 from tamis.jobs.spec import spec as make_spec
 from tamis.notation.detect import NOTATIONS
 from tamis.notation.netcdf import Compat
+
+T = TypeVar("T")
 
 _FAILED, _USAGE, _VIOLATED = 1, 2, 3
 
@@ -49,7 +52,7 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.argument("files", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option(
     "-v",
     "--variable",
@@ -98,8 +101,8 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
 
 
 @main.command()
-@click.argument("source", metavar="IN", type=click.Path())
-@click.argument("target", metavar="OUT", type=click.Path())
+@click.argument("source", metavar="IN", type=click.Path(readable=False))
+@click.argument("target", metavar="OUT", type=click.Path(readable=False))
 @click.option(
     "-f",
     "--filter",
@@ -141,7 +144,7 @@ def repack(
                                chunks that zfp cannot keep within the bound take the lossless rest
     """
     with _failures("repack"):
-        wanted = _by_name("-f", [split_recipe(text) for text in recipes])
+        wanted = _by_name("-f", [split_filters(text) for text in recipes])
         texts = _by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
         with _progress() as progress:
@@ -151,8 +154,8 @@ def repack(
         _print_repacked(result)
 
 
-@main.command()
-@click.argument("text")
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("words", nargs=-1, required=True, metavar="TEXT", type=click.UNPROCESSED)
 @click.option("--variable", default="", metavar="NAME", help="Dataset or variable, for the notations that name it.")
 @click.option("--chunks", metavar="SHAPE", help="Chunk shape, slowest axis first, such as 4x96x144.")
 @click.option("--dtype", metavar="TYPE", help="Type of the values, such as f4.")
@@ -160,7 +163,7 @@ def repack(
 @click.option("--compat", type=click.Choice(["netcdf-c", "doc"]), help="How to read numbers of netCDF text.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def spec(
-    text: str,
+    words: tuple[str, ...],
     variable: str,
     chunks: str | None,
     dtype: str | None,
@@ -170,16 +173,17 @@ def spec(
 ) -> None:
     """Write the filters of TEXT in every notation, ready to paste.
 
-    TEXT is in any of them; -- goes before one that begins with a dash. With --chunks and --dtype also the parameters
-    that the filters leave in a file are shown.
+    TEXT is in any of them, as one word or as it stands in a shell. With --chunks and --dtype also the parameters that
+    the filters leave in a file are shown.
 
     \b
     tamis spec 'zfp(accuracy=0.1)|shuffle|deflate(4)'
     tamis spec 'TS,32013,3,0,0.1d' --chunks 4x96x144 --dtype f4
-    tamis spec -- '-f TS:UD=32013,0,3,2,0,16'
+    tamis spec -f TS:UD=32013,0,3,2,0,16
     """
     with _failures("spec"):
         shape = None if chunks is None else parse_chunks(chunks)
+        text = words[0] if len(words) == 1 else shlex.join(words)
         found = make_spec(text, variable=variable, chunks=shape, dtype=dtype, notation=notation, compat=compat)
     click.echo(found.to_json() if as_json else str(found))
 
@@ -207,7 +211,7 @@ def plugin_path() -> None:
     click.echo(tamis.plugin_path())
 
 
-def _by_name(option: str, pairs: list[tuple[str, str]]) -> dict[str, str]:
+def _by_name(option: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
     by_name = dict(pairs)
     if len(by_name) < len(pairs):
         raise ParameterError(f"expected each name once in {option}, got {', '.join(name for name, _ in pairs)}")

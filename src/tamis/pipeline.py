@@ -42,7 +42,7 @@ class Pipeline:
     stages: tuple[Stage, ...]
 
     def __init__(self, stages: Iterable[Stage | Filter] = ()) -> None:
-        made = tuple(each if isinstance(each, Stage) else Stage.of(each) for each in stages)
+        made = tuple(_stage(each) for each in stages)
         object.__setattr__(self, "stages", made)
         if len(made) > MAX_FILTERS:
             raise ParameterError(f"expected at most {MAX_FILTERS} filters, which a chunk's mask has, got {len(made)}")
@@ -58,6 +58,8 @@ class Pipeline:
         ParameterError
             If it is malformed, says where; or if such a pipeline cannot be right.
         """
+        if not isinstance(text, str):
+            raise ParameterError(f"expected the text of filters such as 'shuffle|deflate(4)', got {text!r}")
         return cls(parse_filters(text))
 
     @property
@@ -114,6 +116,9 @@ class Pipeline:
         DataError, MissingFilterError, ParameterError, StreamError
             If a required filter cannot be applied, to such chunks at all (see `check`) or to these values; names it.
         """
+        if isinstance(values, np.ma.MaskedArray):
+            raise ParameterError("expected plain values, got a masked array: fill it first, values.filled(…)")
+        values = np.asarray(values)
         if values.dtype.hasobject:
             raise ParameterError(f"expected values as a file has them, got Python objects of {values.dtype}")
         chunk = ChunkType(values.dtype, values.shape)
@@ -183,7 +188,11 @@ class Pipeline:
         names = [each.name for each in self.filters]
         for at, each in enumerate(self.filters):
             if at and each.needs_values:
-                rest = [name for i, name in enumerate(names) if i != at and name != each.name]
+                if each.name in names[:at]:
+                    raise ParameterError(
+                        f"expected {each.name} once in a pipeline, got it {names.count(each.name)} times"
+                    )
+                rest = [name for i, name in enumerate(names) if i != at]
                 raise ParameterError(
                     f"expected {each.name} first in a pipeline, got {names[at - 1]} before it: {each.name} needs the"
                     f" values themselves; write {'|'.join([f'{each.name}(…)', *rest])}"
@@ -194,6 +203,14 @@ class Pipeline:
 
     def __repr__(self) -> str:
         return f"Pipeline.parse({str(self)!r})"
+
+
+def _stage(each: object) -> Stage:
+    if isinstance(each, Filter):
+        return Stage.of(each)
+    if isinstance(each, Stage):
+        return each
+    raise ParameterError(f"expected filters in a row, or Pipeline.parse and their text, got {each!r}")
 
 
 def as_pipeline(value: object) -> Pipeline:

@@ -143,3 +143,45 @@ def test_read_chunk_damaged_refused_with_file_dataset_chunk_and_filter(tmp_path:
         pytest.raises(FileError, match=r"a.h5: /x: chunk at \(0,\) cannot be decoded: filter 2, deflate\(4\)"),
     ):
         read_chunk(file["x"], (0,))
+
+
+def test_pipeline_of_more_parameters_than_hdf5_gives_out_said(tmp_path: Path) -> None:
+    words = tuple(range(4000))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        plist = h5p.create(h5p.DATASET_CREATE)
+        plist.set_chunk((8,))
+        plist.set_filter(999, h5z.FLAG_OPTIONAL, words)
+        h5d.create(file.id, b"v", h5t.NATIVE_FLOAT, h5s.create_simple((20,)), plist)
+    with h5py.File(tmp_path / "a.h5") as file:
+        (stage,) = pipeline_of(file["v"]).stages
+    assert stage.stored == words[:256]
+    assert stage.in_words == "filter [999], not readable: it has 4000 parameters, of which HDF5 gives out 256"
+    (found,) = tamis.inspect(tmp_path / "a.h5").datasets
+    assert found.path == "/v"
+
+
+def test_read_chunk_fill_value_of_compound(tmp_path: Path) -> None:
+    dtype = np.dtype([("a", "i4"), ("b", "f8")])
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", (8,), dtype, chunks=(4,), fillvalue=np.array((7, 2.5), dtype))
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert read_chunk(file["x"], (4,)).tolist() == [(7, 2.5)] * 4
+
+
+def test_read_chunk_of_contiguous_refused(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.arange(4)
+        with pytest.raises(FileError, match="/x: expected a chunked dataset, found none"):
+            read_chunk(file["x"], (0,))
+
+
+def test_read_chunk_stored_longer_than_a_chunk_without_filters_refused(tmp_path: Path) -> None:
+    # HDF5 would write beyond the buffer that h5py made for it.
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        file.create_dataset("x", data=np.arange(12, dtype="f8"), chunks=(4,), maxshape=(None,))
+        file["x"].id.write_direct_chunk((4,), bytes(40))
+    with h5py.File(tmp_path / "a.h5") as file:
+        stored = file["x"].id.get_chunk_info(1).size
+        if stored != 32:
+            with pytest.raises(FileError, match=rf"chunk at \(4,\): damaged: {stored} bytes at "):
+                read_chunk(file["x"], (4,))

@@ -306,7 +306,7 @@ def test_inspect_netcdf_of_another_kind_named(form: str, words: str, tmp_path: P
     with netCDF4.Dataset(path, "w", format=form) as file:
         file.createDimension("x", 3)
         file.createVariable("v", "f4", ("x",))
-    with pytest.raises(FileError, match=rf"a\.nc: expected an HDF5 or netCDF-4 file, found {words}$"):
+    with pytest.raises(FileError, match=rf"a\.nc: expected an HDF5 or netCDF-4 file, found {words}: nccopy"):
         tamis.inspect(path)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Deflate, Shuffle, Zfp
-from tamis.jobs.recipe import is_pattern, matching, parse_chunks, split_recipe
+from tamis.jobs.recipe import is_pattern, matching, parse_chunks, split_filters, split_recipe
 from tamis.pipeline import Pipeline, as_pipeline
 
 PATHS = ["/TS", "/grp/T", "/grp/sub/T", "/lat", "/x1", "/x[1]"]
@@ -106,3 +106,26 @@ def test_matching_nothing_among_many_shortens_the_list() -> None:
 def test_matching_in_file_without_datasets_says_so() -> None:
     with pytest.raises(FileError, match=r"expected a dataset named 'TS', found .*no datasets"):
         matching("TS", [])
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "filters"),
+    [
+        ("TS:zfp(accuracy=0.1)", "TS", "zfp(accuracy=0.1)"),
+        ("TS:zfp: accuracy=0.1", "TS", "zfp(accuracy=0.1)"),
+        ("TS:deflate:4", "TS", "deflate(4)"),
+        ("a:b:zfp: mode=rate, rate=8 | deflate: 4", "a:b", "zfp(rate=8)|deflate(4)"),
+        ("shuffle:shuffle", "shuffle", "shuffle"),
+    ],
+)
+def test_split_filters_name_before_the_last_colon_that_leaves_filters(text: str, name: str, filters: str) -> None:
+    assert split_filters(text) == (name, Pipeline.parse(filters))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("TS:zfpp(1)", "expected a filter"), ("TS", "expected NAME:FILTERS"), ("a:b:deflate(99)", "level of 0 to 9")],
+)
+def test_split_filters_none_there_refused(text: str, said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        split_filters(text)

@@ -396,3 +396,10 @@ def test_repack_scaleoffset_of_floats_bound_is_the_last_digit(digits: int, first
         masks = [file["x"].id.get_chunk_info(i).filter_mask & 1 for i in range(4)]
     # float32 has no twelve decimal digits: the filter keeps all bits then, those of NaN too.
     assert masks == [first, 0, 0, 0]
+
+
+def test_repack_filter_that_no_chunk_takes_said(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.frombuffer(np.random.default_rng(1).bytes(4000), "i4")
+    result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"x": "lzf"}, chunks={"x": (500,)})
+    assert result.datasets[0].notes == ("2 of 2 chunks are stored without lzf, which could not be applied to them",)

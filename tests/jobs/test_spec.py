@@ -187,7 +187,7 @@ def test_spec_pipeline_or_filter_taken(given: Pipeline | Zfp) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("zfp(rate)", r"(?s)at position 9.*Other notations:\n  cdl: .* at position 1.*\n  netcdf: .*\n  zarr: "),
+        ("zfpp(rate)", r"(?s)at position 1.*Other notations:\n  cdl: .* at position 1.*\n  netcdf: .*\n  zarr: "),
         ("", r"(?s)at position 1, got the end.*Other notations:"),
         ("?", r"(?s)expected a filter .* at position 1.*Other notations:"),
         ("32013,9", "read as netcdf text: filter 32013 .*expected ZFP parameters"),

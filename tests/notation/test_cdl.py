@@ -67,7 +67,7 @@ def test_parse_text_escaped_name_and_compat() -> None:
         ("", "expected one of the attributes _Storage, .* at position 1, got the end"),
         ('v:units = "K" ;', "expected one of the attributes _Storage, .* at position 16, got the end"),
         ("float v(x) ;", "expected an attribute such as TS:_DeflateLevel = 4 ; at position 1"),
-        ("v:_DeflateLevel = 4", "expected ',' or ';' at position 20, got the end"),
+        ("v:_DeflateLevel = 4 v:_Shuffle", "expected ',' or ';' at position 21, got 'v:_Shuffle'"),
         ("v:_Shuffle = true ;", "expected a number or text in double quotes at position 14"),
         ('v:_Shuffle = "true', "expected a number or text in double quotes at position 14"),
         ("v:_DeflateLevel = 4b ;", "expected a whole number or text as _DeflateLevel at position 19"),

@@ -16,6 +16,7 @@ import h5py
 from h5py import h5, h5d, h5g, h5l, h5o, h5p, h5r, h5t
 
 from tamis.errors import FileError, ParameterError
+from tamis.hdf5 import library
 from tamis.hdf5.creating import STAGING, create_like, create_target, group_plist, staging_name
 from tamis.hdf5.groups import check_links, make_group_like
 from tamis.hdf5.references import (
@@ -315,7 +316,7 @@ def _create_copy(source: Any, target: Any, link: _Link, datatype: Any) -> None:
 
 
 def _filters(plist: Any) -> list[tuple[Any, ...]]:
-    return [plist.get_filter(i)[:3] for i in range(plist.get_nfilters())]
+    return [each[:3] for each in library.filter_list(plist)]
 
 
 def _same_object(first: Any, second: Any) -> bool:

@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5f, h5g, h5o, h5p, h5t
 
+from tamis.hdf5 import library
 from tamis.hdf5.groups import follow_links
 
 STAGING = b".tamis-named-types"
@@ -113,7 +114,7 @@ def create_like(
         # Raw files cannot be taken off a property list.
         plist = _without_storage(source)
     while plist.get_nfilters():
-        plist.remove_filter(plist.get_filter(0)[0])
+        plist.remove_filter(library.filter_list(plist)[0][0])
     if chunks is None:
         plist.set_layout(h5d.CONTIGUOUS)
     else:

@@ -11,9 +11,9 @@ from tamis.errors import FileError, MissingFilterError
 from tamis.hdf5.groups import check_links
 
 _SIGNATURES = {
-    b"CDF\x01": "a netCDF classic file",
-    b"CDF\x02": "a netCDF 64-bit offset file",
-    b"CDF\x05": "a netCDF CDF-5 file",
+    b"CDF\x01": "a netCDF classic file: nccopy -k nc4 makes a netCDF-4 file of it",
+    b"CDF\x02": "a netCDF 64-bit offset file: nccopy -k nc4 makes a netCDF-4 file of it",
+    b"CDF\x05": "a netCDF CDF-5 file: nccopy -k nc4 makes a netCDF-4 file of it",
     b"\x0e\x03\x13\x01": "an HDF4 file",
     b"GRIB": "a GRIB file",
     b"PK\x03\x04": "a zip archive",
@@ -43,13 +43,15 @@ def open_source(path: str | os.PathLike[str], cache_nbytes: int | None = None) -
             raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found a folder")
         if not h5py.is_hdf5(place):
             with place.open("rb") as stream:
-                found = _SIGNATURES.get(stream.read(4), "a file of another kind")
+                start = stream.read(4)
+                found = _SIGNATURES.get(start, "a file of another kind") if start else "an empty file"
             raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found {found}")
         return h5py.File(place, "r", rdcc_nbytes=cache_nbytes, rdcc_nslots=cache_nbytes and 100_003)
     except FileError:
         raise
     except (OSError, ValueError) as error:
-        raise FileError(f"{place}: cannot be opened as HDF5: {error}") from error
+        advice = ": it is shorter than it says, copy it again" if "truncated file" in str(error) else ""
+        raise FileError(f"{place}: cannot be opened as HDF5{advice}: {error}") from error
 
 
 def datasets(file: h5py.File) -> dict[str, h5py.Dataset]:

@@ -121,7 +121,7 @@ def group_filters(group: h5py.Group) -> Pipeline:
         Of any file; the filters need not be here. A file stands for its root group.
     """
     plist = group_id(group).get_create_plist()
-    return listed_pipeline(_as_dataset_plist(plist))
+    return listed_pipeline(plist)
 
 
 def group_phase_change(group: h5py.Group) -> PhaseChange | None:
@@ -160,8 +160,8 @@ def check_links(group: h5py.Group) -> None:
         # Only in this order does the library make no table of them first, which is what it frees amiss.
         opened.links.iterate(lambda name: None, order=h5.ITER_NATIVE)
     except (ValueError, OSError, RuntimeError) as error:
-        filters = _filters(opened.get_create_plist())
-        missing = [_described(code, label) for code, _, _, label in filters if not h5z.filter_avail(code)]
+        filters = library.filter_list(opened.get_create_plist())
+        missing = [_described(each.id, each.label) for each in filters if not h5z.filter_avail(each.id)]
         if missing:
             names = " and ".join(missing)
             raise MissingFilterError(f"links of {group.name} cannot be read without {names}: {_INSTALL}") from error
@@ -184,11 +184,11 @@ def follow_links(group: h5g.GroupID, plist: h5p.PropOCID) -> None:
         If h5py's libhdf5 does not have a filter that is required: the copy could not take the links.
     """
     old = group.get_create_plist()
-    filters = _filters(old)
-    for code, flags, _, label in filters:
-        if not flags & _OPTIONAL and not h5z.filter_avail(code):
+    filters = library.filter_list(old)
+    for each in filters:
+        if not each.flags & _OPTIONAL and not h5z.filter_avail(each.id):
             raise FileError(
-                f"links cannot be written without {_described(code, label)}, which they require: {_INSTALL}"
+                f"links cannot be written without {_described(each.id, each.label)}, which they require: {_INSTALL}"
             )
     _set_filters(plist, [each[:3] for each in filters])
     if library.has("H5Pget_link_phase_change"):
@@ -261,13 +261,6 @@ def _try(pipeline: Pipeline, gcpl: h5p.PropGCID) -> None:
         raise ParameterError(f"expected filters that work on groups, got {pipeline}, tried: {error}") from error
 
 
-def _filters(plist: h5p.PropGCID) -> list[tuple[int, int, tuple[int, ...], str]]:
-    """List number, flags, parameters and label of the filters of a group's creation properties."""
-    view = _as_dataset_plist(plist)
-    found = (view.get_filter(i) for i in range(view.get_nfilters()))
-    return [(code, flags, tuple(values), label.decode("utf-8", "replace")) for code, flags, values, label in found]
-
-
 def _described(code: int, label: str) -> str:
     """Name a filter by its number and the first words of what its writer called it, which may be whole sentences."""
     short = label.partition(";")[0]
@@ -275,14 +268,6 @@ def _described(code: int, label: str) -> str:
 
 
 def _set_filters(plist: h5p.PropOCID, filters: list[tuple[int, int, tuple[int, ...]]]) -> None:
-    view = _as_dataset_plist(plist)
+    view = library.as_dataset_plist(plist)
     for code, flags, values in filters:
         view.set_filter(code, flags, values)
-
-
-def _as_dataset_plist(plist: h5p.PropOCID) -> h5p.PropDCID:
-    """See any object's creation properties as a dataset's: HDF5 has filters in all of them, h5py only there."""
-    view = h5p.PropDCID(plist.id)
-    # It does not own the id, so that it must not close it.
-    view.locked = True
-    return view

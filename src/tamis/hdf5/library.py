@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from h5py import h5a, h5f, h5g, h5i, h5p, h5s, h5t
 from h5py._objects import phil
@@ -21,6 +21,16 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "H5Pset_link_phase_change": (_hid, _unsigned, _unsigned),
     "H5Pget_est_link_info": (_hid, ctypes.POINTER(_unsigned), ctypes.POINTER(_unsigned)),
     "H5Pset_est_link_info": (_hid, _unsigned, _unsigned),
+    "H5Pget_filter2": (
+        _hid,
+        _unsigned,
+        ctypes.POINTER(_unsigned),
+        ctypes.POINTER(ctypes.c_size_t),
+        ctypes.POINTER(_unsigned),
+        ctypes.c_size_t,
+        ctypes.c_char_p,
+        ctypes.POINTER(_unsigned),
+    ),
     "H5Pget_chunk_opts": (_hid, ctypes.POINTER(_unsigned)),
     "H5Gget_info": (_hid, ctypes.c_void_p),
     "H5Fset_libver_bounds": (_hid, ctypes.c_int, ctypes.c_int),
@@ -32,6 +42,8 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
 _GIVE_ID = ("H5Pcreate", "H5Acreate2")
 
 _DONT_FILTER_PARTIAL_CHUNKS = 2
+_LABEL_NBYTES = 512  # of a filter's label that are read
+_MOST_VALUES = 256  # for more the library takes the count for a mistake
 
 SYMBOL_TABLE, COMPACT, DENSE = 0, 1, 2
 """How a group holds its links, H5G_storage_type_t: the format before HDF5 1.8, the object header, a heap."""
@@ -78,6 +90,61 @@ def estimated_links(plist: h5p.PropOCID) -> tuple[int, int]:
 def set_estimated_links(plist: h5p.PropOCID, count: int, name_nbytes: int) -> None:
     """Set what `estimated_links` gives."""
     _call("H5Pset_est_link_info", plist.id, count, name_nbytes)
+
+
+class ListedFilter(NamedTuple):
+    """A filter of a property list.
+
+    Parameters
+    ----------
+    id, flags
+        As HDF5 has them.
+    values
+        Parameters, the first 256, since HDF5 gives out no more.
+    label
+        How its writer called it.
+    total
+        Parameters that there are.
+    """
+
+    id: int
+    flags: int
+    values: tuple[int, ...]
+    label: str
+    total: int
+
+
+def filter_list(plist: h5p.PropOCID) -> list[ListedFilter]:
+    """List the filters of any object's creation properties; h5py lists those of datasets with few parameters.
+
+    Parameters
+    ----------
+    plist
+        Creation properties of a dataset, group or file.
+    """
+    view = as_dataset_plist(plist)
+    return [_filter_at(view, index) for index in range(view.get_nfilters())]
+
+
+def as_dataset_plist(plist: h5p.PropOCID) -> h5p.PropDCID:
+    """See any object's creation properties as a dataset's: HDF5 has filters in all of them, h5py only there."""
+    view = h5p.PropDCID(plist.id)
+    # It does not own the id, so that it must not close it.
+    view.locked = True
+    return view
+
+
+def _filter_at(plist: h5p.PropDCID, index: int) -> ListedFilter:
+    if not has("H5Pget_filter2"):
+        number, flags, values, label = plist.get_filter(index)
+        words = tuple(value & 0xFFFFFFFF for value in values)
+        return ListedFilter(number, flags, words, label.decode("utf-8", "replace"), len(words))
+    flags, config, count = _unsigned(), _unsigned(), ctypes.c_size_t(_MOST_VALUES)
+    values, label = (_unsigned * _MOST_VALUES)(), ctypes.create_string_buffer(_LABEL_NBYTES)
+    out = (ctypes.byref(flags), ctypes.byref(count), values, _LABEL_NBYTES - 1, label, ctypes.byref(config))
+    number = _call("H5Pget_filter2", plist.id, index, *out)
+    words = tuple(values[: min(count.value, _MOST_VALUES)])
+    return ListedFilter(number, flags.value, words, label.value.decode("utf-8", "replace"), count.value)
 
 
 def filters_partial_chunks(plist: h5p.PropDCID) -> bool:

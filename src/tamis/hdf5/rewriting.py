@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from tamis.chunks.grid import Region, touched
 from tamis.errors import BoundError, FileError, MissingFilterError, ParameterError
-from tamis.filters import ChunkType, Stage
+from tamis.filters import ChunkType, Stage, Zfp
+from tamis.hdf5 import library
 from tamis.hdf5.creating import create_like
 from tamis.hdf5.storage import check_readable, pipeline_of, read_chunk, stored_regions
 from tamis.pipeline import Pipeline
@@ -59,10 +60,13 @@ class Written:
         Chunks written; what was never written to the source is not.
     lossless_chunks
         Those of them stored without zfp, since it could not keep their values or the bound.
+    skipped
+        Chunks that each other filter could not be applied to, by its text.
     """
 
     chunks: int
     lossless_chunks: int
+    skipped: Mapping[str, int]
 
 
 def write(
@@ -95,8 +99,10 @@ def write(
         recorded[_origin(part)] = (len(data), mask)
         progress(done, len(parts))
     check_recorded(target, recorded)
-    without_zfp = sum(plan.pipeline.zfp is not None and mask & 1 for _, mask in recorded.values())
-    return target, Written(len(parts), without_zfp)
+    skips = {stage: sum(mask >> i & 1 for _, mask in recorded.values()) for i, stage in enumerate(plan.pipeline.stages)}
+    without_zfp = sum(count for stage, count in skips.items() if isinstance(stage.filter, Zfp))
+    others = {str(each): count for each, count in skips.items() if count and not isinstance(each.filter, Zfp)}
+    return target, Written(len(parts), without_zfp, others)
 
 
 def check_recorded(dataset: h5py.Dataset, expected: Mapping[tuple[int, ...], tuple[int, int]]) -> None:
@@ -233,8 +239,8 @@ def _parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
 def _as_recorded(pipeline: Pipeline, dataset: h5py.Dataset) -> Pipeline:
     """Give stages the parameters that the file has, by which readers decode; scaleoffset's have the fill value too."""
     plist = dataset.id.get_create_plist()
-    words = [[word & 0xFFFFFFFF for word in plist.get_filter(i)[2]] for i in range(len(pipeline.stages))]
-    return Pipeline(replace(stage, stored=tuple(stored)) for stage, stored in zip(pipeline.stages, words, strict=True))
+    words = [each.values for each in library.filter_list(plist)]
+    return Pipeline(replace(stage, stored=stored) for stage, stored in zip(pipeline.stages, words, strict=True))
 
 
 def _encode(plan: Plan, values: NDArray[Any], chunk: ChunkType) -> tuple[bytes, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
@@ -54,14 +55,16 @@ def pipeline_of(dataset: h5py.Dataset) -> Pipeline:
 
 def listed_pipeline(plist: Any) -> Pipeline:
     """Return the filters of a property list that came from a file."""
-    return Pipeline(_stage(*plist.get_filter(index)) for index in range(plist.get_nfilters()))
+    return Pipeline(map(_stage, library.filter_list(plist)))
 
 
 @lru_cache(maxsize=1024)  # most datasets of a file have the same filters
-def _stage(number: int, flags: int, values: tuple[int, ...], label: bytes) -> Stage:
-    words = tuple(value & 0xFFFFFFFF for value in values)
-    found = from_values(Request(number, words), label.decode("utf-8", "replace"))
-    return Stage(found, bool(flags & h5z.FLAG_OPTIONAL), words)
+def _stage(listed: library.ListedFilter) -> Stage:
+    found = from_values(Request(listed.id, listed.values), listed.label)
+    if listed.total > len(listed.values):
+        reason = f"it has {listed.total} parameters, of which HDF5 gives out {len(listed.values)}"
+        found = UnknownFilter(listed.id, listed.values, listed.label or found.name, reason)
+    return Stage(found, bool(listed.flags & h5z.FLAG_OPTIONAL), listed.values)
 
 
 def chunk_type(dataset: h5py.Dataset) -> ChunkType:
@@ -100,20 +103,35 @@ def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
     FileError
         If there is no such chunk, or it cannot be decoded; names the filter.
     """
-    chunk, place = chunk_type(dataset), f"{dataset.file.filename}: {dataset.name}: chunk at {origin}"
-    steps = zip(origin, dataset.shape, chunk.shape, strict=False)
-    if len(origin) != dataset.ndim or any(start % step or not 0 <= start < extent for start, extent, step in steps):
-        raise FileError(f"{place}: expected a multiple of {chunk.shape} inside of {dataset.shape}")
-    if not dataset.id.get_chunk_info_by_coord(origin).size:
-        return np.full(chunk.shape, 0 if chunk.dtype.kind == "V" else dataset.fillvalue, chunk.dtype)
-    mask, data = dataset.id.read_direct_chunk(origin)
-    beyond = any(start + step > extent for start, extent, step in zip(origin, dataset.shape, chunk.shape, strict=True))
-    if beyond and not library.filters_partial_chunks(dataset.id.get_create_plist()):
-        mask = -1  # every filter was left out, and HDF5 does not say so
+    place = f"{dataset.file.filename}: {dataset.name}"
+    if dataset.chunks is None:
+        raise FileError(f"{place}: expected a chunked dataset, found none: read it by dataset[...]")
+    chunk = chunk_type(dataset)
     try:
-        return pipeline_of(dataset).decode(data, mask, chunk)
-    except TamisError as error:
-        raise FileError(f"{place} cannot be decoded: {error}") from error
+        start = tuple(map(operator.index, origin))
+    except TypeError as error:
+        raise FileError(f"{place}: expected whole numbers as the origin of a chunk, got {origin!r}") from error
+    edges = list(zip(start, dataset.shape, chunk.shape, strict=False))
+    if len(start) != dataset.ndim or any(at % step or not 0 <= at < extent for at, extent, step in edges):
+        raise FileError(f"{place}: chunk at {start}: expected a multiple of {chunk.shape} inside of {dataset.shape}")
+    pipeline = pipeline_of(dataset)
+    try:
+        found = dataset.id.get_chunk_info_by_coord(start)
+        if not found.size:
+            return np.full(chunk.shape, dataset.fillvalue if chunk.dtype == dataset.dtype else 0, chunk.dtype)
+        # HDF5 believes these numbers, and writes beyond its buffer where they are damaged.
+        whole = bool(pipeline.stages) or found.size == chunk.nbytes
+        if not whole or found.byte_offset + found.size > dataset.file.id.get_filesize():
+            raise FileError(f"{place}: chunk at {start}: damaged: {found.size} bytes at {found.byte_offset}")
+        mask, data = dataset.id.read_direct_chunk(start)
+        partial = any(at + step > extent for at, extent, step in edges)
+        if partial and not library.filters_partial_chunks(dataset.id.get_create_plist()):
+            mask = -1  # every filter was left out, and HDF5 does not say so
+        return pipeline.decode(data, mask, chunk)
+    except FileError:
+        raise
+    except (TamisError, OSError, RuntimeError, ValueError, MemoryError) as error:
+        raise FileError(f"{place}: chunk at {start} cannot be decoded: {error}") from error
 
 
 def _chunk_nbytes(found: h5t.TypeID, address_nbytes: int) -> int:

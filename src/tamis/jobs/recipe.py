@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Filter
+from tamis.notation.text import parse_named
 from tamis.pipeline import Pipeline
 
+_DIGITS = 18  # of an extent, which fits 64 bits then
+
 Recipes = Mapping[str, Pipeline | Filter | str]
+
+
+def split_filters(text: str) -> tuple[str, Pipeline]:
+    """Split ``NAME:FILTERS``: see `tamis.notation.text.parse_named`.
+
+    Raises
+    ------
+    ParameterError
+        If there is no name, or no filters.
+    """
+    split_recipe(text)
+    name, stages = parse_named(text)
+    return name, Pipeline(stages)
 
 
 def split_recipe(text: str, form: str = "NAME:FILTERS", example: str = "TS:zfp(accuracy=0.1)") -> tuple[str, str]:
@@ -35,9 +52,9 @@ def parse_chunks(text: str) -> tuple[int, ...]:
         If it is not whole numbers above 0 with x between them.
     """
     parts = text.lower().split("x")
-    if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise ParameterError(f"expected a chunk shape such as 4x96x144, got {text!r}")
-    return tuple(int(part) for part in parts)
+    if not all(part.isascii() and part.isdecimal() and len(part) <= _DIGITS and int(part) for part in parts):
+        raise ParameterError(f"expected a chunk shape such as 4x96x144, got {text[:80]!r}")
+    return tuple(map(int, parts))
 
 
 def chunk_shape(value: object) -> tuple[int, ...]:
@@ -48,9 +65,13 @@ def chunk_shape(value: object) -> tuple[int, ...]:
     ParameterError
         If it is anything else.
     """
-    if isinstance(value, Sequence) and all(type(step) is int and step > 0 for step in value):
-        return tuple(value)
-    raise ParameterError(f"expected a chunk shape of whole numbers above 0 such as (4, 96, 144), got {value!r}")
+    try:
+        shape = tuple(operator.index(step) for step in value)  # type: ignore[attr-defined]
+    except TypeError:
+        shape = (0,)
+    if not all(0 < step < 10**_DIGITS for step in shape):
+        raise ParameterError(f"expected a chunk shape of whole numbers above 0 such as (4, 96, 144), got {value!r}")
+    return shape
 
 
 def is_pattern(name: str) -> bool:

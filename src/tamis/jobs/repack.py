@@ -309,10 +309,15 @@ def _result(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Wri
 
 
 def _advice(plan: Plan, written: Written) -> tuple[str, ...]:
+    notes = tuple(
+        f"{count} of {written.chunks} chunks are stored without {text}, which could not be applied to them"
+        for text, count in written.skipped.items()
+    )
     if 2 * written.lossless_chunks <= written.chunks:
-        return ()
+        return notes
     shape = "x".join(map(str, plan.chunks))
     return (
+        *notes,
         f"{written.lossless_chunks} of {written.chunks} chunks are stored without zfp, which cannot keep them within"
         f" the bound: if missing values beside others are why, smaller chunks than {shape} (-c) leave more to zfp",
     )

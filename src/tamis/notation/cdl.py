@@ -3,7 +3,7 @@
 ::
 
     text      : { attribute }
-    attribute : [ name ] ':' key '=' value { ',' value } ';'
+    attribute : [ name ] ':' key '=' value { ',' value } ';'          the last may lack its ';'
     value     : text in double quotes | a number with CDL's tags
 
 Of the keys, these say how values are stored; others, such as ``units``, are passed over: ``_Storage`` ("chunked",
@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from tamis.errors import ParameterError
 from tamis.filters import Request, Stage
 from tamis.notation.chain import Chain
-from tamis.notation.lines import malformed_line, refused_line
 from tamis.notation.netcdf import Compat, chain_text, parse_chain
 from tamis.notation.netcdf_order import in_netcdf_order, netcdf_requests
+from tamis.notation.places import malformed, refused
 
 KEYS = ("_Storage", "_ChunkSizes", "_Fletcher32", "_Shuffle", "_DeflateLevel", "_Filter", "_Endianness")
 
@@ -95,7 +95,7 @@ def attributes(
     if rest and rest[0][1].id == 2:
         made["_Shuffle"] = "true"
         del rest[0]
-    if rest and rest[0][1].id == 1 and rest[0][1].values != (0,):  # _DeflateLevel = 0 means none
+    if rest and rest[0][1].id == 1 and len(rest[0][1].values) == 1 and rest[0][1].values != (0,):  # 0 means none
         (made["_DeflateLevel"],) = rest[0][1].values
         del rest[0]
     if rest:
@@ -209,17 +209,17 @@ def parse_text(text: str, *, compat: Compat | None = None) -> CdlAttributes:
         start, name, key, value, at = _attribute(text, at)
         if key in KEYS:
             if variable not in (None, name):
-                raise malformed_line(text, start, f"attributes of {variable} only")
+                raise malformed(text, start, f"attributes of {variable} only")
             if key in given:
-                raise malformed_line(text, start, f"{key} once")
+                raise malformed(text, start, f"{key} once")
             first = first if given else start
             variable, given[key] = name, value
     if not given:
-        raise malformed_line(text, len(text), f"one of the attributes {', '.join(KEYS)}")
+        raise malformed(text, len(text), f"one of the attributes {', '.join(KEYS)}")
     try:
         return parse_attributes(given, variable=re.sub(r"\\(.)", r"\1", variable or "", flags=re.DOTALL), compat=compat)
     except ParameterError as error:
-        raise refused_line(text, first, str(error)) from error
+        raise refused(text, first, str(error)) from error
 
 
 def _skipped(text: str, at: int) -> int:
@@ -230,20 +230,20 @@ def _skipped(text: str, at: int) -> int:
 def _attribute(text: str, start: int) -> tuple[int, str, str, object, int]:
     head = _HEAD.match(text, start)
     if head is None:
-        raise malformed_line(text, start, "an attribute such as TS:_DeflateLevel = 4 ;")
+        raise malformed(text, start, "an attribute such as TS:_DeflateLevel = 4 ;")
     key, at = head["key"], head.end()
     values: list[str | int] = []
     while True:
         found = _VALUE.match(text, at)
         if found is None:
-            raise malformed_line(text, at, "a number or text in double quotes")
+            raise malformed(text, at, "a number or text in double quotes")
         values.append(_read(text, at, found, key))
         at = _skipped(text, found.end())
         if not text.startswith(",", at):
             break
         at = _skipped(text, at + 1)
-    if not text.startswith(";", at):
-        raise malformed_line(text, at, "',' or ';'")
+    if not text.startswith(";", at) and at < len(text):
+        raise malformed(text, at, "',' or ';'")
     value: object = values[0] if len(values) == 1 else tuple(values)
     return start, head["name"], key, value, _skipped(text, at + 1)
 
@@ -253,5 +253,5 @@ def _read(text: str, at: int, found: re.Match[str], key: str) -> str | int:
         return re.sub(r"\\(.)", r"\1", found["text"], flags=re.DOTALL)
     whole = _WHOLE.fullmatch(found["number"])
     if whole is None and key in KEYS:
-        raise malformed_line(text, at, f"a whole number or text as {key}")
+        raise malformed(text, at, f"a whole number or text as {key}")
     return int(whole["digits"]) if whole else found["number"]

@@ -32,7 +32,7 @@ from tamis.notation.netcdf import Compat, parse_chain
 from tamis.notation.netcdf_argument import ALL, parse_argument
 from tamis.notation.netcdf_order import in_netcdf_order
 from tamis.notation.places import malformed, refused
-from tamis.notation.text import parse_filters
+from tamis.notation.text import names_filter, parse_filters, parse_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,8 @@ def read(
         return _READERS[name or "tamis"](text, dtype, compat)
     except ParameterError as error:
         if notation is None and name in (None, "tamis"):
+            if names_filter(text):
+                raise
             raise ParameterError(f"{error}\n{_tried(text, dtype, compat)}") from error
         raise ParameterError(f"read as {name} text: {error}") from error
 
@@ -125,7 +127,16 @@ def _tried(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> str
 
 
 def _read_tamis(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
-    return Reading("tamis", tuple(parse_filters(text)))
+    try:
+        return Reading("tamis", tuple(parse_filters(text)))
+    except ParameterError:
+        try:
+            name, chain = parse_named(text)
+        except ParameterError:
+            name, chain = "", []
+        if not name:
+            raise
+        return Reading("tamis", tuple(chain), (name,))
 
 
 def _read_netcdf(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:

@@ -25,7 +25,7 @@ import numpy as np
 from tamis.errors import ParameterError
 from tamis.filters import Request, Stage, Zfp, by_id
 from tamis.notation.chain import Chain, refuse_other_flags
-from tamis.notation.lines import malformed_line, refused_line
+from tamis.notation.places import malformed, refused
 
 KEYWORDS = ("chunks", "compression", "compression_opts", "shuffle", "fletcher32", "scaleoffset")
 
@@ -89,7 +89,8 @@ def _keyword(each: Stage) -> dict[str, Any]:
             # H5Pset_szip takes both bits for the first of them.
             return {"compression": "szip", "compression_opts": ("ec" if mask & _EC else "nn", pixels)}
         case (6, (0 | 2, factor, *_)) if factor < 1 << 31:
-            return {"scaleoffset": factor}
+            # Of 0 bits as needed h5py makes 0 decimal digits where the values are floats; of True it does not.
+            return {"scaleoffset": True if (number, *values[:2]) == (6, 2, 0) else factor}
         case (32000, ()):
             return {"compression": "lzf"}
     if number < _FIRST_COMPRESSION:
@@ -260,7 +261,7 @@ def _parsed_text(text: str, kind: str | None) -> Keywords:
     try:
         return _from_mapping(given, kind)
     except ParameterError as error:
-        raise refused_line(text, max(min(places.values(), default=0), 0), str(error)) from error
+        raise refused(text, max(min(places.values(), default=0), 0), str(error)) from error
 
 
 def _from_code(text: str) -> Keywords:
@@ -283,7 +284,7 @@ def _from_code(text: str) -> Keywords:
         except ParameterError as error:
             if str(error).endswith("^"):
                 raise
-            raise refused_line(text, place, str(error)) from error
+            raise refused(text, place, str(error)) from error
     return Keywords(tuple(chain), chunks)
 
 
@@ -331,4 +332,4 @@ def _literal(text: str, node: ast.expr | None, place: int) -> Any:
 
 
 def _fail(text: str, place: int, expected: str) -> NoReturn:
-    raise malformed_line(text, place, expected)
+    raise malformed(text, place, expected)

@@ -82,6 +82,32 @@ def parse_filters(text: str) -> list[Stage]:
     return stages
 
 
+def parse_named(text: str) -> tuple[str, list[Stage]]:
+    """Read ``NAME:FILTERS``, split at the last colon that leaves filters: names may hold some, and so may filters.
+
+    Raises
+    ------
+    ParameterError
+        If there is no colon with a name before it, or no filters after any.
+    """
+    places = [at for at, sign in enumerate(text) if sign == ":" and at]
+    for at in reversed(places):
+        try:
+            return text[:at], parse_filters(text[at + 1 :])
+        except ParameterError:
+            continue
+    if not places:
+        raise malformed(text, len(text), "':' and filters behind a name")
+    return text[: places[-1]], parse_filters(text[places[-1] + 1 :])
+
+
+def names_filter(text: str) -> bool:
+    """Whether a text begins with the name of a filter, so that it is meant as tamis text."""
+    found = _TOKEN.match(text)
+    word = (found["word"] if found else None) or ""
+    return _ALIASES.get(word, word) in (*by_name(), UnknownFilter.name)
+
+
 def _stage(reader: _Reader) -> Stage:
     made = _filter(reader)
     flag = reader.take("!", "?")

@@ -33,7 +33,7 @@ from tamis import zfp
 from tamis.errors import ParameterError
 from tamis.filters import Filter, Request, Stage, Zfp
 from tamis.notation.chain import Chain
-from tamis.notation.lines import malformed_line, refused_line
+from tamis.notation.places import malformed, refused
 
 Json = dict[str, Any]
 
@@ -166,9 +166,9 @@ def parse_text(text: str) -> tuple[Stage, ...]:
     try:
         found = json.loads(text)
     except json.JSONDecodeError as error:
-        raise malformed_line(text, error.pos, f"JSON ({error.msg})") from error
+        raise malformed(text, error.pos, f"JSON ({error.msg})") from error
     except (RecursionError, ValueError) as error:
-        raise malformed_line(text, 0, f"JSON ({error})") from error
+        raise malformed(text, 0, f"JSON ({error})") from error
     chain = []
     for config in _listed(found, text):
         try:
@@ -176,7 +176,7 @@ def parse_text(text: str) -> tuple[Stage, ...]:
         except ParameterError as error:
             name = config.get("id", config.get("name")) if isinstance(config, dict) else None
             place = max(text.find(json.dumps(name)), 0)
-            raise refused_line(text, place, str(error)) from error
+            raise refused(text, place, str(error)) from error
         if made is not None:
             chain.append(Stage(made, made.optional))
     return tuple(chain)
@@ -187,11 +187,11 @@ def _listed(found: object, text: str) -> list[Any]:
         filters, compressor = found.get("filters"), found.get("compressor")
         found = [*(filters if isinstance(filters, list) else []), *([] if compressor is None else [compressor])]
         if filters is not None and not isinstance(filters, list):
-            raise malformed_line(text, max(text.find('"filters"'), 0), "a list of filters, or null")
+            raise malformed(text, max(text.find('"filters"'), 0), "a list of filters, or null")
     elif isinstance(found, dict):
         found = found.get("codecs", [found])
     if not isinstance(found, list):
-        raise malformed_line(text, 0, "a list of codecs, or an object with filters and compressor")
+        raise malformed(text, 0, "a list of codecs, or an object with filters and compressor")
     return found
 
 
@@ -204,6 +204,8 @@ def _filter_of(config: object) -> Filter | None:
     if not isinstance(name, str) or not isinstance(inner, dict):
         raise ParameterError(f"expected an object with id or name, got {config!r}")
     if name == "bytes" and "name" in config:
+        if inner.get("endian", "little") != "little":
+            raise ParameterError("expected little-endian bytes, got big: HDF5 says that by the type of the values")
         return None
     name = name.removeprefix("numcodecs.")
     if name not in _READERS:
@@ -220,6 +222,8 @@ def _whole(config: Mapping[str, Any], key: str, low: int, high: int, default: in
 
 
 def _read_zstd(config: Mapping[str, Any]) -> Request:
+    if config.get("checksum"):
+        raise ParameterError("expected zstd without checksum, which HDF5's filter has not, got checksum: true")
     return Request(32015, (_whole(config, "level", -(1 << 31), 22, 0) & 0xFFFFFFFF,))
 
 
@@ -228,8 +232,9 @@ def _read_blosc(config: Mapping[str, Any]) -> Request:
     number = _SHUFFLES.index(shuffle) if shuffle in _SHUFFLES else shuffle
     if codec not in _BLOSC or type(number) is not int or not 0 <= number < len(_SHUFFLES):
         raise ParameterError(f"expected blosc with a codec and shuffle of HDF5's filter, got {codec!r}, {shuffle!r}")
-    block = _whole(config, "blocksize", 0, (1 << 32) - 1, 0)
-    return Request(32001, (0, 0, 0, block, _whole(config, "clevel", 0, 9, 5), number, _BLOSC.index(codec)))
+    if block := _whole(config, "blocksize", 0, (1 << 32) - 1, 0):
+        raise ParameterError(f"expected blosc with blocksize 0, as HDF5's filter has it, got {block}")
+    return Request(32001, (0, 0, 0, 0, _whole(config, "clevel", 0, 9, 5), number, _BLOSC.index(codec)))
 
 
 def _read_zfpy(config: Mapping[str, Any]) -> Filter:

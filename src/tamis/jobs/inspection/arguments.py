@@ -11,6 +11,7 @@ import numpy as np
 
 from tamis.chunks.words import shape_text
 from tamis.errors import ParameterError
+from tamis.filters import UnknownFilter
 from tamis.jobs.inspection.cards import printable
 from tamis.jobs.inspection.found import DatasetInfo, Inspection
 from tamis.jobs.spec import spec
@@ -76,7 +77,9 @@ def _spec(notation: str) -> Callable[[DatasetInfo], tuple[str, str]]:
     def write(each: DatasetInfo) -> tuple[str, str]:
         dtype = _dtype(each) if notation == "zarr3" else None
         made = spec(each.pipeline, variable=_name(each), chunks=each.chunks, dtype=dtype)
-        return made[notation], made.notations[notation].note
+        unknown = [str(one) for one in each.pipeline.filters if isinstance(one, UnknownFilter)]
+        stored = f"{', '.join(unknown)}: as stored; its plugin may expect what was requested" if unknown else ""
+        return made[notation], "; ".join(filter(None, [made.notations[notation].note, stored]))
 
     return write
 
