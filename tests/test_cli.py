@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 import tamis
 from tamis.cli import main
+from tamis.filters import by_id
 
 SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
 TAMIS = Path(sys.executable).with_name("tamis")
@@ -448,3 +449,17 @@ def test_installed_command_on_a_terminal_shows_progress_and_any_name(tmp_path: P
     process.communicate()
     assert process.returncode == 0, shown.decode(errors="replace")[-2000:]
     assert b"256/256" in shown
+
+
+def test_filters_listed_and_with_a_name_explained() -> None:
+    listed = run("filters").stdout
+    assert "32013  zfp          floats and integers, lossy or not (must be first)\n" in listed
+    explained = run("filters", "zfp", "deflate").stdout
+    assert explained.splitlines()[1].strip() == "level=4: 0 to 9; 0 stores, 1 is fastest, 9 smallest"
+    assert [each["id"] for each in json.loads(run("filters", "--json").stdout)] == sorted(by_id())
+
+
+def test_filters_of_unknown_name_refused() -> None:
+    done = run("filters", "zip")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "tamis filters: expected one of bitshuffle, " in done.stderr

@@ -17,22 +17,56 @@ from tamis.errors import (
     StreamError,
     TamisError,
 )
-from tamis.filters import Zfp
+from tamis.filters import (
+    Bitshuffle,
+    Blosc,
+    Blosc2,
+    Bzip2,
+    Deflate,
+    Fletcher32,
+    Lz4,
+    Lzf,
+    Nbit,
+    Scaleoffset,
+    Shuffle,
+    Sperr,
+    Sz3,
+    Szip,
+    UnknownFilter,
+    Zfp,
+    Zstd,
+)
 from tamis.hdf5.plugin import plugin_path
 from tamis.hdf5.plugin import register as _register
 from tamis.jobs import inspect, repack, spec
 from tamis.pipeline import Pipeline
 
 __all__ = [
+    "Bitshuffle",
+    "Blosc",
+    "Blosc2",
     "BoundError",
+    "Bzip2",
     "DataError",
+    "Deflate",
     "FileError",
+    "Fletcher32",
+    "Lz4",
+    "Lzf",
     "MissingFilterError",
+    "Nbit",
     "ParameterError",
     "Pipeline",
+    "Scaleoffset",
+    "Shuffle",
+    "Sperr",
     "StreamError",
+    "Sz3",
+    "Szip",
     "TamisError",
+    "UnknownFilter",
     "Zfp",
+    "Zstd",
     "__version__",
     "inspect",
     "plugin_path",

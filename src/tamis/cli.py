@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import NoReturn, TypeVar
 
 import click
@@ -189,16 +191,28 @@ def spec(
 
 
 @main.command("filters")
-def list_filters() -> None:
-    """List the filters that tamis knows: HDF5 id, name, parameters, and whether they are installed here.
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_filters(names: tuple[str, ...], as_json: bool) -> None:
+    """List the filters that tamis knows, and whether they are installed here; with NAME also their parameters.
+
+    \b
+    tamis filters
+    tamis filters zfp blosc
 
     Others are kept as they are, and written filter(ID,PARAMETER,…). docs/filters.md says how a package adds one.
     """
-    table = Table("id", "name", "what it does", "parameters", "use", "here")
-    for each in catalogue():
-        here = each.missing or "yes"
-        table.add_row(str(each.id), each.name, each.about, "\n".join(each.parameters), each.takes, here)
-    _print(table)
+    with _failures("filters"):
+        entries = catalogue(names)
+    if as_json:
+        click.echo(json.dumps([asdict(each) for each in entries], indent=2))
+        return
+    for each in entries:
+        click.echo(f"{each.id:>5}  {each.name:<11}  {each.about}{f' ({each.takes})' if each.takes else ''}")
+        for parameter in each.parameters if names else ():
+            click.echo(f"{'':20}{parameter}")
+        if each.missing:
+            click.echo(f"{'':20}{each.missing}")
 
 
 @main.command("plugin-path")

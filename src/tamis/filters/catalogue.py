@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
+from tamis.errors import ParameterError
 from tamis.filters.base import Filter, Parameter
-from tamis.filters.registry import by_id
+from tamis.filters.registry import by_id, by_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,17 @@ class Entry:
     missing: str
 
 
-def catalogue() -> tuple[Entry, ...]:
-    """List every filter that there is a type for, by its id."""
-    return tuple(_entry(kind) for kind in by_id().values())
+def catalogue(names: Collection[str] = ()) -> tuple[Entry, ...]:
+    """List every filter that there is a type for, or those of these names, by their ids.
+
+    Raises
+    ------
+    ParameterError
+        If there is none of such a name.
+    """
+    if unknown := [name for name in names if name not in by_name()]:
+        raise ParameterError(f"expected one of {', '.join(sorted(by_name()))}, got {unknown[0]!r}")
+    return tuple(_entry(kind) for kind in by_id().values() if not names or kind.name in names)
 
 
 def _entry(kind: type[Filter]) -> Entry:

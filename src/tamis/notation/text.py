@@ -14,6 +14,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from inspect import signature
 from typing import NoReturn
 
@@ -118,7 +120,7 @@ def _filter(reader: _Reader) -> Filter:
     name = _ALIASES.get(reader.token, reader.token) if reader.kind == "word" else ""
     kind = UnknownFilter if name == UnknownFilter.name else by_name().get(name)
     if kind is None:
-        reader.fail(f"a filter ({', '.join(sorted(by_name()))})")
+        reader.fail(f"a filter ({', '.join(sorted(by_name()))}){_nearest(reader.token, by_name())}")
     start = reader.start
     reader.advance()
     if kind is UnknownFilter:
@@ -149,17 +151,23 @@ def _read_argument(reader: _Reader, kind: type[Filter], arguments: dict[str, obj
     known = signature(kind).parameters
     positional = [each.name for each in known.values() if each.kind is not each.KEYWORD_ONLY]
     start = reader.start
-    name, value = _argument(reader, positional, len(arguments))
+    name, value = _argument(reader, positional[len(arguments) :], list(known))
     if name in arguments:
         reader.fail(f"parameters of {kind.name} once each", start)
     if name not in known:
         names = f"one of the parameters {', '.join(known)}" if known else "no parameters"
-        reader.fail(f"{names} of {kind.name}", start)
+        reader.fail(f"{names} of {kind.name}{_nearest(name, known)}", start)
     arguments[name] = value
 
 
-def _argument(reader: _Reader, positional: list[str], index: int) -> tuple[str, object]:
-    name = positional[index] if index < len(positional) else ""
+def _nearest(word: str, known: Iterable[str]) -> str:
+    """Ask whether one of these words was meant; nothing if none is like it."""
+    found = get_close_matches(word.lower(), known, 1)
+    return f" (did you mean {found[0]}?)" if found else ""
+
+
+def _argument(reader: _Reader, positional: list[str], known: list[str]) -> tuple[str, object]:
+    name = positional[0] if positional else ""
     if reader.kind == "word" and reader.token.lower() not in ("true", "false"):
         word = reader.token
         reader.advance()
@@ -169,7 +177,8 @@ def _argument(reader: _Reader, positional: list[str], index: int) -> tuple[str, 
             reader.fail(f"'=' and a value after {word}")
         return name, word
     if not name:
-        reader.fail("the name of a parameter and '='")
+        choices = f" ({', '.join(known)})" if known else ""
+        reader.fail(f"the name of a parameter{choices} and '='")
     return name, _value(reader)
 
 

@@ -207,7 +207,8 @@ def mode(
         modes.append((f"expert ({', '.join(expert_given)})", lambda: Expert(**expert_given)))
     if len(modes) != 1:
         got = " and ".join(name for name, _ in modes) or "none"
-        raise ParameterError(f"expected exactly one ZFP mode, got {got}")
+        known = "rate, precision, accuracy, reversible, or minbits, maxbits, maxprec and minexp"
+        raise ParameterError(f"expected exactly one ZFP mode, got {got}: give one of {known}")
     made: Mode = modes[0][1]()
     return made
 
