@@ -162,6 +162,8 @@ class Pipeline:
         ParameterError
             If the type is none that a file has.
         """
+        if not isinstance(mask, (int, np.integer)):
+            raise ParameterError(f"expected a whole number as the filter mask, got {mask!r}")
         for i, stage in reversed(list(enumerate(self.stages))):
             if not mask >> i & 1:
                 try:

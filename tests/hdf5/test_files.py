@@ -120,3 +120,9 @@ def test_datasets_with_undecodable_name_can_be_opened_by_it(tmp_path: Path) -> N
     with open_source(tmp_path / "a.h5") as file:
         ((name, found),) = datasets(file).items()
         assert file[name.encode("utf-8", "surrogateescape")] == found
+
+
+def test_open_source_of_a_pipe_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileError, match="pipe: expected an HDF5 or netCDF-4 file, found a device or pipe"):
+        open_source(tmp_path / "pipe")

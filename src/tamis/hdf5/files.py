@@ -41,6 +41,8 @@ def open_source(path: str | os.PathLike[str], cache_nbytes: int | None = None) -
             raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found nothing there")
         if place.is_dir():
             raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found a folder")
+        if not place.is_file():
+            raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found a device or pipe")
         if not h5py.is_hdf5(place):
             with place.open("rb") as stream:
                 start = stream.read(4)

@@ -100,6 +100,8 @@ def create_group(
         gcpl.set_link_creation_order(order)
         gcpl.set_attr_creation_order(order)
     gcpl.set_obj_track_times(False)
+    if not isinstance(name, str) or not name.strip("/") or "\0" in name:
+        raise ParameterError(f"expected the name of a group, got {name!r}")
     folder, slash, last = name.rstrip("/").rpartition("/")
     raw_name = last.encode("utf-8", "surrogateescape")
     lcpl = h5p.create(h5p.LINK_CREATE)

@@ -14,6 +14,7 @@ from tamis.errors import ParameterError
 from tamis.filters import UnknownFilter
 from tamis.jobs.inspection.cards import printable
 from tamis.jobs.inspection.found import DatasetInfo, Inspection
+from tamis.jobs.recipe import is_pattern
 from tamis.jobs.spec import spec
 
 
@@ -69,8 +70,9 @@ def _check(each: DatasetInfo, notation: str) -> None:
 
 
 def _tamis(each: DatasetInfo) -> tuple[str, str]:
-    pipeline = shlex.quote(f"{_name(each)}:{each.pipeline}")
-    return f"-f {pipeline} -c {shlex.quote(f'{_name(each)}:{shape_text(each.chunks or ())}')}", ""
+    name = each.path if is_pattern(each.path) else _name(each)  # a whole path is no pattern where it is there
+    pipeline = shlex.quote(f"{name}:{each.pipeline}")
+    return f"-f {pipeline} -c {shlex.quote(f'{name}:{shape_text(each.chunks or ())}')}", ""
 
 
 def _spec(notation: str) -> Callable[[DatasetInfo], tuple[str, str]]:
