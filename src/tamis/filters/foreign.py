@@ -190,7 +190,8 @@ class Sperr(_Foreign):
         """Check that the quality fits into its bits."""
         Filter.__post_init__(self)
         # An exponent does: that of no float has more bits.
-        if self.mode != "absolute" and not 0 < round(self.quality * (1 << _FRACTION)) < _SIGN:
+        whole = round(min(self.quality, _SIGN) * (1 << _FRACTION))
+        if self.mode != "absolute" and not 0 < whole < _SIGN:
             raise ParameterError(
                 f"expected quality of 2^-{_FRACTION} to below 2048 for {self.mode} of sperr, got"
                 f" quality={self.quality!r}"
