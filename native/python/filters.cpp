@@ -80,7 +80,7 @@ Bytes nbit_decode(nb::handle data, const Values& values, std::size_t nbytes) {
     filters::nbit::Chunk chunk;
     Status status = filters::nbit::survey(values, nbytes, chunk);
     if (!status) return status;
-    if (chunk.verbatim) return in.size() == nbytes ? Bytes(copy(buffer)) : Status{filters::Code::wrong_nbytes, nbytes};
+    if (chunk.verbatim) return copy(buffer);  // of any length, which another filter before may have made
     status = filters::nbit::check_length(chunk, in.size());
     if (!status) return status;
     return make_bytes(nbytes, [&](auto out) { filters::nbit::decode(values, chunk, in, out); });
@@ -91,9 +91,11 @@ Bytes scaleoffset_encode(nb::handle data, const Values& values) {
     const Buffer buffer(data, PyBUF_SIMPLE);
     const auto in = buffer.bytes();
     so::Params params;
-    Status status = so::parse(values, in.size(), params);
+    Status status = so::parse(values, params);
     if (!status) return status;
     if (params.verbatim()) return copy(buffer);
+    status = so::check_nbytes(params, in.size());
+    if (!status) return status;
     so::Plan plan;
     {
         const nb::gil_scoped_release unlocked;
@@ -108,10 +110,11 @@ Bytes scaleoffset_decode(nb::handle data, const Values& values, std::size_t nbyt
     const Buffer buffer(data, PyBUF_SIMPLE);
     const auto in = buffer.bytes();
     so::Params params;
-    Status status = so::parse(values, nbytes, params);
+    Status status = so::parse(values, params);
     if (!status) return status;
-    if (params.verbatim())
-        return in.size() == nbytes ? Bytes(copy(buffer)) : Status{filters::Code::wrong_nbytes, nbytes};
+    if (params.verbatim()) return copy(buffer);  // of any length, which another filter before may have made
+    status = so::check_nbytes(params, nbytes);
+    if (!status) return status;
     so::Header header;
     status = so::open(params, in, header);
     if (!status) return status;

@@ -1,6 +1,6 @@
 // The filters under fire: damaged chunks and damaged parameters; meant for -DTAMIS_SANITIZE=ON.
 //
-//   tamis_filter_fuzz [mutations = 200000] [seed = 1] [first mutation = 0]
+//   tamis_filter_fuzz [mutations of each = 200000] [seed = 1] [first mutation = 0]
 
 #include "filter_cases.hpp"
 
@@ -93,7 +93,8 @@ bool encode_scaleoffset(const Words& values, const Bytes& bytes, Bytes* packed) 
     filters::scaleoffset::Params params;
     filters::scaleoffset::Plan plan;
     const Memory in(bytes);
-    if (!filters::scaleoffset::parse(values, bytes.size(), params) || params.verbatim()) return false;
+    if (!filters::scaleoffset::parse(values, params) || params.verbatim()) return false;
+    if (!filters::scaleoffset::check_nbytes(params, bytes.size())) return false;
     if (!filters::scaleoffset::plan(params, in.data(), plan)) return false;
     const Memory out(plan.encoded_nbytes);
     filters::scaleoffset::encode(params, plan, in.data(), out.span());
@@ -116,7 +117,8 @@ bool damage_scaleoffset(Random& random) {
     const std::size_t nbytes = stated_nbytes(random, values);
     filters::scaleoffset::Params params;
     filters::scaleoffset::Header header;
-    if (!filters::scaleoffset::parse(values, nbytes, params) || params.verbatim()) return false;
+    if (!filters::scaleoffset::parse(values, params) || params.verbatim()) return false;
+    if (!filters::scaleoffset::check_nbytes(params, nbytes)) return false;
     const Status status = filters::scaleoffset::open(params, in.span(), header);
     require(status || status.code != Code::truncated || status.where > in.span().size(), "truncated says how much");
     if (!status) return false;
@@ -155,25 +157,18 @@ bool shuffle_anything(Random& random) {
 int main(int count, char** arguments) {
     name_place_at_death();
     const auto [mutations, seed, first] = fuzz_arguments(count, arguments);
-    Count of_nbit, of_scaleoffset, of_shuffles;
-    for (std::uint64_t i = first; i < first + mutations; ++i) {
-        Random random(seed, i);
-        place = {"mutation", i};
-        switch (random.below(5)) {
-            case 0:
-                of_shuffles.add(shuffle_anything(random));
-                break;
-            case 1:
-            case 2:
-                of_nbit.add(damage_nbit(random));
-                break;
-            default:
-                of_scaleoffset.add(damage_scaleoffset(random));
+    const auto damage = [&](const char* what, bool (*once)(Random&)) {
+        Count found;
+        for (std::uint64_t i = first; i < first + mutations; ++i) {
+            Random random(seed, i);
+            place = {what, i};
+            found.add(once(random));
         }
-    }
-    of_nbit.print("nbit");
-    of_scaleoffset.print("scaleoffset");
-    of_shuffles.print("shuffle, bitshuffle");
+        found.print(what);
+    };
+    damage("nbit", damage_nbit);
+    damage("scaleoffset", damage_scaleoffset);
+    damage("shuffle, bitshuffle", shuffle_anything);
     std::printf("%llu mutations of seed %llu: nothing found\n", static_cast<unsigned long long>(mutations),
                 static_cast<unsigned long long>(seed));
 }

@@ -100,7 +100,7 @@ void scaleoffset_keeps_integers() {
         const Bytes items = items_for(random, values);
         const Memory in(items), out(items.size());
         filters::scaleoffset::Params params;
-        require(static_cast<bool>(filters::scaleoffset::parse(values, items.size(), params)), "sound values are taken");
+        require(static_cast<bool>(filters::scaleoffset::parse(values, params)), "sound values are taken");
         if (params.verbatim()) continue;
         filters::scaleoffset::Plan plan;
         const filters::Status status = filters::scaleoffset::plan(params, in.data(), plan);

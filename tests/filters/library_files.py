@@ -37,7 +37,7 @@ def filters() -> Iterator[Filters]:
     yield from (hdf5plugin.BZip2(level) for level in (1, 9))
     yield from (hdf5plugin.Zstd(level) for level in (-7, 0, 3, 22))
     yield from (hdf5plugin.LZ4(block) for block in (0, 96, 1000))
-    for name in ("blosclz", "lz4", "lz4hc", "zlib", "zstd"):
+    for name in ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"):
         yield from (blosc(name, level, shuffle) for level, shuffle in [(1, 0), (5, 1), (9, 2)])
     yield blosc("lz4", 0, 1)
     yield {"compression": blosc.filter_id}

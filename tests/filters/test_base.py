@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 
@@ -31,6 +33,25 @@ KINDS = list(by_name().values())
 )
 def test_chunk_type_nbytes_exact(dtype: str, shape: tuple[int, ...], nbytes: int) -> None:
     assert ChunkType(np.dtype(dtype), shape).nbytes == nbytes
+
+
+def test_chunk_type_type_and_shape_as_numpy_takes_them() -> None:
+    assert ChunkType("f4", [np.int64(4)]) == ChunkType(np.dtype("f4"), (4,))
+    assert hash(ChunkType("f4", [4])) == hash(ChunkType(np.dtype("f4"), (4,)))
+
+
+@pytest.mark.parametrize(("dtype", "shape"), [("nothing", (4,)), ("f4", 4), ("f4", (4.5,)), ("f4", (-1,))])
+def test_chunk_type_of_none_refused(dtype: Any, shape: Any) -> None:
+    with pytest.raises(ParameterError, match=r"expected (type and shape|extents of 0 or more) of a chunk, got"):
+        ChunkType(dtype, shape)
+
+
+def test_chunk_type_of_an_enumeration_differs_from_its_integers() -> None:
+    # numpy says that the types are equal.
+    names = h5py.enum_dtype({"a": 0}, "i4")
+    assert ChunkType(names, (4,)) != ChunkType(np.dtype("i4"), (4,))
+    nested = np.dtype([("a", names), ("b", "i4")])
+    assert ChunkType(nested, (4,)) != ChunkType(np.dtype([("a", "i4"), ("b", names)]), (4,))
 
 
 def test_registry_names_and_ids_as_registered() -> None:
@@ -79,13 +100,20 @@ def test_from_values_damaged_kept_with_the_reason_and_requested_refused() -> Non
         requested_filter(Request(1, (77,)))
 
 
-@pytest.mark.parametrize("number", [-1, 65536, 1.5, None])
+@pytest.mark.parametrize("number", [-1, 65536, 1.5, None, True, np.True_])
 def test_unknown_filter_id_out_of_range_refused(number: int) -> None:
     with pytest.raises(ParameterError, match="expected a filter id of 0 to 65535, got"):
         UnknownFilter(number)
 
 
-@pytest.mark.parametrize("value", [-1, 1 << 32, 0.5])
+def test_unknown_filter_numpy_integers_taken() -> None:
+    one = UnknownFilter(np.int64(400), np.array([1, 2]))
+    assert one == UnknownFilter(400, (1, 2))
+    assert type(one.id) is int
+    assert [type(value) for value in one.values] == [int, int]
+
+
+@pytest.mark.parametrize("value", [-1, 1 << 32, 0.5, False])
 def test_unknown_filter_value_beyond_32_bits_refused(value: int) -> None:
     with pytest.raises(ParameterError, match="expected parameters of filter 400 of 0 to 4294967295, got"):
         UnknownFilter(400, (value,))

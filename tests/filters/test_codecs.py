@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from hypothesis import given
@@ -29,6 +30,7 @@ from tamis.filters import (
     UnknownFilter,
     Zstd,
     from_values,
+    requested_filter,
 )
 
 FLOATS = ChunkType(np.dtype("f4"), (128, 256))
@@ -145,6 +147,19 @@ def test_nbit_in_words_bits_of_the_type() -> None:
         (32008, (64, 2), Bitshuffle("lz4", block=64)),
         (32008, (0, 3), Bitshuffle("zstd", 3)),
         (32008, (0, 3, 9), Bitshuffle("zstd", 9)),
+        # What decoding does not need: words of PyTables, levels that are none, words too many.
+        (307, (5, 11, 4), Bzip2(5)),
+        (307, (10,), Bzip2(9)),
+        (32015, (100,), Zstd(22)),
+        (32015, (0xFFFFFFFF,), Zstd(-1)),
+        (32015, (3, 0), Zstd(3)),
+        (32004, (0xFFFFFFFF,), Lz4(0x7E000000)),
+        (32004, (0, 1), Lz4(0)),
+        (32008, (0, 4, 4, 0, 3, 30), Bitshuffle("zstd", 22)),
+        (32008, (0, 4, 4, 0, 3, 0xFFFFFFFF), Bitshuffle("zstd", 0)),
+        (32008, (0, 4, 4, 0, 2, 5, 6), Bitshuffle("lz4")),
+        (32001, (2, 2, 4, 0, 10, 3, 1, 9), Blosc("lz4", 9, "bit")),
+        (32026, (1, 0, 4, 2400, 12, 7, 1), Blosc2("lz4", 9, "truncate")),
         # H5Pset_filter with the mask as netCDF and h5repack users write it.
         (4, (32, 8), Szip("nn", 8)),
         (4, (4, 8), Szip("ec", 8)),
@@ -159,12 +174,6 @@ def test_from_values_of_older_and_shorter_forms(id_: int, words: tuple[int, ...]
 @pytest.mark.parametrize(
     ("id_", "words", "reason"),
     [
-        (307, (10,), "expected level of 1 to 9, got level=10"),
-        (307, (1, 2), "expected one parameter of bzip2"),
-        (32015, (23,), "expected level of -131072 to 22, got level=23"),
-        (32004, (0x7E000001,), "expected block of 0 to 2113929216"),
-        (32001, (2, 2, 4, 0, 10, 1, 1), "expected level of 0 to 9"),
-        (32001, (2, 2, 4, 0, 5, 3, 1), r"expected the shuffle of blosc to be one of 0 \(none\), 1 \(byte\)"),
         (32001, (2, 2, 4, 0, 5, 1, 6), "expected the compressor of blosc to be one of"),
         (32026, (2, 2, 4, 0, 5, 1, 3), "expected the compressor of blosc2 to be one of"),
         (32008, (0, 4, 4, 7, 2), "expected block of bitshuffle a multiple of 8, got block=7"),
@@ -186,8 +195,88 @@ def test_from_values_that_cannot_be_unknown_with_the_reason(id_: int, words: tup
 
 
 @pytest.mark.parametrize(
+    ("id_", "words", "reason"),
+    [
+        (1, (), "expected one parameter of deflate"),
+        (1, (4, 5), "expected one parameter of deflate"),
+        (307, (10,), "expected level of 1 to 9, got level=10"),
+        (307, (1, 2), "expected one parameter of bzip2"),
+        (32015, (23,), "expected level of -131072 to 22, got level=23"),
+        (32004, (0x7E000001,), "expected block of 0 to 2113929216"),
+        (32001, (0, 0, 0, 0, 10, 1, 1), "expected level of 0 to 9"),
+        (32001, (0, 0, 0, 0, 5, 3, 1), r"expected the shuffle of blosc to be one of 0 \(none\), 1 \(byte\)"),
+        (32026, (0, 0, 0, 0, 5, 5, 1), "expected the shuffle of blosc2 to be one of 0"),
+        (32008, (0, 3, 30), "expected level of 0 to 22, got level=30"),
+        (32008, (0, 3, 0xFFFFFFFF), "expected level of 0 to 22, got level=-1"),
+    ],
+)
+def test_requested_filter_that_would_not_be_encoded_refused(id_: int, words: tuple[int, ...], reason: str) -> None:
+    with pytest.raises(ParameterError, match=rf"filter {id_} \(\w+\): {reason}"):
+        requested_filter(Request(id_, words))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((0, 3, 8), Bitshuffle("none")),  # of version 0.3
+        ((0, 2, 8), Bitshuffle("none")),
+        ((0, 2, 8, 0, 2), Bitshuffle("lz4")),
+        ((64, 2), Bitshuffle("lz4", block=64)),  # no chunk could be filtered
+    ],
+)
+def test_bitshuffle_stored_words_of_old_versions_no_request(words: tuple[int, ...], expected: Filter) -> None:
+    assert from_values(Request(32008, words), stored=True) == expected
+
+
+def test_chunk_without_words_that_matter_decoded() -> None:
+    chunk = ChunkType("i4", [600])
+    data = (np.arange(600, dtype="i4") // 3).tobytes()
+    for one, words in [
+        (Bzip2(5), (5, 11, 4)),
+        (Zstd(), (100,)),
+        (Zstd(), (3, 0)),
+        (Lz4(), (0xFFFFFFFF,)),
+        (Lz4(), (0, 1)),
+        (Bitshuffle("zstd"), (0, 4, 4, 0, 3, 30)),
+        (Bitshuffle("zstd"), (0, 4, 4, 0, 3, 0xFFFFFFFF)),
+    ]:
+        packed = one.encode(data, chunk, one.stored(chunk))
+        found = from_values(Request(one.id, words), stored=True)
+        assert bytes(found.decode(packed, chunk, words)) == data
+
+
+@pytest.mark.parametrize(
+    ("one", "reason"),
+    [
+        (Zstd(), ""),
+        (Bitshuffle("none"), ""),
+        (Blosc2(), ""),
+        (Blosc2(shuffle="delta"), "tamis decodes blosc2 with shuffle=delta, and does not encode it"),
+        (Blosc2(shuffle="truncate"), "tamis decodes blosc2 with shuffle=truncate, and does not encode it"),
+        (Sz3(), "tamis decodes sz3, and does not encode it: use hdf5plugin with h5py"),
+        (UnknownFilter(400), "none that tamis knows: a package can add it, see docs/filters.md"),
+        (UnknownFilter(1, (77,), "deflate", "no level"), "no level"),
+    ],
+    ids=str,
+)
+def test_unencodable_says_why(one: Filter, reason: str) -> None:
+    assert one.unencodable() == reason
+
+
+def test_error_bound_only_where_there_is_one() -> None:
+    assert Blosc2(shuffle="delta").error_bound == 0
+    assert Blosc2(shuffle="truncate").error_bound is None
+    assert Sz3().error_bound is None
+    assert Scaleoffset("integer", 3).error_bound == 0
+    assert Scaleoffset("decimal", 3).error_bound == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize(
     ("one", "dtype", "shape", "message"),
     [
+        (Scaleoffset("integer"), h5py.enum_dtype({"a": 0}, "i4"), (4,), "scaleoffset.*got an enumeration of int32"),
+        (Scaleoffset("integer"), "f4", (4,), r"got float32: use scaleoffset\(decimal,N\), of N digits"),
+        (Szip(), "f16", (40,), "expected integers or floats of 1, 2, 4 or 8 bytes for szip, got float128"),
         (Szip(), "c8", (40,), "expected integers or floats of 1, 2, 4 or 8 bytes for szip, got complex64"),
         (Szip(), "S8", (40,), "expected integers or floats"),
         (Szip("nn", 32), "f4", (4, 7), "expected chunks of 32 values or more, its pixels per block, got 28: use szip"),

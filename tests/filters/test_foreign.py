@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 import pytest
 
 from tamis.errors import MissingFilterError, ParameterError, StreamError
-from tamis.filters import ChunkType, Filter, Request, Sperr, Sz3, from_values, worker
+from tamis.filters import ChunkType, Filter, Request, Sperr, Sz3, from_values, plugin_client
 
 FLOATS = ChunkType(np.dtype("f4"), (20, 30))
 Stored = tuple[Filter, tuple[int, ...], ChunkType, bytes, bytes]
@@ -41,8 +44,8 @@ def stored(foreign_file: Path) -> list[Stored]:
 
 
 def worker_pid() -> int:
-    assert worker._WORKER._process is not None
-    return worker._WORKER._process.pid
+    assert plugin_client._WORKER._process is not None
+    return plugin_client._WORKER._process.pid
 
 
 def test_foreign_chunks_of_hdf5plugin_decoded_as_it_reads_them(stored: list[Stored]) -> None:
@@ -98,7 +101,7 @@ def test_foreign_worker_killed_error_and_a_new_one(stored: list[Stored]) -> None
 def test_foreign_worker_silent_error_and_a_new_one(stored: list[Stored], monkeypatch: pytest.MonkeyPatch) -> None:
     one, words, chunk, data, plain = stored[0]
     assert one.decode(data, chunk, words) == plain
-    monkeypatch.setattr(worker, "_SECONDS", 0.2)
+    monkeypatch.setattr(plugin_client, "_SECONDS", 0.2)
     before = worker_pid()
     os.kill(before, signal.SIGSTOP)
     began = time.monotonic()
@@ -121,16 +124,105 @@ def test_foreign_encode_refused(one: Filter) -> None:
         one.encode(bytes(2400), FLOATS, one.stored(FLOATS))
 
 
-@pytest.mark.parametrize("bound", [-1.0, float("nan"), float("inf")])
-def test_sz3_bound_out_of_range_refused(bound: float) -> None:
+@pytest.mark.parametrize("bound", [-1.0, float("nan"), float("inf"), "foo", True, None, np.float32("nan")])
+def test_sz3_bound_out_of_range_refused(bound: Any) -> None:
     with pytest.raises(ParameterError, match="expected bound of 0 or more, got bound="):
         Sz3("absolute", bound)
 
 
-@pytest.mark.parametrize("quality", [-1.0, 0.0, float("nan"), float("inf")])
-def test_sperr_quality_out_of_range_refused(quality: float) -> None:
-    with pytest.raises(ParameterError, match="expected quality above 0, got quality="):
+@pytest.mark.parametrize("quality", [-1.0, 0.0, float("nan"), float("inf"), True, "foo", None, 10**400])
+def test_sperr_quality_out_of_range_refused(quality: Any) -> None:
+    with pytest.raises(ParameterError, match="expected quality of above 0, below 2048 but for absolute, got quality="):
         Sperr("rate", quality)
+
+
+@pytest.mark.parametrize("mode", ["rate", "psnr"])
+@pytest.mark.parametrize("quality", [2048, 2048 - 2**-18, 2.0**-17, 2.0**1023])
+def test_sperr_quality_that_its_bits_cannot_hold_refused(mode: str, quality: float) -> None:
+    with pytest.raises(
+        ParameterError, match=f"expected quality of 2\\^-16 to below 2048 for {mode} of sperr, got quality"
+    ):
+        Sperr(mode, quality)
+
+
+@pytest.mark.parametrize("quality", [2.0**-16, 2048 - 2**-16])
+@pytest.mark.parametrize("mode", ["rate", "psnr"])
+def test_sperr_quality_at_its_bounds_read_back(mode: str, quality: float) -> None:
+    assert Sperr.from_values(Sperr(mode, quality).requested) == Sperr(mode, quality)
+
+
+@pytest.mark.parametrize("quality", [sys.float_info.min, 2.0**1023, 2.0**-1000, 1e-3, 5000])
+def test_sperr_absolute_quality_read_back(quality: float) -> None:
+    again = Sperr.from_values(Sperr("absolute", quality).requested)
+    assert again.quality == pytest.approx(quality, rel=2e-5)
+    assert Sperr.from_values(again.requested) == again
+
+
+@pytest.mark.parametrize("exponent", [1024 << 16, 1 << 27 | 1023 << 16])
+def test_sperr_absolute_beyond_float64_refused(exponent: int) -> None:
+    word = 3 << 28 | exponent
+    if word >> 27 & 1:  # 2^-1023
+        word |= 1 << 16
+    with pytest.raises(ParameterError, match="expected an error of sperr that a float64 can be, got 2\\^"):
+        Sperr.from_values((word, 0))
+
+
+@pytest.mark.parametrize("bound", [np.float32(0.5), np.float64(0.5), 0.5])
+def test_sz3_bound_numpy_floats_taken_as_float(bound: Any) -> None:
+    one = Sz3("absolute", bound)
+    assert type(one.bound) is float
+    assert str(one) == "sz3(mode=absolute,bound=0.5)"
+    assert type(Sz3("absolute", np.int64(2)).bound) is float
+
+
+def run_limited(code: str, limit: str = "") -> str:
+    """Run code in a process with an address space of so many bytes."""
+    before = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({limit}, {limit}))\n" if limit else ""
+    done = subprocess.run([sys.executable, "-c", before + code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+DECODE = """
+import h5py, numpy as np
+from tamis.errors import MissingFilterError
+from tamis.filters import *
+with h5py.File({path!r}) as file:
+    dataset = file["0"]
+    request = dataset.id.get_create_plist().get_filter(0)
+    data = dataset.id.read_direct_chunk((0,) * dataset.ndim)[1]
+    chunk, expected = ChunkType(dataset.dtype, dataset.chunks), file["expected/0"][...].tobytes()
+{before}
+one = from_values(Request(request[0], request[2]))
+try:
+    print(one.decode(data, chunk, request[2]) == expected)
+except MissingFilterError as error:
+    print(error)
+"""
+
+
+def test_foreign_under_a_limit_of_addresses_sound_chunk_decoded(foreign_file: Path) -> None:
+    assert run_limited(DECODE.format(path=str(foreign_file), before=""), str(3 << 30)) == "True"
+
+
+def test_foreign_process_that_does_not_start_missing_not_damaged(foreign_file: Path) -> None:
+    before = "import shutil, sys; sys.executable = shutil.which('false')"
+    found = run_limited(DECODE.format(path=str(foreign_file), before=before))
+    assert found.startswith("expected a process that decodes by hdf5plugin, and ")
+    assert found.endswith("did not start one (exit code 1): it may lack memory, see ulimit -v")
+
+
+def test_foreign_plugin_file_absent_or_of_another_machine_missing_not_damaged(
+    foreign_file: Path, tmp_path: Path
+) -> None:
+    before = (
+        "from tamis.filters import plugin_client\n"
+        f"plugin_client._plugins = lambda: __import__('pathlib').Path({str(tmp_path)!r})"
+    )
+    code = DECODE.format(path=str(foreign_file), before=before)
+    assert run_limited(code).startswith("expected hdf5plugin to have libh5sz3.so, found no ")
+    (tmp_path / "libh5sz3.so").write_bytes(b"no library")
+    assert run_limited(code) == "libh5sz3.so of hdf5plugin cannot be loaded here: it is made for other machines"
 
 
 @pytest.mark.parametrize(

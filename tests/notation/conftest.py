@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
 from tamis.errors import ParameterError
-from tamis.filters import Filter, Stage, UnknownFilter, Zfp, by_id
+from tamis.filters import Filter, Parameter, Stage, UnknownFilter, Zfp, by_id
 
 WORDS = st.integers(0, (1 << 32) - 1)
+
+
+def values_of(each: Parameter) -> st.SearchStrategy[Any]:
+    if each.choices:
+        return st.sampled_from(each.choices)
+    return st.floats(each.low, each.high) if each.real else st.integers(int(each.low), int(each.high))
 
 
 @st.composite
@@ -25,10 +33,7 @@ def filters_of(draw: st.DrawFn, kind: type[Filter]) -> Filter:
                 st.just(Zfp(reversible=True)),
             )
         )
-    given = {
-        name: draw(st.sampled_from(each.choices) if each.choices else st.integers(each.low, each.high))
-        for name, each in kind.parameters().items()
-    }
+    given = {name: draw(values_of(each)) for name, each in kind.parameters().items()}
     try:
         made = kind(**given)
     except ParameterError:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from tamis.filters.base import ChunkType, Data, Filter, Parameter, Request, choice, number
+from tamis.filters.base import ChunkType, Data, Filter, Parameter, Request, choice, number, real
 from tamis.filters.bitshuffle import Bitshuffle
 from tamis.filters.blosc import Blosc
 from tamis.filters.blosc2 import Blosc2
 from tamis.filters.foreign import Sperr, Sz3
 from tamis.filters.lz4 import Lz4
+from tamis.filters.nbit import Nbit
 from tamis.filters.plain import Bzip2, Lzf, Zstd
 from tamis.filters.registry import by_id, by_name, from_values, requested_filter
+from tamis.filters.scaleoffset import Scaleoffset
 from tamis.filters.stage import Stage
 from tamis.filters.standard import Deflate, Fletcher32, Shuffle
 from tamis.filters.szip import Szip
 from tamis.filters.unknown import UnknownFilter
-from tamis.filters.values import Nbit, Scaleoffset
 from tamis.filters.zfp import StoredZfp, Zfp
 
 __all__ = [
@@ -47,5 +48,6 @@ __all__ = [
     "choice",
     "from_values",
     "number",
+    "real",
     "requested_filter",
 ]

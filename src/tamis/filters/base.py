@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import operator
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from tamis.errors import MissingFilterError, ParameterError
+
+_LARGEST = sys.float_info.max
 
 Data: TypeAlias = bytes | bytearray | memoryview
 """Bytes of a chunk, on their way through filters."""
@@ -41,6 +45,21 @@ class ChunkType:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     fill: bytes = b""
+    # Equal types may differ here alone: numpy does not compare metadata, and what a filter stores depends on it.
+    _enums: tuple[bool, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Take what numpy takes for a type, and any sequence of whole numbers as the shape."""
+        try:
+            object.__setattr__(self, "dtype", np.dtype(self.dtype))
+            object.__setattr__(self, "shape", tuple(map(operator.index, self.shape)))
+        except (TypeError, ValueError) as error:
+            raise ParameterError(
+                f"expected type and shape of a chunk, got {self.dtype!r} and {self.shape!r}"
+            ) from error
+        if any(extent < 0 for extent in self.shape):
+            raise ParameterError(f"expected extents of 0 or more of a chunk, got shape={self.shape}")
+        object.__setattr__(self, "_enums", tuple(_enums(self.dtype)))
 
     @property
     def size(self) -> int:
@@ -59,6 +78,22 @@ class ChunkType:
         return 1024 * self.nbytes + 4096
 
 
+def is_enum(dtype: np.dtype[Any]) -> bool:
+    """Tell an enumeration of HDF5, which has names for its integers, as h5py marks it."""
+    return bool(dtype.metadata) and "enum" in dtype.metadata  # type: ignore[operator]
+
+
+def _enums(dtype: np.dtype[Any]) -> Iterator[bool]:
+    """Tell for each member of a type whether it is an enumeration."""
+    if dtype.subdtype is not None:
+        yield from _enums(dtype.subdtype[0])
+    elif dtype.names:
+        for name in dtype.names:
+            yield from _enums(dtype.fields[name][0])  # type: ignore[index]
+    else:
+        yield is_enum(dtype)
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """What a parameter of a filter means, and what it may be.
@@ -73,34 +108,51 @@ class Parameter:
         Words, where it is one of them.
     bounds
         What it may be, where that is neither of these.
+    real
+        Whether it is a number with a fraction.
     """
 
     about: str
-    low: int = 0
-    high: int = 0
+    low: float = 0
+    high: float = 0
     choices: tuple[str, ...] = ()
     bounds: str = ""
+    real: bool = False
 
     @property
     def range(self) -> str:
         """What it may be, in words."""
         return self.bounds or ", ".join(self.choices) or f"{self.low} to {self.high}"
 
-    def checked(self, name: str, value: object) -> int | str:
-        """Return the value as int or str; raise ParameterError where it is out of range."""
+    def checked(self, name: str, value: object) -> float | str:
+        """Return the value as int, float or str; raise ParameterError where it is out of range."""
         if self.choices:
             if value not in self.choices:
                 raise ParameterError(f"expected {name} to be one of {self.range}, got {name}={value!r}")
             return str(value)
-        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if not whole or not self.low <= int(value) <= self.high:  # type: ignore[call-overload]
-            raise ParameterError(f"expected {name} of {self.range}, got {name}={value!r}")
-        return int(value)  # type: ignore[call-overload, no-any-return]
+        kinds = (int, float, np.integer, np.floating) if self.real else (int, np.integer)
+        if isinstance(value, kinds) and not isinstance(value, bool):
+            number = int(value) if isinstance(value, (int, np.integer)) else float(value)
+            # A number that is none, NaN, is in no range.
+            if self.low <= number <= self.high:
+                return float(number) if self.real else number
+        raise ParameterError(f"expected {name} of {self.range}, got {name}={value!r}")
+
+    def nearest(self, number: int) -> int:
+        """Return what is nearest to a whole number, and in range."""
+        return int(min(max(number, self.low), self.high))
 
 
 def number(about: str, low: int, high: int, default: int | None = None) -> Any:
     """Field of a filter for a whole number within bounds, both included; required where it has no default."""
     metadata = {"parameter": Parameter(about, low, high)}
+    return field(metadata=metadata) if default is None else field(default=default, metadata=metadata)
+
+
+def real(about: str, low: float, high: float = _LARGEST, default: float | None = None, bounds: str = "") -> Any:
+    """Field of a filter for a number with a fraction, bounds included; `bounds` says them in words."""
+    words = bounds or (f"{low:g} or more" if high == _LARGEST else f"{low:g} to {high:g}")
+    metadata = {"parameter": Parameter(about, low, high, bounds=words, real=True)}
     return field(metadata=metadata) if default is None else field(default=default, metadata=metadata)
 
 
@@ -113,7 +165,7 @@ def choice(about: str, choices: tuple[str, ...], default: str | None = None) -> 
 class Filter(ABC):
     """An entry of HDF5's registry with its parameters. Frozen; equal where id and parameters are.
 
-    A subclass is a frozen dataclass whose fields are made by `number` and `choice`, which checks them.
+    A subclass is a frozen dataclass whose fields are made by `number`, `real` and `choice`, which checks them.
 
     Attributes
     ----------
@@ -153,7 +205,7 @@ class Filter(ABC):
     install: ClassVar[str] = "pip install 'tamis[codecs]'"
 
     def __post_init__(self) -> None:
-        """Check every field that `number` or `choice` made."""
+        """Check every field that `number`, `real` or `choice` made."""
         for name, each in self.parameters().items():
             object.__setattr__(self, name, each.checked(name, getattr(self, name)))
 
@@ -168,11 +220,24 @@ class Filter(ABC):
     def from_values(cls, values: tuple[int, ...]) -> Self:
         """Read requested or stored parameters, of any version of the filter.
 
+        What decoding does not need is taken for the nearest that can be, and words too many are left alone: chunks
+        can be read all the same.
+
         Raises
         ------
         ParameterError, StreamError
             If they are none of it.
         """
+
+    @classmethod
+    def from_stored(cls, values: tuple[int, ...]) -> Self:
+        """Read parameters that come from a file; as `from_values`, where nothing else is known of them."""
+        return cls.from_values(values)
+
+    @classmethod
+    def from_requested(cls, values: tuple[int, ...]) -> Self:
+        """Read parameters that are asked for, and refuse those that the filter would refuse to encode with."""
+        return cls.from_values(values)
 
     @property
     @abstractmethod
@@ -235,7 +300,17 @@ class Filter(ABC):
     @classmethod
     def missing(cls) -> str:
         """Say what is not installed that encoding or decoding needs; empty where nothing is missing."""
-        absent = [name for name in cls.needs if importlib.util.find_spec(name.partition(".")[0]) is None]
+        return cls._without(cls.needs)
+
+    def unencodable(self) -> str:
+        """Say why this filter cannot be encoded here; empty where it can."""
+        if self.decode_only:
+            return f"tamis decodes {self.name}, and does not encode it"
+        return self.missing()
+
+    @classmethod
+    def _without(cls, needs: tuple[str, ...]) -> str:
+        absent = [name for name in needs if importlib.util.find_spec(name.partition(".")[0]) is None]
         return f"{cls.name} needs {' and '.join(absent)}, not installed here: {cls.install}" if absent else ""
 
     @classmethod

@@ -13,23 +13,22 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from tamis import _native
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.filters.base import ChunkType, Data, Filter, choice, number
-from tamis.filters.blosc import in_range
-from tamis.filters.lz4 import lz4_block, sized_block
-from tamis.filters.plain import Decode, zstd_decoder
+from tamis.filters.framing import SIZE, Decode, lz4_block, sized_block, zstd_decoder
+from tamis.filters.words import named
 
 _HEADER = struct.Struct(">QI")
-_SIZE = struct.Struct(">I")
 _COMPRESSORS = ("none", "", "lz4", "zstd")
 _TARGET = 8192  # bytes of a block that is not asked for
 _FEWEST = 128  # elements of such a block
 _VERSION = (0, 4)
 _LARGEST_BLOCK = 1 << 30
 _LEVEL = 3
+_FILLED_IN = 3  # words that the filter fills in: its version and the element size
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +65,32 @@ class Bitshuffle(Filter):
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
         """Read requested or stored parameters: these have version and element size before them."""
-        return cls._of(values[3:] if _is_stored(values) else values)
+        return cls._lenient(values[_FILLED_IN:] if _is_stored(values) else values)
 
     @classmethod
-    def _of(cls, words: tuple[int, ...]) -> Self:
-        compressor = in_range(cls.name, "compressor", _COMPRESSORS, words[1] if len(words) > 1 else 0)
-        return cls(
-            compressor, words[2] if len(words) > 2 and compressor == "zstd" else _LEVEL, words[0] if words else 0
-        )
+    def from_stored(cls, values: tuple[int, ...]) -> Self:
+        """Read parameters of a file, which may be as they were asked for where no chunk could be filtered."""
+        filled_in = len(values) >= _FILLED_IN and values[0] == 0
+        return cls._lenient(values[_FILLED_IN:] if filled_in else values)
+
+    @classmethod
+    def from_requested(cls, values: tuple[int, ...]) -> Self:
+        """Read requested parameters, or stored ones."""
+        return cls(**cls._arguments(values[_FILLED_IN:] if _is_stored(values) else values))
+
+    @classmethod
+    def _lenient(cls, words: tuple[int, ...]) -> Self:
+        made = cls._arguments(words)
+        made["level"] = cls.parameters()["level"].nearest(made["level"])
+        return cls(**made)
+
+    @classmethod
+    def _arguments(cls, words: tuple[int, ...]) -> dict[str, Any]:
+        """Read what was asked for: elements of a block, compressor, and the level of zstd, a number with a sign."""
+        block, word, level = (*words, *(0, 0, _LEVEL)[len(words) :])[:3]
+        compressor = named(cls.name, "compressor", _COMPRESSORS, word)
+        level = level - (level >> 31 << 32) if compressor == "zstd" else _LEVEL
+        return {"compressor": compressor, "level": level, "block": block}
 
     @property
     def requested(self) -> tuple[int, ...]:
@@ -104,14 +121,18 @@ class Bitshuffle(Filter):
         whole = len(data) // (8 * itemsize) * 8 * itemsize
         for start in range(0, whole, block * itemsize):
             packed = compress(shuffled[start : min(start + block * itemsize, whole)])
-            parts += [_SIZE.pack(len(packed)), packed]
+            parts += [SIZE.pack(len(packed)), packed]
         return b"".join([*parts, shuffled[whole:]])
+
+    def unencodable(self) -> str:
+        """Say what is not installed that this compressor needs."""
+        return self._without({"none": (), "lz4": ("imagecodecs",), "zstd": ("zstandard",)}[self.compressor])
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress and unshuffle, with every size checked before it is used."""
         itemsize = _itemsize(stored)
         # Their first three words say nothing here: what they say is not to be taken for a request.
-        as_stored = self._of(stored[3:])
+        as_stored = self._lenient(stored[_FILLED_IN:])
         block = as_stored.block or _default_block(itemsize)
         shuffled = data
         if as_stored.compressor != "none":

@@ -4,40 +4,21 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
+from tamis.errors import DataError, StreamError
+from tamis.filters.base import ChunkType, Data, choice, number
+from tamis.filters.blosc_words import LARGEST_TYPE, BloscWords, elements
 
-from tamis.errors import DataError, ParameterError, StreamError
-from tamis.filters.base import ChunkType, Data, Filter, choice, number
-
-COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
-"""Their numbers are their places here."""
-SHUFFLES = ("none", "byte", "bit")
+_COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
+_SHUFFLES = ("none", "byte", "bit")
 
 _HEADER = struct.Struct("<BBBBIII")
 _MEMCPY = 2  # flag: not compressed
-LARGEST_TYPE = 255
-"""Larger elements are taken for bytes."""
-
-
-def in_range(name: str, what: str, names: tuple[str, ...], word: int) -> str:
-    """Return what a number stands for.
-
-    Raises
-    ------
-    ParameterError
-        If it stands for nothing.
-    """
-    if word >= len(names) or not names[word]:
-        known = ", ".join(f"{i} ({each})" for i, each in enumerate(names) if each)
-        raise ParameterError(f"expected the {what} of {name} to be one of {known}, got {word}")
-    return names[word]
 
 
 @dataclass(frozen=True, slots=True)
-class Blosc(Filter):
+class Blosc(BloscWords):
     """Filter 32001: Blosc 1.
 
     Parameters
@@ -50,29 +31,16 @@ class Blosc(Filter):
         What is done to a block first: bytes, or bits, of like significance side by side.
     """
 
-    compressor: str = choice("what compresses blocks", COMPRESSORS, "lz4")
+    compressor: str = choice("what compresses blocks", _COMPRESSORS, "lz4")
     level: int = number("0 stores, 9 is smallest", 0, 9, 5)
-    shuffle: str = choice("bytes or bits of like significance side by side", SHUFFLES, "byte")
+    shuffle: str = choice("bytes or bits of like significance side by side", _SHUFFLES, "byte")
     id: ClassVar[int] = 32001
     name: ClassVar[str] = "blosc"
     registered_name: ClassVar[str] = "Blosc"
     about: ClassVar[str] = "several compressors behind a shuffle of its own"
     needs: ClassVar[tuple[str, ...]] = ("imagecodecs",)
-
-    @classmethod
-    def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Read requested or stored parameters; the filter has its own defaults for those that are not there."""
-        level, shuffle, compressor = (*values[4:7], *(5, 1, 0)[max(0, len(values) - 4) :])[:3]
-        return cls(
-            in_range(cls.name, "compressor", COMPRESSORS, compressor),
-            level,
-            in_range(cls.name, "shuffle", SHUFFLES, shuffle),
-        )
-
-    @property
-    def requested(self) -> tuple[int, ...]:
-        """Four words that the filter fills in, level, shuffle and compressor."""
-        return (0, 0, 0, 0, self.level, SHUFFLES.index(self.shuffle), COMPRESSORS.index(self.compressor))
+    compressors: ClassVar[tuple[str, ...]] = _COMPRESSORS
+    shuffles: ClassVar[tuple[str, ...]] = _SHUFFLES
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return revision, format, element size and bytes of a chunk, then what was requested."""
@@ -87,7 +55,7 @@ class Blosc(Filter):
                 elements(data, stored[2] if len(stored) > 2 else 1),
                 self.level,
                 compressor=self.compressor,
-                shuffle=SHUFFLES.index(self.shuffle),
+                shuffle=_SHUFFLES.index(self.shuffle),
                 numthreads=1,
                 out=len(data),
             )
@@ -110,21 +78,6 @@ class Blosc(Filter):
         if len(plain) != nbytes:
             raise StreamError(f"expected {nbytes} bytes of a blosc buffer, got {len(plain)}")
         return plain
-
-    def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Say what is compressed how."""
-        return f"blosc {self.compressor}, level {self.level}, {shuffle_in_words(self.shuffle)}"
-
-
-def elements(data: Data, itemsize: int) -> NDArray[Any]:
-    """Make an array of elements for imagecodecs, which looks at the type of an array, and not at its ``typesize``."""
-    whole = 0 < itemsize <= LARGEST_TYPE and len(data) % itemsize == 0
-    return np.frombuffer(data, f"V{itemsize if whole else 1}")
-
-
-def shuffle_in_words(shuffle: str) -> str:
-    """Say what is shuffled."""
-    return "no shuffle" if shuffle == "none" else f"{shuffle} shuffle"
 
 
 def _checked_header(data: Data, most: int) -> tuple[int, int]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from tamis.errors import DataError, MissingFilterError, StreamError
-from tamis.filters.base import ChunkType, Data, Filter, choice, number
-from tamis.filters.blosc import elements, in_range, shuffle_in_words
+from tamis.filters.base import ChunkType, Data, choice, number
 from tamis.filters.blosc2_frame import Layout, pack, unpack
+from tamis.filters.blosc_words import BloscWords, elements
 
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "", "zlib", "zstd")
 _SHUFFLES = ("none", "byte", "bit", "delta", "truncate")
@@ -20,7 +20,7 @@ _BLOCK = 1 << 18  # bytes of a block that we make, which Blosc2 takes for most l
 
 
 @dataclass(frozen=True, slots=True)
-class Blosc2(Filter):
+class Blosc2(BloscWords):
     """Filter 32026: Blosc2.
 
     Parameters
@@ -42,21 +42,19 @@ class Blosc2(Filter):
     registered_name: ClassVar[str] = "Blosc2"
     about: ClassVar[str] = "several compressors behind a shuffle of its own, in blocks of many axes"
     needs: ClassVar[tuple[str, ...]] = ("imagecodecs",)
-
-    @classmethod
-    def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Read requested or stored parameters; the filter has its own defaults for those that are not there."""
-        level, shuffle, compressor = (*values[4:7], *(5, 1, 0)[max(0, len(values) - 4) :])[:3]
-        return cls(
-            in_range(cls.name, "compressor", _COMPRESSORS, compressor),
-            level,
-            in_range(cls.name, "shuffle", _SHUFFLES, shuffle),
-        )
+    compressors: ClassVar[tuple[str, ...]] = _COMPRESSORS
+    shuffles: ClassVar[tuple[str, ...]] = _SHUFFLES
 
     @property
-    def requested(self) -> tuple[int, ...]:
-        """Four words that the filter fills in, level, shuffle and compressor."""
-        return (0, 0, 0, 0, self.level, _SHUFFLES.index(self.shuffle), _COMPRESSORS.index(self.compressor))
+    def error_bound(self) -> float | None:
+        """0, but None that is known where low bits are cleared."""
+        return None if self.shuffle == "truncate" else 0.0
+
+    def unencodable(self) -> str:
+        """Say which shuffle is only read, or what is not installed."""
+        if self.shuffle in _READ_ONLY:
+            return f"tamis decodes {self.name} with shuffle={self.shuffle}, and does not encode it"
+        return self.missing()
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return revision, zero, element size, bytes of a chunk, what was requested; and the shape, if it has axes."""
@@ -65,8 +63,8 @@ class Blosc2(Filter):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress, block by block."""
-        if self.shuffle in _READ_ONLY:
-            raise MissingFilterError(f"tamis decodes blosc2 with shuffle={self.shuffle}, and does not encode it")
+        if reason := self.unencodable():
+            raise MissingFilterError(reason)
         codecs = self.module("imagecodecs")
         itemsize = chunk.dtype.itemsize
         blocks, layout = data, None
@@ -99,10 +97,6 @@ class Blosc2(Filter):
         if len(plain) != frame.nbytes:
             raise StreamError(f"expected {frame.nbytes} bytes of a blosc2 chunk, got {len(plain)}")
         return plain if frame.layout is None else _out_of_blocks(plain, frame.layout)
-
-    def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Say what is compressed how."""
-        return f"blosc2 {self.compressor}, level {self.level}, {shuffle_in_words(self.shuffle)}"
 
 
 def _block_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

@@ -4,35 +4,43 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NoReturn, Self
+import sys
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from tamis.errors import MissingFilterError, ParameterError, StreamError
-from tamis.filters import worker
-from tamis.filters.base import ChunkType, Data, Filter, Parameter, choice
-
-_INSTALL = "pip install 'tamis[hdf5plugin]'"
+from tamis.filters import plugin_client
+from tamis.filters.base import ChunkType, Data, Filter, choice, real
 
 
-def _amount(about: str, bounds: str, default: float) -> Any:
-    """Field for a real number."""
-    return field(default=default, metadata={"parameter": Parameter(about, bounds=bounds)})
+class _Foreign(Filter):
+    """A filter that hdf5plugin decodes, and that is lossy by as much as it says itself."""
 
+    __slots__ = ()
 
-def _check_choices(one: Filter) -> None:
-    for name, each in one.parameters().items():
-        if each.choices:
-            each.checked(name, getattr(one, name))
+    needs_values: ClassVar[bool] = True
+    decode_only: ClassVar[bool] = True
+    needs: ClassVar[tuple[str, ...]] = ("hdf5plugin",)
+    install: ClassVar[str] = "pip install 'tamis[hdf5plugin]'"
+    plugin: ClassVar[str]
 
+    @property
+    def error_bound(self) -> float | None:
+        """None that tamis proves."""
+        return None
 
-def _refuse_encoding(one: Filter) -> NoReturn:
-    raise MissingFilterError(f"tamis decodes {one.name}, and does not encode it: use hdf5plugin with h5py")
+    def unencodable(self) -> str:
+        """Say what encodes it."""
+        return f"tamis decodes {self.name}, and does not encode it: use hdf5plugin with h5py"
 
+    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Refuse."""
+        raise MissingFilterError(self.unencodable())
 
-def _decoded(one: Filter, plugin: str, stored: tuple[int, ...], data: Data, chunk: ChunkType) -> bytes:
-    if absent := one.missing():
-        raise MissingFilterError(absent)
-    return worker.decode(plugin, stored, data, chunk.nbytes)
+    def _decoded(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> bytes:
+        if absent := self.missing():
+            raise MissingFilterError(absent)
+        return plugin_client.decode(self.plugin, stored, data, chunk.nbytes)
 
 
 def _check_nbytes(name: str, shape: tuple[int, ...], itemsize: int, chunk: ChunkType) -> None:
@@ -53,7 +61,7 @@ _SZ3_IN_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sz3(Filter):
+class Sz3(_Foreign):
     """Filter 32024: SZ3, that tamis only decodes.
 
     Parameters
@@ -65,21 +73,12 @@ class Sz3(Filter):
     """
 
     mode: str = choice("what is bounded", _SZ3_MODES, "absolute")
-    bound: float = _amount("in units of the data, a share of the range, or dB; 0 leaves it to SZ3", "0 or more", 1e-4)
+    bound: float = real("in units of the data, a share of the range, or dB; 0 leaves it to SZ3", 0, default=1e-4)
     id: ClassVar[int] = 32024
     name: ClassVar[str] = "sz3"
     registered_name: ClassVar[str] = "SZ3"
     about: ClassVar[str] = "floats and integers, lossy"
-    needs_values: ClassVar[bool] = True
-    decode_only: ClassVar[bool] = True
-    needs: ClassVar[tuple[str, ...]] = ("hdf5plugin",)
-    install: ClassVar[str] = _INSTALL
-
-    def __post_init__(self) -> None:
-        """Check mode and bound."""
-        _check_choices(self)
-        if not 0 <= self.bound < math.inf:
-            raise ParameterError(f"expected bound of 0 or more, got bound={self.bound!r}")
+    plugin: ClassVar[str] = "libh5sz3.so"
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
@@ -101,11 +100,6 @@ class Sz3(Filter):
         doubles = [0, 0] * at + [*struct.unpack(">II", struct.pack(">d", self.bound))]
         return (at, *doubles, *[0] * (_SZ3_AMOUNTS - 1 - len(doubles)))
 
-    @property
-    def error_bound(self) -> float | None:
-        """None that tamis proves."""
-        return None
-
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return rank, type and shape, the fastest axis first, without unit axes, then what was requested.
 
@@ -122,16 +116,12 @@ class Sz3(Filter):
         extents = shape[::-1] if len(shape) > 1 else (shape[0] >> 32, shape[0] & 0xFFFFFFFF)
         return (len(shape), _SZ3_TYPES.index(code), *extents, *self.requested)
 
-    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Refuse."""
-        _refuse_encoding(self)
-
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decode by hdf5plugin, in a process of its own."""
         rank, code, *extents = _sz3_head(stored)
         shape = (extents[0] << 32 | extents[1],) if rank == 1 else tuple(extents)
         _check_nbytes(self.name, shape, int(_SZ3_TYPES[code][1]), chunk)
-        return _decoded(self, "libh5sz3.so", stored, data, chunk)
+        return self._decoded(data, chunk, stored)
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
         """Say what is bounded."""
@@ -164,7 +154,7 @@ _SPERR_IN_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sperr(Filter):
+class Sperr(_Foreign):
     """Filter 32028: SPERR, that tamis only decodes.
 
     Parameters
@@ -180,7 +170,13 @@ class Sperr(Filter):
     """
 
     mode: str = choice("what is bounded", _SPERR_MODES, "rate")
-    quality: float = _amount("bits per value, dB, or the largest error in units of the data", "above 0", 16.0)
+    quality: float = real(
+        "bits per value, dB, or the largest error in units of the data",
+        sys.float_info.min,
+        2.0**1023,
+        default=16.0,
+        bounds="above 0, below 2048 but for absolute",
+    )
     gaps: str = choice("what stands for a missing value", _SPERR_MISSING, "none")
     order: str = choice("of the axes", ("kept", "swapped"), "kept")
     id: ClassVar[int] = 32028
@@ -188,16 +184,18 @@ class Sperr(Filter):
     registered_name: ClassVar[str] = "H5Z-SPERR"
     about: ClassVar[str] = "floats in 2 or 3 axes, lossy"
     optional: ClassVar[bool] = False
-    needs_values: ClassVar[bool] = True
-    decode_only: ClassVar[bool] = True
-    needs: ClassVar[tuple[str, ...]] = ("hdf5plugin",)
-    install: ClassVar[str] = _INSTALL
+    plugin: ClassVar[str] = "libh5sperr.so"
 
     def __post_init__(self) -> None:
-        """Check mode and quality."""
-        _check_choices(self)
-        if not 0 < self.quality < math.inf:
-            raise ParameterError(f"expected quality above 0, got quality={self.quality!r}")
+        """Check that the quality fits into its bits."""
+        Filter.__post_init__(self)
+        # An exponent does: that of no float has more bits.
+        whole = round(min(self.quality, _SIGN) * (1 << _FRACTION))
+        if self.mode != "absolute" and not 0 < whole < _SIGN:
+            raise ParameterError(
+                f"expected quality of 2^-{_FRACTION} to below 2048 for {self.mode} of sperr, got"
+                f" quality={self.quality!r}"
+            )
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
@@ -212,7 +210,10 @@ class Sperr(Filter):
             raise ParameterError(f"expected quality and missing values of sperr, or shape with them, got {values}")
         quality = (word & (_SIGN - 1)) / (1 << _FRACTION)
         if mode == 3:
-            quality = 2.0 ** (-quality if word & _SIGN else quality)
+            exponent = -quality if word & _SIGN else quality
+            if not sys.float_info.min_exp - 1 <= exponent <= 1023:
+                raise ParameterError(f"expected an error of sperr that a float64 can be, got 2^{exponent:g}")
+            quality = 2.0**exponent
         order = "swapped" if word & _SWAP else "kept"
         return cls(_SPERR_MODES[mode - 1], quality, _SPERR_MISSING[missing], order)
 
@@ -229,11 +230,6 @@ class Sperr(Filter):
         else:
             word |= round(self.quality * (1 << _FRACTION))
         return (word, _SPERR_MISSING.index(self.gaps))
-
-    @property
-    def error_bound(self) -> float | None:
-        """None that tamis proves."""
-        return None
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return rank, type and missing values in a word, quality, and the shape without unit axes.
@@ -252,17 +248,13 @@ class Sperr(Filter):
         kind = _FLOAT32 if chunk.dtype.itemsize == 4 else 0
         return (_SPERR_VERSION | missing << 6 | kind | len(shape), word, *shape)
 
-    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Refuse."""
-        _refuse_encoding(self)
-
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decode by hdf5plugin, in a process of its own."""
         rank = stored[0] & 15 if stored else 0
         if rank not in (2, 3) or len(stored) != 2 + rank:
             raise StreamError(f"expected a word with the rank, quality and shape of sperr as stored, got {stored}")
         _check_nbytes(self.name, stored[2:], 4 if stored[0] & _FLOAT32 else 8, chunk)
-        return _decoded(self, "libh5sperr.so", stored, data, chunk)
+        return self._decoded(data, chunk, stored)
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
         """Say what is bounded."""

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 from tamis.errors import DataError, StreamError
-from tamis.filters.base import ChunkType, Data, Filter, number
-from tamis.filters.plain import at_most_one
+from tamis.filters.base import ChunkType, Data, number
+from tamis.filters.framing import SIZE, lz4_block, sized_block
+from tamis.filters.words import OneNumber
 
 _HEADER = struct.Struct(">QI")
-_SIZE = struct.Struct(">I")
 _DEFAULT_BLOCK = 1 << 30
 _MOST = (1 << 31) - 1  # bytes of a chunk that the HDF5 filter takes
 _BEST = 255  # a byte of LZ4 stands for so many at most
 
 
 @dataclass(frozen=True, slots=True)
-class Lz4(Filter):
+class Lz4(OneNumber):
     """Filter 32004: LZ4.
 
     Parameters
@@ -41,16 +41,6 @@ class Lz4(Filter):
     group_safe: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("imagecodecs",)
 
-    @classmethod
-    def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Read the bytes of a block."""
-        return cls(*at_most_one(cls.name, values))
-
-    @property
-    def requested(self) -> tuple[int, ...]:
-        """The bytes of a block."""
-        return (self.block,)
-
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress block by block; a block that does not get smaller is kept as it is."""
         codecs = self.module("imagecodecs")
@@ -63,7 +53,7 @@ class Lz4(Filter):
             plain = view[start : start + block]
             packed = codecs.lz4_encode(plain)
             kept = packed if len(packed) < len(plain) else plain
-            parts += [_SIZE.pack(len(kept)), kept]
+            parts += [SIZE.pack(len(kept)), kept]
         return b"".join(parts)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
@@ -86,37 +76,3 @@ class Lz4(Filter):
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
         """Say how much is compressed together."""
         return f"lz4, blocks of {self.block} bytes" if self.block else "lz4, the chunk in one block"
-
-
-def sized_block(view: memoryview, at: int, name: str) -> tuple[memoryview, int]:
-    """Return the bytes of the block whose big-endian size stands at a place, and the place after it.
-
-    Raises
-    ------
-    StreamError
-        If it does not lie within the stream.
-    """
-    if len(view) - at < _SIZE.size:
-        raise StreamError(f"{name} stream is truncated: it ends at byte {len(view)}, before the size of a block")
-    (size,) = _SIZE.unpack_from(view, at)
-    at += _SIZE.size
-    if size > len(view) - at:
-        raise StreamError(f"{name} stream is truncated or damaged: a block of {size} bytes, {len(view) - at} are left")
-    return view[at : at + size], at + size
-
-
-def lz4_block(codecs: Any, packed: Data, size: int) -> bytes:
-    """Decompress an LZ4 block that must make so many bytes.
-
-    Raises
-    ------
-    StreamError
-        If it does not.
-    """
-    try:
-        plain: bytes = codecs.lz4_decode(packed, out=size)
-    except (RuntimeError, ValueError) as error:
-        raise StreamError(f"lz4 block is damaged: {error}") from error
-    if len(plain) != size:
-        raise StreamError(f"expected an lz4 block of {size} bytes, got {len(plain)}")
-    return plain

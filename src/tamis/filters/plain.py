@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import bz2
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import ClassVar
 
-from tamis.errors import DataError, ParameterError, StreamError
-from tamis.filters.base import ChunkType, Data, Filter, number
+from tamis.errors import DataError, StreamError
+from tamis.filters.base import ChunkType, Data, number
+from tamis.filters.framing import zstd_decoder
+from tamis.filters.words import OneNumber, Wordless
 
-Decode: TypeAlias = Callable[[Data, int], bytes]
-"""Makes at most so many bytes of some."""
-
-_PIECE = 1 << 20  # bytes
 _LZF_BEST = 88  # three bytes of lzf stand for 264 bytes at most
 _LZF_RUN = 31
 _LZF_END = bytes([_LZF_RUN - 1, *(b"the end of an lzf stream, tamis"[:_LZF_RUN])])  # a run of bytes as they are
@@ -21,7 +18,7 @@ _ROOM = 64  # what a checksum or a header before the codec may add to a chunk
 
 
 @dataclass(frozen=True, slots=True)
-class Bzip2(Filter):
+class Bzip2(OneNumber):
     """Filter 307: bzip2.
 
     Parameters
@@ -36,16 +33,6 @@ class Bzip2(Filter):
     registered_name: ClassVar[str] = "BZIP2"
     about: ClassVar[str] = "small and slow"
     group_safe: ClassVar[bool] = True
-
-    @classmethod
-    def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Read the level, 9 where there is none."""
-        return cls(*at_most_one(cls.name, values))
-
-    @property
-    def requested(self) -> tuple[int, ...]:
-        """The level."""
-        return (self.level,)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress."""
@@ -64,7 +51,7 @@ class Bzip2(Filter):
 
 
 @dataclass(frozen=True, slots=True)
-class Zstd(Filter):
+class Zstd(OneNumber):
     """Filter 32015: Zstandard.
 
     Parameters
@@ -80,16 +67,7 @@ class Zstd(Filter):
     about: ClassVar[str] = "Zstandard"
     group_safe: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("zstandard",)
-
-    @classmethod
-    def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Read the level, a number with a sign, 3 where there is none."""
-        return cls(*(word - (word >> 31 << 32) for word in at_most_one(cls.name, values)))
-
-    @property
-    def requested(self) -> tuple[int, ...]:
-        """The level, a negative one in two's complement."""
-        return (self.level & 0xFFFFFFFF,)
+    signed: ClassVar[bool] = True
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress."""
@@ -101,47 +79,8 @@ class Zstd(Filter):
         return zstd_decoder(self)(data, chunk.most_nbytes)
 
 
-def zstd_decoder(owner: Filter) -> Decode:
-    """Make a function that decompresses a frame of Zstandard to at most so many bytes, for one thread.
-
-    It raises StreamError if the frame is damaged, truncated, or holds more.
-
-    Raises
-    ------
-    MissingFilterError
-        If the package is not installed that `owner` needs.
-    """
-    zstandard = owner.module("zstandard")
-    decompressor = zstandard.ZstdDecompressor()
-
-    def decode(data: Data, most: int) -> bytes:
-        try:
-            # The library would allocate whatever the frame says.
-            nbytes = zstandard.frame_content_size(data)
-            if nbytes < 0:  # it does not say
-                return _streamed(decompressor.stream_reader(data), most)
-            if nbytes > most:
-                raise StreamError(f"zstd frame claims {nbytes} bytes, more than the {most} of a chunk")
-            return decompressor.decompress(data)  # type: ignore[no-any-return]
-        except zstandard.ZstdError as error:
-            raise StreamError(f"zstd frame is damaged: {error}") from error
-
-    return decode
-
-
-def _streamed(reader: Any, most: int) -> bytes:
-    """Read in pieces: as much memory as there are bytes, not as many as there may be."""
-    parts = []
-    while part := reader.read(min(_PIECE, most + 1)):
-        parts.append(part)
-        most -= len(part)
-        if most < 0:
-            raise StreamError("zstd frame holds more than a chunk")
-    return b"".join(parts)
-
-
 @dataclass(frozen=True, slots=True)
-class Lzf(Filter):
+class Lzf(Wordless):
     """Filter 32000: LZF, that h5py brings along."""
 
     id: ClassVar[int] = 32000
@@ -149,16 +88,6 @@ class Lzf(Filter):
     registered_name: ClassVar[str] = "lzf"
     about: ClassVar[str] = "h5py's own, fast"
     needs: ClassVar[tuple[str, ...]] = ("imagecodecs",)
-
-    @classmethod
-    def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Take any: filter and library version and the size of a chunk, which the filter fills in."""
-        return cls()
-
-    @property
-    def requested(self) -> tuple[int, ...]:
-        """None: the filter fills them in."""
-        return ()
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return the revision of the filter, the version of liblzf, 1.5, and the bytes of a chunk."""
@@ -194,16 +123,3 @@ class Lzf(Filter):
                     return memoryview(plain)[:-_LZF_RUN]
                 reason = "it ends amid a run"
         raise StreamError(f"lzf stream is truncated or damaged: {reason}")
-
-
-def at_most_one(name: str, values: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the parameter of a filter that has one, or none.
-
-    Raises
-    ------
-    ParameterError
-        If there are more.
-    """
-    if len(values) > 1:
-        raise ParameterError(f"expected one parameter of {name}, got {values}")
-    return values

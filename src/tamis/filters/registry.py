@@ -15,11 +15,12 @@ from tamis.filters.blosc import Blosc
 from tamis.filters.blosc2 import Blosc2
 from tamis.filters.foreign import Sperr, Sz3
 from tamis.filters.lz4 import Lz4
+from tamis.filters.nbit import Nbit
 from tamis.filters.plain import Bzip2, Lzf, Zstd
+from tamis.filters.scaleoffset import Scaleoffset
 from tamis.filters.standard import Deflate, Fletcher32, Shuffle
 from tamis.filters.szip import Szip
 from tamis.filters.unknown import UnknownFilter
-from tamis.filters.values import Nbit, Scaleoffset
 from tamis.filters.zfp import Zfp
 
 ENTRY_POINTS = "tamis.filters"
@@ -70,7 +71,7 @@ def by_name() -> Mapping[str, type[Filter]]:
     return MappingProxyType({known.name: known for known in by_id().values()})
 
 
-def from_values(request: Request, label: str = "") -> Filter:
+def from_values(request: Request, label: str = "", *, stored: bool = False) -> Filter:
     """Return the filter that an id and parameters stand for, requested or stored.
 
     Parameters
@@ -79,18 +80,20 @@ def from_values(request: Request, label: str = "") -> Filter:
         Id and parameters.
     label
         How the writer of a file called it.
+    stored
+        Whether the parameters come from a file.
 
     Returns
     -------
     Filter
         An `UnknownFilter` where tamis has no type for it, or where its parameters are damaged; it then says how.
     """
-    words = tuple(int(value) & 0xFFFFFFFF for value in request.values)
+    words = _words(request)
     known = by_id().get(request.id)
     if known is None:
         return UnknownFilter(request.id, words, label)
     try:
-        return known.from_values(words)
+        return known.from_stored(words) if stored else known.from_values(words)
     except (ParameterError, StreamError) as error:
         return UnknownFilter(request.id, words, label or known.name, str(error))
 
@@ -103,7 +106,14 @@ def requested_filter(request: Request) -> Filter:
     ParameterError
         If it is one that tamis knows and refuses such parameters.
     """
-    found = from_values(request)
-    if isinstance(found, UnknownFilter) and found.reason:
-        raise ParameterError(f"filter {request.id} ({found.label}): {found.reason}")
-    return found
+    known = by_id().get(request.id)
+    if known is None:
+        return UnknownFilter(request.id, _words(request))
+    try:
+        return known.from_requested(_words(request))
+    except (ParameterError, StreamError) as error:
+        raise ParameterError(f"filter {request.id} ({known.name}): {error}") from error
+
+
+def _words(request: Request) -> tuple[int, ...]:
+    return tuple(int(value) & 0xFFFFFFFF for value in request.values)

@@ -11,14 +11,15 @@ import deflate
 
 from tamis import _native
 from tamis.errors import ParameterError, StreamError
-from tamis.filters.base import ChunkType, Data, Filter, number
+from tamis.filters.base import ChunkType, Data, number
+from tamis.filters.words import OneNumber, Wordless
 
 _BEST = 1032  # a byte of deflate stands for so many at most
 _ROOM = 64  # what a checksum or a header before it adds to a chunk
 
 
 @dataclass(frozen=True, slots=True)
-class Deflate(Filter):
+class Deflate(OneNumber):
     """Filter 1: zlib.
 
     Parameters
@@ -36,13 +37,15 @@ class Deflate(Filter):
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Read the level."""
-        return cls(*one_value(cls.name, values))
+        """Read the level, without which HDF5 decodes nothing either."""
+        if len(values) != 1:
+            raise ParameterError(f"expected one parameter of {cls.name}, got {values}")
+        return cls(*values)
 
-    @property
-    def requested(self) -> tuple[int, ...]:
-        """The level."""
-        return (self.level,)
+    @classmethod
+    def from_requested(cls, values: tuple[int, ...]) -> Self:
+        """Read the level, as from a file."""
+        return cls.from_values(values)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress, by libdeflate: why is in docs/design/2026-11-21-codecs-by-measurement.md."""
@@ -69,23 +72,13 @@ class Deflate(Filter):
 
 
 @dataclass(frozen=True, slots=True)
-class Shuffle(Filter):
+class Shuffle(Wordless):
     """Filter 2: first bytes of all elements first, and so on; bytes left over keep their place at the end."""
 
     id: ClassVar[int] = 2
     name: ClassVar[str] = "shuffle"
     registered_name: ClassVar[str] = "shuffle"
     about: ClassVar[str] = "bytes of like significance side by side"
-
-    @classmethod
-    def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Take any: the element size, which HDF5 fills in, belongs to the chunk."""
-        return cls()
-
-    @property
-    def requested(self) -> tuple[int, ...]:
-        """None: HDF5 fills in the element size."""
-        return ()
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return the element size."""
@@ -101,7 +94,7 @@ class Shuffle(Filter):
 
 
 @dataclass(frozen=True, slots=True)
-class Fletcher32(Filter):
+class Fletcher32(Wordless):
     """Filter 3: a checksum of four bytes at the end, checked on reading."""
 
     id: ClassVar[int] = 3
@@ -110,16 +103,6 @@ class Fletcher32(Filter):
     about: ClassVar[str] = "checksum: damage is an error"
     optional: ClassVar[bool] = False
     group_safe: ClassVar[bool] = True
-
-    @classmethod
-    def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Take any: it has none."""
-        return cls()
-
-    @property
-    def requested(self) -> tuple[int, ...]:
-        """None."""
-        return ()
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Append the checksum."""
@@ -137,19 +120,6 @@ class Fletcher32(Filter):
         if found_in_file not in (found, exchanged):
             raise StreamError(f"fletcher32 checksum differs: stored {found_in_file:#010x}, data have {found:#010x}")
         return plain
-
-
-def one_value(name: str, values: tuple[int, ...]) -> tuple[int]:
-    """Return the one parameter of a filter.
-
-    Raises
-    ------
-    ParameterError
-        If there are none or more.
-    """
-    if len(values) != 1:
-        raise ParameterError(f"expected one parameter of {name}, got {values}")
-    return (values[0],)
 
 
 def checksum(data: Data) -> int:

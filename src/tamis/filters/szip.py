@@ -80,14 +80,18 @@ class Szip(Filter):
             line = min(line, self.pixels * _BLOCKS)
         else:
             line = min(line if line <= _LONGEST_LINE else self.pixels * _BLOCKS, self.pixels * _BLOCKS)
-        order = _MSB if dtype.newbyteorder("S").isnative and not dtype.isnative else _LSB
+        order = _MSB if dtype.str.startswith(">") else _LSB
         return (self.requested[0] | order, self.pixels, 8 * dtype.itemsize, line)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Compress. Raises DataError where that does not make it smaller."""
+        """Compress. Raises DataError where that does not make it smaller, or where it is no whole number of pixels."""
+        options = _checked(stored)
+        # HDF5 takes such bytes, and decodes others or none.
+        if len(data) % _pixel_nbytes(stored):
+            raise DataError(f"expected whole pixels of {_pixel_nbytes(stored)} bytes for szip, got {len(data)} bytes")
         codecs = self.module("imagecodecs")
         try:
-            packed = codecs.szip_encode(data, *_checked(stored), out=len(data))
+            packed = codecs.szip_encode(data, *options, out=len(data))
         except (RuntimeError, ValueError) as error:
             raise DataError(f"szip does not make these bytes smaller: {error}") from error
         return b"".join([_SIZE.pack(len(data)), packed])
@@ -100,6 +104,11 @@ class Szip(Filter):
         (nbytes,) = _SIZE.unpack_from(data)
         if nbytes > min(chunk.most_nbytes, _BEST * len(data)):
             raise StreamError(f"szip header claims {nbytes} bytes, for {len(data)} bytes here")
+        if nbytes % _pixel_nbytes(stored):
+            raise StreamError(
+                f"expected whole pixels of {_pixel_nbytes(stored)} bytes from szip, got {nbytes} bytes: what came"
+                " before szip left a part of one, that its writer may have lost"
+            )
         # Zeros, because the library leaves as it was what a truncated stream does not say.
         plain = bytearray(nbytes)
         codecs: Any = self.module("imagecodecs")
@@ -132,3 +141,9 @@ def _checked(stored: tuple[int, ...]) -> tuple[int, int, int, int]:
             f"parameters of szip cannot be: {pixels} pixels per block, {bits} bits each, {line} of a scan line"
         )
     return mask & 0xFF, pixels, bits, line
+
+
+def _pixel_nbytes(stored: tuple[int, ...]) -> int:
+    """Bytes that libaec takes a pixel from."""
+    bits = stored[2]
+    return next(nbytes for nbytes in (1, 2, 4, 8) if bits <= 8 * nbytes)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
+import numpy as np
+
 from tamis.errors import MissingFilterError, ParameterError, StreamError
 from tamis.filters.base import ChunkType, Data, Filter
 
 MAX_ID = 65535
 """HDF5 stores ids in 16 bits."""
+
+_UNKNOWN = "none that tamis knows: a package can add it, see docs/filters.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +42,9 @@ class UnknownFilter(Filter):
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if not isinstance(self.id, int) or not 0 <= self.id <= MAX_ID:
-            raise ParameterError(f"expected a filter id of 0 to {MAX_ID}, got {self.id!r}")
-        for value in self.values:
-            if not isinstance(value, int) or not 0 <= value < 1 << 32:
-                raise ParameterError(f"expected parameters of filter {self.id} of 0 to 4294967295, got {value!r}")
+        object.__setattr__(self, "id", _whole(self.id, MAX_ID, "a filter id"))
+        what = f"parameters of filter {self.id}"
+        object.__setattr__(self, "values", tuple(_whole(value, 0xFFFFFFFF, what) for value in self.values))
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
@@ -53,6 +55,10 @@ class UnknownFilter(Filter):
     def requested(self) -> tuple[int, ...]:
         """The values."""
         return self.values
+
+    def unencodable(self) -> str:
+        """Say why it is not one that tamis knows."""
+        return self.reason or _UNKNOWN
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Refuse."""
@@ -75,7 +81,14 @@ class UnknownFilter(Filter):
         title = f"filter {self.id}" + (f" ({self.label})" if self.label else "")
         if self.reason:
             return f"{title}: {self.reason}"
-        return f"{title} is none that tamis knows: a package can add it, see docs/filters.md"
+        return f"{title} is {_UNKNOWN}"
 
     def __str__(self) -> str:
         return f"filter({','.join(map(str, (self.id, *self.values)))})"
+
+
+def _whole(value: object, most: int, what: str) -> int:
+    """Return a whole number, numpy's too, that is no more than `most`."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 0 <= value <= most:
+        raise ParameterError(f"expected {what} of 0 to {most}, got {value!r}")
+    return int(value)

@@ -57,11 +57,12 @@ inline void row_of_planes(const std::uint8_t* in, std::size_t plane, std::size_t
     }
 }
 
+inline std::size_t bit_tile_items(std::size_t itemsize) { return std::min(staged_items, tile_items(itemsize, 128)); }
+
 inline void bitshuffle_block(const std::uint8_t* in, std::size_t itemsize, std::size_t count, std::uint8_t* out) {
-    const std::size_t step = std::min(staged_items, tile_items(itemsize, 128)), plane = count / 8;
+    const std::size_t plane = count / 8;
     alignas(16) std::uint8_t rows[8 * staged_items];
-    const auto do_group = [&]<unsigned width>(std::size_t i, std::size_t column) {
-        const std::size_t items = std::min(step, count - i);
+    const auto do_group = [&]<unsigned width>(std::size_t i, std::size_t items, std::size_t column) {
         const std::uint8_t* const from = in + i * itemsize + column;
         if constexpr (width == 1)
             planes_of_row(from, items, out + i / 8, plane);
@@ -71,20 +72,13 @@ inline void bitshuffle_block(const std::uint8_t* in, std::size_t itemsize, std::
                 planes_of_row(rows + k * staged_items, items, out + (column + k) * count + i / 8, plane);
         }
     };
-    for (std::size_t i = 0; i < count; i += step) {
-        if (itemsize == 1)
-            do_group.template operator()<1>(i, 0);
-        else
-            for_each_group(itemsize,
-                           [&]<unsigned width>(std::size_t column) { do_group.template operator()<width>(i, column); });
-    }
+    for_each_tile(itemsize, count, bit_tile_items(itemsize), do_group);
 }
 
 inline void bitunshuffle_block(const std::uint8_t* in, std::size_t itemsize, std::size_t count, std::uint8_t* out) {
-    const std::size_t step = std::min(staged_items, tile_items(itemsize, 128)), plane = count / 8;
+    const std::size_t plane = count / 8;
     alignas(16) std::uint8_t rows[8 * staged_items];
-    const auto do_group = [&]<unsigned width>(std::size_t i, std::size_t column) {
-        const std::size_t items = std::min(step, count - i);
+    const auto do_group = [&]<unsigned width>(std::size_t i, std::size_t items, std::size_t column) {
         std::uint8_t* const to = out + i * itemsize + column;
         if constexpr (width == 1)
             row_of_planes(in + i / 8, plane, items, to);
@@ -94,13 +88,7 @@ inline void bitunshuffle_block(const std::uint8_t* in, std::size_t itemsize, std
             columns_of_rows<width>(rows, staged_items, items, to, itemsize);
         }
     };
-    for (std::size_t i = 0; i < count; i += step) {
-        if (itemsize == 1)
-            do_group.template operator()<1>(i, 0);
-        else
-            for_each_group(itemsize,
-                           [&]<unsigned width>(std::size_t column) { do_group.template operator()<width>(i, column); });
-    }
+    for_each_tile(itemsize, count, bit_tile_items(itemsize), do_group);
 }
 
 template <class F>

@@ -46,8 +46,7 @@ struct Params {
     bool verbatim() const { return !is_float && factor == static_cast<int>(nbits()); }
 };
 
-// For an unfiltered chunk of `nbytes` bytes.
-inline Status parse(Values values, std::size_t nbytes, Params& params) {
+inline Status parse(Values values, Params& params) {
     const auto fault = [](std::size_t index) { return Status{Code::bad_parameter, index}; };
     if (values.size() != value_count) return fault(values.size());
     for (const Index flag : {item_class, sign, order, fill})
@@ -67,8 +66,12 @@ inline Status parse(Values values, std::size_t nbytes, Params& params) {
     params.big = values[order] == 1;
     params.has_fill = values[fill] == 1;
     params.fill_bits = (std::uint64_t{values[fill_value + 1]} << 32 | values[fill_value]) & low_bits(params.nbits());
-    const std::uint64_t expected = std::uint64_t{values[item_count]} * params.nbytes;
-    return expected == nbytes ? Status{} : Status{Code::wrong_nbytes, static_cast<std::size_t>(expected)};
+    return {};
+}
+
+// For an unfiltered chunk of `nbytes` bytes, which is not verbatim.
+inline Status check_nbytes(const Params& params, std::size_t nbytes) {
+    return params.chunk_nbytes() == nbytes ? Status{} : Status{Code::wrong_nbytes, params.chunk_nbytes()};
 }
 
 // The header: each value is stored as its difference to minval, in minbits bits. All ones are the fill value.

@@ -120,6 +120,27 @@ inline void for_each_group(std::size_t itemsize, F f) {
         cover.template operator()<2>();
 }
 
+// Items in tiles, and each tile in groups of columns: f<width>(first item, items, first column).
+template <class F>
+inline void for_each_tile(std::size_t itemsize, std::size_t count, std::size_t step, F f) {
+    for (std::size_t i = 0; i < count; i += step) {
+        const std::size_t items = std::min(step, count - i);
+        if (itemsize == 1)
+            f.template operator()<1>(i, items, 0);
+        else
+            for_each_group(itemsize,
+                           [&]<unsigned width>(std::size_t column) { f.template operator()<width>(i, items, column); });
+    }
+}
+
+// All whole items by f<width>(first item, items, first column), where there is anything to move; the rest is copied.
+template <class F>
+inline void shuffle_items(std::span<const std::uint8_t> in, std::size_t itemsize, std::uint8_t* out, F f) {
+    const std::size_t count = in.size() / itemsize, whole = itemsize == 1 || count < 2 ? 0 : count * itemsize;
+    if (whole != 0) for_each_tile(itemsize, count, tile_items(itemsize, 16), f);
+    std::copy(in.begin() + static_cast<std::ptrdiff_t>(whole), in.end(), out + whole);
+}
+
 }  // namespace detail
 
 inline Status check_itemsize(std::size_t itemsize) {
@@ -128,33 +149,19 @@ inline Status check_itemsize(std::size_t itemsize) {
 
 // `out` has the size of `in`, and `itemsize` was checked.
 inline void shuffle(std::span<const std::uint8_t> in, std::size_t itemsize, std::uint8_t* out) {
-    const std::size_t count = in.size() / itemsize, whole = count * itemsize;
-    if (itemsize == 1 || count < 2) {
-        std::copy(in.begin(), in.end(), out);
-        return;
-    }
-    const std::size_t step = detail::tile_items(itemsize, 16);
-    for (std::size_t i = 0; i < count; i += step)
-        detail::for_each_group(itemsize, [&]<unsigned width>(std::size_t column) {
-            detail::rows_of_columns<width>(in.data() + i * itemsize + column, itemsize, std::min(step, count - i),
-                                           out + column * count + i, count);
-        });
-    std::copy(in.begin() + static_cast<std::ptrdiff_t>(whole), in.end(), out + whole);
+    const std::size_t count = in.size() / itemsize;
+    detail::shuffle_items(in, itemsize, out, [&]<unsigned width>(std::size_t i, std::size_t items, std::size_t column) {
+        detail::rows_of_columns<width>(in.data() + i * itemsize + column, itemsize, items, out + column * count + i,
+                                       count);
+    });
 }
 
 inline void unshuffle(std::span<const std::uint8_t> in, std::size_t itemsize, std::uint8_t* out) {
-    const std::size_t count = in.size() / itemsize, whole = count * itemsize;
-    if (itemsize == 1 || count < 2) {
-        std::copy(in.begin(), in.end(), out);
-        return;
-    }
-    const std::size_t step = detail::tile_items(itemsize, 16);
-    for (std::size_t i = 0; i < count; i += step)
-        detail::for_each_group(itemsize, [&]<unsigned width>(std::size_t column) {
-            detail::columns_of_rows<width>(in.data() + column * count + i, count, std::min(step, count - i),
-                                           out + i * itemsize + column, itemsize);
-        });
-    std::copy(in.begin() + static_cast<std::ptrdiff_t>(whole), in.end(), out + whole);
+    const std::size_t count = in.size() / itemsize;
+    detail::shuffle_items(in, itemsize, out, [&]<unsigned width>(std::size_t i, std::size_t items, std::size_t column) {
+        detail::columns_of_rows<width>(in.data() + column * count + i, count, items, out + i * itemsize + column,
+                                       itemsize);
+    });
 }
 
 }  // namespace tamis::filters

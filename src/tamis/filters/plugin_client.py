@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tamis.errors import MissingFilterError, StreamError
 from tamis.filters.base import Data
-from tamis.filters.foreign_worker import ANSWER, REQUEST
+from tamis.filters.plugin_worker import ANSWER, READY, REQUEST, UNLOADABLE
 
 _SECONDS = 30.0  # for a chunk, and one more for each so many bytes
 _NBYTES_PER_SECOND = 1 << 20
@@ -28,6 +28,8 @@ class _Worker:
         self._owner = 0
 
     def decode(self, plugin: str, words: tuple[int, ...], data: Data, nbytes: int) -> bytes:
+        if not (file := _plugins() / plugin).is_file():
+            raise MissingFilterError(f"expected hdf5plugin to have {plugin}, found no {file}: install another version")
         with self._lock:
             process = self._running()
             try:
@@ -56,15 +58,31 @@ class _Worker:
     def _running(self) -> subprocess.Popen[bytes]:
         # A fork of ours shares its pipes with us: it gets one of its own.
         if self._process is None or self._owner != os.getpid():
-            script = Path(__file__).with_name("foreign_worker.py")
-            self._process = subprocess.Popen(
+            self._process = None
+            script = Path(__file__).with_name("plugin_worker.py")
+            process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(script), str(_plugins())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
-            self._owner = os.getpid()
+            self._process, self._owner = process, os.getpid()
+            try:
+                self._await_start(process)
+            except BaseException:
+                self.stop()
+                raise
         return self._process
+
+    @staticmethod
+    def _await_start(process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        if not _answers(process, _SECONDS) or process.stdout.read(len(READY)) != READY:
+            process.kill()
+            raise MissingFilterError(
+                f"expected a process that decodes by hdf5plugin, and {sys.executable} did not start one (exit code"
+                f" {process.wait()}): it may lack memory, see ulimit -v"
+            )
 
 
 def _exchange(
@@ -81,16 +99,23 @@ def _exchange(
         process.stdin.flush()
     except BrokenPipeError:
         return None
-    ready = select.poll()
-    ready.register(process.stdout, select.POLLIN)
-    if not ready.poll(1000 * (_SECONDS + nbytes / _NBYTES_PER_SECOND)):
+    if not _answers(process, _SECONDS + nbytes / _NBYTES_PER_SECOND):
         return None
     size = process.stdout.read(ANSWER.size)
     if len(size) < ANSWER.size:
         return None
     (length,) = ANSWER.unpack(size)
+    if length == UNLOADABLE:
+        raise MissingFilterError(f"{plugin} of hdf5plugin cannot be loaded here: it is made for other machines")
     answer = process.stdout.read(length)
     return answer if len(answer) == length else None
+
+
+def _answers(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait for bytes, or for an end."""
+    ready = select.poll()
+    ready.register(process.stdout, select.POLLIN)  # type: ignore[arg-type]
+    return bool(ready.poll(1000 * seconds))
 
 
 def _plugins() -> Path:

@@ -1,12 +1,13 @@
-"""A process that decodes chunks by hdf5plugin's HDF5 filters, which may end it: ``python foreign_worker.py FOLDER``.
+"""A process that decodes chunks by hdf5plugin's HDF5 filters, which may end it: ``python plugin_worker.py FOLDER``.
 
-FOLDER is that of the plugins. It runs as a script of its own, by `tamis.filters.foreign`: nothing of tamis is imported.
-It calls the plugins themselves, as HDF5 would, so that parameters reach them as they stand in a file.
+FOLDER is that of the plugins. It runs as a script of its own, by `tamis.filters.plugin_client`: nothing of tamis is
+imported. It calls the plugins themselves, as HDF5 would, so that parameters reach them as they stand in a file.
 
 ::
 
+    ready   : READY, once, before the first request
     request : parameters, u32 | bytes expected, u64 | bytes here, u64 | bytes of a name, u32 | name | parameters | bytes
-    answer  : bytes, u64 | bytes of the chunk, none where it could not be decoded
+    answer  : bytes, u64 | bytes of the chunk, none where it could not be decoded; or UNLOADABLE as their number
 
 All numbers are little-endian.
 """
@@ -22,6 +23,9 @@ from typing import Any, BinaryIO
 
 REQUEST = struct.Struct("<IQQI")
 ANSWER = struct.Struct("<Q")
+READY = b"\1"
+UNLOADABLE = (1 << 64) - 1
+"""Of an answer: the plugin cannot be loaded here."""
 
 _REVERSE = 0x100  # HDF5's flag for reading
 # Bytes of address space: SZ3 asks for 9 GiB, and touches little of it, where values are swapped bytes.
@@ -91,8 +95,9 @@ class _Limits:
     def set(self, nbytes: int) -> None:
         """Allow what a chunk of so many bytes may take."""
         self._most = _RESIDENT + _TIMES * nbytes
+        wanted = _ADDRESSES + _TIMES * nbytes
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES + _TIMES * nbytes, hard))
+        resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
     def _watch(self) -> None:
         with open("/proc/self/statm", "rb", buffering=0) as statm:
@@ -106,13 +111,19 @@ class _Limits:
 def _serve(folder: str, source: BinaryIO, sink: BinaryIO) -> None:
     filters: dict[str, Any] = {}
     limits = _Limits()
+    sink.write(READY)
+    sink.flush()
     while header := source.read(REQUEST.size):
         count, expected, length, name_length = REQUEST.unpack(header)
         name = source.read(name_length).decode()
         words = struct.unpack(f"<{count}I", source.read(4 * count))
         data = source.read(length)
-        if name not in filters:
-            filters[name] = _load(folder, name)
+        try:
+            filters[name] = filters.get(name) or _load(folder, name)
+        except (OSError, AttributeError):
+            sink.write(ANSWER.pack(UNLOADABLE))
+            sink.flush()
+            continue
         limits.set(expected + length)
         plain = _decode(filters[name], words, data, expected)
         sink.write(ANSWER.pack(len(plain)) + plain)

@@ -1,0 +1,79 @@
+"""What the filters of Blosc and Blosc2 have in common: their words, and how imagecodecs takes elements."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.filters.base import Data, Filter
+from tamis.filters.words import named
+
+LARGEST_TYPE = 255
+"""Larger elements are taken for bytes."""
+_FILLED_IN = 4  # words that the filter fills in, in front of those that are asked for
+_DEFAULTS = (5, 1, 0)  # level, shuffle and compressor
+
+
+class BloscWords(Filter):
+    """A filter of Blosc: ``compressor``, ``level`` and ``shuffle``.
+
+    Attributes
+    ----------
+    compressors, shuffles
+        Their numbers are their places here; an empty name has none.
+    """
+
+    __slots__ = ()
+
+    compressors: ClassVar[tuple[str, ...]]
+    shuffles: ClassVar[tuple[str, ...]]
+    compressor: str
+    level: int
+    shuffle: str
+
+    @classmethod
+    def from_values(cls, values: tuple[int, ...]) -> Self:
+        """Read requested or stored parameters; the filter has its own defaults for those that are not there.
+
+        The compressor must be one that there is, or the HDF5 filter does not decode either.
+        """
+        level, shuffle, compressor = _requested(values)
+        return cls._of(cls.parameters()["level"].nearest(level), min(shuffle, len(cls.shuffles) - 1), compressor)
+
+    @classmethod
+    def from_requested(cls, values: tuple[int, ...]) -> Self:
+        """Read requested parameters, or stored ones."""
+        return cls._of(*_requested(values))
+
+    @classmethod
+    def _of(cls, level: int, shuffle: int, compressor: int) -> Self:
+        return cls(
+            named(cls.name, "compressor", cls.compressors, compressor),  # type: ignore[call-arg]
+            level,
+            named(cls.name, "shuffle", cls.shuffles, shuffle),
+        )
+
+    @property
+    def requested(self) -> tuple[int, ...]:
+        """Four words that the filter fills in, level, shuffle and compressor."""
+        numbers = (self.level, self.shuffles.index(self.shuffle), self.compressors.index(self.compressor))
+        return (0,) * _FILLED_IN + numbers
+
+    def in_words(self, stored: tuple[int, ...] = ()) -> str:
+        """Say what is compressed how."""
+        shuffle = "no shuffle" if self.shuffle == "none" else f"{self.shuffle} shuffle"
+        return f"{self.name} {self.compressor}, level {self.level}, {shuffle}"
+
+
+def _requested(values: tuple[int, ...]) -> tuple[int, int, int]:
+    given = values[_FILLED_IN:]
+    level, shuffle, compressor = (*given, *_DEFAULTS[len(given) :])[: len(_DEFAULTS)]
+    return level, shuffle, compressor
+
+
+def elements(data: Data, itemsize: int) -> NDArray[Any]:
+    """Make an array of elements for imagecodecs, which looks at the type of an array, and not at its ``typesize``."""
+    whole = 0 < itemsize <= LARGEST_TYPE and len(data) % itemsize == 0
+    return np.frombuffer(data, f"V{itemsize if whole else 1}")
