@@ -92,8 +92,8 @@ class Pipeline:
     def check_encodable(self) -> None:
         """Raise MissingFilterError where a filter, optional or not, cannot be encoded here; says how to get it."""
         for i, stage in enumerate(self.stages):
-            if absence := _absence(stage.filter):
-                _fail(stage, i, MissingFilterError(absence))
+            if reason := stage.filter.unencodable():
+                _fail(stage, i, MissingFilterError(reason))
 
     def encode(self, values: NDArray[Any], *, skip: Sequence[type[Filter]] = ()) -> tuple[bytes, int]:
         """Encode the values of one chunk, as HDF5 would.
@@ -241,16 +241,9 @@ def _parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
     return _derived(stage.filter, chunk) if stage.stored is None else stage.stored
 
 
-def _absence(each: Filter) -> str:
-    """Say what stands in the way of encoding with a filter here; nothing if nothing does."""
-    if isinstance(each, UnknownFilter):
-        return each.reason or "none that tamis knows: a package can add it, see docs/filters.md"
-    return f"tamis decodes {each.name}, and does not encode it" if each.decode_only else each.missing()
-
-
 def _encoded(stage: Stage, data: Data, chunk: ChunkType) -> Data:
-    if stage.filter.decode_only:
-        raise MissingFilterError(_absence(stage.filter))
+    if reason := stage.filter.unencodable():
+        raise MissingFilterError(reason)
     return stage.filter.encode(data, chunk, _parameters(stage, chunk))
 
 

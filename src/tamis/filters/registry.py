@@ -94,7 +94,7 @@ def from_values(request: Request, label: str = "", *, stored: bool = False) -> F
         return UnknownFilter(request.id, words, label)
     try:
         return known.from_stored(words) if stored else known.from_values(words)
-    except (ParameterError, StreamError) as error:
+    except Exception as error:  # another package's filter may raise anything
         return UnknownFilter(request.id, words, label or known.name, str(error))
 
 

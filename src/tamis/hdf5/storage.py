@@ -60,7 +60,7 @@ def listed_pipeline(plist: Any) -> Pipeline:
 
 @lru_cache(maxsize=1024)  # most datasets of a file have the same filters
 def _stage(listed: library.ListedFilter) -> Stage:
-    found = from_values(Request(listed.id, listed.values), listed.label)
+    found = from_values(Request(listed.id, listed.values), listed.label, stored=True)
     if listed.total > len(listed.values):
         reason = f"it has {listed.total} parameters, of which HDF5 gives out {len(listed.values)}"
         found = UnknownFilter(listed.id, listed.values, listed.label or found.name, reason)
