@@ -13,8 +13,6 @@ from tamis.filters.base import ChunkType, Data, Filter
 MAX_ID = 65535
 """HDF5 stores ids in 16 bits."""
 
-_UNKNOWN = "none that tamis knows: a package can add it, see docs/filters.md"
-
 
 @dataclass(frozen=True, slots=True)
 class UnknownFilter(Filter):
@@ -58,7 +56,7 @@ class UnknownFilter(Filter):
 
     def unencodable(self) -> str:
         """Say why it is not one that tamis knows."""
-        return self.reason or _UNKNOWN
+        return self._refusal()
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Refuse."""
@@ -81,7 +79,7 @@ class UnknownFilter(Filter):
         title = f"filter {self.id}" + (f" ({self.label})" if self.label else "")
         if self.reason:
             return f"{title}: {self.reason}"
-        return f"{title} is {_UNKNOWN}"
+        return f"{title} is none that tamis knows: a package can add it, see docs/filters.md"
 
     def __str__(self) -> str:
         return f"filter({','.join(map(str, (self.id, *self.values)))})"

@@ -123,7 +123,7 @@ def test_package_of_a_filter_missing_named_with_the_command_that_installs_it(
 @pytest.mark.parametrize(
     ("variant", "message"),
     [
-        (None, r"filter\(400,90\)!? .*: none that tamis knows: a package can add it"),
+        (None, r"filter\(400,90\)!? .*: filter 400 is none that tamis knows: a package can add it"),
         ("DecodeOnly", "tamis decodes toy, and does not encode it"),
         ("NeedsPackage", "toy needs package_of_the_toy, not installed here: pip install package-of-the-toy"),
     ],
