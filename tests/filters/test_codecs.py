@@ -255,7 +255,7 @@ def test_chunk_without_words_that_matter_decoded() -> None:
         (Blosc2(shuffle="truncate"), "tamis decodes blosc2 with shuffle=truncate, and does not encode it"),
         (Sz3(), "tamis decodes sz3, and does not encode it: use hdf5plugin with h5py"),
         (UnknownFilter(400), "filter 400 is none that tamis knows: a package can add it, see docs/filters.md"),
-        (UnknownFilter(1, (77,), "deflate", "no level"), "filter 1: no level"),
+        (UnknownFilter(1, (77,), "deflate", "no level"), "filter 1 (deflate): no level"),
     ],
     ids=str,
 )
