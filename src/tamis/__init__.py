@@ -38,7 +38,8 @@ from tamis.filters import (
 )
 from tamis.hdf5.plugin import plugin_path
 from tamis.hdf5.plugin import register as _register
-from tamis.jobs import inspect, repack, spec
+from tamis.hdf5.reading import open  # noqa: A004 - named as the function of other packages that opens a file
+from tamis.jobs import inspect, repack, spec, verify
 from tamis.pipeline import Pipeline
 
 __all__ = [
@@ -69,9 +70,11 @@ __all__ = [
     "Zstd",
     "__version__",
     "inspect",
+    "open",
     "plugin_path",
     "repack",
     "spec",
+    "verify",
     "zfp",
 ]
 

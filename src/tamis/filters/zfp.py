@@ -6,6 +6,7 @@ import math
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -205,7 +206,7 @@ class Zfp(Filter, Mapping[str, Any]):
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decode the values of a chunk, of the type and shape that the stored parameters say."""
-        header = StoredZfp.parse(stored)
+        header = _parsed(stored)
         nbytes = math.prod(header.shape) * header.dtype.itemsize
         if nbytes != chunk.nbytes:
             raise StreamError(f"its ZFP parameters describe chunks of {nbytes} bytes, its chunks have {chunk.nbytes}")
@@ -338,6 +339,11 @@ def squeezed(chunk: ChunkType) -> tuple[int, ...]:
             f" use {tuple(instead)}"
         )
     return shape
+
+
+@lru_cache(maxsize=1024)  # all chunks of a dataset have the same
+def _parsed(stored: tuple[int, ...]) -> StoredZfp:
+    return StoredZfp.parse(stored)
 
 
 def _mode_in_words(mode: zfp.Mode) -> str:

@@ -1,14 +1,22 @@
 """HDF5 files, and tamis's filter inside h5py's library."""
 
+from tamis.hdf5.appending import Appender, Partial
+from tamis.hdf5.datasets import create_dataset
 from tamis.hdf5.groups import PhaseChange, create_group, group_filters, group_phase_change
 from tamis.hdf5.storage import chunk_type, pipeline_of, read_chunk
+from tamis.hdf5.writing import write, write_stream
 
 __all__ = [
+    "Appender",
+    "Partial",
     "PhaseChange",
     "chunk_type",
+    "create_dataset",
     "create_group",
     "group_filters",
     "group_phase_change",
     "pipeline_of",
     "read_chunk",
+    "write",
+    "write_stream",
 ]

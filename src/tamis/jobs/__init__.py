@@ -3,5 +3,6 @@
 from tamis.jobs.inspect import inspect
 from tamis.jobs.repack import repack
 from tamis.jobs.spec import spec
+from tamis.jobs.verify import verify
 
-__all__ = ["inspect", "repack", "spec"]
+__all__ = ["inspect", "repack", "spec", "verify"]

@@ -5,98 +5,34 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal
 
-from tamis.chunks.grid import default_chunks
-from tamis.errors import FileError, ParameterError, TamisError
-from tamis.filters import ChunkType, Filter, Fletcher32
+from tamis.chunks.engine import checked_jobs
+from tamis.chunks.words import percent_text, shape_text
+from tamis.errors import DataError, FileError, ParameterError, TamisError
+from tamis.filters import Filter
 from tamis.hdf5.copying import copy_tree, create_target
-from tamis.hdf5.files import datasets, open_source
-from tamis.hdf5.rewriting import Plan, Written, verify, write
-from tamis.hdf5.storage import number_type
+from tamis.hdf5.files import open_source
+from tamis.hdf5.rewriting import Plan, Written, better_chunks, count_missing, verify, verify_copied, write
 from tamis.hdf5.transaction import Transaction
-from tamis.jobs.recipe import Recipes, chunk_shape, is_pattern, matching
-from tamis.pipeline import Pipeline, as_pipeline
+from tamis.jobs.recipe import Recipes, chunk_shape
+from tamis.jobs.repacking import Repacked, RepackPlan, RepackResult
+from tamis.jobs.repacking.planning import Wanted, describe, plan_datasets
+from tamis.jobs.repacking.room import check_room
+from tamis.pipeline import as_pipeline
 
 if TYPE_CHECKING:
     import h5py
 
-# Chunks of the source that HDF5 keeps decoded: new chunks take parts of many old ones.
-_CACHE_NBYTES = 128 << 20
-
-T = TypeVar("T")
+__all__ = ["Progress", "RepackResult", "Repacked", "plan_repack", "repack"]
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done to which dataset, chunks done so far, and chunks in all."""
 
-
-@dataclass(frozen=True, slots=True)
-class Repacked:
-    """What became of one dataset.
-
-    Parameters
-    ----------
-    path
-        In both files.
-    pipeline
-        Through which it was stored; the text of a pipeline.
-    nbytes, source_nbytes, target_nbytes
-        Bytes of the values, and bytes that they take in source and target.
-    bound
-        Largest absolute error that was allowed, in units of the data; 0 for lossless; None where the mode has none.
-    largest_error
-        Largest absolute error found when the target was read again.
-    chunks, lossless_chunks
-        Chunks written, and those of them that were stored without zfp.
-    notes
-        What else a reader of the result should know.
-    """
-
-    path: str
-    pipeline: str
-    nbytes: int
-    source_nbytes: int
-    target_nbytes: int
-    bound: float | None
-    largest_error: float
-    chunks: int
-    lossless_chunks: int
-    notes: tuple[str, ...]
-
-    @property
-    def ratio(self) -> float:
-        """Bytes of the values for each byte in the target."""
-        return self.nbytes / max(self.target_nbytes, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class RepackResult:
-    """What `repack` did.
-
-    Parameters
-    ----------
-    source, target
-        Paths of the files.
-    source_nbytes, target_nbytes
-        Their sizes.
-    datasets
-        Those that were stored anew; everything else was copied as it was.
-    kept
-        Datasets that a pattern matched but that cannot take the filters, with the reason.
-    seconds
-        Time taken, verification included.
-    """
-
-    source: str
-    target: str
-    source_nbytes: int
-    target_nbytes: int
-    datasets: tuple[Repacked, ...]
-    kept: tuple[tuple[str, str], ...]
-    seconds: float
+MissingPolicy = Literal["exact", "refuse"]
+_POLICIES = ("exact", "refuse")
 
 
 def repack(
@@ -107,14 +43,17 @@ def repack(
     chunks: Mapping[str, tuple[int, ...]] | None = None,
     checksum: bool = True,
     overwrite: bool = False,
+    missing: MissingPolicy = "exact",
+    jobs: int | None = None,
     progress: Progress | None = None,
 ) -> RepackResult:
     """Copy an HDF5 or netCDF-4 file, with other filters on some of its datasets.
 
-    Groups, attributes, dimension scales, links and all other datasets are copied as they are. What was written is read
-    again and compared with the source, value by value, before the target gets its name; until then the name holds what
-    it held before. A chunk that zfp cannot store within the bound, because of missing values, NaN or infinities, is
-    stored by the rest of its pipeline, without loss, and any reader with a ZFP plugin reads it.
+    Groups, attributes, dimension scales, links and all other datasets are copied as they are, and so are the chunks of
+    datasets that are stored through the wanted filters already. What was written is read again and compared with the
+    source, value by value, before the target gets its name; until then the name holds what it held before. A chunk that
+    zfp cannot store within the bound, because of missing values, NaN or infinities, is stored by the rest of its
+    pipeline, without loss, and any reader with a ZFP plugin reads it.
 
     Parameters
     ----------
@@ -131,6 +70,12 @@ def repack(
         Add fletcher32 to pipelines with zfp that have none, so that damage cannot go unseen.
     overwrite
         Replace a target that exists.
+    missing
+        What to do about missing values, which are NaN, infinities, the values of the attributes ``_FillValue`` and
+        ``missing_value``, and a fill value other than 0: ``"exact"`` keeps each of them bit by bit, ``"refuse"`` raises
+        if lossy filters would get any.
+    jobs
+        Threads; as many as the process may use by default. The target does not depend on it.
     progress
         Called before the first and after each chunk.
 
@@ -142,29 +87,29 @@ def repack(
     Raises
     ------
     FileError
-        If a file cannot be read or written, exists already, or a name matches nothing.
+        If a file cannot be read or written, exists already, a name matches nothing, or there is no room for the target.
     ParameterError
         If a dataset cannot take its filters or chunks.
+    DataError
+        If there are missing values, which were to be refused.
     BoundError
         If the target, read again, differs by more than allowed; it is removed.
     """
     began = time.perf_counter()
     source, target = Path(source), Path(target)
-    if not isinstance(recipes, Mapping) or isinstance(recipes, Filter) or not recipes:
-        raise ParameterError(f"expected at least one recipe such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
-    if not isinstance(chunks or {}, Mapping) or not all(isinstance(name, str) for name in (*recipes, *(chunks or {}))):
-        raise ParameterError(f"expected names as text, got {[*recipes]!r} and chunks {chunks!r}")
-    pipelines = {name: _with_checksum(as_pipeline(value), checksum) for name, value in recipes.items()}
-    shapes = {name: chunk_shape(value) for name, value in (chunks or {}).items()}
+    wanted = _wanted(recipes, chunks, checksum)
+    if missing not in _POLICIES:
+        raise ParameterError(f"expected missing to be one of {', '.join(_POLICIES)}, got {missing!r}")
+    jobs = checked_jobs(jobs)
     report = progress or (lambda *_: None)
-    with (
-        open_source(source, cache_nbytes=_CACHE_NBYTES) as file,
-        Transaction(target, overwrite=overwrite) as transaction,
-    ):
-        plans, kept = _plan(file, pipelines, shapes)
+    with open_source(source) as file, Transaction(target, overwrite=overwrite) as transaction:
+        plans, kept = plan_datasets(file, wanted)
         _check_target(target, source, overwrite)
-        written = _write(file, plans, transaction, report)
-        done = _verify(file, plans, written, transaction, report)
+        if missing == "refuse":
+            _refuse_missing(file, plans, report, jobs)
+        check_room(transaction.path.parent, source, file, plans)
+        written = _write(file, plans, transaction, report, jobs)
+        done = _verify(file, plans, written, transaction, report, jobs)
         transaction.commit()
     return RepackResult(
         os.fspath(source),
@@ -177,6 +122,37 @@ def repack(
     )
 
 
+def plan_repack(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    recipes: Recipes,
+    *,
+    chunks: Mapping[str, tuple[int, ...]] | None = None,
+    checksum: bool = True,
+) -> RepackPlan:
+    """Say what `repack` would do to each dataset, and write nothing.
+
+    It raises what `repack` raises before it writes, except where that is about the target or about values.
+
+    Parameters
+    ----------
+    source, target, recipes, chunks, checksum
+        As for `repack`.
+    """
+    wanted = _wanted(recipes, chunks, checksum)
+    with open_source(source) as file:
+        return RepackPlan(os.fspath(source), os.fspath(target), describe(file, *plan_datasets(file, wanted)))
+
+
+def _wanted(recipes: Recipes, chunks: Mapping[str, tuple[int, ...]] | None, checksum: bool) -> Wanted:
+    if not isinstance(recipes, Mapping) or isinstance(recipes, Filter) or not recipes:
+        raise ParameterError(f"expected at least one recipe such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
+    if not isinstance(chunks or {}, Mapping) or not all(isinstance(name, str) for name in (*recipes, *(chunks or {}))):
+        raise ParameterError(f"expected names as text, got {[*recipes]!r} and chunks {chunks!r}")
+    pipelines = {name: as_pipeline(value) for name, value in recipes.items()}
+    return Wanted(pipelines, {name: chunk_shape(value) for name, value in (chunks or {}).items()}, checksum)
+
+
 def _check_target(target: Path, source: Path, overwrite: bool) -> None:
     if not target.exists():
         return
@@ -186,19 +162,32 @@ def _check_target(target: Path, source: Path, overwrite: bool) -> None:
         raise FileError(f"{target}: exists already: choose another name, or overwrite it (--overwrite)")
 
 
+def _refuse_missing(file: h5py.File, plans: Mapping[str, Plan], report: Progress, jobs: int) -> None:
+    found = []
+    for path, plan in plans.items():
+        if plan.lossy:
+            count = count_missing(plan, file[path], partial(report, f"looking at {path}"), jobs)
+            found += [f"{path}: {count.total} of {file[path].size} ({count})"] if count.total else []
+    if found:
+        raise DataError(
+            f"expected no missing values, found {'; '.join(found)}: keep each of them as it is (--missing exact)"
+        )
+
+
 def _write(
-    file: h5py.File, plans: Mapping[str, Plan], transaction: Transaction, report: Progress
+    file: h5py.File, plans: Mapping[str, Plan], transaction: Transaction, report: Progress, jobs: int
 ) -> dict[str, Written]:
     written: dict[str, Written] = {}
 
     def recreate(plan: Plan, found: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
-        made, written[plan.path] = write(plan, found, parent, name, partial(report, f"writing {plan.path}"))
+        made, written[plan.path] = write(plan, found, parent, name, partial(report, f"writing {plan.path}"), jobs)
         return made
 
     try:
         with create_target(file, transaction.path) as out:
             transaction.protect()
-            copy_tree(file, out, {path: partial(recreate, plan) for path, plan in plans.items()})
+            anew = {path: partial(recreate, plan) for path, plan in plans.items() if not plan.copied}
+            copy_tree(file, out, anew)
     except TamisError:
         raise
     except (OSError, RuntimeError) as error:  # HDF5 reports a full disk as either
@@ -212,88 +201,39 @@ def _verify(
     written: Mapping[str, Written],
     transaction: Transaction,
     report: Progress,
+    jobs: int,
 ) -> tuple[Repacked, ...]:
     with open_source(transaction.path) as out:
-        return tuple(_result(plan, file[path], out[path], written[path], report) for path, plan in plans.items())
+        return tuple(
+            _copied(plan, file[path], out[path], report, jobs)
+            if plan.copied
+            else _result(plan, file[path], out[path], written[path], report, jobs)
+            for path, plan in plans.items()
+        )
 
 
-def _with_checksum(pipeline: Pipeline, checksum: bool) -> Pipeline:
-    guarded = any(isinstance(each, Fletcher32) for each in pipeline.filters)
-    if not checksum or guarded or pipeline.zfp is None:
-        return pipeline
-    return Pipeline((*pipeline.stages, Fletcher32()))
+def _copied(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Progress, jobs: int) -> Repacked:
+    chunks = verify_copied(plan, source, target, partial(report, f"verifying {plan.path}"), jobs)
+    return Repacked(
+        path=plan.path,
+        pipeline=str(plan.pipeline),
+        nbytes=source.size * source.id.get_type().get_size(),
+        source_nbytes=source.id.get_storage_size(),
+        target_nbytes=target.id.get_storage_size(),
+        bound=0.0,
+        largest_error=0.0,
+        chunks=len(chunks),
+        lossless_chunks=sum(plan.pipeline.zfp is not None and mask & 1 for mask in chunks),
+        notes=plan.notes,
+        chunk_shape=plan.chunks,
+        copied=True,
+    )
 
 
-def _plan(
-    file: h5py.File, pipelines: Mapping[str, Pipeline], chunks: Mapping[str, tuple[int, ...]]
-) -> tuple[dict[str, Plan], dict[str, str]]:
-    found = datasets(file)
-    shapes: dict[str, tuple[int, ...]] = {}
-    named: set[str] = set()
-    for name, shape in _names_first(chunks):
-        for path in _meant(name, file, found):
-            shapes.setdefault(path, shape)
-            named |= set() if is_pattern(name) else {path}
-    plans: dict[str, Plan] = {}
-    kept: dict[str, str] = {}
-    for name, pipeline in _names_first(pipelines):
-        for path in _meant(name, file, found):
-            if path in plans:
-                continue
-            try:
-                plans[path] = _plan_dataset(path, found[path], pipeline, shapes.get(path))
-                kept.pop(path, None)
-            except ParameterError as error:
-                if not is_pattern(name):
-                    raise ParameterError(f"{path}: {error}") from error
-                kept[path] = str(error)
-    if unused := [path for path in shapes if path in named and path not in plans]:
-        raise ParameterError(f"expected a filter for each dataset with new chunks, got none for {', '.join(unused)}")
-    return plans, kept
-
-
-def _meant(name: str, file: h5py.File, found: Mapping[str, h5py.Dataset]) -> list[str]:
-    """Paths that a name or pattern means; a name may be another link to a dataset."""
-    if name not in found and not is_pattern(name) and name.strip("/"):
-        linked = file.get(name)
-        others = [path for path, each in found.items() if each == linked]
-        if others:
-            return others
-    return matching(name, list(found))
-
-
-def _names_first(wanted: Mapping[str, T]) -> list[tuple[str, T]]:
-    return sorted(wanted.items(), key=lambda item: is_pattern(item[0]))
-
-
-def _plan_dataset(path: str, dataset: h5py.Dataset, pipeline: Pipeline, chunks: tuple[int, ...] | None) -> Plan:
-    dtype = number_type(dataset)
-    if dtype is None:
-        raise ParameterError("expected numbers, got values of another type, which these filters cannot take")
-    if any("\udc80" <= letter <= "\udcff" for letter in path):
-        raise ParameterError("expected a name in UTF-8, got one with bytes that are not")
-    if dataset.shape is None or dataset.ndim == 0:
-        raise ParameterError("expected an array, got a scalar, which HDF5 cannot filter")
-    notes = []
-    if not dtype.isnative:
-        dtype = dtype.newbyteorder("=")
-        notes.append(f"converted from {dataset.dtype.str} to native {dtype.str}")
-    if chunks is None:
-        chunks = dataset.chunks or default_chunks(dataset.shape, dtype.itemsize)
-    if len(chunks) != dataset.ndim:
-        raise ParameterError(f"expected chunks with {dataset.ndim} axes, got {chunks}")
-    for extent, limit, step in zip(dataset.shape, dataset.maxshape, chunks, strict=True):
-        if limit is not None and step > max(extent, limit):
-            raise ParameterError(f"expected chunks within the shape {dataset.shape}, got {chunks}")
-    chunk = ChunkType(dtype, chunks)
-    if chunk.nbytes >= 1 << 32:
-        raise ParameterError(f"expected a chunk of less than 4 GiB, got {chunks} of {dtype}: {chunk.nbytes} bytes")
-    pipeline.check(chunk)
-    return Plan(path, pipeline, dtype, chunks, tuple(notes))
-
-
-def _result(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Written, report: Progress) -> Repacked:
-    largest = verify(plan, source, target, partial(report, f"verifying {plan.path}"))
+def _result(
+    plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Written, report: Progress, jobs: int
+) -> Repacked:
+    verified = verify(plan, source, target, partial(report, f"verifying {plan.path}"), jobs)
     return Repacked(
         path=plan.path,
         pipeline=str(plan.pipeline),
@@ -301,23 +241,47 @@ def _result(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Wri
         source_nbytes=source.id.get_storage_size(),
         target_nbytes=target.id.get_storage_size(),
         bound=plan.bound,
-        largest_error=largest,
+        largest_error=verified.largest_error,
         chunks=written.chunks,
         lossless_chunks=written.lossless_chunks,
-        notes=plan.notes + _advice(plan, written),
+        notes=plan.notes + _skipped_notes(written) + _missing_note(written) + _advice(plan, source, written),
+        chunk_shape=plan.chunks,
+        missing_values=written.missing_values,
+        lossless_for_missing=written.lossless_for_missing,
+        read_by_hdf5=verified.read_by_hdf5,
     )
 
 
-def _advice(plan: Plan, written: Written) -> tuple[str, ...]:
-    notes = tuple(
+def _skipped_notes(written: Written) -> tuple[str, ...]:
+    return tuple(
         f"{count} of {written.chunks} chunks are stored without {text}, which could not be applied to them"
         for text, count in written.skipped.items()
     )
-    if 2 * written.lossless_chunks <= written.chunks:
-        return notes
-    shape = "x".join(map(str, plan.chunks))
+
+
+def _missing_note(written: Written) -> tuple[str, ...]:
+    if not written.missing_values:
+        return ()
     return (
-        *notes,
+        f"{written.missing_values} missing values, each as it was; {written.lossless_for_missing} of {written.chunks}"
+        " chunks are stored without zfp for them",
+    )
+
+
+def _advice(plan: Plan, source: h5py.Dataset, written: Written) -> tuple[str, ...]:
+    if 2 * written.lossless_chunks <= written.chunks:
+        return ()
+    shape = shape_text(plan.chunks)
+    text = (
         f"{written.lossless_chunks} of {written.chunks} chunks are stored without zfp, which cannot keep them within"
-        f" the bound: if missing values beside others are why, smaller chunks than {shape} (-c) leave more to zfp",
+        " the bound"
+    )
+    if 2 * written.lossless_for_missing <= written.lossless_chunks:
+        return (f"{text}: is it too small for such values? If not, smaller chunks than {shape} (-c) may help",)
+    if (better := better_chunks(plan, source)) is None:
+        return (f"{text} beside missing values; no smaller chunks than {shape} would leave much more to zfp",)
+    chunks, left = better
+    return (
+        f"{text} beside missing values: smaller chunks than {shape} leave more to zfp; with -c"
+        f" '{plan.path}:{shape_text(chunks)}' about {percent_text(left)} of the values would go without",
     )

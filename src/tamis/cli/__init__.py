@@ -6,34 +6,34 @@ import io
 import json
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
-from typing import NoReturn, TypeVar
+from typing import Literal, TypeVar
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 import tamis
-from tamis.chunks.words import size_text
-from tamis.errors import BoundError, ParameterError, TamisError
+from tamis.cli.printing import (
+    FAILED,
+    VIOLATED,
+    failures,
+    print_arguments,
+    print_inspection,
+    print_plan,
+    print_repacked,
+    progress_bars,
+)
+from tamis.errors import ParameterError, TamisError
 from tamis.filters.catalogue import catalogue
 from tamis.jobs.inspection import Inspection, json_document
-from tamis.jobs.inspection.arguments import COMMENTS, TARGETS, arguments
-from tamis.jobs.inspection.cards import printable
-from tamis.jobs.inspection.terminal import lines, show
+from tamis.jobs.inspection.arguments import TARGETS
 from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
-from tamis.jobs.repack import Progress as Report
-from tamis.jobs.repack import RepackResult
+from tamis.jobs.repack import plan_repack
 from tamis.jobs.spec import spec as make_spec
+from tamis.jobs.verify import parse_bound
 from tamis.notation.detect import NOTATIONS
 from tamis.notation.netcdf import Compat
 
 T = TypeVar("T")
-
-_FAILED, _USAGE, _VIOLATED = 1, 2, 3
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -44,6 +44,7 @@ def main() -> None:
     \b
     tamis inspect climate.nc
     tamis repack climate.nc small.nc -f 'TS:zfp(accuracy=0.1)'
+    tamis verify climate.nc small.nc --bound TS:0.1
     HDF5_PLUGIN_PATH=$(tamis plugin-path) ncdump -v TS small.nc
 
     Exit codes: 0 done as asked, 1 failed, 2 wrong usage, 3 the bound was violated.
@@ -88,9 +89,9 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
         try:
             each = tamis.inspect(path, variables)
             if notation:
-                errors.extend((path, problem) for problem in _print_arguments(each, notation, alone=len(files) == 1))
+                errors.extend((path, problem) for problem in print_arguments(each, notation, alone=len(files) == 1))
             elif not as_json:
-                _print_inspection(each, first=not found)
+                print_inspection(each, first=not found)
         except TamisError as error:
             click.echo(f"tamis inspect: {error}", err=True)
             errors.append((path, str(error)))
@@ -99,7 +100,7 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     if as_json:
         click.echo(json_document(found, errors))
     if errors:
-        sys.exit(_FAILED)
+        sys.exit(FAILED)
 
 
 @main.command()
@@ -128,14 +129,39 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     show_default=True,
     help="Add fletcher32 after zfp, so that damage cannot go unseen.",
 )
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Threads; all cores by default. OUT does not depend on it.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["exact", "refuse"]),
+    default="exact",
+    show_default=True,
+    help="Missing values: keep each as it is, or refuse them with a count.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+@click.option("--dry-run", is_flag=True, help="Say what would become of each dataset, and write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, see docs/repack.md.")
 def repack(
-    source: str, target: str, recipes: tuple[str, ...], shapes: tuple[str, ...], checksum: bool, overwrite: bool
+    source: str,
+    target: str,
+    recipes: tuple[str, ...],
+    shapes: tuple[str, ...],
+    checksum: bool,
+    jobs: int | None,
+    missing: Literal["exact", "refuse"],
+    overwrite: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Copy IN to OUT with other filters on some datasets, and prove the bound.
 
-    Everything else in the file is copied as it is. What was written is read again and compared with IN, value by value,
-    before OUT gets its name.
+    Everything else in the file is copied as it is, and so are chunks that are stored as wanted already. What was
+    written is read again and compared with IN, value by value, before OUT gets its name.
 
     \b
     FILTERS is a chain such as
@@ -144,16 +170,80 @@ def repack(
       shuffle|deflate(4)       lossless
       zfp(accuracy=0.1)|shuffle|deflate(4)
                                chunks that zfp cannot keep within the bound take the lossless rest
+
+    \b
+    tamis repack climate.nc small.nc -f 'TS:zfp(accuracy=0.1)' -f '*:shuffle|deflate(4)' --dry-run
+    tamis repack ocean.nc small.nc -f 'SST:zfp(accuracy=0.1)|shuffle|deflate(4)' -c SST:60x16x16 -j 4
     """
-    with _failures("repack"):
+    with failures("repack"):
         wanted = _by_name("-f", [split_filters(text) for text in recipes])
         texts = _by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
-        with _progress() as progress:
+        if dry_run:
+            plan = plan_repack(source, target, wanted, chunks=chunks, checksum=checksum)
+            click.echo(plan.to_json(indent=2)) if as_json else print_plan(plan)
+            return
+        with progress_bars() as progress:
             result = tamis.repack(
-                source, target, wanted, chunks=chunks, checksum=checksum, overwrite=overwrite, progress=progress
+                source,
+                target,
+                wanted,
+                chunks=chunks,
+                checksum=checksum,
+                overwrite=overwrite,
+                missing=missing,
+                jobs=jobs,
+                progress=progress,
             )
-        _print_repacked(result)
+        click.echo(result.to_json(indent=2)) if as_json else print_repacked(result)
+
+
+@main.command()
+@click.argument("source", metavar="SRC", type=click.Path(readable=False))
+@click.argument("target", metavar="DST", type=click.Path(readable=False))
+@click.option(
+    "--bound",
+    "bounds",
+    multiple=True,
+    metavar="NAME:BOUND",
+    help="Largest absolute error of a dataset, or of all that match a pattern, in units of the data; 0 asks for the"
+    " same bits; may be given again.",
+)
+@click.option("-j", "--jobs", type=int, metavar="N", help="Threads; by default as many as there are processors.")
+@click.option(
+    "-v",
+    "--variable",
+    "variables",
+    multiple=True,
+    metavar="NAME",
+    help="Only this dataset, or those that match a pattern such as '/grp/*'; may be given again.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, see docs/verify.md.")
+def verify(
+    source: str, target: str, bounds: tuple[str, ...], jobs: int | None, variables: tuple[str, ...], as_json: bool
+) -> None:
+    """Compare DST with SRC, from which it was made: values, missing values, attributes, links.
+
+    Shows the largest errors of each dataset. What SRC has must be in DST as it was, but for how it is stored; numbers
+    may differ by their bound, and those without a bound by anything, which is noted. Missing values, which are NaN,
+    infinities and fill values, must keep their bits where a bound is given.
+
+    \b
+    tamis verify climate.nc small.nc --bound TS:0.1
+    tamis verify climate.nc copy.nc --bound '*:0'
+    tamis verify climate.nc small.nc -v TS --json | jq '.datasets[0].numbers.largest_error'
+
+    Exit codes: 0 within the bounds, 1 something could not be read, 2 wrong usage, 3 a bound or something else is
+    violated.
+    """
+    with failures("verify"):
+        limits = _by_name("--bound", [split_recipe(text, "NAME:BOUND", "TS:0.1") for text in bounds])
+        wanted = {name: parse_bound(text) for name, text in limits.items()}
+        with progress_bars() as progress:
+            found = tamis.verify(source, target, bounds=wanted, variables=variables, jobs=jobs, progress=progress)
+    click.echo(found.to_json(indent=2) if as_json else str(found))
+    if not found.ok:
+        sys.exit(FAILED if found.problems else VIOLATED)
 
 
 @main.command(context_settings={"ignore_unknown_options": True})
@@ -183,7 +273,7 @@ def spec(
     tamis spec 'TS,32013,3,0,0.1d' --chunks 4x96x144 --dtype f4
     tamis spec -f TS:UD=32013,0,3,2,0,16
     """
-    with _failures("spec"):
+    with failures("spec"):
         shape = None if chunks is None else parse_chunks(chunks)
         text = words[0] if len(words) == 1 else shlex.join(words)
         found = make_spec(text, variable=variable, chunks=shape, dtype=dtype, notation=notation, compat=compat)
@@ -202,7 +292,7 @@ def list_filters(names: tuple[str, ...], as_json: bool) -> None:
 
     Others are kept as they are, and written filter(ID,PARAMETER,…). docs/filters.md says how a package adds one.
     """
-    with _failures("filters"):
+    with failures("filters"):
         entries = catalogue(names)
     if as_json:
         click.echo(json.dumps([asdict(each) for each in entries], indent=2))
@@ -230,81 +320,3 @@ def _by_name(option: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
     if len(by_name) < len(pairs):
         raise ParameterError(f"expected each name once in {option}, got {', '.join(name for name, _ in pairs)}")
     return by_name
-
-
-def _print(table: Table) -> None:
-    # Names are no markup. Through a pipe nothing is folded to the width of a terminal that is not there.
-    width = None if sys.stdout.isatty() else 100_000
-    Console(width=width, markup=False, emoji=False, highlight=False).print(table)
-
-
-def _print_inspection(found: Inspection, *, first: bool) -> None:
-    if not first:
-        click.echo()
-    if sys.stdout.isatty():
-        show(found, Console(markup=False, emoji=False, highlight=False))
-    else:
-        click.echo("\n".join(lines(found)))
-
-
-def _print_arguments(found: Inspection, notation: str, *, alone: bool) -> tuple[str, ...]:
-    made = arguments(found, notation)
-    if made.text:
-        if COMMENTS[notation] and not alone:
-            click.echo(f"{COMMENTS[notation]} {printable(found.path)}")
-        click.echo(made.text)
-    for each in made.notes:
-        click.echo(f"tamis inspect: note: {each}", err=True)
-    for each in made.problems:
-        click.echo(f"tamis inspect: {each}", err=True)
-    return made.problems
-
-
-def _print_repacked(result: RepackResult) -> None:
-    table = Table("dataset", "filters", "in", "out", "ratio", "largest error", "bound", "chunks without zfp")
-    for each in result.datasets:
-        table.add_row(
-            each.path,
-            each.pipeline,
-            size_text(each.source_nbytes),
-            size_text(each.target_nbytes),
-            f"{each.ratio:.2f}",
-            f"{each.largest_error:.3g}",
-            "none" if each.bound is None else f"{each.bound:g}",
-            f"{each.lossless_chunks} of {each.chunks}",
-        )
-    _print(table)
-    for each in result.datasets:
-        for note in each.notes:
-            click.echo(f"{each.path}: {note}")
-    for path, reason in result.kept:
-        click.echo(f"{path}: kept as it was: {reason}")
-    click.echo(
-        f"{result.source} {size_text(result.source_nbytes)} -> {result.target} {size_text(result.target_nbytes)}"
-        f" in {result.seconds:.2f} s, {len(result.datasets)} dataset(s) stored anew, read again and verified"
-    )
-
-
-@contextmanager
-def _progress() -> Iterator[Report]:
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
-        task = bars.add_task("")
-        yield lambda what, done, total: bars.update(task, description=what, completed=done, total=total)
-
-
-@contextmanager
-def _failures(command: str) -> Iterator[None]:
-    try:
-        yield
-    except ParameterError as error:
-        _stop(command, error, _USAGE)
-    except BoundError as error:
-        _stop(command, error, _VIOLATED)
-    except TamisError as error:
-        _stop(command, error, _FAILED)
-
-
-def _stop(command: str, error: Exception, code: int) -> NoReturn:
-    click.echo(f"tamis {command}: {error}", err=True)
-    sys.exit(code)

@@ -1,0 +1,179 @@
+"""One chunk on its way into a file: padded, encoded, and decoded again where a bound is to be kept."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.chunks.difference import Missing, largest_error
+from tamis.errors import BoundError, ParameterError
+from tamis.filters import Bitshuffle, ChunkType, Filter, Fletcher32, Shuffle, Zfp
+from tamis.pipeline import Pipeline
+
+# The difference of two floats is rounded by less than this part of it.
+_ROUNDING = 2.0**-20
+
+# Of the bits of the largest value, 24 or 53: what is left takes all rounding.
+_SPARED = {4: 2.0**-18, 8: 2.0**-44}
+
+# Blocks of smaller values than 2^-98 or 2^-962 decode to others of that size: see docs/correctness.md.
+_TINY = {4: 2.0**-90, 8: 2.0**-950}
+
+_NONE_MISSING = Missing()
+
+
+class Encoded(NamedTuple):
+    """What is stored of a chunk.
+
+    Parameters
+    ----------
+    data
+        Its bytes.
+    mask
+        Its filter mask: bit i is set where filter i was left out.
+    """
+
+    data: bytes
+    mask: int
+
+
+def is_lossy(pipeline: Pipeline, mask: int = 0) -> bool:
+    """Tell whether a chunk with such a mask may have other values than were written."""
+    return any(each.error_bound != 0 and not mask >> i & 1 for i, each in enumerate(pipeline.filters))
+
+
+def can_skip_loss(pipeline: Pipeline) -> bool:
+    """Tell whether a chunk may be stored without loss: every filter that loses something is optional."""
+    return all(each.optional or each.filter.error_bound == 0 for each in pipeline.stages)
+
+
+def encode_chunk(
+    pipeline: Pipeline,
+    values: NDArray[Any],
+    chunk: ChunkType,
+    *,
+    lossless: bool = False,
+    padding: NDArray[Any] | None = None,
+    missing: Missing = _NONE_MISSING,
+) -> Encoded:
+    """Encode a chunk so that every value keeps the bound of the pipeline, and missing values are what they were.
+
+    What was encoded is decoded and compared. Where zfp, or another filter of values, cannot take the values or does not
+    keep them so, it is left out, which the mask says, if it is optional. Where it is applied, an optional shuffle and
+    what follows it are left out but for checksums: they are there for the chunks that go without it.
+
+    Parameters
+    ----------
+    pipeline
+        As the file has it, so that its stages decode by stored parameters.
+    values
+        The part of the chunk that lies in the array, of the type that the file has.
+    chunk
+        Type and shape of all of it.
+    lossless
+        Leave out every filter that loses something.
+    padding
+        What the part beyond the array gets. By default the last values are repeated, which costs few bytes and harms
+        no block.
+    missing
+        What stands for missing values.
+
+    Raises
+    ------
+    BoundError
+        If a required filter does not keep the bound, or missing values.
+    DataError
+        If a required filter cannot take the values.
+    ParameterError
+        If a chunk cannot be stored without loss, since a filter that loses something is required.
+    MissingFilterError
+        If a required filter cannot be encoded here.
+    """
+    whole = _padded(values, chunk, padding)
+    if lossless:
+        if not can_skip_loss(pipeline):
+            raise ParameterError(f"expected filters without loss or optional ones, got {pipeline}")
+        return Encoded(*pipeline.encode(whole, skip=_lossy_types(pipeline)))
+    first = pipeline.stages[0] if pipeline.stages else None
+    if first is None or not first.filter.needs_values:
+        return Encoded(*pipeline.encode(whole))
+    idle = _rest(pipeline)
+    found = Encoded(*pipeline.encode(whole, skip=idle))
+    if found.mask & 1:  # it could not take these values, and the filters behind it are there for that
+        return found if not idle else Encoded(*pipeline.encode(whole, skip=(type(first.filter),)))
+    bound = pipeline.error_bound
+    if _kept_for_sure(pipeline, values, missing) or _keeps(pipeline, found, values, chunk, missing):
+        return found
+    if not first.optional:
+        wanted = "missing values" if bound is None else f"an error of at most {bound:g} and missing values"
+        raise BoundError(
+            f"expected {first.filter} to keep {wanted}, which it cannot; as an optional filter, {first.filter}?, it is"
+            " left out of such a chunk"
+        )
+    return Encoded(*pipeline.encode(whole, skip=(type(first.filter),)))
+
+
+def _padded(values: NDArray[Any], chunk: ChunkType, padding: NDArray[Any] | None) -> NDArray[Any]:
+    if values.shape == chunk.shape:
+        return values
+    if padding is not None:
+        whole = np.full(chunk.shape, padding, values.dtype)
+        whole[tuple(slice(extent) for extent in values.shape)] = values
+        return whole
+    return np.pad(values, [(0, step - n) for step, n in zip(chunk.shape, values.shape, strict=True)], mode="edge")
+
+
+def _keeps(pipeline: Pipeline, found: Encoded, values: NDArray[Any], chunk: ChunkType, missing: Missing) -> bool:
+    again = pipeline.decode(found.data, found.mask, chunk)[tuple(slice(extent) for extent in values.shape)]
+    bound = pipeline.error_bound
+    if bound == 0:
+        return again.tobytes() == values.tobytes()
+    if not missing.values and bound is not None:
+        return _is_within(values, again, bound)
+    found_again = missing.compare(values, again)
+    return found_again.kept and (bound is None or found_again.error <= bound)
+
+
+def _kept_for_sure(pipeline: Pipeline, values: NDArray[Any], missing: Missing) -> bool:
+    """Whether a chunk that could be encoded, and so has no NaN, needs no check.
+
+    What ZFP leaves out at a tolerance adds up to less than a quarter of it: the inverse transform makes (15/4)^d of an
+    error of the coefficients at most, and 2 (d + 1) bit planes below the tolerance are kept (P. Lindstrom, Fixed-Rate
+    Compressed Floating-Point Arrays, 2014, and the zfp manual). Only where the tolerance nears the last bits of the
+    largest value do these planes not exist, and rounding matters; and nothing is decoded to a missing value where they
+    all are further away than the tolerance.
+    """
+    bound = pipeline.error_bound
+    if bound is None:
+        return not missing.values
+    if not isinstance(pipeline.filters[0], Zfp) or values.dtype.kind != "f" or bound == 0:
+        return False
+    largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
+    if max(largest * _SPARED[values.itemsize], _TINY[values.itemsize]) > bound:
+        return False
+    return all(abs(float(each)) > largest + bound for each in missing.values)
+
+
+def _lossy_types(pipeline: Pipeline) -> tuple[type[Filter], ...]:
+    return tuple({type(each) for each in pipeline.filters if each.error_bound != 0})
+
+
+def _rest(pipeline: Pipeline) -> tuple[type[Filter], ...]:
+    """Name the filters that are of no use on the stream of the first: an optional shuffle, and what follows it."""
+    kinds = [type(each) for each in pipeline.filters]
+    begin = next((at for at, kind in enumerate(kinds) if at and kind in (Shuffle, Bitshuffle)), len(kinds))
+    required = {type(each.filter) for each in pipeline.stages if not each.optional}
+    return tuple(set(kinds[begin:]) - required - {Fletcher32, kinds[0]})
+
+
+def _is_within(expected: NDArray[Any], found: NDArray[Any], bound: float) -> bool:
+    """Tell whether no value differs by more than a bound: what `largest_error` says, in a third of its time."""
+    if expected.dtype.kind == "f" and expected.itemsize >= 4 and expected.size:
+        with np.errstate(over="ignore", invalid="ignore"):
+            difference = expected - found
+        # Comparing NaN gives False, and so do values close to the bound: they are looked at more closely.
+        if max(float(difference.max()), -float(difference.min())) <= bound * (1 - _ROUNDING):
+            return True
+    return largest_error(expected, found) <= bound

@@ -1,0 +1,78 @@
+"""A map over chunks: parallel, in order, bounded. Knows no file format."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from tamis.errors import ParameterError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_AHEAD = 2
+"""Results of each thread that may wait to be taken, or be in work."""
+
+
+def checked_jobs(jobs: int | None) -> int:
+    """Return a number of threads: as many as the process may use where none is given.
+
+    Raises
+    ------
+    ParameterError
+        If it is not a whole number of 1 or more.
+    """
+    if jobs is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
+        raise ParameterError(f"expected 1 or more threads, got jobs={jobs!r}")
+    return jobs
+
+
+def ordered_map(function: Callable[[T], R], items: Iterable[T], jobs: int) -> Generator[R, None, None]:
+    """Call a function on items in threads, and yield its results in the order of the items.
+
+    No more than two results of each thread are in work or wait to be taken, so that memory is bounded whatever the
+    number of items. An error of the function is raised in its turn, and ends the map; so does closing the iterator.
+    What was not begun then is not begun, what was is waited for: no thread runs on.
+
+    Where the loop over the results may end early, by an error or Ctrl-C, close it: the traceback of an error keeps the
+    iterator alive, and its threads wait::
+
+        with contextlib.closing(ordered_map(decode, items, jobs)) as results:
+            for each in results:
+                ...
+
+    Parameters
+    ----------
+    function
+        Must release the interpreter's lock for its main work, or threads gain nothing.
+    items
+        Taken one after the other, in the thread that takes the results; an error of theirs ends the map at once.
+    jobs
+        Number of threads; 1 calls the function in the thread that takes the results, and so does a single item.
+    """
+    items = iter(items)
+    first = list(itertools.islice(items, 2))
+    items = itertools.chain(first, items)
+    if jobs == 1 or len(first) < 2:
+        del first  # or the items would stay as long as the map
+        yield from map(function, items)
+        return
+    del first
+    with ThreadPoolExecutor(jobs, "tamis") as pool:
+        pending: deque[Future[R]] = deque()
+        try:
+            for item in items:
+                if len(pending) == _AHEAD * jobs:
+                    yield pending.popleft().result()
+                pending.append(pool.submit(function, item))
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for each in pending:
+                each.cancel()

@@ -1,0 +1,132 @@
+"""What the commands print: tables, progress, failures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from tamis.chunks.words import shape_text, size_text
+from tamis.errors import BoundError, ParameterError, TamisError
+from tamis.jobs.inspection import Inspection
+from tamis.jobs.inspection.arguments import COMMENTS, arguments
+from tamis.jobs.inspection.cards import printable
+from tamis.jobs.inspection.terminal import lines, show
+from tamis.jobs.repack import Progress as Report
+from tamis.jobs.repacking import RepackPlan, RepackResult
+
+FAILED, USAGE, VIOLATED = 1, 2, 3
+"""Exit codes; 0 is done as asked."""
+
+
+def print_table(table: Table) -> None:
+    """Print a table: folded on a terminal, whole through a pipe."""
+    # Names are no markup. Through a pipe nothing is folded to the width of a terminal that is not there.
+    width = None if sys.stdout.isatty() else 100_000
+    Console(width=width, markup=False, emoji=False, highlight=False).print(table)
+
+
+def print_inspection(found: Inspection, *, first: bool) -> None:
+    """Print what `inspect` found, after an empty line if it is not the first."""
+    if not first:
+        click.echo()
+    if sys.stdout.isatty():
+        show(found, Console(markup=False, emoji=False, highlight=False))
+    else:
+        click.echo("\n".join(lines(found)))
+
+
+def print_arguments(found: Inspection, notation: str, *, alone: bool) -> tuple[str, ...]:
+    """Print filters as arguments of another program; return what it cannot say."""
+    made = arguments(found, notation)
+    if made.text:
+        if COMMENTS[notation] and not alone:
+            click.echo(f"{COMMENTS[notation]} {printable(found.path)}")
+        click.echo(made.text)
+    for each in made.notes:
+        click.echo(f"tamis inspect: note: {each}", err=True)
+    for each in made.problems:
+        click.echo(f"tamis inspect: {each}", err=True)
+    return made.problems
+
+
+def print_repacked(result: RepackResult) -> None:
+    """Print what `repack` did."""
+    table = Table("dataset", "filters", "in", "out", "ratio", "largest error", "bound", "chunks without zfp")
+    for each in result.datasets:
+        table.add_row(
+            each.path,
+            each.pipeline,
+            size_text(each.source_nbytes),
+            size_text(each.target_nbytes),
+            f"{each.ratio:.2f}",
+            f"{each.largest_error:.3g}",
+            "none" if each.bound is None else f"{each.bound:g}",
+            f"{each.lossless_chunks} of {each.chunks}",
+        )
+    print_table(table)
+    for each in result.datasets:
+        for note in each.notes:
+            click.echo(f"{each.path}: {note}")
+    for path, reason in result.kept:
+        click.echo(f"{path}: kept as it was: {reason}")
+    copied = sum(each.copied for each in result.datasets)
+    click.echo(
+        f"{result.source} {size_text(result.source_nbytes)} -> {result.target} {size_text(result.target_nbytes)}"
+        f" in {result.seconds:.2f} s, {len(result.datasets) - copied} dataset(s) stored anew,"
+        f"{f' {copied} copied as they are,' * bool(copied)} read again and verified"
+    )
+
+
+def print_plan(plan: RepackPlan) -> None:
+    """Print what `repack` would do."""
+    table = Table("dataset", "what", "filters now", "chunks now", "filters then", "chunks then", "bound")
+    for each in plan.datasets:
+        table.add_row(
+            each.path,
+            each.action,
+            each.source_pipeline,
+            "" if each.source_chunks is None else shape_text(each.source_chunks),
+            each.pipeline,
+            "" if each.chunks is None else shape_text(each.chunks),
+            "none" if each.bound is None else f"{each.bound:g}",
+        )
+    print_table(table)
+    for each in plan.datasets:
+        for text in (*([f"kept as it is: {each.reason}"] if each.reason else []), *each.notes):
+            click.echo(f"{each.path}: {text}")
+    click.echo(f"{plan.target}: nothing was written")
+
+
+@contextmanager
+def progress_bars() -> Iterator[Report]:
+    """Show progress on a terminal, through the function that is given."""
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
+        task = bars.add_task("")
+        yield lambda what, done, total: bars.update(task, description=what, completed=done, total=total)
+
+
+@contextmanager
+def failures(command: str) -> Iterator[None]:
+    """Turn errors into a message and an exit code."""
+    try:
+        yield
+    except ParameterError as error:
+        stop(command, error, USAGE)
+    except BoundError as error:
+        stop(command, error, VIOLATED)
+    except TamisError as error:
+        stop(command, error, FAILED)
+
+
+def stop(command: str, error: Exception, code: int) -> NoReturn:
+    """Print an error and end."""
+    click.echo(f"tamis {command}: {error}", err=True)
+    sys.exit(code)

@@ -1,0 +1,224 @@
+"""One dataset as an array that is read in parallel, without a plugin."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tamis.chunks.engine import ordered_map
+from tamis.chunks.selection import Piece, Points, Selection, select
+from tamis.errors import FileError, ParameterError
+from tamis.hdf5.chunked import ChunkSource
+from tamis.hdf5.storage import pipeline_of, zfp_problem
+from tamis.zfp.blocks import block_count
+
+if TYPE_CHECKING:
+    from tamis.hdf5.reading import File
+
+
+_TASK_NBYTES = 256 << 10
+"""Bytes of small chunks that a thread takes at a time, so that handing them over costs little."""
+
+
+class Array:
+    """One dataset of a file, to be sliced like a NumPy array. Made by `tamis.open`.
+
+    Chunks of numbers are read and decoded in threads, without HDF5; anything else is read by h5py. It can be pickled,
+    and used from many threads at once; dask, xarray and NumPy take it as an array.
+
+    Parameters
+    ----------
+    file
+        That it is in, open as long as the array is used.
+    dataset
+        The same dataset, as h5py has it.
+    name
+        The path that led to it.
+
+    Attributes
+    ----------
+    name
+        The path that led to it.
+    shape, dtype
+        Of the values, as h5py has them; the shape is also () where there are no values at all (a null dataspace).
+    chunks
+        Shape of a chunk, or None.
+    """
+
+    def __init__(self, file: File, dataset: h5py.Dataset, name: str) -> None:
+        self.name = name
+        self.shape: tuple[int, ...] = dataset.shape or ()
+        self.dtype: np.dtype[Any] = dataset.dtype
+        self.chunks: tuple[int, ...] | None = dataset.chunks
+        self._file, self._dataset = file, dataset
+        self._null = dataset.shape is None
+        # Who writes to the file in this process has chunks in memory that only HDF5 knows.
+        self._raw = ChunkSource.can_read(dataset) and dataset.file.mode == "r"
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return 0 if self._null else int(np.prod(self.shape, dtype=object))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Attributes of the dataset."""
+        self._file.check_open()
+        return dict(self._dataset.attrs)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("expected an array with axes, got a scalar")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        self._file.check_open()
+        if not self._raw or _only_h5py_knows(key):
+            return self._by_h5py(key)
+        selection = select(key, self.shape)
+        out = np.empty(selection.full_shape, self.dtype)
+        self._fill(out, selection)
+        found = out.reshape(selection.shape)
+        return found if selection.shape else found[()]
+
+    def read(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read all values.
+
+        Parameters
+        ----------
+        out
+            Where to put them: an array of the same shape, any strides, of the same type or one that NumPy casts it to
+            safely. A new array if None.
+
+        Returns
+        -------
+        array
+            `out`, or the new one.
+
+        Raises
+        ------
+        ParameterError
+            If `out` does not fit.
+        FileError
+            If a chunk is damaged, or there are no values (a null dataspace).
+        """
+        self._file.check_open()
+        if self._null:
+            raise FileError(f"{self._place}: expected values, found a null dataspace")
+        if out is None:
+            if not self._raw:
+                return np.asarray(self._by_h5py(()), self.dtype)
+            out = np.empty(self.shape, self.dtype)
+        self._check_out(out)
+        if self._raw:
+            self._fill(out, select((), self.shape))
+        else:
+            out[...] = self._by_h5py(())
+        return out
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("expected to be allowed to copy, got copy=False: values are read from a file")
+        return np.asarray(self.read(), dtype)
+
+    def _check_out(self, out: NDArray[Any]) -> None:
+        if out.shape != self.shape or not np.can_cast(self.dtype, out.dtype, "safe"):
+            raise ParameterError(
+                f"expected out of {self.dtype} and shape {self.shape}, got {out.dtype} and shape {out.shape}"
+            )
+        if not out.flags.writeable:
+            raise ParameterError("expected out to be writeable, got a read-only array")
+
+    def _fill(self, out: NDArray[Any], selection: Selection | Points) -> None:
+        """Put what is selected into an array of its full shape, in threads."""
+        if 0 in out.shape:
+            return
+        source = self._file.source(self.name, self._dataset)
+
+        def place(some: list[Piece]) -> None:
+            for piece in some:
+                self._place_piece(source, piece, out)
+
+        pieces = selection.pieces(source.chunk.shape)
+        together = max(1, _TASK_NBYTES // source.chunk.nbytes)
+        tasks = iter(lambda: list(itertools.islice(pieces, together)), [])
+        with closing(ordered_map(place, tasks, self._file.jobs)) as placed:
+            for _ in placed:
+                pass
+
+    def _place_piece(self, source: ChunkSource, piece: Piece, out: NDArray[Any]) -> None:
+        origin = piece.origin
+        if (kept := self._file.cache.get((self.name, origin))) is not None:
+            out[piece.outside] = kept[piece.inside]
+        elif piece.covers(source.chunk.shape):
+            source.values(origin, out=out[piece.outside])
+        elif piece.covers(source.extents(origin)) or origin not in source.records:
+            out[piece.outside] = source.values(origin)[piece.inside]  # not wanted again soon
+        else:
+            out[piece.outside] = self._part(source, piece)[piece.inside]
+
+    def _part(self, source: ChunkSource, piece: Piece) -> NDArray[Any]:
+        """Decode the blocks of a chunk that are selected, or all of it and keep it."""
+        key, cache = (self.name, piece.origin), self._file.cache
+        if runs := source.touched_blocks(piece.origin, piece.inside):
+            count = cache.decoded(key, sum(run.nblocks for run in runs))
+            if count <= block_count(tuple(extent for extent in source.chunk.shape if extent > 1)):
+                return source.block_values(piece.origin, runs)
+        values = source.values(piece.origin)
+        cache.put(key, values)
+        return values
+
+    @property
+    def _place(self) -> str:
+        return f"{self._file.path}: {self.name}"
+
+    def _by_h5py(self, key: Any) -> Any:
+        if problem := self.chunks and zfp_problem(self._dataset, pipeline_of(self._dataset)):
+            raise FileError(f"{self._place}: {problem}")
+        try:
+            return self._dataset[key]
+        except OSError as error:
+            absent = pipeline_of(self._dataset).missing()
+            hint = f"; tamis cannot read it either: {' and '.join(absent)}" if absent else ""
+            raise FileError(f"{self._place}: cannot be read by HDF5: {error}{hint}") from error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self._file.__reduce__(), self.name)
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        """Tell dask what makes the values the same: the file as it was opened, and the name."""
+        return (*self._file.identity, self.name)
+
+    def __repr__(self) -> str:
+        chunks = f" in chunks of {self.chunks}" if self.chunks else ""
+        return f"<tamis array {self.name} {self.shape} {self.dtype}{chunks} of {self._file.path}>"
+
+
+def _reopened(file: tuple[Any, tuple[Any, ...]], name: str) -> Array:
+    opened = file[0](*file[1])
+    return opened[name]  # type: ignore[no-any-return]
+
+
+def _only_h5py_knows(key: Any) -> bool:
+    """Tell names of fields, region references and block slices, which are h5py's own."""
+    kinds = (str, h5py.RegionReference, h5py.MultiBlockSlice)
+    return any(isinstance(each, kinds) for each in (key if isinstance(key, tuple) else (key,)))

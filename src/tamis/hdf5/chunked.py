@@ -1,0 +1,323 @@
+"""Chunks of a dataset as they are stored, read outside of HDF5's lock and decoded by tamis."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import numpy as np
+from h5py import h5d, h5f, h5p, h5s, h5t
+from numpy.typing import NDArray
+
+from tamis import zfp
+from tamis.errors import FileError, TamisError
+from tamis.filters import ChunkType, Stage, StoredZfp, Zfp
+from tamis.filters.zfp import is_stored
+from tamis.hdf5 import library
+from tamis.hdf5.storage import chunk_type, number_type, pipeline_of, zfp_problem
+from tamis.zfp import blocks
+from tamis.zfp.blocks import Run
+
+Origin = tuple[int, ...]
+
+
+class Record(NamedTuple):
+    """Where a chunk lies in its file.
+
+    Parameters
+    ----------
+    offset, nbytes
+        Of its bytes.
+    mask
+        Filters that were left out.
+    """
+
+    offset: int
+    nbytes: int
+    mask: int
+
+
+def records_of(dataset: h5py.Dataset) -> dict[Origin, Record]:
+    """Read the index of a chunked dataset, once: its stored chunks by their origins, in their order."""
+    found: dict[Origin, Record] = {}
+    if dataset.size:
+        base = dataset.file.userblock_size
+        if base and _offsets_count_user_block():
+            base = 0
+        dataset.id.chunk_iter(
+            lambda each: found.update({each.chunk_offset: Record(base + each.byte_offset, each.size, each.filter_mask)})
+        )
+    return dict(sorted(found.items()))
+
+
+@cache
+def _offsets_count_user_block() -> bool:
+    """Whether this libhdf5 counts offsets of chunks from the file's first byte; others do behind the user block."""
+    return _first_offset(512) == _first_offset(0) + 512
+
+
+def _first_offset(user_block: int) -> int:
+    access, create = h5p.create(h5p.FILE_ACCESS), h5p.create(h5p.FILE_CREATE)
+    access.set_fapl_core(backing_store=False)
+    create.set_userblock(user_block)
+    layout = h5p.create(h5p.DATASET_CREATE)
+    layout.set_chunk((1,))
+    layout.set_alloc_time(h5d.ALLOC_TIME_EARLY)
+    file = h5f.create(b"tamis user block", h5f.ACC_TRUNC, create, access)
+    try:
+        dataset = h5d.create(file, b"x", h5t.NATIVE_INT8, h5s.create_simple((1,)), layout)
+        return int(dataset.get_chunk_info_by_coord((0,)).byte_offset)
+    finally:
+        file.close()
+
+
+class _Descriptor:
+    """A file descriptor that is closed with the last reference to it, so that no read meets one that is closed."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.close(self.number)
+
+
+_descriptors: weakref.WeakValueDictionary[tuple[int, int], _Descriptor] = weakref.WeakValueDictionary()
+"""By device and inode: all datasets of a file share one."""
+
+
+def _descriptor(file: h5py.File) -> _Descriptor:
+    # HDF5's own descriptor leads to its file also where another one has the name now.
+    own = file.driver == "sec2"
+    number = os.dup(file.id.get_vfd_handle()) if own else os.open(file.filename, os.O_RDONLY)
+    made = _Descriptor(number)
+    status = os.fstat(number)
+    return _descriptors.setdefault((status.st_dev, status.st_ino), made)
+
+
+class ChunkSource:
+    """The stored chunks of a dataset of numbers. Threads may share it; none waits for HDF5.
+
+    Parameters
+    ----------
+    dataset
+        Chunked; see `can_read`. It need not stay open.
+    """
+
+    def __init__(self, dataset: h5py.Dataset) -> None:
+        if dataset.file.mode != "r":
+            dataset.file.flush()  # what HDF5 has not written yet
+        self.place = f"{dataset.file.filename}: {dataset.name}"
+        self.records = records_of(dataset)
+        self.pipeline = pipeline_of(dataset)
+        self.chunk = chunk_type(dataset)
+        self.fill = np.asarray(dataset.fillvalue, self.chunk.dtype)
+        self.shape: tuple[int, ...] = dataset.shape
+        self._partial_filtered = library.filters_partial_chunks(dataset.id.get_create_plist())
+        self._file: _Descriptor | None = _descriptor(dataset.file)
+        self._zfp = _DirectZfp.of(self.pipeline.stages[0], self.chunk) if self.pipeline.stages else None
+
+    @staticmethod
+    def can_read(dataset: h5py.Dataset) -> bool:
+        """Whether the values are numbers in chunks of one ordinary file, whose filters are all here."""
+        return (
+            dataset.chunks is not None
+            and number_type(dataset) is not None
+            and dataset.file.driver in ("sec2", "stdio")
+            and Path(dataset.file.filename).is_file()
+            and not pipeline_of(dataset).missing()
+            and not zfp_problem(dataset, pipeline_of(dataset))
+        )
+
+    def stored(self, origin: Origin) -> tuple[bytes, int]:
+        """Read the bytes and the filter mask of a stored chunk.
+
+        Raises
+        ------
+        FileError
+            If the file ends before, or was closed.
+        """
+        record = self.records[origin]
+        return self._bytes(origin, 0, record.nbytes), record.mask
+
+    def values(self, origin: Origin, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read and decode a chunk: all of it, the part beyond the array included; fill values if it is not stored.
+
+        Parameters
+        ----------
+        origin
+            Of the chunk.
+        out
+            Where to put them, of the shape of the chunk, if not in a new array.
+
+        Returns
+        -------
+        array
+            `out`, or one that may be read-only.
+
+        Raises
+        ------
+        FileError
+            If it is damaged; names the filter that found it.
+        """
+        if origin not in self.records:
+            return _put(np.broadcast_to(self.fill, self.chunk.shape), out)
+        data, mask = self.stored(origin)
+        mask = self._true_mask(origin, mask)
+        try:
+            if out is not None and self._zfp is not None and not mask & 1 and self._zfp.fits(out):
+                plain = self._undone(data, mask)
+                with self._naming(0):
+                    return self._zfp.decode(plain, out)
+            return _put(self.pipeline.decode(data, mask, self.chunk), out)
+        except TamisError as error:
+            raise self._failure(origin, error) from error
+
+    def touched_blocks(self, origin: Origin, inside: Sequence[Any]) -> list[Run] | None:
+        """Find the blocks of a chunk that a selection touches.
+
+        Parameters
+        ----------
+        origin
+            Of the chunk.
+        inside
+            Index into the chunk, as `tamis.chunks.selection.Piece` has it.
+
+        Returns
+        -------
+        list of Run or None
+            None unless zfp at a fixed rate is the only filter that the chunk went through, and decoding these blocks
+            is less work than decoding all of them.
+        """
+        if origin not in self.records or self._zfp is None or self._zfp.nbits is None:
+            return None
+        mask = self._true_mask(origin, self.records[origin].mask)
+        if any(not mask >> i & 1 for i in range(1, len(self.pipeline.stages))) or mask & 1:
+            return None
+        return self._zfp.touched(inside)
+
+    def block_values(self, origin: Origin, runs: Sequence[Run]) -> NDArray[Any]:
+        """Read and decode those blocks of a chunk that `touched_blocks` found; the rest of the array is undefined.
+
+        Raises
+        ------
+        FileError
+            If the file or the chunk ends before.
+        """
+        if self._zfp is None or self._zfp.nbits is None:
+            raise ValueError("expected runs that touched_blocks() found")
+        start, stop = blocks.nbytes_of(runs, self._zfp.nbits)
+        data = self._bytes(origin, start, max(start, min(stop, self.records[origin].nbytes)))
+        try:
+            with self._naming(0):
+                return self._zfp.decode_blocks(data, start, runs, np.empty(self.chunk.shape, self.chunk.dtype))
+        except TamisError as error:
+            raise self._failure(origin, error) from error
+
+    def extents(self, origin: Origin) -> tuple[int, ...]:
+        """Shape of the part of a chunk that lies inside of the array."""
+        steps = zip(origin, self.chunk.shape, self.shape, strict=True)
+        return tuple(min(step, extent - start) for start, step, extent in steps)
+
+    def close(self) -> None:
+        """Let go of the file; reads that are under way end first."""
+        self._file = None
+
+    def _bytes(self, origin: Origin, start: int, stop: int) -> bytes:
+        """Read part of a stored chunk."""
+        file, offset = self._file, self.records[origin].offset
+        if file is None:
+            raise FileError(f"{self.place}: expected an open file, got one that was closed")
+        # A damaged index may say anything: nothing of that size is made before the file is seen to have it.
+        left = os.fstat(file.number).st_size - offset
+        data = os.pread(file.number, stop - start, offset + start) if stop <= left else b""
+        if len(data) != stop - start:
+            raise FileError(
+                f"{self.place}: chunk at {origin}: expected {stop} bytes at {offset}, got {max(left, 0)}:"
+                " the file is truncated or damaged"
+            )
+        return data
+
+    def _true_mask(self, origin: Origin, mask: int) -> int:
+        """Set every bit where every filter was left out, and HDF5 does not say so."""
+        return -1 if not self._partial_filtered and self.extents(origin) != self.chunk.shape else mask
+
+    def _undone(self, data: bytes, mask: int) -> Any:
+        """Undo all filters but the first."""
+        plain: Any = data
+        for i in range(len(self.pipeline.stages) - 1, 0, -1):
+            if not mask >> i & 1:
+                stage = self.pipeline.stages[i]
+                with self._naming(i):
+                    plain = stage.filter.decode(plain, self.chunk, stage.stored or ())
+        return plain
+
+    @contextmanager
+    def _naming(self, index: int) -> Iterator[None]:
+        """Let an error say which filter found it."""
+        try:
+            yield
+        except TamisError as error:
+            stage = self.pipeline.stages[index]
+            raise type(error)(f"filter {index + 1}, {stage.filter} ({stage.flag}): {error}") from error
+
+    def _failure(self, origin: Origin, error: TamisError) -> FileError:
+        return FileError(f"{self.place}: chunk at {origin} cannot be decoded: {error}")
+
+
+class _DirectZfp:
+    """The zfp of chunks whose shape is the one that its stored parameters say, decoded to where the values shall be."""
+
+    def __init__(self, header: StoredZfp, chunk: ChunkType) -> None:
+        self._header, self._mode, self._chunk = header, header.filter.mode, chunk
+        self._squeeze = tuple(0 if extent == 1 else slice(None) for extent in chunk.shape)
+        self.nbits = blocks.block_nbits(self._mode, header.dtype, len(header.shape))
+
+    @classmethod
+    def of(cls, stage: Stage, chunk: ChunkType) -> _DirectZfp | None:
+        if not isinstance(stage.filter, Zfp) or not is_stored(stage.stored or ()):
+            return None
+        header = StoredZfp.parse(stage.stored or ())
+        squeezed = tuple(extent for extent in chunk.shape if extent > 1)
+        if header.shape != squeezed or header.dtype.itemsize != chunk.dtype.itemsize:
+            return None
+        return cls(header, chunk)
+
+    def fits(self, out: NDArray[Any]) -> bool:
+        """Whether the codec can put the values there."""
+        return out.shape == self._chunk.shape and out.dtype == self._chunk.dtype and out.flags.aligned
+
+    def decode(self, data: Any, out: NDArray[Any]) -> NDArray[Any]:
+        view = self._view(out)
+        zfp.decode(data, view.shape, view.dtype, self._mode, out=view)
+        return self._swapped(out)
+
+    def touched(self, inside: Sequence[Any]) -> list[Run] | None:
+        longer = [each for each, extent in zip(inside, self._chunk.shape, strict=True) if extent > 1]
+        return blocks.touched(longer, self._header.shape)
+
+    def decode_blocks(self, data: bytes, offset: int, runs: Sequence[Run], out: NDArray[Any]) -> NDArray[Any]:
+        blocks.decode_blocks(data, offset, runs, self._view(out), self._mode, self.nbits or 0)
+        return self._swapped(out)
+
+    def _view(self, out: NDArray[Any]) -> NDArray[Any]:
+        """As the codec sees it: signed, in native byte order, without unit axes."""
+        return out[self._squeeze].view(self._header.dtype)
+
+    def _swapped(self, out: NDArray[Any]) -> NDArray[Any]:
+        if self._header.swapped:
+            # The file's type is that of the machine that wrote it.
+            out.byteswap(inplace=True)
+        return out
+
+
+def _put(values: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
+    if out is None:
+        return values
+    out[...] = values
+    return out

@@ -1,0 +1,207 @@
+"""New chunked datasets with their filters, which have their name only when they are complete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5d, h5p, h5s, h5t, h5z
+from numpy.typing import DTypeLike
+
+from tamis.chunks.grid import default_chunks
+from tamis.errors import FileError, MissingFilterError, ParameterError
+from tamis.filters import ChunkType, Stage
+from tamis.hdf5 import library
+from tamis.pipeline import Pipeline, as_pipeline
+
+
+def create_dataset(
+    parent: h5py.Group,
+    name: str,
+    shape: int | Sequence[int],
+    dtype: DTypeLike,
+    *,
+    filters: object = "none",
+    chunks: Sequence[int] | None = None,
+    maxshape: Sequence[int | None] | None = None,
+    fillvalue: Any = None,
+    attrs: Mapping[str, Any] | None = None,
+) -> h5py.Dataset:
+    """Create a chunked dataset without values, such as an `Appender` fills.
+
+    h5py's own ``create_dataset`` does the same for one filter; this takes any number, with their flags, and refuses
+    what HDF5 would leave out without a word.
+
+    Parameters
+    ----------
+    parent, name
+        Where to create it. Groups on the way that are not there yet are created too.
+    shape
+        Slowest axis first; an axis that steps are appended to may be 0.
+    dtype
+        Of the values. ZFP takes native byte order only.
+    filters
+        A `Pipeline`, a filter, or their text such as ``"zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"``.
+    chunks
+        Of about 1 MiB by default.
+    maxshape
+        None for an axis without end; by default `shape`.
+    fillvalue
+        What is read where nothing was written; 0 by default.
+    attrs
+        Attributes.
+
+    Raises
+    ------
+    ParameterError
+        If there cannot be such a dataset, or a filter cannot take such chunks; says what to use instead.
+    MissingFilterError
+        If a filter cannot be encoded here, or a required one is not known to HDF5.
+    FileError
+        If the name is taken, or the file not open for writing.
+    """
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    check_place(parent, name, overwrite=False)
+    made, _ = new_dataset(
+        parent, extents, dtype, filters=filters, chunks=chunks, maxshape=maxshape, fillvalue=fillvalue, attrs=attrs
+    )
+    return named(made, parent, name)
+
+
+def new_dataset(
+    parent: h5py.Group,
+    shape: tuple[int, ...],
+    dtype: DTypeLike,
+    *,
+    filters: object,
+    chunks: Sequence[int] | None,
+    maxshape: Sequence[int | None] | None,
+    fillvalue: Any,
+    attrs: Mapping[str, Any] | None,
+) -> tuple[h5py.Dataset, Pipeline]:
+    """Create a dataset in the file of `parent` that has no name yet; see `create_dataset`.
+
+    Returns
+    -------
+    h5py.Dataset, Pipeline
+        It is gone when it is closed without being `named`. The pipeline has the parameters as stored, and the bounds as
+        asked for.
+    """
+    pipeline = as_pipeline(filters)
+    kind = np.dtype(dtype)
+    most = shape if maxshape is None else tuple(maxshape)
+    sizes = _default_chunks(shape, most, kind.itemsize) if chunks is None else tuple(chunks)
+    _check_shapes(shape, sizes, most)
+    chunk = ChunkType(kind, sizes)
+    pipeline.check_encodable()
+    pipeline.check(chunk)
+    place = parent.file.filename
+    try:
+        space = h5s.create_simple(shape, _unlimited(most))
+        plist = h5p.create(h5p.DATASET_CREATE)
+        plist.set_chunk(sizes)
+        plist.set_obj_track_times(False)  # so that the same input gives the same bytes
+        if fillvalue is not None:
+            plist.set_fill_value(_fill_value(fillvalue, kind))
+        for each in pipeline.stages:
+            plist.set_filter(each.filter.id, int(each.optional), filter_parameters(each, chunk))
+        made = h5py.Dataset(h5d.create(parent.id, None, h5t.py_create(kind, logical=True), space, plist))
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise ParameterError(f"{place}: HDF5 makes no dataset of {kind} with {pipeline}: {error}") from error
+    except (OSError, RuntimeError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{place}: HDF5 makes no dataset: {error}") from error
+    made.attrs.update(attrs or {})
+    return made, as_recorded(pipeline, made)
+
+
+def check_place(parent: h5py.Group, name: str, *, overwrite: bool) -> None:
+    """Raise FileError where nothing can be created, or the name is taken by something that shall not be replaced."""
+    place = parent.file.filename
+    if parent.file.mode == "r":
+        raise FileError(f"{place}: expected a file that is open for writing, got it open for reading")
+    if parent.get(name, getlink=True) is None:
+        return
+    if not overwrite:
+        raise FileError(
+            f"{place}: expected a new name, got {name!r}, which is there: give overwrite=True to replace it"
+        )
+    if not isinstance(parent.get(name), h5py.Dataset):
+        raise FileError(f"{place}: expected a dataset to replace, got {name!r}, which is something else")
+
+
+def named(dataset: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
+    """Give a new dataset its name, in place of another that had it; returns it, opened anew."""
+    try:
+        if parent.get(name, getlink=True) is not None:
+            del parent[name]
+        parent[name] = dataset
+    except (OSError, RuntimeError, ValueError, KeyError) as error:
+        raise FileError(f"{parent.file.filename}: cannot create dataset {name!r}: {error}") from error
+    dataset.id.close()  # only then does HDF5 read its chunks by their masks
+    return parent[name]
+
+
+def filter_parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
+    """Give H5Pset_filter what is wanted, which the filter completes; all of it where libhdf5 has not the filter.
+
+    Raises
+    ------
+    MissingFilterError
+        If libhdf5 has not the filter, and it is required.
+    """
+    if h5z.filter_avail(stage.filter.id):
+        return stage.filter.requested
+    if not stage.optional:
+        raise MissingFilterError(
+            f"expected {stage.filter} to be known to HDF5, which makes no dataset with a required filter that it has"
+            f" not: import hdf5plugin first, or write {stage.filter.name} as optional"
+        )
+    return stage.filter.stored(chunk)
+
+
+def as_recorded(pipeline: Pipeline, dataset: h5py.Dataset) -> Pipeline:
+    """Give stages the parameters that the file has, by which readers decode; scaleoffset's have the fill value too."""
+    words = [each.values for each in library.filter_list(dataset.id.get_create_plist())]
+    return Pipeline(replace(stage, stored=stored) for stage, stored in zip(pipeline.stages, words, strict=True))
+
+
+def _check_shapes(shape: tuple[int, ...], chunks: tuple[int, ...], most: tuple[int | None, ...]) -> None:
+    if not shape:
+        raise ParameterError("expected an array with axes, which can have chunks, got a scalar")
+    if len(chunks) != len(shape) or any(step < 1 for step in chunks):
+        raise ParameterError(f"expected a chunk shape of {len(shape)} axes of 1 or more, got chunks={chunks}")
+    ends = [end for end in most if end is not None]
+    if len(most) != len(shape) or any(end is not None and end < now for end, now in zip(most, shape, strict=True)):
+        raise ParameterError(f"expected a maxshape that {shape} fits in, got maxshape={most}")
+    if 0 in ends:
+        raise ParameterError(f"expected axes with values, or that can grow, got shape {shape} and maxshape={most}")
+    if any(end is not None and end < step for end, step in zip(most, chunks, strict=True)):
+        fitting = tuple(step if end is None else min(step, end) for end, step in zip(most, chunks, strict=True))
+        raise ParameterError(f"expected chunks that fit in {most}, got chunks={chunks}: use {fitting}")
+
+
+def _default_chunks(shape: tuple[int, ...], most: tuple[int | None, ...], itemsize: int) -> tuple[int, ...]:
+    # A block of zfp is 4 values long: an axis that will grow gets room for one.
+    grown = (max(extent, 4) if end is None else extent for extent, end in zip(shape, most, strict=False))
+    return default_chunks(tuple(grown), itemsize)
+
+
+def _unlimited(maxshape: Sequence[int | None]) -> tuple[int, ...]:
+    return tuple(h5s.UNLIMITED if end is None else end for end in maxshape)
+
+
+def _fill_value(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    made = np.asarray(value)
+    if made.shape:
+        raise ParameterError(f"expected one fill value, got shape {made.shape}")
+    stored = made.astype(dtype)
+    if made.dtype.kind in "biuf" and dtype.kind in "iu" and stored.item() != made.item():
+        raise ParameterError(f"expected a fill value that {dtype} can hold, got {value!r}")
+    return stored

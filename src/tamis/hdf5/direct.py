@@ -1,0 +1,124 @@
+"""Chunks written past HDF5's filters, and what HDF5 makes of that: its record of a chunk, and what it remembers.
+
+HDF5 (1.10 to 2.0) keeps the old filter mask of a chunk that is written again with the same size. Reading the chunk that
+was written last, it takes the mask that it had before, 0 if there was none, until it has looked at another chunk or all
+handles of the dataset are closed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+import h5py
+from h5py import h5d
+
+from tamis.errors import FileError
+
+Origin = tuple[int, ...]
+
+
+def check_recorded(dataset: h5py.Dataset, expected: Mapping[Origin, tuple[int, int]]) -> None:
+    """Compare what HDF5 has recorded of all chunks with what was written.
+
+    A chunk that is written a second time with the same size keeps its old mask, and then reads as something else.
+
+    Parameters
+    ----------
+    dataset
+        May still be open for writing: its index of chunks is right when its reads are not.
+    expected
+        Size in bytes and filter mask of each chunk, by its origin.
+
+    Raises
+    ------
+    FileError
+        If a chunk is missing, is there without having been written, or has another size or mask; names it.
+    """
+    found: dict[Origin, tuple[int, int]] = {}
+    dataset.id.chunk_iter(lambda each: found.update({each.chunk_offset: (each.size, each.filter_mask)}))
+    for origin in sorted(expected.keys() | found.keys()):
+        _compare(dataset, origin, expected.get(origin), found.get(origin))
+
+
+def first_stored(dataset: h5py.Dataset) -> Origin | None:
+    """Return the origin of a stored chunk, None where there is none."""
+    if not dataset.size:
+        return None
+    dataset.flush()  # a chunk that HDF5 still holds in memory is not in its index
+    found: list[Origin] = []
+    dataset.id.chunk_iter(lambda each: found.append(each.chunk_offset) or True)  # type: ignore[func-returns-value]
+    return found[0] if found else None
+
+
+def record_of(dataset: h5py.Dataset, origin: Origin) -> tuple[int, int] | None:
+    """Return size in bytes and filter mask of a chunk as HDF5 has recorded them, None if it is not stored."""
+    found = dataset.id.get_chunk_info_by_coord(origin)
+    return (found.size, found.filter_mask) if found.size else None
+
+
+def put_chunk(dataset: h5py.Dataset, origin: Origin, data: bytes, mask: int) -> None:
+    """Write a chunk that may be stored already, and check that HDF5 has recorded it so.
+
+    Raises
+    ------
+    FileError
+        If HDF5 recorded another size or mask.
+    """
+    before = record_of(dataset, origin)
+    if before is not None and before[0] == len(data) and before[1] != mask:
+        # Another size makes HDF5 take the new mask.
+        dataset.id.write_direct_chunk(origin, data + b"\0", mask)
+    dataset.id.write_direct_chunk(origin, data, mask)
+    _compare(dataset, origin, (len(data), mask), record_of(dataset, origin))
+
+
+def settle(dataset: h5py.Dataset, last: Origin, mask: int, *, again: bool = False) -> None:
+    """Make HDF5 forget what it takes the chunk that was written last for.
+
+    Parameters
+    ----------
+    dataset
+        The object gets a new handle where nothing else helps; other objects of the same dataset keep theirs.
+    last, mask
+        Origin and filter mask of the chunk.
+    again
+        Whether it had been stored before.
+
+    Warns
+    -----
+    UserWarning
+        If HDF5 does not forget it since other objects hold the dataset open: what was written is right, and reads
+        right as soon as they are closed.
+    """
+    if mask == 0 and not again:
+        return
+    for axis, (extent, step) in enumerate(zip(dataset.shape, dataset.chunks, strict=True)):
+        if extent > step:  # there is a chunk beside it
+            other = tuple(0 if at else step for at in last[axis : axis + 1])
+            origin = (*last[:axis], *other, *last[axis + 1 :])
+            if record_of(dataset, origin) is not None:
+                dataset.id.read_direct_chunk(origin)
+            else:
+                dataset[tuple(slice(start, start + 1) for start in origin)]
+            return
+    parent, name = dataset.file, dataset.name
+    dataset.id.close()
+    # h5py has no other way to give an object a new handle.
+    dataset._id = h5d.open(parent.id, name.encode("utf-8", "surrogateescape"))
+    if dataset.id.read_direct_chunk(last)[0] != mask:
+        warnings.warn(
+            f"{parent.filename}: {name} is held open by another object too, and HDF5 reads its only chunk wrong until"
+            " that is closed; what is in the file is right",
+            stacklevel=3,
+        )
+
+
+def _compare(
+    dataset: h5py.Dataset, origin: Origin, wanted: tuple[int, int] | None, got: tuple[int, int] | None
+) -> None:
+    if wanted != got:
+        raise FileError(
+            f"{dataset.name}: expected size and filter mask {wanted} for the chunk at {origin}, found {got}: HDF5"
+            " recorded it otherwise than it was written"
+        )

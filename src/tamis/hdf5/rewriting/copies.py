@@ -1,0 +1,42 @@
+"""Datasets whose chunks can be copied as they are stored, since nothing about them changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import h5py
+import numpy as np
+
+from tamis.errors import TamisError
+from tamis.filters import ChunkType, Filter, Stage
+from tamis.hdf5 import library
+from tamis.hdf5.storage import number_type, pipeline_of
+from tamis.pipeline import Pipeline
+
+
+def stored_so(dataset: h5py.Dataset, pipeline: Pipeline, dtype: np.dtype[Any], chunks: tuple[int, ...]) -> bool:
+    """Whether a dataset is stored in such chunks of such values, through filters with these parameters.
+
+    A flag counts where it is not the one that the filter has by itself.
+    """
+    if dataset.chunks != chunks or number_type(dataset) != dtype or dataset.id.get_type().committed():
+        return False
+    found = pipeline_of(dataset)
+    if len(found.stages) != len(pipeline.stages) or not library.filters_partial_chunks(dataset.id.get_create_plist()):
+        return False
+    chunk = ChunkType(dtype, chunks)
+    return all(_same(*each, chunk) for each in zip(pipeline.stages, found.stages, strict=True))
+
+
+def _same(wanted: Stage, found: Stage, chunk: ChunkType) -> bool:
+    if wanted.optional not in (wanted.filter.optional, found.optional) or wanted.filter.id != found.filter.id:
+        return False
+    try:
+        return wanted.filter == found.filter or _as_stored(wanted.filter, chunk) == found.filter
+    except TamisError:
+        return False
+
+
+def _as_stored(wanted: Filter, chunk: ChunkType) -> Filter:
+    """Read back what the filter would leave in the file: a tolerance is rounded there."""
+    return type(wanted).from_values(wanted.stored(chunk))

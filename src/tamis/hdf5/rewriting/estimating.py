@@ -1,0 +1,37 @@
+"""How many bytes a dataset will take, before it is written."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import h5py
+
+from tamis.chunks.grid import touched
+from tamis.filters import ChunkType
+from tamis.hdf5.rewriting.encoding import encode_chunk
+from tamis.hdf5.rewriting.plans import Plan
+from tamis.hdf5.rewriting.sources import open_values
+from tamis.hdf5.storage import stored_regions
+
+_SAMPLES = 8
+_RECORD_NBYTES = 128
+"""What filters and the index of chunks add to a chunk, about."""
+
+
+def most_nbytes(plan: Plan, source: h5py.Dataset) -> int:
+    """Bytes of the chunks if no filter makes them smaller."""
+    if plan.copied:
+        return int(source.id.get_storage_size())
+    count = len(touched(stored_regions(source), source.shape, plan.chunks))
+    return count * (ChunkType(plan.dtype, plan.chunks).nbytes + _RECORD_NBYTES)
+
+
+def likely_nbytes(plan: Plan, source: h5py.Dataset) -> int:
+    """Bytes of the chunks if they are like some of them, which are encoded to see."""
+    if plan.copied:
+        return int(source.id.get_storage_size())
+    parts = touched(stored_regions(source), source.shape, plan.chunks)
+    chosen = parts[:: -(-len(parts) // _SAMPLES)] if parts else []
+    with closing(open_values(source)) as values:
+        sizes = [len(encode_chunk(plan, part, values.read(part).astype(plan.dtype)).data) for part in chosen]
+    return len(parts) * (sum(sizes) // max(len(sizes), 1) + _RECORD_NBYTES)

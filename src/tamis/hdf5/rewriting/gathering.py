@@ -1,0 +1,130 @@
+"""Do something with the values of each chunk of a new grid, in threads and in order, with bounded memory."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.chunks.engine import ordered_map
+from tamis.chunks.grid import Region
+from tamis.chunks.rechunking import bounding, gathered_shape, grouped, pieces_of, within
+from tamis.hdf5.rewriting.sources import Source
+
+R = TypeVar("R")
+
+GATHERED_NBYTES = 32 << 20
+"""Largest part of an array that is gathered at once; two of them may be there at a time."""
+
+_LARGE_NBYTES = 1 << 30
+"""Chunks that the threads have in work take no more than this, unless one alone does."""
+
+_COPIES = 6
+"""As many times its own bytes a chunk takes while it is in work."""
+
+_PIECE_NBYTES = 256 << 10
+_TASK_NBYTES = 256 << 10
+
+
+def over_chunks(
+    source: Source,
+    parts: Sequence[Region],
+    shape: tuple[int, ...],
+    chunks: tuple[int, ...],
+    dtype: np.dtype[Any],
+    function: Callable[[Region, NDArray[Any]], R],
+    jobs: int,
+) -> Generator[R, None, None]:
+    """Call a function on the part of the array that each chunk covers, and on its values; yield the results in order.
+
+    The order follows from shapes and types alone. Chunks of the source are decoded once each where parts of 32 MiB
+    allow that, and otherwise as seldom as they allow.
+
+    Parameters
+    ----------
+    source
+        Of the values.
+    parts
+        Parts of the array, one for each chunk.
+    shape, chunks, dtype
+        Of the array, of the chunks, and of the values that the function gets.
+    function
+        Called in threads; its array may be read-only and have gaps.
+    jobs
+        Number of threads.
+    """
+    largest = max(math.prod(chunks), math.prod(source.pieces)) * dtype.itemsize
+    jobs = max(1, min(jobs, _LARGE_NBYTES // max(_COPIES * largest, 1)))
+    gathered = gathered_shape(shape, source.pieces, chunks, dtype.itemsize, GATHERED_NBYTES) if parts else chunks
+
+    # Threads that hand over the interpreter's lock after each small chunk would mostly wait for it.
+    at_once = max(1, _TASK_NBYTES // (math.prod(chunks) * dtype.itemsize))
+
+    def direct(wanted: Sequence[Region]) -> list[R]:
+        return [function(part, source.read(part).astype(dtype, copy=False)) for part in wanted]
+
+    def calls() -> Iterator[Callable[[], list[R]]]:
+        alone: list[Region] = []
+        for group in grouped(parts, gathered):
+            if len(group) == 1:
+                alone += group
+            if alone and (len(group) > 1 or len(alone) == at_once):
+                yield partial(direct, alone)
+                alone = []
+            if len(group) > 1:
+                box = _Box(source, bounding(group), dtype)
+                for piece in box.pieces:
+                    yield partial(box.fill, piece)
+                for at in range(0, len(group), at_once):
+                    yield partial(box.use, group[at : at + at_once], function)
+        if alone:
+            yield partial(direct, alone)
+
+    def call(wanted: Callable[[], list[R]]) -> list[R]:
+        return wanted()
+
+    with closing(ordered_map(call, calls(), jobs)) as results:
+        for each in results:
+            yield from each
+
+
+class _Box:
+    """A part of the array that is put together from pieces, and then used by its chunks.
+
+    Threads take what is to be done in its order: who waits for the pieces waits for threads that work on them.
+    """
+
+    def __init__(self, source: Source, part: Region, dtype: np.dtype[Any]) -> None:
+        self.source = source
+        self.part = part
+        self.values = np.empty([each.stop - each.start for each in part], dtype)
+        self.pieces = pieces_of(part, source.pieces, dtype.itemsize, _PIECE_NBYTES)
+        self._left = len(self.pieces)
+        self._lock = threading.Lock()
+        self._full = threading.Event()
+        self._failed = False
+
+    def fill(self, piece: Region) -> list[Any]:
+        """Read one piece into its place, which gives no result."""
+        try:
+            self.values[within(piece, self.part)] = self.source.read(piece)
+        except BaseException:
+            self._failed = True
+            raise
+        finally:
+            with self._lock:
+                self._left -= 1
+                if not self._left or self._failed:
+                    self._full.set()
+        return []
+
+    def use(self, parts: Sequence[Region], function: Callable[[Region, NDArray[Any]], R]) -> list[R]:
+        """Call the function on some chunks' values, when all are there; not after a failure, which is raised before."""
+        self._full.wait()
+        return [] if self._failed else [function(part, self.values[within(part, self.part)]) for part in parts]

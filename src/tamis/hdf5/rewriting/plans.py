@@ -1,0 +1,84 @@
+"""What is to become of a dataset, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tamis.chunks.difference import Missing
+from tamis.pipeline import Pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to become of one dataset.
+
+    Parameters
+    ----------
+    path
+        In both files.
+    pipeline
+        Through which it goes.
+    dtype
+        Of the target, in native byte order.
+    chunks
+        Of the target, slowest axis first.
+    notes
+        What the user should know.
+    missing
+        What stands for missing values, which have to stay what they are.
+    copied
+        Whether chunks are copied as they are stored: pipeline, type and chunks are those of the source.
+
+    Attributes
+    ----------
+    bound
+        Largest absolute error allowed, in units of the data; 0 if lossless; None where a filter gives none.
+    lossy
+        Whether values may change.
+    """
+
+    path: str
+    pipeline: Pipeline
+    dtype: np.dtype[Any]
+    chunks: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+    missing: Missing = field(default_factory=Missing)
+    copied: bool = False
+
+    # Asked for each chunk, several times.
+    bound: float | None = field(init=False)
+    lossy: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Find out what the pipeline allows."""
+        object.__setattr__(self, "bound", self.pipeline.error_bound)
+        object.__setattr__(self, "lossy", self.bound != 0 and not self.copied)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `write` did.
+
+    Parameters
+    ----------
+    chunks
+        Chunks written; what was never written to the source is not.
+    lossless_chunks
+        Those of them stored without zfp, since it could not keep their values or the bound.
+    missing_values
+        Missing values in these chunks; not counted where nothing is lossy.
+    lossless_for_missing
+        Chunks stored without zfp that hold missing values.
+    skipped
+        Chunks that each filter but zfp could not be applied to, by its text.
+    """
+
+    chunks: int
+    lossless_chunks: int
+    missing_values: int = 0
+    lossless_for_missing: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)

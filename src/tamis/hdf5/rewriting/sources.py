@@ -1,0 +1,176 @@
+"""The values of a dataset, part by part and in threads: past HDF5's lock where that can be, through h5py elsewhere."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from typing import Any, Protocol
+
+import h5py
+import numpy as np
+from h5py import h5d, h5z
+from numpy.typing import NDArray
+
+from tamis.chunks.grid import Region
+from tamis.errors import FileError
+from tamis.hdf5.chunked import ChunkSource
+from tamis.hdf5.storage import number_type, pipeline_of
+
+_SHORT_NBYTES = 2048
+"""Runs shorter than this are read faster by HDF5, which takes more than one at once."""
+
+
+class Source(Protocol):
+    """Values of a dataset. Threads may share it.
+
+    Attributes
+    ----------
+    pieces
+        Shape of the parts that are read at once, whatever is asked for.
+    """
+
+    pieces: tuple[int, ...]
+
+    def read(self, part: Region) -> NDArray[Any]:
+        """Read a part of the array; the result may be read-only. Raises FileError where that cannot be."""
+
+    def close(self) -> None:
+        """Close what the source opened."""
+
+
+def open_values(dataset: h5py.Dataset) -> Source:
+    """Choose how to read a dataset; close it in the end, and the dataset after it."""
+    if dataset.file.mode != "r":
+        dataset.file.flush()  # so that what was written can be read past HDF5
+    if ChunkSource.can_read(dataset):
+        return ChunkedValues(dataset)
+    return ContiguousValues(dataset) if ContiguousValues.can_read(dataset) else LibraryValues(dataset)
+
+
+class ChunkedValues:
+    """Chunks read raw and decoded by tamis."""
+
+    def __init__(self, dataset: h5py.Dataset) -> None:
+        self.chunks = ChunkSource(dataset)
+        self.pieces = self.chunks.chunk.shape
+
+    def read(self, part: Region) -> NDArray[Any]:
+        """Decode the chunks that share an element with the part."""
+        steps = self.pieces
+        firsts = [range(each.start // step * step, each.stop, step) for each, step in zip(part, steps, strict=True)]
+        if all(len(each) == 1 for each in firsts):
+            origin = tuple(each[0] for each in firsts)
+            return self.chunks.values(origin)[_inside(part, origin)]
+        out = np.empty([each.stop - each.start for each in part], self.chunks.chunk.dtype)
+        for origin in itertools.product(*firsts):
+            shared = tuple(
+                slice(max(each.start, at), min(each.stop, at + step))
+                for each, at, step in zip(part, origin, steps, strict=True)
+            )
+            out[_inside(shared, tuple(each.start for each in part))] = self.chunks.values(origin)[
+                _inside(shared, origin)
+            ]
+        return out
+
+    def close(self) -> None:
+        """Close the file."""
+        self.chunks.close()
+
+
+class ContiguousValues:
+    """Numbers that lie in their file one after the other."""
+
+    def __init__(self, dataset: h5py.Dataset) -> None:
+        self.place = f"{dataset.file.filename}: {dataset.name}"
+        self.dataset = dataset
+        self.dtype = dataset.dtype
+        self.shape = dataset.shape
+        self.pieces = (*(1 for _ in self.shape[1:]), self.shape[-1])
+        self._offset = dataset.id.get_offset()
+        self._file = os.open(dataset.file.filename, os.O_RDONLY)
+
+    @staticmethod
+    def can_read(dataset: h5py.Dataset) -> bool:
+        """Whether the values lie in one run of an ordinary file."""
+        plist = dataset.id.get_create_plist()
+        return (
+            plist.get_layout() == h5d.CONTIGUOUS
+            and not plist.get_external_count()
+            and number_type(dataset) is not None
+            and bool(dataset.size)
+            and dataset.id.get_storage_size() == dataset.size * dataset.dtype.itemsize
+            and dataset.id.get_offset() is not None
+            and hasattr(os, "preadv")
+            and dataset.file.driver in ("sec2", "stdio")
+            and os.path.isfile(dataset.file.filename)
+        )
+
+    def read(self, part: Region) -> NDArray[Any]:
+        """Read the runs of a part."""
+        extents = [each.stop - each.start for each in part]
+        axis = len(extents) - 1  # the first one of those that a run goes over
+        while axis and extents[axis] == self.shape[axis]:
+            axis -= 1
+        run = math.prod(extents[axis:]) * self.dtype.itemsize
+        if run < _SHORT_NBYTES and run < math.prod(extents) * self.dtype.itemsize:
+            return read_by_library(self.dataset, part)
+        out = np.empty(extents, self.dtype)
+        room = out.reshape(-1).view(np.uint8).data
+        strides = [math.prod(self.shape[at + 1 :]) * self.dtype.itemsize for at in range(len(extents))]
+        tail = sum(each.start * stride for each, stride in zip(part[axis:], strides[axis:], strict=True))
+        leading = (range(each.start, each.stop) for each in part[:axis])
+        for number, index in enumerate(itertools.product(*leading)):
+            offset = self._offset + tail + sum(i * stride for i, stride in zip(index, strides, strict=False))
+            self._fill(room[number * run : (number + 1) * run], offset)
+        return out
+
+    def _fill(self, room: memoryview, offset: int) -> None:
+        done = 0
+        while done < len(room):
+            count = os.preadv(self._file, [room[done:]], offset + done)
+            if not count:
+                raise FileError(f"{self.place}: expected {len(room)} bytes at {offset}, got {done}: the file is short")
+            done += count
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+class LibraryValues:
+    """Anything that HDF5 reads: virtual and external datasets, filters that only it has."""
+
+    def __init__(self, dataset: h5py.Dataset) -> None:
+        self.dataset = dataset
+        self.pieces = dataset.chunks or (*(1 for _ in dataset.shape[1:]), *dataset.shape[-1:])
+
+    def read(self, part: Region) -> NDArray[Any]:
+        """Read by h5py."""
+        return read_by_library(self.dataset, part)
+
+    def close(self) -> None:
+        """Do nothing: the dataset is its owner's."""
+
+
+def read_by_library(dataset: h5py.Dataset, part: Region) -> NDArray[Any]:
+    """Read a part of a dataset through HDF5.
+
+    Raises
+    ------
+    FileError
+        If it cannot be read; names what is missing.
+    """
+    try:
+        values: NDArray[Any] = dataset[part]
+    except (OSError, RuntimeError) as error:
+        file = dataset.file.filename
+        absent = [each.in_words() for each in pipeline_of(dataset).filters if not h5z.filter_avail(each.id)]
+        advice = f"; HDF5 has no filter {', '.join(absent)}: import hdf5plugin first" if absent else ""
+        origin = tuple(each.start for each in part)
+        raise FileError(f"{file}: {dataset.name}: values from {origin} on cannot be read: {error}{advice}") from error
+    return values
+
+
+def _inside(part: Region, origin: tuple[int, ...]) -> Region:
+    return tuple(slice(each.start - at, each.stop - at) for each, at in zip(part, origin, strict=True))

@@ -1,0 +1,107 @@
+"""Create a dataset and fill it chunk by chunk, encoded in threads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import h5py
+
+from tamis.chunks.grid import Region, touched
+from tamis.errors import ParameterError
+from tamis.filters import ChunkType
+from tamis.hdf5.creating import create_like
+from tamis.hdf5.datasets import as_recorded, filter_parameters
+from tamis.hdf5.direct import Origin, check_recorded
+from tamis.hdf5.rewriting.encoding import Encoded, encode_chunk
+from tamis.hdf5.rewriting.gathering import over_chunks
+from tamis.hdf5.rewriting.plans import Plan, Written
+from tamis.hdf5.rewriting.sources import open_values
+from tamis.hdf5.storage import check_readable, stored_regions
+from tamis.pipeline import Pipeline
+
+Progress = Callable[[int, int], None]
+
+
+def write(
+    plan: Plan, source: h5py.Dataset, parent: h5py.Group, name: str, progress: Progress, jobs: int = 1
+) -> tuple[h5py.Dataset, Written]:
+    """Create the dataset of a plan and fill it from its source.
+
+    Memory: a few chunks for each thread, up to 64 MiB where chunks are put together from those of another shape, and a
+    record of each chunk. `progress` gets chunks done and chunks in all. What is written does not depend on the number
+    of threads. Reopen the file before you read what was written: HDF5 2.0 forgets the mask of a chunk that was written
+    directly for as long as the dataset is open.
+
+    Parameters
+    ----------
+    plan
+        What to write.
+    source
+        Where from; its file and that of the target stay with the caller.
+    parent, name
+        Where to.
+    progress
+        Called in this thread, before the first chunk and after each.
+    jobs
+        Threads that decode, encode and check; this one writes.
+
+    Raises
+    ------
+    FileError
+        If the source cannot be read, or HDF5 recorded a chunk otherwise than it was written.
+    ParameterError, MissingFilterError
+        If HDF5 makes no dataset with these filters, or one cannot be encoded here.
+    """
+    chunk = ChunkType(plan.dtype, plan.chunks)
+    plan.pipeline.check_encodable()
+    check_readable(source)
+    target = _created(plan, source, parent, name, chunk)
+    plan = replace(plan, pipeline=as_recorded(plan.pipeline, target))
+    parts = touched(stored_regions(source), source.shape, plan.chunks)
+    recorded: dict[Origin, tuple[int, int]] = {}
+    missing = lossless = both = 0
+    skipped: Counter[str] = Counter()
+    progress(0, len(parts))
+    with closing(_encoded(plan, source, parts, jobs)) as encoded:
+        for each in encoded:
+            target.id.write_direct_chunk(each.origin, each.data, each.mask)
+            recorded[each.origin] = (len(each.data), each.mask)
+            without_zfp = plan.pipeline.zfp is not None and bool(each.mask & 1)
+            missing, lossless = missing + each.missing, lossless + without_zfp
+            both += bool(without_zfp and each.missing)
+            skipped.update(_not_applied(plan.pipeline, each.mask))
+            progress(len(recorded), len(parts))
+    check_recorded(target, recorded)
+    return target, Written(len(parts), lossless, missing, both, dict(skipped))
+
+
+def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:
+    """Name filters that a chunk goes without because they failed; behind zfp some are left out on purpose."""
+    for at, each in enumerate(pipeline.stages):
+        if mask >> at & 1 and each.filter != pipeline.zfp and (pipeline.zfp is None or mask & 1):
+            yield str(each.filter)
+
+
+def _encoded(plan: Plan, source: h5py.Dataset, parts: list[Region], jobs: int) -> Generator[Encoded, None, None]:
+    values = open_values(source)
+    with (
+        closing(values),
+        closing(
+            over_chunks(values, parts, source.shape, plan.chunks, plan.dtype, partial(encode_chunk, plan), jobs)
+        ) as encoded,
+    ):
+        yield from encoded
+
+
+def _created(plan: Plan, source: h5py.Dataset, parent: h5py.Group, name: str, chunk: ChunkType) -> h5py.Dataset:
+    filters = [(each.filter.id, int(each.optional), filter_parameters(each, chunk)) for each in plan.pipeline.stages]
+    dtype: Any = h5py.h5t.py_create(plan.dtype) if plan.dtype != source.dtype else None
+    try:
+        return create_like(source, parent, name, chunks=plan.chunks, filters=filters, dtype=dtype)
+    except ValueError as error:
+        raise ParameterError(f"{plan.path}: HDF5 makes no dataset with {plan.pipeline}: {error}") from error

@@ -1,0 +1,81 @@
+"""What `tamis.repack` would do to each dataset."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from tamis.jobs.repacking.results import SCHEMA, plain
+
+Action = Literal["store", "copy", "keep"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDataset:
+    """What would become of one dataset.
+
+    Parameters
+    ----------
+    path
+        In both files.
+    action
+        ``store``: through other filters or in other chunks. ``copy``: a recipe is for it, and it is stored that way
+        already. ``keep``: as it is.
+    reason
+        Why it is kept; empty otherwise.
+    dtype, shape
+        Of the values.
+    source_pipeline, source_chunks
+        How it is stored; no chunks where it has none.
+    pipeline, chunks
+        How it would be stored.
+    bound
+        Largest absolute error that would be allowed, in units of the data; 0 for lossless; None where there is none.
+    notes
+        What else would be done.
+    """
+
+    path: str
+    action: Action
+    reason: str
+    dtype: str
+    shape: tuple[int, ...] | None
+    source_pipeline: str
+    source_chunks: tuple[int, ...] | None
+    pipeline: str
+    chunks: tuple[int, ...] | None
+    bound: float | None
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what JSON holds."""
+        return {each.name: plain(getattr(self, each.name)) for each in fields(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class RepackPlan:
+    """What `repack` would do.
+
+    Parameters
+    ----------
+    source, target
+        Paths of the files; the target need not be there.
+    datasets
+        All of the source.
+    """
+
+    source: str
+    target: str
+    datasets: tuple[PlannedDataset, ...]
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Write it as JSON."""
+        found = {
+            "schema": SCHEMA,
+            "dry_run": True,
+            "source": self.source,
+            "target": self.target,
+            "datasets": [each.to_dict() for each in self.datasets],
+        }
+        return json.dumps(found, indent=indent, allow_nan=False)

@@ -1,0 +1,158 @@
+"""Which datasets a recipe is for, and whether they can take it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from tamis.chunks.grid import default_chunks
+from tamis.errors import ParameterError
+from tamis.filters import ChunkType, Fletcher32
+from tamis.hdf5.files import datasets
+from tamis.hdf5.rewriting import Plan, missing_of, stored_so
+from tamis.hdf5.storage import number_type, pipeline_of, type_text
+from tamis.jobs.recipe import is_pattern, matching
+from tamis.jobs.repacking.planned import PlannedDataset
+from tamis.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    import h5py
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for.
+
+    Parameters
+    ----------
+    pipelines, chunks
+        By name or pattern.
+    checksum
+        Whether what is stored anew through zfp gets a checksum.
+    """
+
+    pipelines: Mapping[str, Pipeline]
+    chunks: Mapping[str, tuple[int, ...]]
+    checksum: bool
+
+
+def plan_datasets(file: h5py.File, wanted: Wanted) -> tuple[dict[str, Plan], dict[str, str]]:
+    """Make a plan for each dataset that a recipe is for; also says why datasets that patterns match are kept.
+
+    Raises
+    ------
+    FileError
+        If a name matches nothing.
+    ParameterError
+        If a dataset that is named cannot take its filters or chunks, or has chunks and no recipe.
+    """
+    found = datasets(file)
+    shapes: dict[str, tuple[int, ...]] = {}
+    named: set[str] = set()
+    for name, shape in _names_first(wanted.chunks):
+        for path in _meant(name, file, found):
+            shapes.setdefault(path, shape)
+            named |= set() if is_pattern(name) else {path}
+    plans: dict[str, Plan] = {}
+    kept: dict[str, str] = {}
+    for name, pipeline in _names_first(wanted.pipelines):
+        for path in _meant(name, file, found):
+            if path in plans:
+                continue
+            try:
+                plans[path] = _plan_dataset(path, found[path], pipeline, shapes.get(path), wanted.checksum)
+                kept.pop(path, None)
+            except ParameterError as error:
+                if not is_pattern(name):
+                    raise ParameterError(f"{path}: {error}") from error
+                kept[path] = str(error)
+    if unused := [path for path in shapes if path in named and path not in plans]:
+        raise ParameterError(f"expected a filter for each dataset with new chunks, got none for {', '.join(unused)}")
+    return plans, kept
+
+
+def describe(file: h5py.File, plans: Mapping[str, Plan], kept: Mapping[str, str]) -> tuple[PlannedDataset, ...]:
+    """Say what would become of each dataset of a file."""
+    return tuple(
+        _described(path, dataset, plans.get(path), kept.get(path, "no recipe is for it"))
+        for path, dataset in datasets(file).items()
+    )
+
+
+def _described(path: str, dataset: h5py.Dataset, plan: Plan | None, reason: str) -> PlannedDataset:
+    stored = str(pipeline_of(dataset))
+    return PlannedDataset(
+        path=path,
+        action="keep" if plan is None else "copy" if plan.copied else "store",
+        reason=reason if plan is None else "",
+        dtype=type_text(dataset),
+        shape=dataset.shape,
+        source_pipeline=stored,
+        source_chunks=dataset.chunks,
+        pipeline=stored if plan is None or plan.copied else str(plan.pipeline),
+        chunks=dataset.chunks if plan is None else plan.chunks,
+        bound=0.0 if plan is None or plan.copied else plan.bound,
+        notes=() if plan is None else plan.notes,
+    )
+
+
+def _meant(name: str, file: h5py.File, found: Mapping[str, h5py.Dataset]) -> list[str]:
+    """Paths that a name or pattern means; a name may be another link to a dataset."""
+    if name not in found and not is_pattern(name) and name.strip("/"):
+        linked = file.get(name)
+        others = [path for path, each in found.items() if each == linked]
+        if others:
+            return others
+    return matching(name, list(found))
+
+
+def _names_first(wanted: Mapping[str, T]) -> list[tuple[str, T]]:
+    return sorted(wanted.items(), key=lambda item: is_pattern(item[0]))
+
+
+def _with_checksum(pipeline: Pipeline) -> Pipeline:
+    guarded = any(isinstance(each, Fletcher32) for each in pipeline.filters)
+    return pipeline if guarded or pipeline.zfp is None else Pipeline((*pipeline.stages, Fletcher32()))
+
+
+def _plan_dataset(
+    path: str, dataset: h5py.Dataset, pipeline: Pipeline, chunks: tuple[int, ...] | None, checksum: bool
+) -> Plan:
+    dtype = number_type(dataset)
+    if dtype is None:
+        raise ParameterError("expected numbers, got values of another type, which these filters cannot take")
+    if any("\udc80" <= letter <= "\udcff" for letter in path):
+        raise ParameterError("expected a name in UTF-8, got one with bytes that are not")
+    if dataset.shape is None or dataset.ndim == 0:
+        raise ParameterError("expected an array, got a scalar, which HDF5 cannot filter")
+    notes = []
+    if not dtype.isnative:
+        dtype = dtype.newbyteorder("=")
+        notes.append(f"converted from {dataset.dtype.str} to native {dtype.str}")
+    if chunks is None:
+        chunks = dataset.chunks or default_chunks(dataset.shape, dtype.itemsize)
+    if len(chunks) != dataset.ndim:
+        raise ParameterError(f"expected chunks with {dataset.ndim} axes, got {chunks}")
+    for extent, limit, step in zip(dataset.shape, dataset.maxshape, chunks, strict=True):
+        if limit is not None and step > max(extent, limit):
+            raise ParameterError(f"expected chunks within the shape {dataset.shape}, got {chunks}")
+    chunk = ChunkType(dtype, chunks)
+    if chunk.nbytes >= 1 << 32:
+        raise ParameterError(f"expected a chunk of less than 4 GiB, got {chunks} of {dtype}: {chunk.nbytes} bytes")
+    pipeline.check(chunk)
+    guarded = _with_checksum(pipeline) if checksum else pipeline
+    for each in dict.fromkeys((guarded, pipeline)):
+        if stored_so(dataset, each, dtype, chunks):
+            text = "copied as they are: chunks are stored through these filters already"
+            if each != guarded:
+                text += ", without a checksum"
+            return Plan(path, each, dtype, chunks, (*notes, text), copied=True)
+    guarded.check(chunk)
+    guarded.check_encodable()
+    before = pipeline_of(dataset)
+    if before.error_bound != 0 and guarded.error_bound != 0:
+        notes.append(f"its values went through {before} before: errors add up to those")
+    return Plan(path, guarded, dtype, chunks, tuple(notes), missing_of(dataset, dtype))

@@ -1,0 +1,36 @@
+"""Whether the target's folder has room for the target."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tamis.chunks.words import size_text
+from tamis.errors import FileError
+from tamis.hdf5.rewriting import Plan, likely_nbytes, most_nbytes
+
+if TYPE_CHECKING:
+    import h5py
+
+
+def check_room(folder: Path, source: Path, file: h5py.File, plans: Mapping[str, Plan]) -> None:
+    """Refuse a target that the folder has no room for, which is estimated only where it could be so.
+
+    Raises
+    ------
+    FileError
+        If it has not; names both sizes.
+    """
+    free = shutil.disk_usage(folder).free
+    replaced = sum(file[path].id.get_storage_size() for path in plans)
+    others = max(source.stat().st_size - replaced, 0)
+    if free >= others + sum(most_nbytes(plan, file[path]) for path, plan in plans.items()):
+        return
+    likely = others + sum(likely_nbytes(plan, file[path]) for path, plan in plans.items())
+    if free < likely:
+        raise FileError(
+            f"{folder}: expected room for about {size_text(likely)}, found {size_text(free)} free: make room,"
+            " or write to another folder"
+        )

@@ -1,0 +1,184 @@
+"""What `tamis.verify` finds, as typed objects and as JSON; docs/verify.md describes the JSON, which is stable."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from tamis.chunks.statistics import Place, Tally
+
+SCHEMA = 1
+"""Number of the JSON schema: it changes where a key goes away or changes its meaning, not where one is added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that the two files have not alike.
+
+    Parameters
+    ----------
+    path
+        Of the dataset or group.
+    code
+        What it is about, one of those in docs/verify.md: stable.
+    text
+        What is so.
+    """
+
+    path: str
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}"
+
+    def to_dict(self) -> dict[str, str]:
+        """Return what JSON can hold: see docs/verify.md."""
+        return {"path": self.path, "code": self.code, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One dataset of both files.
+
+    Parameters
+    ----------
+    path
+        In the source.
+    shape
+        Of the values; None where the dataset has none.
+    source_type, target_type
+        In words, with the byte order where that is not the machine's.
+    bound
+        Largest absolute error that is allowed, in units of the data; 0 for identical bits; None where none was given.
+    tally
+        What comparing the values found; None where they are no numbers, or were not compared.
+    equal
+        Whether all bits are the same, in any byte order; None where they were not compared.
+    checksum
+        Whether a checksum guards the chunks of the target: ``fletcher32``, ``no checksum``, or which chunks have none.
+    problem
+        Why the values could not be read; empty otherwise.
+    """
+
+    path: str
+    shape: tuple[int, ...] | None
+    source_type: str
+    target_type: str
+    bound: float | None
+    tally: Tally | None
+    equal: bool | None
+    checksum: str
+    problem: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold: see docs/verify.md."""
+        return {
+            "path": self.path,
+            "shape": None if self.shape is None else list(self.shape),
+            "source_type": self.source_type,
+            "target_type": self.target_type,
+            "bound": self.bound,
+            "equal": self.equal,
+            "numbers": None if self.tally is None else _tally_dict(self.tally),
+            "checksum": self.checksum,
+            "problem": self.problem or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What `verify` found.
+
+    Parameters
+    ----------
+    source, target
+        Paths of the files.
+    datasets
+        Those that both have, in the order of their paths.
+    violations
+        What must not be: a bound that is not kept, or something of the source that is not in the target as it was.
+    notes
+        What is different too, and no violation.
+    problems
+        What could not be read or compared.
+    """
+
+    source: str
+    target: str
+    datasets: tuple[Compared, ...]
+    violations: tuple[Finding, ...]
+    notes: tuple[Finding, ...]
+    problems: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all was compared and nothing violates a bound."""
+        return not self.violations and not self.problems
+
+    def __getitem__(self, path: str) -> Compared:
+        """Give the dataset at a path; ``TS`` is ``/TS``."""
+        wanted = path if path.startswith("/") else f"/{path}"
+        for each in self.datasets:
+            if each.path == wanted:
+                return each
+        raise KeyError(path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold: see docs/verify.md."""
+        return {
+            "schema": SCHEMA,
+            "source": self.source,
+            "target": self.target,
+            "ok": self.ok,
+            "datasets": [each.to_dict() for each in self.datasets],
+            "violations": [each.to_dict() for each in self.violations],
+            "notes": [each.to_dict() for each in self.notes],
+            "problems": [each.to_dict() for each in self.problems],
+        }
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return JSON in ASCII; numbers that JSON has not are texts: ``inf``, ``-inf``, ``nan``."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def __str__(self) -> str:
+        from tamis.jobs.verification.text import lines
+
+        return "\n".join(lines(self))
+
+
+def _tally_dict(tally: Tally) -> dict[str, Any]:
+    return {
+        "count": tally.count,
+        "different": tally.different,
+        "largest_error": _plain(tally.error),
+        "largest_relative_error": _plain(tally.relative),
+        "zeros_changed": tally.zeros_changed,
+        "rmse": _plain(tally.rmse),
+        "psnr": _plain(tally.psnr),
+        "low": _plain(tally.low),
+        "high": _plain(tally.high),
+        "missing": tally.missing,
+        "missing_changed": tally.lost,
+        "missing_new": tally.gained,
+        "worst": _place_dict(tally.worst),
+        "first_different": _place_dict(tally.first_different),
+        "first_missing_changed": _place_dict(tally.first_lost),
+        "first_missing_new": _place_dict(tally.first_gained),
+    }
+
+
+def _place_dict(place: Place | None) -> dict[str, Any] | None:
+    if place is None:
+        return None
+    return {"index": list(place.index), "source": _plain(place.source), "target": _plain(place.target)}
+
+
+def _plain(value: float | None) -> object:
+    # Not every float is one of Python's: numpy has longer ones.
+    if value is None or isinstance(value, int):
+        return value
+    number = float(value)
+    return number if math.isfinite(number) else str(number)

@@ -1,0 +1,95 @@
+"""A verification as text: a row for each dataset whose values differ, then what else is not alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tamis.chunks.statistics import Place
+from tamis.jobs.inspection.cards import printable, title
+from tamis.jobs.inspection.rows import aligned
+from tamis.jobs.verification.found import Compared, Finding, Verification
+
+COLUMNS = ("dataset", "bound", "largest error", "relative", "RMSE", "PSNR", "missing", "checksum", "worst value")
+_RIGHT = tuple(range(1, 7))
+
+
+def lines(found: Verification) -> Iterator[str]:
+    """Write for a terminal, a file or another program: a line for each dataset that differs, and for each finding."""
+    yield f"{printable(found.source)} -> {printable(found.target)}"
+    if shown := [each for each in found.datasets if not each.equal]:
+        yield from aligned([COLUMNS, *map(row, shown)], None, folded=len(COLUMNS) - 1, right=_RIGHT)
+    for checksum, paths in _identical(found).items():
+        yield f"identical, {checksum}: {title(paths)}"
+    for name, findings in (("violation", found.violations), ("problem", found.problems)):
+        for each in findings:
+            yield f"{name}: {printable(str(each))}"
+    for text, paths in _alike(found.notes).items():
+        yield f"note: {title(paths)}: {text}"
+    yield verdict(found)
+
+
+def _alike(findings: Iterable[Finding]) -> dict[str, tuple[str, ...]]:
+    """Paths by what is said of them."""
+    paths: dict[str, tuple[str, ...]] = {}
+    for each in findings:
+        text = printable(each.text)
+        paths[text] = (*paths.get(text, ()), printable(each.path))
+    return paths
+
+
+def _identical(found: Verification) -> dict[str, tuple[str, ...]]:
+    """Paths of the datasets of which nothing else is to be said, by what guards them."""
+    paths: dict[str, tuple[str, ...]] = {}
+    for each in found.datasets:
+        if each.equal:
+            paths[each.checksum] = (*paths.get(each.checksum, ()), printable(each.path))
+    return paths
+
+
+def verdict(found: Verification) -> str:
+    """Say in one sentence how it went."""
+    count = len(found.datasets)
+    compared = f"{count} dataset{'s' * (count != 1)} compared"
+    if found.problems:
+        return f"failed: {compared}, {len(found.problems)} not read, {len(found.violations)} violation(s)"
+    if found.violations:
+        return f"violated: {compared}, {len(found.violations)} violation(s)"
+    unbound = sum(each.bound is None and each.equal is False for each in found.datasets)
+    if unbound:
+        return f"ok: {compared}; values of {unbound} differ and have no bound: see the notes"
+    if all(each.equal for each in found.datasets):
+        return f"ok: {compared}, all values identical"
+    return f"ok: {compared}, all within their bounds"
+
+
+def row(each: Compared) -> tuple[str, ...]:
+    """Cells of a dataset's row, one for each of `COLUMNS`."""
+    bound = "none" if each.bound is None else f"{each.bound:g}"
+    name, tally = printable(each.path), each.tally
+    if tally is None:
+        said = "not compared" if each.equal is None else "differs"
+        return (name, bound, said, "", "", "", "", each.checksum, "")
+    missing = str(tally.missing) if tally.missing or tally.gained else ""
+    if tally.lost or tally.gained:
+        missing = f"{missing} ({tally.lost} changed, {tally.gained} new)"
+    return (
+        name,
+        bound,
+        number(tally.error),
+        number(tally.relative),
+        "" if tally.rmse is None else number(tally.rmse),
+        "" if tally.psnr is None else f"{tally.psnr:.1f} dB",
+        missing,
+        each.checksum,
+        "" if tally.worst is None else place_text(tally.worst),
+    )
+
+
+def number(value: float) -> str:
+    """Write an integer in full, and a float in four digits."""
+    return str(value) if isinstance(value, int) else f"{value:.4g}"
+
+
+def place_text(place: Place) -> str:
+    """Say where a value is, what it was and what it is."""
+    return f"[{', '.join(map(str, place.index))}] {place.source} -> {place.target}"

@@ -1,0 +1,336 @@
+"""Compare two files: how far values lie apart, and whether all else is as it was."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tamis.chunks.engine import checked_jobs
+from tamis.chunks.pairing import compared
+from tamis.chunks.statistics import Place, Tally
+from tamis.errors import FileError, ParameterError, TamisError
+from tamis.hdf5.comparing import (
+    Objects,
+    attribute_differences,
+    dataset_at,
+    group_at,
+    link_differences,
+    unequal_elements,
+)
+from tamis.hdf5.describing import type_words
+from tamis.hdf5.files import open_source
+from tamis.hdf5.storage import byteorder, chunks_of, number_type, pipeline_of
+from tamis.hdf5.values import changed_fill, fill_values, open_values
+from tamis.hdf5.walking import Contents, walk
+from tamis.jobs.recipe import is_pattern, matching
+from tamis.jobs.verification.found import Compared, Finding, Verification
+
+if TYPE_CHECKING:
+    import h5py
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being compared, values done so far, and values in all."""
+
+# What the netCDF library notes for itself; it numbers dimensions anew in each file.
+_BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict")
+
+
+def verify(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    bounds: Mapping[str, float] | None = None,
+    variables: Sequence[str] = (),
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Verification:
+    """Compare an HDF5 or netCDF-4 file with the one that it was made from.
+
+    Chunks are decoded in threads, no plugin is needed for filters that tamis knows, and memory is bounded: 32 MiB and a
+    few chunks for each thread. What the source has must be in the target, as it was; numbers may differ by a bound, and
+    by anything where no bound is given, which is noted. How values are stored makes no difference.
+
+    Parameters
+    ----------
+    source, target
+        Paths of the files; neither is changed.
+    bounds
+        Largest absolute error by dataset name or pattern, in units of the data; 0 asks for the same bits. A name holds
+        over patterns, and of several patterns the first that fits. With a bound missing values, which are NaN,
+        infinities and fill values, must be in the same places with the same bits.
+    variables
+        Names of datasets, or patterns such as ``/group/*``, to compare only those; by default all, and groups, links
+        and attributes of the file too.
+    jobs
+        Threads; as many as the process may use if None. The result is the same for any number.
+    progress
+        Called before the first and after each part of a dataset.
+
+    Returns
+    -------
+    Verification
+        Prints as a table with what is not alike, and gives JSON by `to_json`; `ok` says whether all is well.
+
+    Raises
+    ------
+    FileError
+        If one is no HDF5 or netCDF-4 file, or damaged, or the source has no such dataset. Datasets that cannot be read
+        are among the `problems` of the result.
+    ParameterError
+        If a bound is no number of 0 or more, or is for a dataset that has no numbers.
+
+    Examples
+    --------
+    >>> found = verify("examples/data/cam_ts.nc", "examples/data/cam_ts.nc", bounds={"*": 0})
+    >>> found.ok, found["TS"].tally.error
+    (True, 0)
+    """
+    threads = checked_jobs(jobs)
+    wanted = [variables] if isinstance(variables, str) else variables
+    limits = {name: _checked_bound(name, value) for name, value in (bounds or {}).items()}
+    with open_source(source) as first, open_source(target) as second:
+        before = _Side.of(first)
+        after = _Side.of(second, before.contents)
+        paths = list(before.contents.datasets)
+        if wanted:
+            chosen = {path for name in wanted for path in _meant(name, paths, before)}
+            paths = [path for path in paths if path in chosen]
+        job = _Job(before, after, _limits(limits, paths, before), threads, progress or (lambda *_: None))
+        for path in paths:
+            job.dataset(path)
+        if not wanted:
+            job.rest()
+    return Verification(
+        os.fspath(source),
+        os.fspath(target),
+        tuple(job.compared),
+        tuple(job.violations),
+        tuple(job.notes),
+        tuple(job.problems),
+    )
+
+
+def parse_bound(text: str) -> int | float:
+    """Read a bound; whole numbers are kept exactly.
+
+    Raises
+    ------
+    ParameterError
+        If it is no number.
+    """
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise ParameterError(f"expected a bound such as 0.1, in units of the data, got {text!r}")
+
+
+@dataclass(slots=True)
+class _Side:
+    file: h5py.File
+    contents: Contents
+    objects: Objects
+
+    @classmethod
+    def of(cls, file: h5py.File, like: Contents | None = None) -> _Side:
+        contents = walk(file)
+        return cls(file, contents, Objects(file, contents, like))
+
+
+@dataclass(slots=True)
+class _Job:
+    """What is compared, and what was found so far."""
+
+    before: _Side
+    after: _Side
+    bounds: Mapping[str, float]
+    threads: int
+    progress: Progress
+    compared: list[Compared] = field(default_factory=list)
+    violations: list[Finding] = field(default_factory=list)
+    notes: list[Finding] = field(default_factory=list)
+    problems: list[Finding] = field(default_factory=list)
+
+    def dataset(self, path: str) -> None:
+        """Compare a dataset of the source with that of the same path in the target."""
+        source, target = self.before.contents.datasets[path], dataset_at(self.after.file, path)
+        if target is None:
+            self._violation(path, "missing-dataset", "the target has no such dataset")
+            return
+        bound = self.bounds.get(path)
+        tally, equal, checksum, said = None, None, "", len(self.problems)
+        with self._reading(path):
+            checksum = _checksum(target)
+            tally, equal = self._values(path, source, target, bound)
+        problem = self.problems[-1].text if len(self.problems) > said else ""
+        with self._reading(path):
+            self._attributes(path, source.id, target.id)
+        types = _type_text(source), _type_text(target)
+        self.compared.append(Compared(path, source.shape, *types, bound, tally, equal, checksum, problem))
+
+    def rest(self) -> None:
+        """Compare what is not in datasets: groups, their attributes and links; and what only the target has."""
+        pair = self.before.objects, self.after.objects
+        known = self.before.contents.datasets.keys() | self.before.contents.groups.keys()
+        for side in (self.before, self.after):
+            for path, reason in side.contents.closed.items():
+                self.problems.append(Finding(path, "unreadable", f"{side.file.filename}: {reason}"))
+        for path, group in self.before.contents.groups.items():
+            other = group_at(self.after.file, path)
+            if other is None:
+                self._violation(path, "missing-group", "the target has no such group")
+                continue
+            with self._reading(path):
+                self._attributes(path, group.id, other.id)
+            if path in self.before.contents.closed or path in self.after.contents.closed:
+                continue
+            with self._reading(path):
+                for each in link_differences(group, other, pair):
+                    place = f"{path.rstrip('/')}/{each.name}"
+                    (self._note if each.added else self._violation)(place, "link", each.text)
+        for kind, found in (("dataset", self.after.contents.datasets), ("group", self.after.contents.groups)):
+            for path, each in found.items():
+                # Another link to what the source has too is a new link.
+                if path not in known and self.after.objects.named(path, each):
+                    self._note(path, f"new-{kind}", "only in the target")
+
+    def _attributes(self, path: str, source: object, target: object) -> None:
+        for each in attribute_differences(source, target, (self.before.objects, self.after.objects)):
+            said = self._note if each.added or each.name in _BOOKKEEPING else self._violation
+            said(path, "attribute", each.text)
+
+    def _values(
+        self, path: str, source: h5py.Dataset, target: h5py.Dataset, bound: float | None
+    ) -> tuple[Tally | None, bool | None]:
+        if source.shape != target.shape:
+            self._violation(path, "shape", f"shape {source.shape} became {target.shape}")
+            return None, None
+        if source.maxshape != target.maxshape:
+            self._note(path, "maxshape", f"the largest shape {source.maxshape} became {target.maxshape}")
+        words = type_words(source.id.get_type()), type_words(target.id.get_type())
+        numbers = number_type(source) is not None and number_type(target) is not None
+        if words[0] != words[1]:
+            converted = numbers and bound is not None and bound > 0
+            (self._note if converted else self._violation)(path, "type", f"{words[0]} became {words[1]}")
+            if not numbers:
+                return None, None
+        orders = byteorder(source), byteorder(target)
+        if orders[0] != orders[1] and all(orders):
+            self._note(path, "byte-order", f"{orders[0]}-endian became {orders[1]}-endian")
+        report = partial(self.progress, f"comparing {path}")
+        if source.shape is None:
+            return None, True
+        if not numbers:
+            unequal = unequal_elements(source, target, (self.before.objects, self.after.objects), report)
+            if unequal:
+                at = list(unequal.index)
+                self._violation(path, "values", f"{unequal.count} of {source.size} differ: at {at} {unequal.text}")
+            return None, unequal is None
+        if words[0] == words[1] and (said := changed_fill(source, target)):
+            self._note(path, "fill-value", said)
+        with open_values(source) as before, open_values(target) as after:
+            tally = compared(before, after, fill_values(source), self.threads, report)
+        for code, text in _broken(tally, bound):
+            self._violation(path, code, text)
+        if bound is None and tally.different:
+            self._note(path, "no-bound", f"{_differing(tally)}; no bound was given, so that this violates none")
+        return tally, not tally.different and words[0] == words[1]
+
+    @contextmanager
+    def _reading(self, path: str) -> Iterator[None]:
+        """Take note of what cannot be read, and go on with the rest."""
+        try:
+            yield
+        except (TamisError, OSError, RuntimeError, ValueError, TypeError, KeyError) as error:  # of HDF5, many kinds
+            self.problems.append(Finding(path, "unreadable", str(error)))
+
+    def _violation(self, path: str, code: str, text: str) -> None:
+        self.violations.append(Finding(path, code, text))
+
+    def _note(self, path: str, code: str, text: str) -> None:
+        self.notes.append(Finding(path, code, text))
+
+
+def _broken(tally: Tally, bound: float | None) -> Iterator[tuple[str, str]]:
+    """Yield code and text of each way in which a bound is not kept."""
+    if bound is None:
+        return
+    if bound == 0 and tally.different and tally.first_different:
+        yield "bits", f"{_differing(tally)}: expected the same bits, found {_found(tally.first_different)}"
+    elif tally.worst and tally.error > bound:
+        yield "bound", f"expected an error of at most {bound!r}, found {tally.error!r}: {_found(tally.worst)}"
+    if tally.lost and tally.first_lost:
+        text = f"{tally.lost} of {tally.missing} missing values have other bits: {_found(tally.first_lost)}"
+        yield "missing-values", text
+    if tally.gained and tally.first_gained:
+        yield "missing-values", f"{tally.gained} valid values are missing: {_found(tally.first_gained)}"
+
+
+def _differing(tally: Tally) -> str:
+    missing = f", {tally.lost} missing ones among them" if tally.lost else ""
+    return f"{tally.different} of {tally.count} values differ{missing}" + (
+        f", {tally.gained} are missing that were not" if tally.gained else ""
+    )
+
+
+def _found(place: Place) -> str:
+    return f"at {list(place.index)} {place.source!r} became {place.target!r}"
+
+
+def _checked_bound(name: object, value: object) -> float:
+    if not isinstance(name, str):
+        raise ParameterError(f"expected names as text, got {name!r}")
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value < 0:  # type: ignore[arg-type, operator]
+        raise ParameterError(f"expected a bound of 0 or more for {name}, in units of the data, got {value!r}")
+    return value.item() if isinstance(value, np.generic) else value  # type: ignore[return-value]
+
+
+def _limits(bounds: Mapping[str, float], paths: list[str], side: _Side) -> dict[str, float]:
+    """Bounds by path; names go before patterns, which leave out what has no numbers unless the bits shall be equal."""
+    found: dict[str, float] = {}
+    for name, bound in sorted(bounds.items(), key=lambda each: is_pattern(each[0])):
+        for path in _meant(name, paths, side):
+            dataset = side.contents.datasets[path]
+            if bound and number_type(dataset) is None:
+                if not is_pattern(name):
+                    said = type_words(dataset.id.get_type())
+                    raise ParameterError(
+                        f"{path}: expected numbers for a bound of {bound!r}, got {said}: use 0 or none"
+                    )
+                continue
+            found.setdefault(path, bound)
+    return found
+
+
+def _meant(name: str, paths: list[str], side: _Side) -> list[str]:
+    try:
+        return matching(name, paths)
+    except FileError as error:
+        raise FileError(f"{side.file.filename}: {error}") from error
+
+
+def _type_text(dataset: h5py.Dataset) -> str:
+    words, order = type_words(dataset.id.get_type()), byteorder(dataset)
+    return f"{words}, {order}-endian" if order and order != _NATIVE else words
+
+
+_NATIVE = "little" if np.dtype("<i4").isnative else "big"
+
+
+def _checksum(dataset: h5py.Dataset) -> str:
+    """Say which chunks are guarded by a checksum."""
+    names = [each.name for each in pipeline_of(dataset).filters]
+    if "fletcher32" not in names or not dataset.size:
+        return "fletcher32" if "fletcher32" in names else "no checksum"
+    at, chunks = names.index("fletcher32"), chunks_of(dataset)
+    skipped = sum(count for mask, count in chunks.masks.items() if mask >> at & 1)
+    return f"fletcher32 but for {skipped} of {chunks.count} chunks" if skipped else "fletcher32"

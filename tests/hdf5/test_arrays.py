@@ -1,0 +1,556 @@
+"""Arrays of files against h5py: selections, types, layouts, errors, threads; and what dask, xarray and pickle do."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import subprocess
+import sys
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array
+import h5py
+import numpy as np
+import pytest
+import xarray
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tamis
+from tamis import _native
+from tamis.errors import FileError, ParameterError
+from tamis.hdf5.arrays import Array
+from tamis.hdf5.chunked import ChunkSource
+
+KEYWORDS: dict[str, dict[str, Any]] = {
+    "raw": {},
+    "deflate": {"shuffle": True, "compression": "gzip", "fletcher32": True},
+    "accuracy": dict(tamis.Zfp(accuracy=1e-3)),
+    "rate": dict(tamis.Zfp(rate=9)),
+    "checked": {**tamis.Zfp(rate=9), "fletcher32": True},
+}
+SHAPES = {
+    "1": ((50,), (7,)),
+    "2": ((23, 17), (8, 5)),
+    "3": ((9, 10, 11), (4, 5, 8)),
+    "5": ((3, 5, 4, 6, 2), (1, 4, 4, 6, 1)),
+}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with each pipeline on each shape."""
+    made = tmp_path_factory.mktemp("arrays") / "a.h5"
+    random = np.random.default_rng(0)
+    with h5py.File(made, "w") as file:
+        for rank, (shape, chunks) in SHAPES.items():
+            values = random.standard_normal(shape).astype("f4").cumsum(axis=-1, dtype="f4")
+            for name, keywords in KEYWORDS.items():
+                file.create_dataset(f"{name}{rank}", data=values, chunks=chunks, **keywords)
+        file.create_dataset("none", (0, 4), "f4", chunks=(2, 2), maxshape=(None, 4))
+        file.attrs["region"] = file["deflate2"].regionref[2:5, 3:9]
+    return made
+
+
+@pytest.fixture(scope="module")
+def both(path: Path) -> Iterator[Callable[[str], tuple[Array, h5py.Dataset]]]:
+    """A dataset by its name as tamis and as h5py have it."""
+    with h5py.File(path) as theirs, tamis.open(path, jobs=2) as ours:
+        arrays = {name: ours[name] for name in ours}
+        yield lambda name: (arrays[name], theirs[name])
+
+
+def outcome(array: Any, key: Any) -> Any:
+    """What a selection gives: values, or the kind of error."""
+    try:
+        return array[key]
+    except (IndexError, ValueError, TypeError) as error:
+        return next(kind for kind in (IndexError, ValueError, TypeError) if isinstance(error, kind))
+
+
+def same(ours: Any, theirs: Any) -> bool:
+    if isinstance(theirs, type):
+        return ours is theirs
+    return type(ours) is type(theirs) and ours.dtype == theirs.dtype and np.array_equal(ours, theirs)
+
+
+@st.composite
+def keys(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
+    """Anything that may stand in brackets, right or wrong, but what h5py itself has a hole for (see below)."""
+    if draw(st.integers(0, 7)) == 0:
+        density = draw(st.sampled_from([0.01, 0.3, 1]))
+        return np.random.default_rng(draw(st.integers(0, 99))).random(shape) < density
+    found: list[Any] = []
+    for extent in shape:
+        number = st.integers(-extent - 1, extent)
+        bounds = st.none() | st.integers(-extent - 2, extent + 2)
+        found.append(
+            draw(
+                st.one_of(
+                    number,
+                    number.map(np.int16),
+                    st.builds(slice, bounds, bounds, st.none() | st.integers(-1, 9)),
+                    st.just(slice(None)),
+                )
+            )
+        )
+    for axis in draw(st.lists(st.integers(0, len(shape) - 1), max_size=2)):
+        extent = shape[axis]
+        some = draw(st.lists(st.integers(-extent, extent - 1), max_size=6))
+        arrays = [some, sorted(set(some)), np.array(sorted(set(some)), "i4")]
+        if len(shape) > 1:
+            arrays += [np.arange(extent) % 3 == 0, (np.arange(extent + 1) % 2 == 0)]
+        found[axis] = draw(st.sampled_from(arrays))
+    change = draw(st.integers(0, 5))
+    if change == 0:
+        start, stop = sorted(draw(st.integers(0, len(shape))) for _ in range(2))
+        found[start:stop] = [...]
+    elif change == 1:
+        found = found[: draw(st.integers(0, len(shape)))]
+    elif change == 2:
+        found.insert(draw(st.integers(0, len(found))), draw(st.sampled_from([0, ..., 1.5, None, slice(None)])))
+    return found[0] if len(found) == 1 and draw(st.booleans()) else tuple(found)
+
+
+@pytest.mark.parametrize("rank", list(SHAPES))
+@given(st.data())
+def test_getitem_any_key_as_h5py(
+    both: Callable[[str], tuple[Array, h5py.Dataset]], rank: str, data: st.DataObject
+) -> None:
+    ours, theirs = both(data.draw(st.sampled_from(list(KEYWORDS))) + rank)
+    key = data.draw(keys(SHAPES[rank][0]))
+    assert same(outcome(ours, key), outcome(theirs, key)), (ours, key)
+
+
+ODD: list[Any] = [
+    *[(), ..., 0, -1, 23, -24, True, np.True_, np.int8(3), np.array(3), np.array([3]), 2.0, np.float64(2), None],
+    *[(0, 0, 0), (..., ...), (0, ..., 0), (0, 0, ...), slice(5, 2), slice(None, None, -1), slice(None, None, 0)],
+    *[slice(100, 200), [], [3, 1], [1, 1], [-1], [-1, 2], [30], [1.0], [True, False], ([0, 1], [0, 1]), ([0], 0)],
+    *[((1, 2), 0), range(3), np.array([], int), np.array([], float), np.array([], bool), [[1, 2]], np.array([[1, 2]])],
+    *[10**30, [2**70], np.zeros((23, 17), bool), np.zeros((17, 23), bool), np.zeros(23, bool), np.zeros(17, bool)],
+    *[[False] * 23, "name", (slice(None), np.ones(17, bool)), slice(1.5, 2), ("name", 0)],
+    h5py.MultiBlockSlice(1, 4, 3, 2),
+]
+
+
+@pytest.mark.parametrize("key", ODD, ids=repr)
+@pytest.mark.parametrize("name", ["raw2", "deflate2", "rate2"])
+def test_getitem_odd_key_as_h5py(both: Callable[[str], tuple[Array, h5py.Dataset]], name: str, key: Any) -> None:
+    ours, theirs = both(name)
+    assert same(outcome(ours, key), outcome(theirs, key))
+
+
+@pytest.mark.parametrize("key", [(), ..., 0, slice(None), [], np.zeros(0, bool), (slice(None), 0), (slice(None), [1])])
+def test_getitem_of_no_values_as_h5py(both: Callable[[str], tuple[Array, h5py.Dataset]], key: Any) -> None:
+    ours, theirs = both("none")
+    assert same(outcome(ours, key), outcome(theirs, key))
+
+
+def test_getitem_region_reference_as_h5py(both: Callable[[str], tuple[Array, h5py.Dataset]]) -> None:
+    ours, theirs = both("deflate2")
+    assert np.array_equal(ours[theirs.file.attrs["region"]], theirs[2:5, 3:9])
+
+
+def test_getitem_where_h5py_has_holes(both: Callable[[str], tuple[Array, h5py.Dataset]]) -> None:
+    ours, theirs = both("raw1")
+    flags = np.arange(50) % 7 == 0
+    assert np.array_equal(ours[flags.tolist()], theirs[flags])  # h5py takes arrays of booleans only, with one axis
+    with pytest.raises(IndexError, match="got 50"):
+        ours[[50]]  # h5py lets HDF5 fail
+
+
+@pytest.mark.parametrize("name", ["deflate3", "rate3", "none"])
+def test_array_what_it_says_of_itself_as_h5py(both: Callable[[str], tuple[Array, h5py.Dataset]], name: str) -> None:
+    ours, theirs = both(name)
+    for what in ("shape", "dtype", "chunks", "ndim", "size", "nbytes", "name"):
+        assert getattr(ours, what) == getattr(theirs, what), what
+    assert len(ours) == len(theirs)
+    assert name in repr(ours)
+    assert all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("name", [f"{name}{rank}" for name in KEYWORDS for rank in SHAPES])
+def test_read_all_and_into_out_as_h5py(both: Callable[[str], tuple[Array, h5py.Dataset]], name: str) -> None:
+    ours, theirs = both(name)
+    expected = theirs[()]
+    assert np.array_equal(ours.read(), expected)
+    assert np.array_equal(np.asarray(ours), expected)
+    out = np.zeros(ours.shape, ours.dtype)
+    assert ours.read(out) is out
+    assert np.array_equal(out, expected)
+    strided = np.zeros((*ours.shape[:-1], 2 * ours.shape[-1]), "f8")[..., ::2]
+    assert np.array_equal(ours.read(strided), expected)
+    fortran = np.zeros(ours.shape, ours.dtype, order="F")
+    assert np.array_equal(ours.read(fortran), expected)
+    unaligned = np.zeros(ours.size * 4 + 1, "u1")[1:].view("f4").reshape(ours.shape)
+    assert np.array_equal(ours.read(unaligned), expected)
+    assert np.array_equal(ours.read(np.zeros(ours.shape, ">f4")), expected)
+
+
+def test_read_out_that_does_not_fit_refused(both: Callable[[str], tuple[Array, h5py.Dataset]]) -> None:
+    ours, _ = both("deflate2")
+    for out in (np.zeros((17, 23), "f4"), np.zeros((23, 17), "f2"), np.zeros((23, 17), "i4")):
+        with pytest.raises(ParameterError, match=r"expected out of float32 and shape \(23, 17\), got"):
+            ours.read(out)
+    locked = np.zeros((23, 17), "f4")
+    locked.flags.writeable = False
+    with pytest.raises(ParameterError, match="expected out to be writeable"):
+        ours.read(locked)
+
+
+def test_array_without_copy_refused(both: Callable[[str], tuple[Array, h5py.Dataset]]) -> None:
+    with pytest.raises(ValueError, match="copy=False"):
+        np.array(both("raw1")[0], copy=False)
+    assert np.asarray(both("raw1")[0], "f8").dtype == "f8"
+
+
+WITHOUT_PLUGINS = """
+import sys, h5py, numpy as np, tamis
+from h5py import h5z
+h5z.unregister_filter(32013)
+with h5py.File(sys.argv[1]) as file:
+    try:
+        file["rate2"][0]
+        sys.exit("h5py has the filter")
+    except OSError:
+        pass
+with tamis.open(sys.argv[1]) as file:
+    for rank in "1235":
+        assert abs(file["accuracy" + rank][()] - file["raw" + rank][()]).max() <= 1e-3
+        assert np.array_equal(file["rate" + rank][()], file["checked" + rank][()])
+print("read")
+"""
+
+
+def test_read_where_hdf5_lacks_the_filter(path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_PLUGINS, path], capture_output=True, text=True, check=False)
+    assert done.stdout == "read\n", done.stderr
+
+
+# What is not numbers in chunks is h5py's.
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with what only h5py reads."""
+    made = tmp_path_factory.mktemp("others") / "o.h5"
+    with h5py.File(made, "w") as file:
+        file["contiguous"] = np.arange(60.0).reshape(12, 5)
+        file["scalar"], file["string"], file["strings"] = 3.5, "grün", ["a", "bc"]
+        file["null"] = h5py.Empty("f4")
+        file["flags"] = np.array([True, False])
+        file.create_dataset("fixed", data=np.array([b"ab", b"c"]), chunks=(1,), compression="gzip")
+        file.create_dataset("enum", data=np.arange(9) % 2, dtype=h5py.enum_dtype({"A": 0, "B": 1}), chunks=(4,))
+        file.create_dataset("rows", data=np.ones(7, [("a", "i4"), ("b", ">f8")]), chunks=(3,), compression="gzip")
+        file.create_dataset("complex", data=np.arange(7) * 1j, chunks=(3,))
+        file.create_dataset("arrays", data=np.ones(4, [("m", "f4", (2, 3))]), chunks=(3,))
+        file.create_dataset("vlen", (3,), h5py.vlen_dtype("i4"), chunks=(2,))[0] = [1, 2, 3]
+        file.create_dataset("references", data=[file["scalar"].ref], dtype=h5py.ref_dtype, chunks=(1,))
+        file.create_dataset("half", data=np.arange(9, dtype="f2"), chunks=(4,), compression="gzip")
+        compact = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        compact.set_layout(h5py.h5d.COMPACT)
+        space = h5py.h5s.create_simple((4,))
+        h5py.h5d.create(file.id, b"compact", h5py.h5t.NATIVE_INT32, space, compact).write(
+            h5py.h5s.ALL, h5py.h5s.ALL, np.arange(4, dtype="i4")
+        )
+        layout = h5py.VirtualLayout((5,), "f8")
+        layout[:] = h5py.VirtualSource(".", "contiguous", (12, 5))[2]
+        file.create_virtual_dataset("virtual", layout)
+        file.create_dataset("external", data=np.arange(4.0), external=[(str(made.with_suffix(".bin")), 0, 32)])
+    return made
+
+
+def test_other_layouts_and_types_as_h5py(others: Path) -> None:
+    with h5py.File(others) as theirs, tamis.open(others) as ours:
+        assert list(ours) == sorted(theirs)
+        for name in theirs:
+            if name == "null":
+                continue
+            found, expected = ours[name][()], theirs[name][()]
+            assert type(found) is type(expected)
+            if name == "references":
+                assert theirs[found[0]].name == "/scalar"
+                continue
+            if name == "vlen":
+                assert [list(each) for each in found] == [[1, 2, 3], [], []]
+                continue
+            assert np.array_equal(found, expected), name
+            whole = ours[name].read()
+            assert isinstance(whole, np.ndarray)
+            assert np.array_equal(whole, expected), name
+            assert whole.dtype == theirs[name].dtype, name
+            if theirs[name].dtype.kind != "O":
+                out = np.zeros(theirs[name].shape, theirs[name].dtype)
+                assert np.array_equal(ours[name].read(out), expected), name
+
+
+def test_other_layouts_selections_as_h5py(others: Path) -> None:
+    with h5py.File(others) as theirs, tamis.open(others) as ours:
+        for key in (2, (slice(1, 9, 3), 4), (0, 0), [1, 3], -13, (0, 0, 0), [3, 1], slice(None, None, -1)):
+            assert same(outcome(ours["contiguous"], key), outcome(theirs["contiguous"], key)), key
+        assert ours["rows"]["b"].tolist() == [1.0] * 7
+        assert ours["half"][-1] == 8
+
+
+def test_scalar_and_null_as_arrays(others: Path) -> None:
+    with tamis.open(others) as file:
+        assert file["scalar"].shape == ()
+        assert file["scalar"].size == 1
+        assert float(file["scalar"][()]) == 3.5
+        with pytest.raises(TypeError, match="expected an array with axes, got a scalar"):
+            len(file["scalar"])
+        with pytest.raises(TypeError, match="expected an array with axes, got a scalar"):
+            list(file["scalar"])
+        null = file["null"]
+        assert (null.shape, null.size, null.nbytes) == ((), 0, 0)
+        assert isinstance(null[()], h5py.Empty)
+        with pytest.raises(FileError, match="null: expected values, found a null dataspace"):
+            null.read()
+
+
+def test_half_floats_are_decoded_by_tamis(others: Path) -> None:
+    with h5py.File(others) as file:
+        assert ChunkSource.can_read(file["half"])
+        assert not ChunkSource.can_read(file["rows"])
+
+
+def test_filter_that_neither_has_file_error_names_it(tmp_path: Path) -> None:
+    source = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    source.set_chunk((4,))
+    source.set_filter(40_000, h5py.h5z.FLAG_OPTIONAL, (1, 2))
+    with h5py.File(tmp_path / "u.h5", "w") as file:
+        created = h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_INT32, h5py.h5s.create_simple((8,)), source)
+        created.write_direct_chunk((0,), np.arange(4, dtype="i4").tobytes(), 1)
+        created.write_direct_chunk((4,), b"?" * 16, 0)
+    with tamis.open(tmp_path / "u.h5") as file:
+        assert file["x"][:4].tolist() == [0, 1, 2, 3]  # by h5py: the filter was left out
+        with pytest.raises(FileError, match=r"u\.h5: /x: cannot be read by HDF5: .*40000"):
+            file["x"][4:]
+
+
+def test_file_open_for_writing_in_this_process_values_of_hdf5(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "w.h5", "w") as writer:
+        data = writer.create_dataset("x", data=np.zeros(10), chunks=(5,), compression="gzip")
+        reader = tamis.open(tmp_path / "w.h5")
+        assert reader["x"][3] == 0
+        data[:] = np.arange(10)
+        assert reader["x"][3] == 3
+        reader.close()
+
+
+# Threads, memory, and what is not decoded.
+
+
+def test_array_many_threads_right_values(both: Callable[[str], tuple[Array, h5py.Dataset]]) -> None:
+    ours, theirs = both("deflate3")
+    expected = theirs[()]
+    random = np.random.default_rng(1)
+    keys = [tuple(slice(*sorted(random.integers(0, extent + 1, 2))) for extent in ours.shape) for _ in range(300)]
+    with ThreadPoolExecutor(8) as pool:
+        for key, found in zip(keys, pool.map(lambda key: ours[key], keys), strict=True):
+            assert np.array_equal(found, expected[key])
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 8])
+def test_read_any_number_of_jobs_same_values_and_no_thread_left(path: Path, jobs: int) -> None:
+    with tamis.open(path, jobs=jobs) as file, h5py.File(path) as theirs:
+        assert np.array_equal(file["accuracy3"][1:, ::2], theirs["accuracy3"][1:, ::2])
+    assert not [each.name for each in threading.enumerate() if each.name.startswith("tamis")]
+
+
+@pytest.mark.parametrize("keywords", [KEYWORDS["deflate"], KEYWORDS["accuracy"]], ids=["deflate", "zfp"])
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_read_memory_beyond_the_result_a_few_chunks_for_each_job(
+    tmp_path: Path, keywords: dict[str, Any], jobs: int
+) -> None:
+    chunk_nbytes = 64 * 1024 * 4
+    values = np.random.default_rng(0).standard_normal((64 * 100, 1024), dtype="f4")
+    with h5py.File(tmp_path / "m.h5", "w") as file:
+        file.create_dataset("x", data=values, chunks=(64, 1024), **keywords)
+    out = np.empty_like(values)
+    with tamis.open(tmp_path / "m.h5", jobs=jobs) as file:
+        array = file["x"]
+        assert array[0, 0] == pytest.approx(values[0, 0], abs=1e-3)
+        tracemalloc.start()
+        try:
+            array.read(out)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < (4 * jobs + 1) * chunk_nbytes
+
+
+class Counted:
+    """Counts blocks that the codec decodes, and chunks that are read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.blocks, self.chunks = 0, 0
+        decode, stored = _native.decode, ChunkSource.stored
+
+        def counting(data: Any, out: Any, *rest: Any) -> Any:
+            self.blocks += int(np.prod([-(-extent // 4) for extent in out.shape]))
+            return decode(data, out, *rest)
+
+        def reading(source: ChunkSource, origin: tuple[int, ...]) -> tuple[bytes, int]:
+            self.chunks += 1
+            return stored(source, origin)
+
+        monkeypatch.setattr(_native, "decode", counting)
+        monkeypatch.setattr(ChunkSource, "stored", reading)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    """Count what the real codec and the real reader do."""
+    return Counted(monkeypatch)
+
+
+@pytest.fixture
+def blocky(tmp_path: Path) -> Path:
+    """Chunks of 16³ blocks; the last ones along the first axis reach beyond the array."""
+    made = tmp_path / "blocky.h5"
+    values = np.random.default_rng(0).standard_normal((100, 64, 128)).cumsum(0)
+    with h5py.File(made, "w") as file:
+        for name, dtype, keywords in (
+            ("rate", "f4", dict(tamis.Zfp(rate=8))),
+            ("doubles", "f8", dict(tamis.Zfp(rate=13.4))),
+            ("numbers", "i4", dict(tamis.Zfp(minbits=900, maxbits=900, maxprec=64, minexp=-1074))),
+            ("accuracy", "f4", dict(tamis.Zfp(accuracy=1e-3))),
+            ("checked", "f4", {**tamis.Zfp(rate=8), "fletcher32": True}),
+        ):
+            data = (values * 1000).astype(dtype) if dtype == "i4" else values.astype(dtype)
+            file.create_dataset(name, data=data, chunks=(64, 64, 64), **keywords)
+        file.create_dataset("flat", data=values[None].astype("f4"), chunks=(1, 64, 1, 128), **tamis.Zfp(rate=8))
+    return made
+
+
+@pytest.mark.parametrize("name", ["rate", "doubles", "numbers"])
+@pytest.mark.parametrize(
+    ("key", "nblocks"),
+    [
+        ((5, 5, 5), 1),
+        (5, 2 * 256),
+        ((99, slice(None), 127), 16),
+        ((slice(62, 66), 0, slice(0, 8)), 2 * 2),
+        ((slice(None), slice(8, 12), slice(0, 64)), 16 * 16 + 9 * 16),
+        (([0, 99], 3), 2 * 2 * 16),
+    ],
+    ids=repr,
+)
+def test_fixed_rate_only_blocks_of_the_selection_decoded(
+    blocky: Path, counted: Counted, name: str, key: Any, nblocks: int
+) -> None:
+    with h5py.File(blocky) as file:
+        expected = file[name][key]
+    counted.blocks = counted.chunks = 0
+    with tamis.open(blocky) as file:
+        assert np.array_equal(file[name][key], expected)
+    assert counted.blocks == nblocks
+    assert counted.chunks == 0, "only the bytes of the blocks are read"
+
+
+def test_fixed_rate_points_only_their_blocks_decoded(blocky: Path, counted: Counted) -> None:
+    mask = np.zeros((100, 64, 128), bool)
+    mask[[0, 3, 70], [1, 2, 3], [1, 0, 127]] = True
+    with h5py.File(blocky) as file:
+        expected = file["rate"][mask]
+    with tamis.open(blocky) as file:
+        assert np.array_equal(file["rate"][mask], expected)
+    assert counted.blocks == 2
+
+
+def test_fixed_rate_chunks_with_unit_axes_only_blocks_of_the_selection_decoded(blocky: Path, counted: Counted) -> None:
+    with h5py.File(blocky) as file:
+        expected = file["flat"][0, 62:66, 7, 3:9]
+    with tamis.open(blocky) as file:
+        assert np.array_equal(file["flat"][0, 62:66, 7, 3:9], expected)
+    assert counted.blocks == 2 * 3
+
+
+@pytest.mark.parametrize("name", ["accuracy", "checked"])
+def test_other_streams_decoded_whole(blocky: Path, counted: Counted, name: str) -> None:
+    with tamis.open(blocky) as file:
+        file[name][5, 5, 5]
+    assert (counted.blocks, counted.chunks) == (4096, 1)
+
+
+def test_rows_of_a_chunk_one_after_the_other_decoded_once(blocky: Path, counted: Counted) -> None:
+    with h5py.File(blocky) as theirs, tamis.open(blocky) as file:
+        array, expected = file["accuracy"], theirs["accuracy"][()]
+        counted.chunks = 0
+        for i in range(64):
+            assert np.array_equal(array[i], expected[i])
+    assert counted.chunks == 2
+
+
+def test_rows_of_a_fixed_rate_chunk_never_more_than_twice_its_blocks(blocky: Path, counted: Counted) -> None:
+    with h5py.File(blocky) as theirs, tamis.open(blocky) as file:
+        array, expected = file["rate"], theirs["rate"][()]
+        counted.blocks = 0
+        for i in range(64):
+            assert np.array_equal(array[i], expected[i])
+    assert counted.blocks <= 2 * 2 * 4096
+
+
+# Others that take arrays.
+
+
+def test_array_pickled_reads_the_same(path: Path) -> None:
+    with tamis.open(path, jobs=1) as file, h5py.File(path) as theirs:
+        again = pickle.loads(pickle.dumps(file["rate3"]))
+        assert np.array_equal(again[2:5], theirs["rate3"][2:5])
+        assert repr(again) == repr(file["rate3"])
+
+
+def test_array_in_a_process_of_its_own_reads_the_same(path: Path) -> None:
+    with tamis.open(path) as file, multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert np.array_equal(pool.apply(np.asarray, (file["rate3"],)), file["rate3"].read())
+
+
+@pytest.mark.parametrize("scheduler", ["sync", "threads", "processes"])
+def test_dask_from_array_as_h5py(path: Path, scheduler: str) -> None:
+    with (
+        tamis.open(path, jobs=1) as file,
+        h5py.File(path) as theirs,
+        dask.config.set(scheduler=scheduler, num_workers=2),
+    ):
+        lazy = dask.array.from_array(file["accuracy3"], chunks=file["accuracy3"].chunks)
+        assert lazy.chunksize == SHAPES["3"][1]
+        assert np.array_equal(lazy[1:, ::3].compute(), theirs["accuracy3"][1:, ::3])
+        assert np.allclose(lazy.sum().compute(), theirs["accuracy3"][()].sum())
+
+
+def test_dask_name_of_an_array_the_same_until_the_file_changes(tmp_path: Path) -> None:
+    def name() -> str:
+        with tamis.open(tmp_path / "d.h5") as file:
+            return str(dask.array.from_array(file["x"]).name)
+
+    names = []
+    for count in (5, 6):
+        with h5py.File(tmp_path / "d.h5", "w") as file:
+            file["x"] = np.zeros(count)
+        names += [name(), name()]
+    assert names[0] == names[1] != names[2] == names[3]
+
+
+def test_xarray_variable_and_dataarray_as_h5py(path: Path) -> None:
+    with tamis.open(path) as file, h5py.File(path) as theirs:
+        array, expected = file["deflate3"], theirs["deflate3"][()]
+        variable = xarray.Variable(("t", "y", "x"), array)
+        assert np.array_equal(variable.values, expected)
+        data = xarray.DataArray(array, dims=("t", "y", "x"))
+        assert np.allclose(data.mean("t"), expected.mean(0), rtol=1e-5)
+        lazy = xarray.DataArray(dask.array.from_array(array, chunks=array.chunks), dims=("t", "y", "x"))
+        assert np.array_equal(lazy.isel(t=slice(2, 5), x=3).values, expected[2:5, :, 3])
+
+
+def test_numpy_functions_take_an_array(path: Path) -> None:
+    with tamis.open(path) as file, h5py.File(path) as theirs:
+        assert np.array_equal(np.add(file["deflate2"], 1), theirs["deflate2"][()] + 1)
+        assert np.concatenate([file["deflate2"], file["raw2"]]).shape == (46, 17)

@@ -1,0 +1,435 @@
+"""Two files compared: errors, missing values and bounds of numbers, whatever way they are stored."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tamis
+from tamis.chunks.statistics import Place
+from tamis.jobs.verification import Verification
+
+Run = Callable[..., str]
+Real = Callable[[str], Path]
+
+FILL = np.float32(9.96921e36)
+
+
+def make(path: Path, **data: Any) -> Path:
+    """Write datasets; a dict gives their options, and attributes after a dot."""
+    with h5py.File(path, "w") as file:
+        for name, value in data.items():
+            options = dict(value) if isinstance(value, dict) else {"data": value}
+            attributes = {key[1:]: options.pop(key) for key in [*options] if key.startswith(".")}
+            file.create_dataset(name, **options).attrs.update(attributes)
+    return path
+
+
+def field(shape: tuple[int, ...] = (12, 30, 40), dtype: str = "f4") -> NDArray[Any]:
+    return (100 * np.sin(np.arange(np.prod(shape)) / 17)).reshape(shape).astype(dtype)
+
+
+def codes(found: Verification) -> set[str]:
+    return {each.code for each in found.violations}
+
+
+def noted(found: Verification) -> set[str]:
+    return {each.code for each in found.notes}
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
+    """Make two files of one dataset x each."""
+
+    def call(before: Any, after: Any) -> tuple[Path, Path]:
+        return make(tmp_path / "a.h5", x=before), make(tmp_path / "b.h5", x=after)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("name", "recipes", "chunks", "bounds"),
+    [
+        ("cam_ts_100days.nc", {"TS": "zfp(accuracy=0.1)"}, {"TS": (4, 96, 144)}, {"TS": 0.1}),
+        ("cam_t_3months.nc", {"T": "zfp(accuracy=0.05)"}, {}, {"T": 0.05, "*": 0}),
+        ("pop_sst_60days.nc", {"SST": "zfp(accuracy=0.1)|shuffle|deflate(1)"}, {"SST": (60, 16, 16)}, {"SST": 0.1}),
+        ("era5_levels_members.nc", {"t": "zfp(accuracy=0.01)", "z": "zfp(accuracy=1)"}, {}, {"t": 0.01, "z": 1}),
+        ("pop_sst_60days.nc", {"*": "shuffle|deflate(1)|fletcher32"}, {"SST": (7, 50, 90)}, {"*": 0}),
+    ],
+)
+def test_verify_repacked_real_file_as_numpy_says(
+    name: str, recipes: dict[str, str], chunks: dict[str, Any], bounds: dict[str, float], real: Real, tmp_path: Path
+) -> None:
+    source, target = real(name), tmp_path / "out.nc"
+    done = tamis.repack(source, target, recipes, chunks=chunks)
+    found = tamis.verify(source, target, bounds=bounds)
+    assert found.ok, str(found)
+    with h5py.File(source) as first, h5py.File(target) as second:
+        for each in done.datasets:
+            before, after = first[each.path][()], second[each.path][()]
+            tally = found[each.path].tally
+            assert tally is not None
+            valid = (np.abs(before) < 1e36) & np.isfinite(before)
+            assert tally.missing == np.count_nonzero(~valid)
+            errors = np.abs(before[valid].astype("f8") - after[valid].astype("f8"))
+            assert tally.error == errors.max(initial=0)
+            assert tally.rmse == pytest.approx(np.sqrt(np.mean(errors**2)) if errors.size else 0, rel=1e-12)
+            assert found[each.path].equal == (before.tobytes() == after.astype(before.dtype).tobytes())
+            if tally.worst:
+                assert tally.worst.source == before[tally.worst.index]
+                assert tally.worst.target == after[tally.worst.index]
+                assert abs(tally.worst.source - tally.worst.target) == tally.error
+
+
+def test_verify_result_is_the_same_for_any_number_of_threads(real: Real, tmp_path: Path) -> None:
+    source, target = real("pop_sst_60days.nc"), tmp_path / "out.nc"
+    tamis.repack(source, target, {"SST": "zfp(accuracy=0.1)|deflate(1)"}, chunks={"SST": (60, 16, 16)})
+    found = [tamis.verify(source, target, bounds={"SST": 0.001}, variables=["SST"], jobs=jobs) for jobs in (1, 2, 8)]
+    assert found[0] == found[1] == found[2]
+    assert found[0].to_json() == found[1].to_json() == found[2].to_json()
+    assert codes(found[0]) == {"bound"}
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", ["cam_ts_100days.nc", "pop_sst_60days.nc", "era5_levels_members.nc"])
+def test_verify_copies_of_other_programs_are_identical(name: str, real: Real, tool: Run, tmp_path: Path) -> None:
+    source = real(name)
+    tool("nccopy", "-d", "1", "-s", source, tmp_path / "nccopy.nc")
+    tool("h5repack", "-f", "SHUF", "-f", "GZIP=1", source, tmp_path / "h5repack.nc")
+    for target in (tmp_path / "nccopy.nc", tmp_path / "h5repack.nc"):
+        found = tamis.verify(source, target, bounds={"*": 0})
+        assert found.ok, str(found)
+        assert all(each.equal for each in found.datasets)
+
+
+def test_verify_file_that_hdf5plugin_wrote(python: Run, tmp_path: Path) -> None:
+    values = field()
+    source = make(tmp_path / "a.h5", x=values, y=values)
+    python(
+        "import sys, h5py, hdf5plugin, numpy as np\n"
+        "with h5py.File(sys.argv[1]) as a, h5py.File(sys.argv[2], 'w') as b:\n"
+        "    b.create_dataset('x', data=a['x'][()], chunks=(5, 16, 16), **hdf5plugin.Zfp(accuracy=0.01))\n"
+        "    b.create_dataset('y', data=a['y'][()], chunks=(5, 16, 16), **hdf5plugin.Blosc(cname='zstd'))\n",
+        source,
+        tmp_path / "b.h5",
+    )
+    found = tamis.verify(source, tmp_path / "b.h5", bounds={"x": 0.01, "y": 0})
+    assert found.ok, str(found)
+    assert found["x"].tally is not None
+    assert 0 < found["x"].tally.error <= 0.01
+    assert found["y"].equal
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "i4", "i8", "u8"])
+@pytest.mark.parametrize("options", [{}, {"chunks": (5, 16, 40), "compression": 1}])
+def test_verify_byte_swapped_values_are_identical_and_it_is_said(
+    dtype: str, options: dict[str, Any], pair: Callable[..., tuple[Path, Path]]
+) -> None:
+    values = field(dtype=dtype if dtype != "u8" else "i8").astype(dtype)
+    source, target = pair({"data": values.astype(f">{dtype}")}, {"data": values, **options})
+    found = tamis.verify(source, target, bounds={"*": 0})
+    assert found.ok
+    assert found["x"].equal
+    assert noted(found) == {"byte-order"}
+    assert "big-endian" in found["x"].source_type
+    assert "big-endian" not in found["x"].target_type
+
+
+@pytest.mark.parametrize("chunks", [None, (12, 30, 40), (5, 7, 11)])
+@pytest.mark.parametrize("other", [None, (1, 30, 40), (5, 7, 11)])
+def test_verify_one_changed_value_is_found_with_its_place(
+    chunks: Any, other: Any, pair: Callable[..., tuple[Path, Path]]
+) -> None:
+    values = field()
+    changed = values.copy()
+    changed[11, 29, 3] += 0.5
+    source, target = pair({"data": values, "chunks": chunks}, {"data": changed, "chunks": other})
+    found = tamis.verify(source, target, bounds={"x": 0.25})
+    (violation,) = found.violations
+    assert (violation.path, violation.code) == ("/x", "bound")
+    before, after = float(values[11, 29, 3]), float(changed[11, 29, 3])
+    assert violation.text == (
+        f"expected an error of at most 0.25, found {after - before!r}: at [11, 29, 3] {before!r} became {after!r}"
+    )
+    assert tamis.verify(source, target, bounds={"x": 0.5001}).ok
+    tally = found["x"].tally
+    assert tally is not None
+    assert (tally.different, tally.worst) == (1, Place((11, 29, 3), before, after))
+
+
+def test_verify_bound_is_held_exactly_at_its_edge(pair: Callable[..., tuple[Path, Path]]) -> None:
+    source, target = pair(np.array([2**62, 0], "i8"), np.array([2**62 + 3, 0], "i8"))
+    assert tamis.verify(source, target, bounds={"x": 3}).ok
+    found = tamis.verify(source, target, bounds={"x": 2})
+    assert codes(found) == {"bound"}
+    assert "found 3: at [0] 4611686018427387904 became 4611686018427387907" in str(found)
+
+
+def test_verify_without_bound_reports_and_does_not_fail(pair: Callable[..., tuple[Path, Path]]) -> None:
+    found = tamis.verify(*pair(field(), field() + 1))
+    assert found.ok
+    assert noted(found) == {"no-bound"}
+    assert "14400 of 14400 values differ; no bound was given, so that this violates none" in str(found)
+    assert "values of 1 differ and have no bound" in str(found)
+
+
+@pytest.mark.parametrize("after", [-0.0, 1e-45])
+def test_verify_bound_0_asks_for_the_same_bits(after: float, pair: Callable[..., tuple[Path, Path]]) -> None:
+    found = tamis.verify(*pair(np.zeros(3, "f4"), np.array([0, after, 0], "f4")), bounds={"x": 0})
+    assert codes(found) == {"bits"}
+    assert "at [1] 0.0 became" in found.violations[0].text
+
+
+def test_verify_missing_values_with_a_bound_keep_their_bits(pair: Callable[..., tuple[Path, Path]]) -> None:
+    values = field((4, 5))
+    values[1, 1], values[2, 2], values[3, 3], values[3, 4] = FILL, np.nan, np.inf, -1e30
+    before = {"data": values, "chunks": (2, 5), "._FillValue": FILL, ".missing_value": np.array([-1e30], "f4")}
+    source, target = pair(before, before)
+    found = tamis.verify(source, target, bounds={"x": 1000})
+    assert found.ok
+    tally = found["x"].tally
+    assert tally is not None
+    assert (tally.missing, tally.low, tally.high) == (4, values[values > -1e29].min(), values[values < 1e30].max())
+    for place, text in (((1, 1), "[1, 1]"), ((2, 2), "[2, 2]"), ((3, 3), "[3, 3]"), ((3, 4), "[3, 4]")):
+        changed = values.copy()
+        changed[place] = 7
+        found = tamis.verify(*pair(before, before | {"data": changed}), bounds={"x": 1000})
+        assert codes(found) == {"missing-values"}
+        assert f"1 of 4 missing values have other bits: at {text}" in found.violations[0].text
+        assert tamis.verify(source, target.with_name("b.h5")).ok, "no bound, no violation"
+
+
+@pytest.mark.parametrize("made", [np.nan, np.inf, FILL])
+def test_verify_valid_values_that_went_missing_violate_a_bound(
+    made: float, pair: Callable[..., tuple[Path, Path]]
+) -> None:
+    values = field()
+    changed = values.copy()
+    changed[3, 4, 5] = made
+    options = {"fillvalue": FILL, "chunks": (3, 30, 40)}
+    found = tamis.verify(*pair({"data": values, **options}, {"data": changed, **options}), bounds={"x": 1e38})
+    assert codes(found) == {"missing-values"}
+    assert "1 valid values are missing: at [3, 4, 5]" in str(found)
+
+
+def test_verify_fill_value_0_that_no_attribute_names_is_a_value(pair: Callable[..., tuple[Path, Path]]) -> None:
+    values = np.array([0.0, 1.0])
+    options = {"fillvalue": 0.0}
+    source, target = pair({"data": values, **options}, {"data": values + 0.25, **options})
+    assert tamis.verify(source, target, bounds={"x": 0.25}).ok
+    named = pair({"data": values, "._FillValue": 0.0}, {"data": values + 0.25, "._FillValue": 0.0})
+    assert codes(tamis.verify(*named, bounds={"x": 0.25})) == {"missing-values"}
+
+
+def test_verify_chunks_never_written_are_fill_values(pair: Callable[..., tuple[Path, Path]]) -> None:
+    sparse = {"shape": (100, 100), "dtype": "f4", "chunks": (10, 10), "fillvalue": FILL}
+    found = tamis.verify(*pair(sparse, {"data": np.full((100, 100), FILL), "fillvalue": FILL}), bounds={"x": 0})
+    assert found["x"].equal
+    assert found["x"].tally is not None
+    assert found["x"].tally.missing == 10_000
+
+
+def test_verify_type_change_needs_a_bound_above_0(pair: Callable[..., tuple[Path, Path]]) -> None:
+    source, target = pair(field(dtype="f8"), {"data": field(dtype="f8"), "dtype": "f4"})
+    assert codes(tamis.verify(source, target)) == {"type"}
+    assert codes(tamis.verify(source, target, bounds={"x": 0})) == {"type", "bits"}
+    found = tamis.verify(source, target, bounds={"x": 1e-5})
+    assert found.ok
+    assert noted(found) == {"type"}
+    assert not found["x"].equal
+    assert codes(tamis.verify(source, target, bounds={"x": 1e-9})) == {"bound"}
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0)])
+def test_verify_scalar_and_empty_datasets(shape: tuple[int, ...], pair: Callable[..., tuple[Path, Path]]) -> None:
+    found = tamis.verify(*pair(np.ones(shape), np.ones(shape)), bounds={"x": 0.5})
+    assert found.ok
+    assert found["x"].equal
+    if not shape:
+        assert codes(tamis.verify(*pair(np.float64(1), np.float64(2)), bounds={"x": 0.5})) == {"bound"}
+
+
+def test_verify_checksum_said_per_dataset_and_chunk(tmp_path: Path) -> None:
+    values = field()
+    options = {"data": values, "chunks": (3, 30, 40)}
+    target = make(
+        tmp_path / "a.h5", none=options, all=options | {"fletcher32": True}, some=options | {"fletcher32": True}
+    )
+    with h5py.File(target, "r+") as file:
+        file["some"].id.write_direct_chunk((3, 0, 0), values[3:6].tobytes(), 1)
+    found = tamis.verify(target, target)
+    assert [each.checksum for each in found.datasets] == [
+        "fletcher32",
+        "no checksum",
+        "fletcher32 but for 1 of 4 chunks",
+    ]
+
+
+@pytest.mark.parametrize("chunks", [(3, 30, 40), (4, 8, 8)])
+def test_verify_damaged_chunk_is_a_problem_and_the_rest_is_compared(chunks: Any, tmp_path: Path) -> None:
+    source = make(tmp_path / "a.h5", x=field(), y=field())
+    target = tmp_path / "b.h5"
+    tamis.repack(source, target, {"x": "zfp(accuracy=0.01)|fletcher32", "y": "deflate(1)"}, chunks={"x": chunks})
+    with h5py.File(target) as file:
+        chunk = file["x"].id.get_chunk_info(1)
+    data = bytearray(target.read_bytes())
+    data[chunk.byte_offset + chunk.size // 2] ^= 0x10
+    target.write_bytes(data)
+    found = tamis.verify(source, target, bounds={"*": 0.01})
+    assert not found.ok
+    assert not found.violations
+    (problem,) = found.problems
+    assert (problem.path, problem.code) == ("/x", "unreadable")
+    assert f"chunk at {chunk.chunk_offset} cannot be decoded" in problem.text
+    assert found["x"].problem == problem.text
+    assert found["x"].tally is None
+    assert found["y"].equal
+
+
+def test_verify_truncated_file_is_an_error(tmp_path: Path) -> None:
+    source = make(tmp_path / "a.h5", x={"data": field(), "chunks": (3, 30, 40), "compression": 1})
+    (tmp_path / "b.h5").write_bytes(source.read_bytes()[:-2000])
+    with pytest.raises(tamis.FileError, match=r"b\.h5: cannot be opened"):
+        tamis.verify(source, tmp_path / "b.h5")
+    with pytest.raises(tamis.FileError, match="found nothing there"):
+        tamis.verify(source, tmp_path / "none.h5")
+
+
+def test_verify_filter_that_is_not_here_is_a_problem(tmp_path: Path) -> None:
+    source = make(tmp_path / "a.h5", x={"data": field(), "chunks": (3, 30, 40)})
+    target = tmp_path / "b.h5"
+    with h5py.File(target, "w") as file:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((3, 30, 40))
+        plist.set_filter(40000, h5py.h5z.FLAG_OPTIONAL, ())
+        made = h5py.h5d.create(file.id, b"x", h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple((12, 30, 40)), plist)
+        for at in range(0, 12, 3):
+            made.write_direct_chunk((at, 0, 0), field()[at : at + 3].tobytes(), 0)
+    found = tamis.verify(source, target)
+    assert not found.ok
+    assert "HDF5 has no filter" in found.problems[0].text
+
+
+def test_verify_bounds_names_go_before_patterns(tmp_path: Path) -> None:
+    source = make(tmp_path / "a.h5", x=field(), xy=field(), names=["a"])
+    target = make(tmp_path / "b.h5", x=field() + 1, xy=field() + 1, names=["a"])
+    found = tamis.verify(source, target, bounds={"x*": 0.1, "*": 5, "x": 2})
+    assert {each.path: each.bound for each in found.datasets} == {"/names": None, "/x": 2, "/xy": 0.1}
+    assert {each.path for each in found.violations} == {"/xy"}
+    assert tamis.verify(source, source, bounds={"names": 0}).ok
+
+
+@pytest.mark.parametrize("bound", [-1, np.nan, np.inf, "0.1", None, True])
+def test_verify_bound_that_is_none_is_refused(bound: Any, sample: Path) -> None:
+    with pytest.raises(tamis.ParameterError, match="expected a bound of 0 or more for TS, in units of the data, got"):
+        tamis.verify(sample, sample, bounds={"TS": bound})
+
+
+def test_verify_requests_that_cannot_be_are_refused(sample: Path, tmp_path: Path) -> None:
+    with pytest.raises(tamis.FileError, match="expected a dataset named 'PS', found only /TS"):
+        tamis.verify(sample, sample, bounds={"PS": 1})
+    with pytest.raises(tamis.FileError, match="expected a dataset named 'PS', found only /TS"):
+        tamis.verify(sample, sample, variables=["PS"])
+    with pytest.raises(tamis.FileError, match="expected a dataset named 'lat', found only /TS"):
+        tamis.verify(sample, sample, variables="TS", bounds={"lat": 1})
+    with pytest.raises(tamis.ParameterError, match="expected 1 or more threads, got jobs=0"):
+        tamis.verify(sample, sample, jobs=0)
+    with pytest.raises(tamis.ParameterError, match="expected names as text, got 5"):
+        tamis.verify(sample, sample, bounds={5: 1})  # type: ignore[dict-item]
+    names = make(tmp_path / "a.h5", names=["a"])
+    with pytest.raises(tamis.ParameterError, match=r"/names: expected numbers for a bound of 0\.5, got string, UTF-8"):
+        tamis.verify(names, names, bounds={"names": 0.5})
+
+
+def test_verify_variables_leave_out_other_datasets_and_the_rest(tmp_path: Path) -> None:
+    source = make(tmp_path / "a.h5", x=field(), y=field())
+    target = make(tmp_path / "b.h5", x=field(), z=field())
+    assert tamis.verify(source, target, variables=["x"]) == tamis.verify(source, target, variables="x*")
+    found = tamis.verify(source, target, variables=["x"])
+    assert found.ok
+    assert not found.notes
+    assert [each.path for each in found.datasets] == ["/x"]
+
+
+def test_verify_progress_reaches_the_end_of_each_dataset(sample: Path) -> None:
+    steps: list[tuple[str, int, int]] = []
+    tamis.verify(sample, sample, variables=["TS", "lat"], progress=lambda *each: steps.append(each))
+    assert steps[0] == ("comparing /TS", 0, 30 * 192 * 288)
+    assert ("comparing /TS", 30 * 192 * 288, 30 * 192 * 288) in steps
+    assert steps[-1] == ("comparing /lat", 192, 192)
+
+
+def test_verify_changes_neither_file(sample: Path, tmp_path: Path, sha256: Callable[[Path], str]) -> None:
+    shutil.copy(sample, tmp_path / "a.nc")
+    (tmp_path / "a.nc").chmod(0o444)
+    before = sha256(tmp_path / "a.nc")
+    assert tamis.verify(tmp_path / "a.nc", sample).ok
+    assert sha256(tmp_path / "a.nc") == before
+
+
+def test_verification_json_has_all_and_no_number_that_json_lacks(pair: Callable[..., tuple[Path, Path]]) -> None:
+    before = np.array([0, 1e308, -1e308, np.inf, 2])
+    found = tamis.verify(*pair(before, np.array([0, -1e308, -1e308, 5, np.nan])), bounds={"x": 1})
+    made = json.loads(found.to_json(indent=2))
+    assert made == found.to_dict()
+    assert (made["schema"], made["ok"]) == (1, False)
+    numbers = made["datasets"][0]["numbers"]
+    assert numbers["largest_error"] == "inf"
+    assert numbers["worst"] == {"index": [1], "source": 1e308, "target": -1e308}
+    assert numbers["first_missing_changed"] == {"index": [3], "source": "inf", "target": 5.0}
+    assert numbers["first_missing_new"] == {"index": [4], "source": 2.0, "target": "nan"}
+    assert [each["code"] for each in made["violations"]] == ["bound", "missing-values", "missing-values"]
+
+
+def test_verification_is_frozen_and_prints_what_it_found(sample: Path, tmp_path: Path) -> None:
+    tamis.repack(sample, tmp_path / "b.nc", {"TS": "zfp(accuracy=0.1)"})
+    found = tamis.verify(sample, tmp_path / "b.nc", bounds={"TS": 0.1})
+    with pytest.raises(FrozenInstanceError):
+        found.target = "x"  # type: ignore[misc]
+    with pytest.raises(KeyError):
+        found["PS"]
+    lines = str(found).splitlines()
+    assert lines[0] == f"{sample} -> {tmp_path / 'b.nc'}"
+    assert lines[1].split()[:4] == ["dataset", "bound", "largest", "error"]
+    tally = found["/TS"].tally
+    assert tally is not None
+    assert lines[2].split()[:3] == ["/TS", "0.1", f"{tally.error:.4g}"]
+    assert "fletcher32" in lines[2]
+    assert lines[3] == "identical, no checksum: /lat, /lon, /nbnd, /time and 1 more"
+    assert lines[4] == "ok: 6 datasets compared, all within their bounds"
+    assert str(tamis.verify(sample, sample)).endswith("ok: 6 datasets compared, all values identical")
+
+
+def test_verify_missing_value_that_the_type_lacks_is_none(pair: Callable[..., tuple[Path, Path]]) -> None:
+    options = {".missing_value": np.int16(300)}  # 300 wraps to 44
+    source, target = pair({"data": np.array([44, 5], "i1"), **options}, {"data": np.array([45, 5], "i1"), **options})
+    assert tamis.verify(source, target, bounds={"x": 1}).ok
+
+
+def test_verify_same_numbers_of_another_type_are_not_equal(pair: Callable[..., tuple[Path, Path]]) -> None:
+    found = tamis.verify(*pair(np.arange(3, dtype="f4"), np.arange(3, dtype="f8")), bounds={"x": 1})
+    assert found.ok
+    assert found["x"].equal is False
+    assert found["x"].tally is not None
+    assert found["x"].tally.different == 0
+
+
+def test_verify_virtual_dataset_whose_file_is_gone_is_a_problem(tmp_path: Path) -> None:
+    make(tmp_path / "part.h5", x=np.zeros(9))
+    layout = h5py.VirtualLayout((9,), "f8")
+    layout[:] = h5py.VirtualSource(tmp_path / "part.h5", "x", (9,))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_virtual_dataset("x", layout)
+    target = make(tmp_path / "b.h5", x=np.zeros(9))
+    assert tamis.verify(tmp_path / "a.h5", target, bounds={"x": 0}).ok
+    (tmp_path / "part.h5").unlink()
+    assert "found none" in tamis.verify(tmp_path / "a.h5", target).problems[0].text
