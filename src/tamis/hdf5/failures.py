@@ -1,0 +1,35 @@
+"""What the file system said when a file could not be written, without what HDF5 says around it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NUMBER = re.compile(r"errno = (\d+)")
+
+
+def disk_text(error: BaseException) -> str:
+    """Say why writing failed: the reason of the file system where there is one, and that a disk is full."""
+    number = _number(error)
+    if number is None:
+        return str(error)
+    reason = os.strerror(number)
+    return f"the disk is full: {reason}" if number in _FULL else reason
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Tell whether something failed since there was no room."""
+    return _number(error) in _FULL
+
+
+def _number(error: BaseException | None) -> int | None:
+    """Find the file system's number in an error or in what it came from."""
+    while error is not None:
+        if found := _NUMBER.search(str(error)):
+            return int(found[1])
+        if isinstance(error, OSError) and error.errno:
+            return error.errno
+        error = error.__cause__ or error.__context__
+    return None
