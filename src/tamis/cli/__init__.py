@@ -203,7 +203,10 @@ def repack(
                 resume=resume,
                 progress=progress,
             )
-        click.echo(result.to_json(indent=2)) if as_json else print_repacked(result)
+        try:
+            click.echo(result.to_json(indent=2)) if as_json else print_repacked(result)
+        except OSError as error:
+            raise OSError(error.errno, f"{error.strerror}; {target} is complete") from error
 
 
 @main.command()

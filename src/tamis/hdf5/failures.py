@@ -6,22 +6,25 @@ import errno
 import os
 import re
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_MEANINGS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk is full for this user",
+    errno.EFBIG: "the file system, or ulimit -f, takes no file of that size",
+}
 _NUMBER = re.compile(r"errno = (\d+)")
 
 
 def disk_text(error: BaseException) -> str:
-    """Say why writing failed: the reason of the file system where there is one, and that a disk is full."""
+    """Say why writing failed: the reason of the file system where there is one, and what it means."""
     number = _number(error)
     if number is None:
         return str(error)
-    reason = os.strerror(number)
-    return f"the disk is full: {reason}" if number in _FULL else reason
+    return f"{_MEANINGS[number]}: {os.strerror(number)}" if number in _MEANINGS else os.strerror(number)
 
 
 def is_disk_full(error: BaseException) -> bool:
     """Tell whether something failed since there was no room."""
-    return _number(error) in _FULL
+    return _number(error) in _MEANINGS
 
 
 def _number(error: BaseException | None) -> int | None:
