@@ -6,7 +6,7 @@ from tamis.hdf5.rewriting.estimating import likely_nbytes, most_nbytes
 from tamis.hdf5.rewriting.history import History
 from tamis.hdf5.rewriting.journal import Journal, Run
 from tamis.hdf5.rewriting.leftovers import Leftover, find_leftovers
-from tamis.hdf5.rewriting.marks import MissingCount, count_missing, missing_of
+from tamis.hdf5.rewriting.marks import MissingCount, count_missing
 from tamis.hdf5.rewriting.plans import Plan, Written
 from tamis.hdf5.rewriting.shapes import better_chunks
 from tamis.hdf5.rewriting.verifying import Verified, verify, verify_copied
@@ -26,7 +26,6 @@ __all__ = [
     "find_leftovers",
     "largest_error",
     "likely_nbytes",
-    "missing_of",
     "most_nbytes",
     "stored_so",
     "verify",
