@@ -56,6 +56,11 @@ def open_source(path: str | os.PathLike[str], cache_nbytes: int | None = None) -
         raise FileError(f"{place}: cannot be opened as HDF5{advice}: {error}") from error
 
 
+def is_hdf5(path: str | os.PathLike[str]) -> bool:
+    """Tell an HDF5 or netCDF-4 file by its signature."""
+    return bool(h5py.is_hdf5(os.fspath(path)))
+
+
 def datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
     """Every dataset of a file once, by its path and in that order, whatever links lead to it.
 
