@@ -18,7 +18,7 @@ import pytest
 import tamis
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5.chunked import ChunkSource
-from tamis.hdf5.rewriting.sources import ChunkedValues, ContiguousValues, LibraryValues, open_values
+from tamis.hdf5.values import ChunkedValues, ContiguousValues, LibraryValues, open_values
 
 Real = Callable[[str], Path]
 

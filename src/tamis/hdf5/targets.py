@@ -16,7 +16,7 @@ from tamis.errors import DataError, FileError, ParameterError
 from tamis.filters import ChunkType
 from tamis.hdf5 import library
 from tamis.hdf5.direct import Origin, put_chunk
-from tamis.hdf5.rewriting import missing_of
+from tamis.hdf5.missing import missing_of
 from tamis.hdf5.storage import pipeline_of
 from tamis.pipeline import Pipeline
 
@@ -71,7 +71,7 @@ class Target:
                 " raw: write by h5py"
             )
         found = pipeline or pipeline_of(dataset)
-        missing = missing_of(dataset, dtype) if is_lossy(found) and dtype.kind in "fiu" else Missing()
+        missing = missing_of(dataset) if is_lossy(found) and dtype.kind in "fiu" else Missing()
         return cls(dataset, found, ChunkType(dtype, dataset.chunks), place, missing)
 
     @property

@@ -57,6 +57,20 @@ def walk(file: h5py.File) -> Contents:
     return found
 
 
+def datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
+    """Find every dataset of a file once, by its path and in that order, whatever links lead to it.
+
+    Raises
+    ------
+    FileError
+        If an object of the file cannot be read, or the links of a group cannot be listed.
+    """
+    found = walk(file)
+    for reason in found.closed.values():
+        raise FileError(f"{file.filename}: {reason}")
+    return found.datasets
+
+
 def _enter(found: Contents, path: str, group: h5g.GroupID) -> _Open:
     """Take note of a group, and list its links."""
     found.groups[path] = h5py.Group(group)

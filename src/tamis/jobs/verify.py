@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,8 +26,9 @@ from tamis.hdf5.comparing import (
 )
 from tamis.hdf5.describing import type_words
 from tamis.hdf5.files import open_source
+from tamis.hdf5.missing import changed_fill, missing_of
 from tamis.hdf5.storage import byteorder, chunks_of, number_type, pipeline_of
-from tamis.hdf5.values import changed_fill, fill_values, open_values
+from tamis.hdf5.values import open_values
 from tamis.hdf5.walking import Contents, walk
 from tamis.jobs.recipe import is_pattern, matching
 from tamis.jobs.verification.found import Compared, Finding, Verification
@@ -236,8 +237,8 @@ class _Job:
             return None, unequal is None
         if words[0] == words[1] and (said := changed_fill(source, target)):
             self._note(path, "fill-value", said)
-        with open_values(source) as before, open_values(target) as after:
-            tally = compared(before, after, fill_values(source), self.threads, report)
+        with closing(open_values(source)) as before, closing(open_values(target)) as after:
+            tally = compared(before, after, missing_of(source).values, self.threads, report)
         for code, text in _broken(tally, bound):
             self._violation(path, code, text)
         if bound is None and tally.different:

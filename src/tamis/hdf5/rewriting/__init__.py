@@ -3,7 +3,7 @@
 from tamis.chunks.difference import largest_error
 from tamis.hdf5.rewriting.copies import stored_so
 from tamis.hdf5.rewriting.estimating import likely_nbytes, most_nbytes
-from tamis.hdf5.rewriting.marks import MissingCount, count_missing, missing_of
+from tamis.hdf5.rewriting.marks import MissingCount, count_missing
 from tamis.hdf5.rewriting.plans import Plan, Written
 from tamis.hdf5.rewriting.shapes import better_chunks
 from tamis.hdf5.rewriting.verifying import Verified, verify, verify_copied
@@ -18,7 +18,6 @@ __all__ = [
     "count_missing",
     "largest_error",
     "likely_nbytes",
-    "missing_of",
     "most_nbytes",
     "stored_so",
     "verify",

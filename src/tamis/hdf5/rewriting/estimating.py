@@ -10,8 +10,8 @@ from tamis.chunks.grid import touched
 from tamis.filters import ChunkType
 from tamis.hdf5.rewriting.encoding import encode_chunk
 from tamis.hdf5.rewriting.plans import Plan
-from tamis.hdf5.rewriting.sources import open_values
 from tamis.hdf5.storage import stored_regions
+from tamis.hdf5.values import open_values
 
 _SAMPLES = 8
 _RECORD_NBYTES = 128

@@ -20,8 +20,8 @@ from tamis.hdf5.direct import Origin, check_recorded
 from tamis.hdf5.rewriting.encoding import Encoded, encode_chunk
 from tamis.hdf5.rewriting.gathering import over_chunks
 from tamis.hdf5.rewriting.plans import Plan, Written
-from tamis.hdf5.rewriting.sources import open_values
 from tamis.hdf5.storage import check_readable, stored_regions
+from tamis.hdf5.values import open_values
 from tamis.pipeline import Pipeline
 
 Progress = Callable[[int, int], None]

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from tamis.chunks.grid import default_chunks
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Fletcher32
-from tamis.hdf5.files import datasets
-from tamis.hdf5.rewriting import Plan, missing_of, stored_so
+from tamis.hdf5.missing import missing_of
+from tamis.hdf5.rewriting import Plan, stored_so
 from tamis.hdf5.storage import number_type, pipeline_of, type_text
+from tamis.hdf5.walking import datasets
 from tamis.jobs.recipe import assigned, is_pattern, matching
 from tamis.jobs.repacking.planned import PlannedDataset
 from tamis.pipeline import Pipeline
@@ -149,4 +150,4 @@ def _plan_dataset(
     before = pipeline_of(dataset)
     if before.error_bound != 0 and guarded.error_bound != 0:
         notes.append(f"its values went through {before} before: errors add up to those")
-    return Plan(path, guarded, dtype, chunks, tuple(notes), missing_of(dataset, dtype))
+    return Plan(path, guarded, dtype, chunks, tuple(notes), missing_of(dataset))
