@@ -39,7 +39,7 @@ from tamis.filters import (
 from tamis.hdf5.plugin import plugin_path
 from tamis.hdf5.plugin import register as _register
 from tamis.hdf5.reading import open  # noqa: A004 - named as the function of other packages that opens a file
-from tamis.jobs import inspect, repack, spec, verify
+from tamis.jobs import encoding, inspect, repack, spec, verify
 from tamis.pipeline import Pipeline
 
 __all__ = [
@@ -69,6 +69,7 @@ __all__ = [
     "Zfp",
     "Zstd",
     "__version__",
+    "encoding",
     "inspect",
     "open",
     "plugin_path",

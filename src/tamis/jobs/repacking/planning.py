@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING
 
 from tamis.chunks.grid import default_chunks
 from tamis.errors import ParameterError
@@ -13,14 +14,12 @@ from tamis.hdf5.missing import missing_of
 from tamis.hdf5.rewriting import Plan, stored_so
 from tamis.hdf5.storage import number_type, pipeline_of, type_text
 from tamis.hdf5.walking import datasets
-from tamis.jobs.recipe import is_pattern, matching
+from tamis.jobs.recipe import assigned, is_pattern, matching
 from tamis.jobs.repacking.planned import PlannedDataset
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
     import h5py
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +52,22 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> tuple[dict[str, Plan], dic
     found = datasets(file)
     shapes: dict[str, tuple[int, ...]] = {}
     named: set[str] = set()
-    for name, shape in _names_first(wanted.chunks):
-        for path in _meant(name, file, found):
-            shapes.setdefault(path, shape)
-            named |= set() if is_pattern(name) else {path}
+    meant = partial(_meant, file=file, found=found)
+    for name, path, shape in assigned(wanted.chunks, meant):
+        shapes.setdefault(path, shape)
+        named |= set() if is_pattern(name) else {path}
     plans: dict[str, Plan] = {}
     kept: dict[str, str] = {}
-    for name, pipeline in _names_first(wanted.pipelines):
-        for path in _meant(name, file, found):
-            if path in plans:
-                continue
-            try:
-                plans[path] = _plan_dataset(path, found[path], pipeline, shapes.get(path), wanted.checksum)
-                kept.pop(path, None)
-            except ParameterError as error:
-                if not is_pattern(name):
-                    raise ParameterError(f"{path}: {error}") from error
-                kept[path] = str(error)
+    for name, path, pipeline in assigned(wanted.pipelines, meant):
+        if path in plans:
+            continue
+        try:
+            plans[path] = _plan_dataset(path, found[path], pipeline, shapes.get(path), wanted.checksum)
+            kept.pop(path, None)
+        except ParameterError as error:
+            if not is_pattern(name):
+                raise ParameterError(f"{path}: {error}") from error
+            kept[path] = str(error)
     if unused := [path for path in shapes if path in named and path not in plans]:
         raise ParameterError(f"expected a filter for each dataset with new chunks, got none for {', '.join(unused)}")
     return plans, kept
@@ -108,10 +106,6 @@ def _meant(name: str, file: h5py.File, found: Mapping[str, h5py.Dataset]) -> lis
         if others:
             return others
     return matching(name, list(found))
-
-
-def _names_first(wanted: Mapping[str, T]) -> list[tuple[str, T]]:
-    return sorted(wanted.items(), key=lambda item: is_pattern(item[0]))
 
 
 def _with_checksum(pipeline: Pipeline) -> Pipeline:
