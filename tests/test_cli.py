@@ -216,7 +216,7 @@ def test_repack_pattern_lists_what_was_kept_and_converted(tmp_path: Path) -> Non
     result = tamis_("repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "*:zfp(rate=16)")
     assert result.exit_code == 0
     assert "/be: converted from >f4 to native <f4\n" in result.stdout
-    assert "/flag: kept as it was: expected numbers, got values of another type" in result.stdout
+    assert "/flag: kept as it was: expected numbers, got values of the type bool" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Fletcher32
 from tamis.hdf5.missing import missing_of
 from tamis.hdf5.rewriting import Plan, stored_so
-from tamis.hdf5.storage import number_type, pipeline_of, type_text
+from tamis.hdf5.storage import pipeline_of, stored_type, type_text
 from tamis.hdf5.walking import datasets
 from tamis.jobs.recipe import assigned, is_pattern, matching
 from tamis.jobs.repacking.planned import PlannedDataset
@@ -108,6 +108,18 @@ def _meant(name: str, file: h5py.File, found: Mapping[str, h5py.Dataset]) -> lis
     return matching(name, list(found))
 
 
+def _check(pipeline: Pipeline, chunk: ChunkType, dataset: h5py.Dataset) -> None:
+    try:
+        pipeline.check(chunk)
+    except ParameterError as error:
+        if chunk.dtype.kind != "V":
+            raise
+        raise ParameterError(
+            f"expected numbers, got values of the type {type_text(dataset)}, which shuffle, deflate and other filters"
+            f" of bytes take: {error}"
+        ) from error
+
+
 def _with_checksum(pipeline: Pipeline) -> Pipeline:
     guarded = any(isinstance(each, Fletcher32) for each in pipeline.filters)
     return pipeline if guarded or pipeline.zfp is None else Pipeline((*pipeline.stages, Fletcher32()))
@@ -116,9 +128,12 @@ def _with_checksum(pipeline: Pipeline) -> Pipeline:
 def _plan_dataset(
     path: str, dataset: h5py.Dataset, pipeline: Pipeline, chunks: tuple[int, ...] | None, checksum: bool
 ) -> Plan:
-    dtype = number_type(dataset)
+    dtype = stored_type(dataset)
     if dtype is None:
-        raise ParameterError("expected numbers, got values of another type, which these filters cannot take")
+        raise ParameterError(
+            f"expected values of a fixed size, got {type_text(dataset)}: such values lie elsewhere in the file, or lead"
+            " there, and no filter of chunks makes them smaller"
+        )
     if any("\udc80" <= letter <= "\udcff" for letter in path):
         raise ParameterError("expected a name in UTF-8, got one with bytes that are not")
     if dataset.shape is None or dataset.ndim == 0:
@@ -137,7 +152,7 @@ def _plan_dataset(
     chunk = ChunkType(dtype, chunks)
     if chunk.nbytes >= 1 << 32:
         raise ParameterError(f"expected a chunk of less than 4 GiB, got {chunks} of {dtype}: {chunk.nbytes} bytes")
-    pipeline.check(chunk)
+    _check(pipeline, chunk, dataset)
     guarded = _with_checksum(pipeline) if checksum else pipeline
     for each in dict.fromkeys((guarded, pipeline)):
         if stored_so(dataset, each, dtype, chunks):
