@@ -178,11 +178,6 @@ def test_repack_new_chunk_shape_is_stored_within_the_bound(
         assert np.abs(old["TS"][()].astype("f8") - new["TS"][()].astype("f8")).max() == found.largest_error <= 0.1
 
 
-def test_repack_chunks_for_dataset_without_recipe_refused(sample: Path, tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="expected a filter for each dataset with new chunks, got none for /lat"):
-        tamis.repack(sample, tmp_path / "b.nc", {"TS": "deflate"}, chunks={"lat": (10,)})
-
-
 def test_repack_chunks_for_unknown_name_refused(sample: Path, tmp_path: Path) -> None:
     with pytest.raises(FileError, match="expected a dataset named 'XX', found only /TS, /lat"):
         tamis.repack(sample, tmp_path / "b.nc", {"TS": "deflate"}, chunks={"XX": (10,)})
