@@ -7,11 +7,13 @@ import json
 import shlex
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import Literal, TypeVar
 
 import click
 
 import tamis
+from tamis.cli.ending import Commands, ended_by_signals
 from tamis.cli.printing import (
     FAILED,
     VIOLATED,
@@ -28,6 +30,7 @@ from tamis.jobs.inspection import Inspection, json_document
 from tamis.jobs.inspection.arguments import TARGETS
 from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
 from tamis.jobs.repack import plan_repack
+from tamis.jobs.repacking.resuming import interrupted
 from tamis.jobs.spec import spec as make_spec
 from tamis.jobs.verify import parse_bound
 from tamis.notation.detect import NOTATIONS
@@ -53,7 +56,7 @@ _jobs = click.option(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(tamis.__version__, prog_name="tamis")
 def main() -> None:
     """See and change the filters of HDF5 and netCDF-4 files, and trust what was written.
@@ -64,7 +67,7 @@ def main() -> None:
     tamis verify climate.nc small.nc --bound TS:0.1
     HDF5_PLUGIN_PATH=$(tamis plugin-path) ncdump -v TS small.nc
 
-    Exit codes: 0 done as asked, 1 failed, 2 wrong usage, 3 the bound was violated.
+    Exit codes: 0 done as asked, 1 failed, 2 wrong usage, 3 the bound was violated, 130 after Ctrl-C, 143 after SIGTERM.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -148,6 +151,7 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     help="Missing values: keep each as it is, or refuse them with a count.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+@click.option("--resume", is_flag=True, help="Go on with a run that was killed; see docs/repack.md.")
 @click.option("--dry-run", is_flag=True, help="Say what would become of each dataset, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, see docs/repack.md.")
 def repack(
@@ -159,6 +163,7 @@ def repack(
     jobs: int | None,
     missing: Literal["exact", "refuse"],
     overwrite: bool,
+    resume: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -187,10 +192,12 @@ def repack(
         texts = _by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
         if dry_run:
-            plan = plan_repack(source, target, wanted, chunks=chunks, checksum=checksum)
+            plan = plan_repack(source, target, wanted, chunks=chunks, checksum=checksum, resume=resume)
             click.echo(plan.to_json(indent=2)) if as_json else print_plan(plan)
             return
-        with progress_bars() as progress:
+        for note in () if resume else interrupted(Path(target)):
+            click.echo(f"tamis repack: {note}", err=True)
+        with ended_by_signals(terminate=not resume), progress_bars() as progress:
             result = tamis.repack(
                 source,
                 target,
@@ -200,9 +207,13 @@ def repack(
                 overwrite=overwrite,
                 missing=missing,
                 jobs=jobs,
+                resume=resume,
                 progress=progress,
             )
-        click.echo(result.to_json(indent=2)) if as_json else print_repacked(result)
+        try:
+            click.echo(result.to_json(indent=2)) if as_json else print_repacked(result)
+        except OSError as error:
+            raise OSError(error.errno, f"{error.strerror}; {target} is complete") from error
 
 
 @main.command()
