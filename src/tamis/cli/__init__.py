@@ -38,9 +38,26 @@ from tamis.notation.netcdf import Compat
 
 T = TypeVar("T")
 
+# What several commands have.
+_variables = click.option(
+    "-v",
+    "--variable",
+    "variables",
+    multiple=True,
+    metavar="NAME",
+    help="Only this dataset, or those that match a pattern such as '/grp/*'; may be given again.",
+)
+_jobs = click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Threads; all cores by default. What comes out does not depend on it.",
+)
+
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(tamis.__version__, prog_name="tamis")
+@click.version_option(tamis.__version__, prog_name="tamis", message=str(tamis.config()))
 def main() -> None:
     """See and change the filters of HDF5 and netCDF-4 files, and trust what was written.
 
@@ -59,14 +76,7 @@ def main() -> None:
 
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(readable=False))
-@click.option(
-    "-v",
-    "--variable",
-    "variables",
-    multiple=True,
-    metavar="NAME",
-    help="Only this dataset, or those that match a pattern such as '/grp/*'; may be given again.",
-)
+@_variables
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, see docs/inspect.md.")
 @click.option(
     "--as",
@@ -114,7 +124,6 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     "--filter",
     "recipes",
     multiple=True,
-    required=True,
     metavar="NAME:FILTERS",
     help="Filters for a dataset, or for all that match a pattern such as '/grp/*'; may be given again.",
 )
@@ -124,7 +133,8 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     "shapes",
     multiple=True,
     metavar="NAME:SHAPE",
-    help="Chunk shape for a dataset or pattern, slowest axis first, such as TS:4x96x144.",
+    help="Chunk shape for a dataset or pattern, slowest axis first, such as TS:4x96x144; a dataset that is named and"
+    " has no -f keeps its filters. Of patterns, only what gets filters takes it, unless there is no -f.",
 )
 @click.option(
     "--checksum/--no-checksum",
@@ -132,13 +142,7 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     show_default=True,
     help="Add fletcher32 after zfp, so that damage cannot go unseen.",
 )
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Threads; all cores by default. OUT does not depend on it.",
-)
+@_jobs
 @click.option(
     "--missing",
     type=click.Choice(["exact", "refuse"]),
@@ -179,7 +183,10 @@ def repack(
     \b
     tamis repack climate.nc small.nc -f 'TS:zfp(accuracy=0.1)' -f '*:shuffle|deflate(4)' --dry-run
     tamis repack ocean.nc small.nc -f 'SST:zfp(accuracy=0.1)|shuffle|deflate(4)' -c SST:60x16x16 -j 4
+    tamis repack climate.nc chunks.nc -c TS:4x96x144              # the same filters
     """
+    if not recipes and not shapes:
+        raise click.UsageError("expected -f NAME:FILTERS or -c NAME:SHAPE, got neither")
     with failures("repack"):
         wanted = _by_name("-f", [split_filters(text) for text in recipes])
         texts = _by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
@@ -220,15 +227,8 @@ def repack(
     help="Largest absolute error of a dataset, or of all that match a pattern, in units of the data; 0 asks for the"
     " same bits; may be given again.",
 )
-@click.option("-j", "--jobs", type=int, metavar="N", help="Threads; by default as many as there are processors.")
-@click.option(
-    "-v",
-    "--variable",
-    "variables",
-    multiple=True,
-    metavar="NAME",
-    help="Only this dataset, or those that match a pattern such as '/grp/*'; may be given again.",
-)
+@_jobs
+@_variables
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, see docs/verify.md.")
 def verify(
     source: str, target: str, bounds: tuple[str, ...], jobs: int | None, variables: tuple[str, ...], as_json: bool

@@ -68,8 +68,9 @@ def repack(
         several patterns the first that fits. A dataset matched by a pattern that cannot take the filters is kept as it
         is and listed.
     chunks
-        Chunk shapes, slowest axis first, by name or pattern, for datasets that get filters. By default a dataset keeps
-        its own.
+        Chunk shapes, slowest axis first, by name or pattern; by default a dataset keeps its own. A dataset that is
+        named and has no recipe keeps its filters. A pattern is for datasets that get filters, unless there are no
+        recipes.
     checksum
         Add fletcher32 to pipelines with zfp that have none, so that damage cannot go unseen.
     overwrite
@@ -167,7 +168,7 @@ def plan_repack(
 
 
 def _wanted(recipes: Recipes, chunks: Mapping[str, tuple[int, ...]] | None, checksum: bool) -> Wanted:
-    if not isinstance(recipes, Mapping) or isinstance(recipes, Filter) or not recipes:
+    if not isinstance(recipes, Mapping) or isinstance(recipes, Filter) or not (recipes or chunks):
         raise ParameterError(f"expected at least one recipe such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
     if not isinstance(chunks or {}, Mapping) or not all(isinstance(name, str) for name in (*recipes, *(chunks or {}))):
         raise ParameterError(f"expected names as text, got {[*recipes]!r} and chunks {chunks!r}")

@@ -21,7 +21,7 @@ from tamis.hdf5.rewriting.encoding import Encoded, encode_chunk
 from tamis.hdf5.rewriting.gathering import over_chunks
 from tamis.hdf5.rewriting.history import History
 from tamis.hdf5.rewriting.plans import Plan, Written
-from tamis.hdf5.storage import check_readable, stored_regions
+from tamis.hdf5.storage import check_readable, stored_regions, stored_type
 from tamis.hdf5.values import open_values
 from tamis.pipeline import Pipeline
 
@@ -120,7 +120,7 @@ def _encoded(
 
 def _created(plan: Plan, source: h5py.Dataset, parent: h5py.Group, name: str, chunk: ChunkType) -> h5py.Dataset:
     filters = [(each.filter.id, int(each.optional), filter_parameters(each, chunk)) for each in plan.pipeline.stages]
-    dtype: Any = h5py.h5t.py_create(plan.dtype) if plan.dtype != source.dtype else None
+    dtype: Any = h5py.h5t.py_create(plan.dtype) if plan.dtype != stored_type(source) else None
     try:
         return create_like(source, parent, name, chunks=plan.chunks, filters=filters, dtype=dtype)
     except ValueError as error:
