@@ -305,8 +305,9 @@ def test_plugin_path_prints_the_folder_with_the_plugin() -> None:
     assert any(path.suffix == ".so" for path in Path(result.stdout.strip()).iterdir())
 
 
-def test_version_is_the_package_version() -> None:
-    assert tamis_("--version").stdout == f"tamis, version {tamis.__version__}\n"
+def test_version_names_package_codec_and_kernel() -> None:
+    assert tamis_("--version").stdout == f"{tamis.config()}\n"
+    assert str(tamis.config()).startswith(f"tamis {tamis.__version__}, ZFP codec 5, kernel {tamis.config().kernel}")
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ _jobs = click.option(
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(tamis.__version__, prog_name="tamis")
+@click.version_option(tamis.__version__, prog_name="tamis", message=str(tamis.config()))
 def main() -> None:
     """See and change the filters of HDF5 and netCDF-4 files, and trust what was written.
 

@@ -28,7 +28,7 @@ RECORD = struct.Struct("<IQQQIQI")
 CHECKSUM = struct.Struct("<I")
 """Of the record."""
 
-_AT_ONCE_NBYTES = 256 << 10
+_AT_ONCE_NBYTES = 64 << 10
 """Chunks of as many bytes, decoded, are noted at once: as much work can be lost."""
 
 

@@ -92,7 +92,7 @@ class Leftover:
 
     def count(self, path: str) -> int:
         """Count the chunks of a dataset."""
-        return int(np.count_nonzero(self._records["dataset"] == self._numbers[path])) if path in self._numbers else 0
+        return len(self._of(path))
 
     def total(self) -> int:
         """Count all chunks."""
@@ -100,7 +100,7 @@ class Leftover:
 
     def records(self, path: str) -> Iterator[Record]:
         """Give the records of the chunks of a dataset, in the order in which they were written."""
-        for each in self._records[self._records["dataset"] == self._numbers[path]]:
+        for each in self._of(path):
             yield Record(*map(int, each))
 
     def read(self, record: Record, most_nbytes: int) -> bytes | None:
@@ -119,6 +119,10 @@ class Leftover:
             with suppress(OSError):
                 if handle is not None and os.path.samestat(os.fstat(handle), path.lstat()):
                     path.unlink()
+
+    def _of(self, path: str) -> NDArray[Any]:
+        number = self._numbers.get(path)
+        return self._records[:0] if number is None else self._records[self._records["dataset"] == number]
 
     def close(self) -> None:
         """Let go of the lock."""
