@@ -172,3 +172,9 @@ def test_verification_is_frozen_and_prints_what_it_found(sample: Path, tmp_path:
     assert lines[3] == "identical, no checksum: /lat, /lon, /nbnd, /time and 1 more"
     assert lines[4] == "ok: 6 datasets compared, all within their bounds"
     assert str(tamis.verify(sample, sample)).endswith("ok: 6 datasets compared, all values identical")
+
+
+def test_verify_two_bounds_for_one_dataset_refused_unless_alike(sample: Path) -> None:
+    with pytest.raises(ParameterError, match=r"/TS: expected the same .*, got 0\.1 for 'TS' and 0\.2 for '/TS'"):
+        tamis.verify(sample, sample, bounds={"TS": 0.1, "/TS": 0.2})
+    assert tamis.verify(sample, sample, bounds={"TS": 0.1, "/TS": 0.1}).ok
