@@ -1,7 +1,7 @@
 // The part of `_native` that is the codec and the cd_values of filter 32013; src/tamis/zfp/ gives it a Python face.
 //
 // Arrays come in through the buffer protocol: any strides, read-only or not, no copy. The lock is released while
-// bits are coded.
+// the bits of large arrays are coded.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -86,7 +87,8 @@ Or<nb::bytes> encode(nb::handle object, const Params& params, bool with_header) 
     std::memcpy(out.get(), header, (start + 7) / 8);
     Status status;
     {
-        const nb::gil_scoped_release unlocked;
+        std::optional<nb::gil_scoped_release> unlocked;
+        if (worth_unlocking((*buffer).len)) unlocked.emplace();
         status = kernel.encode(type, (*buffer).buf, layout, params, out.get(), start, end);
     }
     if (!status) return status;
@@ -100,7 +102,8 @@ Or<std::size_t> decode(nb::handle data, nb::handle object, const Params& params,
     std::size_t end = 0;
     Status status;
     {
-        const nb::gil_scoped_release unlocked;
+        std::optional<nb::gil_scoped_release> unlocked;
+        if (worth_unlocking((*out).len)) unlocked.emplace();
         status = kernel.decode(type, (*out).buf, layout, params, in.bytes(), start, end);
     }
     if (!status) return status;

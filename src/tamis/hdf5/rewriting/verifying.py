@@ -126,10 +126,10 @@ def _compared(plan: Plan, target: Values, part: Region, before: NDArray[Any]) ->
 
 def _error(plan: Plan, part: Region, before: NDArray[Any], after: NDArray[Any]) -> float:
     """Largest error of a chunk; raises BoundError where that is too much."""
-    origin = tuple(each.start for each in part)
     if plan.bound == 0 and same_bits(before, after):
         return 0.0
     error, kept, _ = plan.missing.compare(before, after) if plan.lossy else (largest_error(before, after), True, 0)
+    origin = tuple([each.start for each in part])
     if plan.bound == 0 and error == 0 and plan.dtype.itemsize <= 8:
         raise BoundError(f"{plan.path}: expected the same bits, found others in the chunk at {origin}")
     if plan.bound is not None and not error <= plan.bound:
