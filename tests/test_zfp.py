@@ -18,6 +18,8 @@ from hypothesis.extra import numpy as hnp
 from tamis import zfp
 from tamis.errors import DataError, ParameterError
 
+pytestmark = pytest.mark.usefixtures("kernel")  # once for each
+
 LOSSY = [zfp.Rate(8), zfp.Precision(16), zfp.Accuracy(1.0), zfp.Expert(), zfp.Expert(maxbits=400)]
 REVERSIBLE = [zfp.Reversible(), zfp.Expert(minexp=-1075)]
 

@@ -13,6 +13,8 @@ import tamis
 from tamis import zfp
 from tamis.errors import DataError, ParameterError
 
+pytestmark = pytest.mark.usefixtures("kernel")  # once for each
+
 VALUES = np.sin(np.arange(64.0) / 5)
 
 

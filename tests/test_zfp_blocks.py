@@ -14,6 +14,8 @@ from tamis.chunks.selection import select
 from tamis.errors import StreamError
 from tamis.zfp.blocks import block_count, block_nbits, decode_blocks, nbytes_of, touched
 
+pytestmark = pytest.mark.usefixtures("kernel")  # once for each
+
 
 def field(shape: tuple[int, ...], dtype: str = "f4") -> Any:
     return (np.random.default_rng(0).standard_normal(shape).cumsum(axis=-1) * 100).astype(dtype)

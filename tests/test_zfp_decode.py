@@ -13,6 +13,8 @@ import pytest
 from tamis import zfp
 from tamis.errors import ParameterError, StreamError
 
+pytestmark = pytest.mark.usefixtures("kernel")  # once for each
+
 SHAPES = [(37,), (6, 11), (5, 4, 7), (3, 5, 2, 6)]
 MODES = [zfp.Rate(9.3), zfp.Precision(13), zfp.Accuracy(4.0), zfp.Expert(70, 300, 64, -1074), zfp.Reversible()]
 

@@ -1,62 +1,18 @@
-// The kernel in plain C++: stream.hpp as it stands, for every type and rank.
+// The kernel in plain C++: block_codec.hpp as it stands, for every type and rank.
 
-#include "tamis/zfp/codec.hpp"
+#include "kernels/kernel.hpp"
 
 namespace tamis::zfp {
 
 namespace {
 
-struct Portable {};
-
-// Call `f` with type, rank and reversibility as template arguments.
-template <class F>
-Status specialise(Type type, const Layout& layout, const Params& params, F f) {
-    const auto with_rank = [&]<class Scalar, bool reversible>() -> Status {
-        switch (layout.rank) {
-            case 1:
-                return f.template operator()<Scalar, 1, reversible>();
-            case 2:
-                return f.template operator()<Scalar, 2, reversible>();
-            case 3:
-                return f.template operator()<Scalar, 3, reversible>();
-            default:
-                return f.template operator()<Scalar, 4, reversible>();
-        }
-    };
-    const auto with_scalar = [&]<class Scalar>() -> Status {
-        return params.reversible() ? with_rank.template operator()<Scalar, true>()
-                                   : with_rank.template operator()<Scalar, false>();
-    };
-    switch (type) {
-        case Type::int32:
-            return with_scalar.template operator()<std::int32_t>();
-        case Type::int64:
-            return with_scalar.template operator()<std::int64_t>();
-        case Type::float32:
-            return with_scalar.template operator()<float>();
-        default:
-            return with_scalar.template operator()<double>();
-    }
-}
-
-Status encode(Type type, const void* data, const Layout& layout, const Params& params, std::uint8_t* out,
-              std::size_t start, std::size_t& end) {
-    return specialise(type, layout, params, [&]<class Scalar, unsigned rank, bool reversible>() {
-        const auto* values = static_cast<const Scalar*>(data);
-        return encode_array<Portable, Scalar, rank, reversible>(values, layout, params, out, start, end);
-    });
-}
-
-Status decode(Type type, void* data, const Layout& layout, const Params& params, std::span<const std::uint8_t> in,
-              std::size_t start, std::size_t& end) {
-    return specialise(type, layout, params, [&]<class Scalar, unsigned rank, bool reversible>() {
-        auto* values = static_cast<Scalar*>(data);
-        return decode_array<Portable, Scalar, rank, reversible>(values, layout, params, in, start, end);
-    });
-}
+struct Portable {
+    template <class Scalar, unsigned rank, bool reversible>
+    using Codec = BlockCodec<Portable, Scalar, rank, reversible>;
+};
 
 }  // namespace
 
-const Kernel portable_kernel{"portable", encode, decode};
+const Kernel portable_kernel{"portable", detail::encode<Portable>, detail::decode<Portable>};
 
 }  // namespace tamis::zfp

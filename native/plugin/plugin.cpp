@@ -16,7 +16,17 @@ namespace tamis::plugin {
 
 namespace {
 
-const zfp::Kernel& kernel = zfp::portable_kernel;
+// HDF5 has no place for a warning, so that a kernel that cannot be had is told to the terminal, once.
+const zfp::Kernel& kernel() {
+    static const zfp::Kernel& kernel = [] -> const zfp::Kernel& {
+        const zfp::Choice& choice = zfp::chosen_kernel();
+        if (!choice.as_asked)
+            std::fprintf(stderr, "tamis: expected %s to name a kernel of this machine, got '%s'; using %s\n",
+                         zfp::kernel_variable, std::getenv(zfp::kernel_variable), choice.kernel->name);
+        return *choice.kernel;
+    }();
+    return kernel;
+}
 
 struct Free {
     void operator()(void* memory) const { std::free(memory); }
@@ -265,7 +275,7 @@ Outcome encode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbyt
     Outcome outcome{allocate(capacity), 0, capacity, {}};
     if (capacity == 0 || !outcome.buffer) return failure(Message::format("zfp: no memory for %zu bytes", capacity));
     std::size_t end = 0;
-    const Status status = kernel.encode(header.type, in, header.layout, header.params, outcome.buffer.get(), 0, end);
+    const Status status = kernel().encode(header.type, in, header.layout, header.params, outcome.buffer.get(), 0, end);
     if (!status) return failure(describe(status, header.type));
     outcome.nbytes = (end + 7) / 8;
     if (void* smaller = std::realloc(outcome.buffer.get(), outcome.nbytes)) {
@@ -287,7 +297,7 @@ Outcome decode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbyt
     if (!outcome.buffer) return failure(Message::format("zfp: no memory for %zu bytes", nbytes));
     std::size_t end = 0;
     const Status status =
-        kernel.decode(header.type, outcome.buffer.get(), header.layout, header.params, {in, in_nbytes}, 0, end);
+        kernel().decode(header.type, outcome.buffer.get(), header.layout, header.params, {in, in_nbytes}, 0, end);
     if (!status) return failure(describe(status, header.type));
     if (stored.swapped) swap_values(outcome.buffer.get(), nbytes, zfp::item_nbytes(header.type));
     return outcome;

@@ -10,6 +10,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -33,7 +34,20 @@ using zfp::Type;
 
 namespace {
 
-const zfp::Kernel& kernel = zfp::portable_kernel;
+// Tests change it; anybody else leaves it as TAMIS_KERNEL says.
+std::atomic<const zfp::Kernel*> kernel = nullptr;
+
+const char* use_kernel(const std::string& name) {
+    const zfp::Kernel* found = zfp::find_kernel(name.c_str());
+    if (found == nullptr) throw nb::value_error("expected one of _native.kernels");
+    return kernel.exchange(found)->name;
+}
+
+std::vector<std::string> kernel_names() {
+    std::vector<std::string> names;
+    for (const zfp::Kernel* each : zfp::available_kernels()) names.emplace_back(each->name);
+    return names;
+}
 
 struct Array {
     Type type;
@@ -89,7 +103,7 @@ Or<nb::bytes> encode(nb::handle object, const Params& params, bool with_header) 
     {
         std::optional<nb::gil_scoped_release> unlocked;
         if (worth_unlocking((*buffer).len)) unlocked.emplace();
-        status = kernel.encode(type, (*buffer).buf, layout, params, out.get(), start, end);
+        status = kernel.load()->encode(type, (*buffer).buf, layout, params, out.get(), start, end);
     }
     if (!status) return status;
     return nb::bytes(out.get(), (end + 7) / 8);
@@ -104,7 +118,7 @@ Or<std::size_t> decode(nb::handle data, nb::handle object, const Params& params,
     {
         std::optional<nb::gil_scoped_release> unlocked;
         if (worth_unlocking((*out).len)) unlocked.emplace();
-        status = kernel.decode(type, (*out).buf, layout, params, in.bytes(), start, end);
+        status = kernel.load()->decode(type, (*out).buf, layout, params, in.bytes(), start, end);
     }
     if (!status) return status;
     return end;
@@ -203,7 +217,15 @@ void bind_zfp(nb::module_& m) {
     m.def(
         "is_stored", [](const std::vector<unsigned>& values) { return plugin::is_stored(values); }, "values"_a,
         "Whether cd_values are of the stored form.");
-    m.attr("kernel") = kernel.name;
+
+    kernel = zfp::chosen_kernel().kernel;
+    m.attr("kernel_variable") = zfp::kernel_variable;
+    m.def("kernels", &kernel_names, "Names of the kernels that this machine can run, the fastest first.");
+    m.def("kernel", [] { return kernel.load()->name; }, "Name of the kernel in use.");
+    m.def(
+        "kernel_as_asked", [] { return zfp::chosen_kernel().as_asked; },
+        "Whether the environment variable is unset or names one that this machine can run.");
+    m.def("use_kernel", &use_kernel, "name"_a, "For tests: use another kernel from now on; returns the one before.");
 }
 
 }  // namespace tamis::python

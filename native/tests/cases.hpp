@@ -17,6 +17,12 @@ using zfp::Params;
 using zfp::Status;
 using zfp::Type;
 
+// The one that TAMIS_KERNEL names; a test of a kernel that this machine cannot run fails.
+inline const zfp::Kernel& kernel() {
+    require(zfp::chosen_kernel().as_asked, "TAMIS_KERNEL names a kernel of this machine");
+    return *zfp::chosen_kernel().kernel;
+}
+
 inline constexpr Type all_types[] = {Type::int32, Type::int64, Type::float32, Type::float64};
 
 // Bytes on the heap, not one more: AddressSanitizer sees any access beside them.

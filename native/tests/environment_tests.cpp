@@ -9,7 +9,7 @@ using namespace tamis::tests;
 
 namespace {
 
-const zfp::Kernel& kernel = zfp::portable_kernel;
+const zfp::Kernel& kernel = tests::kernel();
 
 // Blocks whose coding needs what a host may have switched off: subnormal values, scales and results, and sums of more
 // bits than a mantissa has.

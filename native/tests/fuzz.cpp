@@ -15,7 +15,7 @@ using namespace tamis::tests;
 
 namespace {
 
-const zfp::Kernel& kernel = zfp::portable_kernel;
+const zfp::Kernel& kernel = tests::kernel();
 
 struct Count {
     std::uint64_t done = 0, taken = 0;

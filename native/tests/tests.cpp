@@ -11,7 +11,7 @@ namespace {
 
 using Bytes = std::array<std::uint8_t, zfp::header_max_nbytes>;
 
-const zfp::Kernel& kernel = zfp::portable_kernel;
+const zfp::Kernel& kernel = tests::kernel();
 
 void bits_come_back() {
     Random random(2);

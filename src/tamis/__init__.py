@@ -39,8 +39,10 @@ from tamis.filters import (
 from tamis.hdf5.plugin import plugin_path
 from tamis.hdf5.plugin import register as _register
 from tamis.hdf5.reading import open  # noqa: A004 - named as the function of other packages that opens a file
-from tamis.jobs import inspect, repack, spec, verify
+from tamis.jobs import encoding, inspect, repack, spec, verify
 from tamis.pipeline import Pipeline
+from tamis.zfp.configuration import Config, config
+from tamis.zfp.configuration import warn_unless_as_asked as _warn_unless_as_asked
 
 __all__ = [
     "Bitshuffle",
@@ -48,6 +50,7 @@ __all__ = [
     "Blosc2",
     "BoundError",
     "Bzip2",
+    "Config",
     "DataError",
     "Deflate",
     "FileError",
@@ -69,6 +72,8 @@ __all__ = [
     "Zfp",
     "Zstd",
     "__version__",
+    "config",
+    "encoding",
     "inspect",
     "open",
     "plugin_path",
@@ -80,4 +85,5 @@ __all__ = [
 
 __version__ = _version("tamis")
 
+_warn_unless_as_asked()
 _register()

@@ -88,7 +88,21 @@ def stored_values(requested: Sequence[int], type: Type, shape: Sequence[int]) ->
 def is_stored(values: Sequence[int]) -> bool:
     """Whether cd_values are of the stored form."""
 
-kernel: str = "portable"
+kernel_variable: str = "TAMIS_KERNEL"
+
+def kernels() -> list[str]:
+    """Names of the kernels that this machine can run, the fastest first."""
+
+def kernel() -> str:
+    """Name of the kernel in use."""
+
+def kernel_as_asked() -> bool:
+    """
+    Whether the environment variable is unset or names one that this machine can run.
+    """
+
+def use_kernel(name: str) -> str:
+    """For tests: use another kernel from now on; returns the one before."""
 
 def shuffle(data: object, itemsize: int) -> bytes | Failure:
     """Bytes of items, sorted by their place."""

@@ -16,7 +16,7 @@ import pytest
 from tamis import zfp
 from tamis.errors import ParameterError
 
-pytestmark = pytest.mark.peer
+pytestmark = [pytest.mark.peer, pytest.mark.usefixtures("kernel")]
 
 SHAPES = {1: (21,), 2: (9, 14), 3: (5, 7, 10), 4: (5, 3, 6, 7)}
 TYPES = {"i4": 1, "i8": 2, "f4": 3, "f8": 4}  # zfp_type

@@ -32,7 +32,10 @@ def fields() -> list[tuple[str, str]]:
 
 
 FIELDS = fields()
-pytestmark = pytest.mark.skipif(not FIELDS, reason=f"expected *.nc in {DATA}, found none")
+pytestmark = [
+    pytest.mark.usefixtures("kernel"),
+    pytest.mark.skipif(not FIELDS, reason=f"expected *.nc in {DATA}, found none"),
+]
 
 
 @pytest.fixture(params=FIELDS or [None], ids=lambda field: "/".join(field or ("absent",)))

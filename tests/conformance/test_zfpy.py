@@ -12,6 +12,8 @@ import zfpy
 
 from tamis import zfp
 
+pytestmark = pytest.mark.usefixtures("kernel")  # once for each
+
 SHAPES = {
     1: [(1,), (2,), (3,), (5,), (64,), (103,)],
     2: [(1, 1), (2, 3), (5, 7), (8, 12), (13, 1), (17, 22)],

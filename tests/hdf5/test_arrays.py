@@ -317,7 +317,7 @@ def test_scalar_and_null_as_arrays(others: Path) -> None:
 def test_half_floats_are_decoded_by_tamis(others: Path) -> None:
     with h5py.File(others) as file:
         assert ChunkSource.can_read(file["half"])
-        assert not ChunkSource.can_read(file["rows"])
+        assert ChunkSource(file["rows"]).chunk.dtype == "V12"  # bytes, which no array of numbers is made of
 
 
 def test_filter_that_neither_has_file_error_names_it(tmp_path: Path) -> None:

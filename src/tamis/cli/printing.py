@@ -82,6 +82,11 @@ def print_repacked(result: RepackResult) -> None:
         f" in {result.seconds:.2f} s, {len(result.datasets) - copied} dataset(s) stored anew,"
         f"{f' {copied} copied as they are,' * bool(copied)} read again and verified"
     )
+    if reused := sum(each.reused_chunks for each in result.datasets):
+        chunks = sum(each.chunks for each in result.datasets if not each.copied)
+        click.echo(f"{reused} of {chunks} chunks were taken over from an interrupted run")
+    for note in result.notes:
+        click.echo(note)
 
 
 def print_plan(plan: RepackPlan) -> None:
@@ -99,8 +104,12 @@ def print_plan(plan: RepackPlan) -> None:
         )
     print_table(table)
     for each in plan.datasets:
+        if each.reusable_chunks:
+            click.echo(f"{each.path}: {each.reusable_chunks} chunks can be taken over from an interrupted run")
         for text in (*([f"kept as it is: {each.reason}"] if each.reason else []), *each.notes):
             click.echo(f"{each.path}: {text}")
+    for note in plan.notes:
+        click.echo(note)
     click.echo(f"{plan.target}: nothing was written")
 
 

@@ -15,7 +15,7 @@ from tamis.chunks.engine import ordered_map
 from tamis.chunks.selection import Piece, Points, Selection, select
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5.chunked import ChunkSource
-from tamis.hdf5.storage import pipeline_of, zfp_problem
+from tamis.hdf5.storage import number_type, pipeline_of, zfp_problem
 from tamis.zfp.blocks import block_count
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Array:
         self._file, self._dataset = file, dataset
         self._null = dataset.shape is None
         # Who writes to the file in this process has chunks in memory that only HDF5 knows.
-        self._raw = ChunkSource.can_read(dataset) and dataset.file.mode == "r"
+        self._raw = number_type(dataset) is not None and ChunkSource.can_read(dataset) and dataset.file.mode == "r"
 
     @property
     def ndim(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 import os
 import weakref
@@ -16,11 +17,12 @@ from h5py import h5d, h5f, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 from tamis import zfp
+from tamis.chunks.grid import Region
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType, Stage, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.hdf5 import library
-from tamis.hdf5.storage import chunk_type, number_type, pipeline_of, zfp_problem
+from tamis.hdf5.storage import chunk_type, number_type, pipeline_of, stored_type, zfp_problem
 from tamis.zfp import blocks
 from tamis.zfp.blocks import Run
 
@@ -104,7 +106,7 @@ def _descriptor(file: h5py.File) -> _Descriptor:
 
 
 class ChunkSource:
-    """The stored chunks of a dataset of numbers. Threads may share it; none waits for HDF5.
+    """The stored chunks of a dataset of numbers, or of bytes that are none. Threads may share it; none waits for HDF5.
 
     Parameters
     ----------
@@ -118,8 +120,12 @@ class ChunkSource:
         self.place = f"{dataset.file.filename}: {dataset.name}"
         self.records = records_of(dataset)
         self.pipeline = pipeline_of(dataset)
-        self.chunk = chunk_type(dataset)
-        self.fill = np.asarray(dataset.fillvalue, self.chunk.dtype)
+        if number_type(dataset) is not None:
+            self.chunk = chunk_type(dataset)
+            self.fill = np.asarray(dataset.fillvalue, self.chunk.dtype)
+        else:
+            self.chunk = ChunkType(stored_type(dataset) or chunk_type(dataset).dtype, dataset.chunks)
+            self.fill = _fill_bytes(dataset, self.chunk, self.records)
         self.shape: tuple[int, ...] = dataset.shape
         self._partial_filtered = library.filters_partial_chunks(dataset.id.get_create_plist())
         self._file: _Descriptor | None = _descriptor(dataset.file)
@@ -128,10 +134,10 @@ class ChunkSource:
 
     @staticmethod
     def can_read(dataset: h5py.Dataset) -> bool:
-        """Whether the values are numbers in chunks of one ordinary file, whose filters are all here."""
+        """Whether the values are in chunks of one ordinary file, whose filters are all here."""
         return (
             dataset.chunks is not None
-            and number_type(dataset) is not None
+            and stored_type(dataset) is not None
             and dataset.file.driver in ("sec2", "stdio")
             and Path(dataset.file.filename).is_file()
             and not pipeline_of(dataset).missing()
@@ -321,6 +327,32 @@ class _DirectZfp:
             # The file's type is that of the machine that wrote it.
             out.byteswap(inplace=True)
         return out
+
+
+def _fill_bytes(dataset: h5py.Dataset, chunk: ChunkType, records: dict[Origin, Record]) -> NDArray[Any]:
+    """Bytes of the fill value: what HDF5 reads where no chunk is; zeros where all are there, and nobody needs it."""
+    places = (range(0, extent, step) for extent, step in zip(dataset.shape, chunk.shape, strict=True))
+    empty = next((origin for origin in itertools.product(*places) if origin not in records), None)
+    if empty is None:
+        return np.zeros((), chunk.dtype)
+    return read_bytes(dataset, tuple(slice(at, at + 1) for at in empty)).reshape(())
+
+
+def read_bytes(dataset: h5py.Dataset, part: Region) -> NDArray[Any]:
+    """Read a part of a dataset through HDF5 as the file has it: elements of bytes, whatever their type."""
+    file_type = dataset.id.get_type()
+    values = np.zeros(tuple(each.stop - each.start for each in part), np.dtype((np.void, file_type.get_size())))
+    dataset.id.read(*selected(dataset, part), values, file_type)
+    return values
+
+
+def selected(dataset: h5py.Dataset, part: Region) -> tuple[h5s.SpaceID, h5s.SpaceID]:
+    """Give the dataspaces of a part of a dataset, in memory and in the file."""
+    shape, space = tuple(each.stop - each.start for each in part), dataset.id.get_space()
+    if not shape:
+        return h5s.create(h5s.SCALAR), space
+    space.select_hyperslab(tuple(each.start for each in part), shape)
+    return h5s.create_simple(shape), space
 
 
 def _put(values: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:

@@ -53,3 +53,8 @@ def open_source(path: str | os.PathLike[str], cache_nbytes: int | None = None) -
     except (OSError, ValueError) as error:
         advice = ": it is shorter than it says, copy it again" if "truncated file" in str(error) else ""
         raise FileError(f"{place}: cannot be opened as HDF5{advice}: {error}") from error
+
+
+def is_hdf5(path: str | os.PathLike[str]) -> bool:
+    """Tell an HDF5 or netCDF-4 file by its signature."""
+    return bool(h5py.is_hdf5(os.fspath(path)))

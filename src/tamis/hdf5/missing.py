@@ -47,13 +47,16 @@ def missing_of(dataset: h5py.Dataset) -> Missing:
 
 
 def fill_value(dataset: h5py.Dataset) -> NDArray[Any]:
-    """Give HDF5's fill value of a dataset of numbers, in native byte order."""
+    """Give HDF5's fill value of a dataset, in native byte order."""
     return np.asarray(dataset.fillvalue, dataset.dtype.newbyteorder("="))
 
 
 def changed_fill(source: h5py.Dataset, target: h5py.Dataset) -> str:
-    """Say how HDF5's fill value changed between datasets of numbers of one type; empty where it did not."""
-    before, after = fill_value(source), fill_value(target)
+    """Say how HDF5's fill value changed between datasets of one type; empty where it did not, or none can be had."""
+    try:
+        before, after = fill_value(source), fill_value(target)
+    except (TypeError, ValueError, RuntimeError):
+        return ""
     return "" if before.tobytes() == after.tobytes() else f"HDF5's fill value {before} became {after}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -223,6 +224,32 @@ def number_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
         return dtype if h5t.py_create(dtype).equal(found) else None
     except (TypeError, ValueError):
         return None
+
+
+def stored_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
+    """Type in which chunks can be taken from one dataset to another: numbers, or else bytes of a fixed size.
+
+    None where values lie elsewhere in the file, or lead there.
+    """
+    found = dataset.id.get_type()
+    if (numbers := number_type(dataset)) is not None:
+        return numbers
+    if varies(dataset) or found.detect_class(h5t.REFERENCE) or found.detect_class(h5t.VLEN):
+        return None
+    if any(each.is_variable_str() for each in _strings(found)):
+        return None
+    return np.dtype((np.void, found.get_size()))
+
+
+def _strings(found: h5t.TypeID) -> Iterator[h5t.TypeStringID]:
+    """Yield the strings that a type is made of."""
+    if isinstance(found, h5t.TypeStringID):
+        yield found
+    elif isinstance(found, h5t.TypeArrayID):
+        yield from _strings(found.get_super())
+    elif isinstance(found, h5t.TypeCompoundID):
+        for index in range(found.get_nmembers()):
+            yield from _strings(found.get_member_type(index))
 
 
 def stored_regions(dataset: h5py.Dataset) -> list[Region]:

@@ -15,15 +15,17 @@ from numpy.typing import NDArray
 from tamis.chunks.grid import Region
 from tamis.chunks.values import Values
 from tamis.errors import FileError
-from tamis.hdf5.chunked import ChunkSource
-from tamis.hdf5.storage import check_readable, number_type, pipeline_of
+from tamis.hdf5.chunked import ChunkSource, read_bytes
+from tamis.hdf5.storage import check_readable, number_type, pipeline_of, stored_type
 
 _SHORT_NBYTES = 2048
 """Runs shorter than this are read faster by HDF5, which takes more than one at once."""
 
 
 def open_values(dataset: h5py.Dataset) -> Values:
-    """Choose how to read a dataset of numbers; close what is returned in the end, and the dataset after it.
+    """Choose how to read a dataset of numbers, or of bytes that are none (see `stored_type`).
+
+    Close what is returned in the end, and the dataset after it.
 
     Raises
     ------
@@ -136,7 +138,7 @@ class LibraryValues:
     def __init__(self, dataset: h5py.Dataset) -> None:
         check_readable(dataset)
         self.dataset = dataset
-        self.shape, self.dtype, self.chunks = dataset.shape, dataset.dtype, dataset.chunks
+        self.shape, self.dtype, self.chunks = dataset.shape, stored_type(dataset) or dataset.dtype, dataset.chunks
 
     def read(self, part: Region) -> NDArray[Any]:
         """Read by h5py."""
@@ -147,7 +149,7 @@ class LibraryValues:
 
 
 def read_by_library(dataset: h5py.Dataset, part: Region) -> NDArray[Any]:
-    """Read a part of a dataset through HDF5.
+    """Read a part of a dataset through HDF5: numbers, or what is none as the bytes that the file has.
 
     Raises
     ------
@@ -155,7 +157,7 @@ def read_by_library(dataset: h5py.Dataset, part: Region) -> NDArray[Any]:
         If it cannot be read; names what is missing.
     """
     try:
-        values = np.asarray(dataset[part], dataset.dtype)
+        values = read_bytes(dataset, part) if number_type(dataset) is None else np.asarray(dataset[part], dataset.dtype)
     except (OSError, RuntimeError) as error:
         file = dataset.file.filename
         absent = [each.in_words() for each in pipeline_of(dataset).filters if not h5z.filter_avail(each.id)]

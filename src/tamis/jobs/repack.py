@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -14,12 +15,14 @@ from tamis.chunks.words import percent_text, shape_text
 from tamis.errors import DataError, FileError, ParameterError, TamisError
 from tamis.filters import Filter
 from tamis.hdf5.copying import copy_tree, create_target
+from tamis.hdf5.failures import disk_text, is_disk_full
 from tamis.hdf5.files import open_source
 from tamis.hdf5.rewriting import Plan, Written, better_chunks, count_missing, verify, verify_copied, write
 from tamis.hdf5.transaction import Transaction
 from tamis.jobs.recipe import Recipes, chunk_shape
 from tamis.jobs.repacking import Repacked, RepackPlan, RepackResult
 from tamis.jobs.repacking.planning import Wanted, describe, plan_datasets
+from tamis.jobs.repacking.resuming import Resuming, interrupted
 from tamis.jobs.repacking.room import check_room
 from tamis.pipeline import as_pipeline
 
@@ -45,6 +48,7 @@ def repack(
     overwrite: bool = False,
     missing: MissingPolicy = "exact",
     jobs: int | None = None,
+    resume: bool = False,
     progress: Progress | None = None,
 ) -> RepackResult:
     """Copy an HDF5 or netCDF-4 file, with other filters on some of its datasets.
@@ -64,8 +68,9 @@ def repack(
         several patterns the first that fits. A dataset matched by a pattern that cannot take the filters is kept as it
         is and listed.
     chunks
-        Chunk shapes, slowest axis first, by name or pattern, for datasets that get filters. By default a dataset keeps
-        its own.
+        Chunk shapes, slowest axis first, by name or pattern; by default a dataset keeps its own. A dataset that is
+        named and has no recipe keeps its filters. A pattern is for datasets that get filters, unless there are no
+        recipes.
     checksum
         Add fletcher32 to pipelines with zfp that have none, so that damage cannot go unseen.
     overwrite
@@ -76,6 +81,10 @@ def repack(
         if lossy filters would get any.
     jobs
         Threads; as many as the process may use by default. The target does not depend on it.
+    resume
+        Take over the chunks that a run for the same target had encoded when it was killed, if the source is unchanged;
+        the target gets the bytes of a run that was not interrupted. Where there is nothing to take over, all is made
+        anew, and the notes of the result say so. Without it, what a killed run left is removed in the end.
     progress
         Called before the first and after each chunk.
 
@@ -87,7 +96,8 @@ def repack(
     Raises
     ------
     FileError
-        If a file cannot be read or written, exists already, a name matches nothing, or there is no room for the target.
+        If a file cannot be read or written, exists already, a name matches nothing, there is no room for the target, or
+        the run to resume still writes.
     ParameterError
         If a dataset cannot take its filters or chunks.
     DataError
@@ -108,9 +118,11 @@ def repack(
         if missing == "refuse":
             _refuse_missing(file, plans, report, jobs)
         check_room(transaction.path.parent, source, file, plans)
-        written = _write(file, plans, transaction, report, jobs)
-        done = _verify(file, plans, written, transaction, report, jobs)
-        transaction.commit()
+        with Resuming(transaction, source, plans, wanted=resume) as resuming:
+            written = _write(file, plans, transaction, resuming, report, jobs)
+            done = _verify(file, plans, written, transaction, report, jobs)
+            transaction.commit()
+            resuming.remove()
     return RepackResult(
         os.fspath(source),
         os.fspath(target),
@@ -119,6 +131,7 @@ def repack(
         done,
         tuple(kept.items()),
         time.perf_counter() - began,
+        tuple(resuming.notes),
     )
 
 
@@ -129,6 +142,7 @@ def plan_repack(
     *,
     chunks: Mapping[str, tuple[int, ...]] | None = None,
     checksum: bool = True,
+    resume: bool = False,
 ) -> RepackPlan:
     """Say what `repack` would do to each dataset, and write nothing.
 
@@ -138,14 +152,23 @@ def plan_repack(
     ----------
     source, target, recipes, chunks, checksum
         As for `repack`.
+    resume
+        Say also what could be taken over from a run that was interrupted.
     """
+    source, target = Path(source), Path(target)
     wanted = _wanted(recipes, chunks, checksum)
     with open_source(source) as file:
-        return RepackPlan(os.fspath(source), os.fspath(target), describe(file, *plan_datasets(file, wanted)))
+        plans, kept = plan_datasets(file, wanted)
+        found = describe(file, plans, kept)
+        if not resume:
+            return RepackPlan(os.fspath(source), os.fspath(target), found, tuple(interrupted(target)))
+        with Resuming(Transaction(target), source, plans, wanted=True) as resuming:
+            found = tuple(replace(each, reusable_chunks=resuming.reusable(each.path)) for each in found)
+            return RepackPlan(os.fspath(source), os.fspath(target), found, tuple(resuming.notes))
 
 
 def _wanted(recipes: Recipes, chunks: Mapping[str, tuple[int, ...]] | None, checksum: bool) -> Wanted:
-    if not isinstance(recipes, Mapping) or isinstance(recipes, Filter) or not recipes:
+    if not isinstance(recipes, Mapping) or isinstance(recipes, Filter) or not (recipes or chunks):
         raise ParameterError(f"expected at least one recipe such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
     if not isinstance(chunks or {}, Mapping) or not all(isinstance(name, str) for name in (*recipes, *(chunks or {}))):
         raise ParameterError(f"expected names as text, got {[*recipes]!r} and chunks {chunks!r}")
@@ -175,23 +198,32 @@ def _refuse_missing(file: h5py.File, plans: Mapping[str, Plan], report: Progress
 
 
 def _write(
-    file: h5py.File, plans: Mapping[str, Plan], transaction: Transaction, report: Progress, jobs: int
+    file: h5py.File,
+    plans: Mapping[str, Plan],
+    transaction: Transaction,
+    resuming: Resuming,
+    report: Progress,
+    jobs: int,
 ) -> dict[str, Written]:
     written: dict[str, Written] = {}
 
     def recreate(plan: Plan, found: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
-        made, written[plan.path] = write(plan, found, parent, name, partial(report, f"writing {plan.path}"), jobs)
+        history = resuming.history(plan, found.shape)
+        told = partial(report, f"writing {plan.path}")
+        made, written[plan.path] = write(plan, found, parent, name, told, jobs, history)
+        resuming.flush()
         return made
 
+    resuming.begin()
     try:
         with create_target(file, transaction.path) as out:
             transaction.protect()
             anew = {path: partial(recreate, plan) for path, plan in plans.items() if not plan.copied}
             copy_tree(file, out, anew)
-    except TamisError:
-        raise
-    except (OSError, RuntimeError) as error:  # HDF5 reports a full disk as either
-        raise FileError(f"{transaction.target}: cannot be written: {error}") from error
+    except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
+        if isinstance(error, TamisError) and not is_disk_full(error):
+            raise
+        raise FileError(f"{transaction.target}: cannot be written: {disk_text(error)}") from error
     return written
 
 
@@ -249,6 +281,7 @@ def _result(
         missing_values=written.missing_values,
         lossless_for_missing=written.lossless_for_missing,
         read_by_hdf5=verified.read_by_hdf5,
+        reused_chunks=written.reused,
     )
 
 

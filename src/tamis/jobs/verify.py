@@ -16,17 +16,12 @@ from tamis.chunks.engine import checked_jobs
 from tamis.chunks.pairing import compared
 from tamis.chunks.statistics import Place, Tally
 from tamis.errors import FileError, ParameterError, TamisError
-from tamis.hdf5.comparing import (
-    Objects,
-    attribute_differences,
-    dataset_at,
-    group_at,
-    link_differences,
-    unequal_elements,
-)
+from tamis.hdf5.comparing import attribute_differences, group_changes, link_differences, named_type_change
 from tamis.hdf5.describing import type_words
+from tamis.hdf5.elements import unequal_elements
 from tamis.hdf5.files import open_source
 from tamis.hdf5.missing import changed_fill, missing_of
+from tamis.hdf5.objects import Objects, dataset_at, group_at
 from tamis.hdf5.storage import byteorder, chunks_of, number_type, pipeline_of
 from tamis.hdf5.values import open_values
 from tamis.hdf5.walking import Contents, walk
@@ -194,6 +189,8 @@ class _Job:
             if path in self.before.contents.closed or path in self.after.contents.closed:
                 continue
             with self._reading(path):
+                for code, text in group_changes(group, other):
+                    self._note(path, code, text)
                 for each in link_differences(group, other, pair):
                     place = f"{path.rstrip('/')}/{each.name}"
                     (self._note if each.added else self._violation)(place, "link", each.text)
@@ -214,6 +211,8 @@ class _Job:
         if source.shape != target.shape:
             self._violation(path, "shape", f"shape {source.shape} became {target.shape}")
             return None, None
+        if said := named_type_change(source, target):
+            self._note(path, "named-type", said)
         if source.maxshape != target.maxshape:
             self._note(path, "maxshape", f"the largest shape {source.maxshape} became {target.maxshape}")
         words = type_words(source.id.get_type()), type_words(target.id.get_type())
@@ -229,14 +228,14 @@ class _Job:
         report = partial(self.progress, f"comparing {path}")
         if source.shape is None:
             return None, True
+        if words[0] == words[1] and (said := changed_fill(source, target)):
+            self._note(path, "fill-value", said)
         if not numbers:
             unequal = unequal_elements(source, target, (self.before.objects, self.after.objects), report)
             if unequal:
                 at = list(unequal.index)
                 self._violation(path, "values", f"{unequal.count} of {source.size} differ: at {at} {unequal.text}")
             return None, unequal is None
-        if words[0] == words[1] and (said := changed_fill(source, target)):
-            self._note(path, "fill-value", said)
         with closing(open_values(source)) as before, closing(open_values(target)) as after:
             tally = compared(before, after, missing_of(source).values, self.threads, report)
         for code, text in _broken(tally, bound):

@@ -10,6 +10,14 @@ namespace tamis::zfp {
 // The part of a block inside the array: 1 … 4 values per axis.
 using Counts = std::array<unsigned, max_rank>;
 
+// A block in its array: its first value, and how much of it is inside.
+template <class Scalar>
+struct Place {
+    Scalar* at;
+    Counts counts;
+    bool whole;  // all of it
+};
+
 namespace detail {
 
 // A line of a partial block, filled up so that it costs few bits: p0 → p0,p0,p0,p0; p0,p1 → p0,p1,p1,p0;
@@ -77,6 +85,27 @@ inline void scatter_partial(const Scalar* block, Scalar* to, const Layout& layou
         else
             scatter_partial<axis>(block + i * block_size(axis), to, layout, counts);
     }
+}
+
+// Out of the array and back, whichever way the block lies.
+template <unsigned rank, class Scalar>
+inline void load_block(Scalar* block, const Place<const Scalar>& place, const Layout& layout) {
+    if (!place.whole)
+        gather_partial<rank>(block, place.at, layout, place.counts);
+    else if (layout.stride[0] == 1)
+        gather<rank, true>(block, place.at, layout);
+    else
+        gather<rank, false>(block, place.at, layout);
+}
+
+template <unsigned rank, class Scalar>
+inline void store_block(const Scalar* block, const Place<Scalar>& place, const Layout& layout) {
+    if (!place.whole)
+        scatter_partial<rank>(block, place.at, layout, place.counts);
+    else if (layout.stride[0] == 1)
+        scatter<rank, true>(block, place.at, layout);
+    else
+        scatter<rank, false>(block, place.at, layout);
 }
 
 }  // namespace tamis::zfp

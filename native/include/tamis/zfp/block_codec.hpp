@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "block.hpp"
 #include "cast.hpp"
 #include "line_code.hpp"
 #include "params.hpp"
@@ -19,8 +20,21 @@ class BlockCodec {
     static constexpr bool floating = T::ebits != 0;
 
 public:
-    explicit BlockCodec(const Params& params) : params_(params) {}
+    // What stream.hpp asks of a codec: `encode` as many blocks as it has lanes, or fewer at the end of a row; `read`
+    // blocks into lanes one by one, then `restore` the values of all that were read.
+    static constexpr unsigned lanes = 1;
 
+    BlockCodec(const Params& params, const Layout& layout) : params_(params), layout_(layout) {}
+
+    bool encode(BitWriter& writer, const Place<const Scalar>* places, unsigned) const {
+        alignas(32) Scalar block[size];
+        load_block<rank>(block, places[0], layout_);
+        return encode(writer, block);
+    }
+    void read(BitReader& reader, unsigned) { decode(reader, block_); }
+    void restore(const Place<Scalar>* places, unsigned) const { store_block<rank>(block_, places[0], layout_); }
+
+private:
     // Append one block. False, with nothing promised about the block's bits, where a lossy mode cannot represent it.
     bool encode(BitWriter& writer, const Scalar* block) const {
         const std::size_t start = writer.position();
@@ -62,7 +76,6 @@ public:
         reader.position = std::max(reader.position, start + params_.minbits);
     }
 
-private:
     static bool in_lossy_range(const UInt* values) {
         bool inside = true;
         for (unsigned i = 0; i < size; ++i) inside &= zfp::in_lossy_range(values[i]);
@@ -266,6 +279,8 @@ private:
     }
 
     Params params_;
+    const Layout& layout_;
+    alignas(32) Scalar block_[size];  // what `read` has read
 };
 
 }  // namespace tamis::zfp

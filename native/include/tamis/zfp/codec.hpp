@@ -19,5 +19,24 @@ struct Kernel {
 
 // Plain C++, for every machine.
 extern const Kernel portable_kernel;
+// x86-64 with AVX2, BMI2 and PCLMUL.
+extern const Kernel avx2_kernel;
+
+// Those that this machine can run, the fastest first.
+std::span<const Kernel* const> available_kernels();
+
+// By name; null if this machine cannot run it or there is none.
+const Kernel* find_kernel(const char* name);
+
+// Names the kernel to use; unset or empty, it is the fastest.
+inline constexpr const char* kernel_variable = "TAMIS_KERNEL";
+
+struct Choice {
+    const Kernel* kernel;
+    bool as_asked;  // false where the variable names none that is available; then `kernel` is the fastest
+};
+
+// Made once per process, when first asked for.
+const Choice& chosen_kernel();
 
 }  // namespace tamis::zfp

@@ -35,6 +35,32 @@ inline bool for_each_row(const Layout& layout, Visit visit) {
     return true;
 }
 
+// The blocks of one row, a few at a time.
+template <class Scalar>
+class Row {
+public:
+    Row(Scalar* at, const Layout& layout, bool whole, const Counts& counts)
+        : at_(at), step_(4 * layout.stride[0]), left_(layout.extent[0]), whole_(whole), counts_(counts) {}
+
+    // Fill `places` as far as there are blocks; returns how many.
+    template <std::size_t lanes>
+    unsigned next(Place<Scalar> (&places)[lanes]) {
+        unsigned used = 0;
+        for (; used < lanes && left_ != 0; ++used, left_ -= counts_[0], at_ += step_) {
+            counts_[0] = static_cast<unsigned>(left_ < 4 ? left_ : 4);
+            places[used] = {at_, counts_, whole_ && counts_[0] == 4};
+        }
+        return used;
+    }
+
+private:
+    Scalar* at_;
+    std::ptrdiff_t step_;
+    std::size_t left_;
+    bool whole_;
+    Counts counts_;
+};
+
 // C-order index of the first value that the lossy modes refuse.
 template <class Scalar>
 inline Status first_refused(const Scalar* data, const Layout& layout) {
@@ -70,26 +96,19 @@ inline std::size_t encode_capacity(Type type, const Layout& layout, const Params
 }
 
 // Write the stream of an array from bit `start` of `out`, which holds encode_capacity bytes. `end` is where it ends.
-template <class Kernel, class Scalar, unsigned rank, bool reversible>
+//
+// `Codec` codes up to Codec::lanes blocks of a row at once: see block_codec.hpp.
+template <class Codec, class Scalar, unsigned rank>
 Status encode_array(const Scalar* data, const Layout& layout, const Params& params, std::uint8_t* out,
                     std::size_t start, std::size_t& end) {
     const FloatEnvironment environment;
-    const BlockCodec<Kernel, Scalar, rank, reversible> codec(params);
+    const Codec codec(params, layout);
     BitWriter writer(out, start);
-    const bool dense = layout.stride[0] == 1;
-    const bool done = detail::for_each_row(layout, [&](std::ptrdiff_t offset, bool whole, Counts counts) {
-        alignas(32) Scalar block[block_size(rank)];
-        const Scalar* at = data + offset;
-        for (std::size_t left = layout.extent[0]; left != 0; left -= counts[0], at += 4 * layout.stride[0]) {
-            counts[0] = static_cast<unsigned>(left < 4 ? left : 4);
-            if (!whole || counts[0] < 4)
-                gather_partial<rank>(block, at, layout, counts);
-            else if (dense)
-                gather<rank, true>(block, at, layout);
-            else
-                gather<rank, false>(block, at, layout);
-            if (!codec.encode(writer, block)) return false;  // in bounds: encode_capacity counts the longest blocks
-        }
+    const bool done = detail::for_each_row(layout, [&](std::ptrdiff_t offset, bool whole, const Counts& counts) {
+        detail::Row row(data + offset, layout, whole, counts);
+        Place<const Scalar> places[Codec::lanes];
+        while (const unsigned used = row.next(places))
+            if (!codec.encode(writer, places, used)) return false;  // in bounds: encode_capacity has the longest blocks
         return true;
     });
     if (!done) {
@@ -102,11 +121,11 @@ Status encode_array(const Scalar* data, const Layout& layout, const Params& para
 }
 
 // Fill an array from the stream that starts at bit `start` of `in`. `end` is where it ended.
-template <class Kernel, class Scalar, unsigned rank, bool reversible>
+template <class Codec, class Scalar, unsigned rank>
 Status decode_array(Scalar* data, const Layout& layout, const Params& params, std::span<const std::uint8_t> in,
                     std::size_t start, std::size_t& end) {
     const FloatEnvironment environment;
-    const BlockCodec<Kernel, Scalar, rank, reversible> codec(params);
+    Codec codec(params, layout);
     // As long as the longest block and the guard remain, a block is read where it lies. The rest of the stream is
     // copied to where zeros follow it, and there a block that needs more bits than there are is found out.
     constexpr std::size_t longest = block_unlimited_nbits(Traits<Scalar>::type, rank, Params{}) + 8;
@@ -118,28 +137,22 @@ Status decode_array(Scalar* data, const Layout& layout, const Params& params, st
     BitReader reader{in.data(), start};
     bool in_tail = false;
     std::size_t number = 0;
-    const bool dense = layout.stride[0] == 1;
-    const bool done = detail::for_each_row(layout, [&](std::ptrdiff_t offset, bool whole, Counts counts) {
-        alignas(32) Scalar block[block_size(rank)];
-        Scalar* at = data + offset;
-        for (std::size_t left = layout.extent[0]; left != 0; left -= counts[0], at += 4 * layout.stride[0]) {
-            counts[0] = static_cast<unsigned>(left < 4 ? left : 4);
-            if (!in_tail && stop - reader.position < margin) {
-                const std::size_t first = reader.position / 8;
-                std::copy(in.begin() + static_cast<std::ptrdiff_t>(first), in.end(), tail);
-                tail_origin = first * 8;
-                reader = {tail, reader.position - tail_origin};
-                in_tail = true;
+    const bool done = detail::for_each_row(layout, [&](std::ptrdiff_t offset, bool whole, const Counts& counts) {
+        detail::Row row(data + offset, layout, whole, counts);
+        Place<Scalar> places[Codec::lanes];
+        while (const unsigned used = row.next(places)) {
+            for (unsigned lane = 0; lane < used; ++lane, ++number) {
+                if (!in_tail && stop - reader.position < margin) {
+                    const std::size_t first = reader.position / 8;
+                    std::copy(in.begin() + static_cast<std::ptrdiff_t>(first), in.end(), tail);
+                    tail_origin = first * 8;
+                    reader = {tail, reader.position - tail_origin};
+                    in_tail = true;
+                }
+                codec.read(reader, lane);  // in bounds: `margin` bits follow, in `in` or in `tail`
+                if (tail_origin + reader.position > stop) return false;
             }
-            codec.decode(reader, block);  // in bounds: `margin` bits follow, in `in` or in `tail`
-            if (tail_origin + reader.position > stop) return false;
-            if (!whole || counts[0] < 4)
-                scatter_partial<rank>(block, at, layout, counts);
-            else if (dense)
-                scatter<rank, true>(block, at, layout);
-            else
-                scatter<rank, false>(block, at, layout);
-            ++number;
+            codec.restore(places, used);
         }
         return true;
     });

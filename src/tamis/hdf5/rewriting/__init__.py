@@ -3,6 +3,9 @@
 from tamis.chunks.difference import largest_error
 from tamis.hdf5.rewriting.copies import stored_so
 from tamis.hdf5.rewriting.estimating import likely_nbytes, most_nbytes
+from tamis.hdf5.rewriting.history import History
+from tamis.hdf5.rewriting.journal import Journal, Run
+from tamis.hdf5.rewriting.leftovers import Leftover, find_leftovers
 from tamis.hdf5.rewriting.marks import MissingCount, count_missing
 from tamis.hdf5.rewriting.plans import Plan, Written
 from tamis.hdf5.rewriting.shapes import better_chunks
@@ -10,12 +13,17 @@ from tamis.hdf5.rewriting.verifying import Verified, verify, verify_copied
 from tamis.hdf5.rewriting.writing import write
 
 __all__ = [
+    "History",
+    "Journal",
+    "Leftover",
     "MissingCount",
     "Plan",
+    "Run",
     "Verified",
     "Written",
     "better_chunks",
     "count_missing",
+    "find_leftovers",
     "largest_error",
     "likely_nbytes",
     "most_nbytes",

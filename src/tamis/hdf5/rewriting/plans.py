@@ -80,6 +80,8 @@ class Written:
         Chunks stored without zfp that hold missing values.
     skipped
         Chunks that each filter but zfp could not be applied to, by its text.
+    reused
+        Chunks taken over from an earlier run.
     """
 
     chunks: int
@@ -87,3 +89,4 @@ class Written:
     missing_values: int = 0
     lossless_for_missing: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
+    reused: int = 0

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from tamis.chunks.grid import default_chunks
-from tamis.errors import ParameterError
+from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32
 from tamis.hdf5.missing import missing_of
 from tamis.hdf5.rewriting import Plan, stored_so
-from tamis.hdf5.storage import number_type, pipeline_of, type_text
+from tamis.hdf5.storage import pipeline_of, stored_type, type_text
 from tamis.hdf5.walking import datasets
-from tamis.jobs.recipe import is_pattern, matching
+from tamis.jobs.recipe import assigned, is_pattern, matching
 from tamis.jobs.repacking.planned import PlannedDataset
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
     import h5py
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,31 +47,40 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> tuple[dict[str, Plan], dic
     FileError
         If a name matches nothing.
     ParameterError
-        If a dataset that is named cannot take its filters or chunks, or has chunks and no recipe.
+        If a dataset that is named cannot take its filters or chunks, or two names want different things of one.
+    MissingFilterError
+        If a filter cannot be encoded here.
     """
     found = datasets(file)
-    shapes: dict[str, tuple[int, ...]] = {}
-    named: set[str] = set()
-    for name, shape in _names_first(wanted.chunks):
-        for path in _meant(name, file, found):
-            shapes.setdefault(path, shape)
-            named |= set() if is_pattern(name) else {path}
+    meant = partial(_meant, file=file, found=found)
+    shapes: dict[str, tuple[str, tuple[int, ...]]] = {}
+    for name, path, shape in assigned(wanted.chunks, meant):
+        shapes.setdefault(path, (name, shape))
+    recipes: list[tuple[str, str, Pipeline | None]] = [*assigned(wanted.pipelines, meant)]
+    # New chunks alone; a pattern of chunks is for what gets filters, unless nothing does.
+    recipes += [(name, path, None) for path, (name, _) in shapes.items() if not (is_pattern(name) and recipes)]
     plans: dict[str, Plan] = {}
     kept: dict[str, str] = {}
-    for name, pipeline in _names_first(wanted.pipelines):
-        for path in _meant(name, file, found):
-            if path in plans:
-                continue
-            try:
-                plans[path] = _plan_dataset(path, found[path], pipeline, shapes.get(path), wanted.checksum)
-                kept.pop(path, None)
-            except ParameterError as error:
-                if not is_pattern(name):
-                    raise ParameterError(f"{path}: {error}") from error
-                kept[path] = str(error)
-    if unused := [path for path in shapes if path in named and path not in plans]:
-        raise ParameterError(f"expected a filter for each dataset with new chunks, got none for {', '.join(unused)}")
+    for name, path, pipeline in recipes:
+        if path in plans:
+            continue
+        dataset, chunks = found[path], shapes[path][1] if path in shapes else None
+        try:
+            filters = _own(dataset) if pipeline is None else pipeline
+            plans[path] = _plan_dataset(path, dataset, filters, chunks, wanted.checksum)
+            kept.pop(path, None)
+        except MissingFilterError as error:
+            raise MissingFilterError(f"{path}: {error}") from error
+        except ParameterError as error:
+            if not is_pattern(name):
+                raise ParameterError(f"{path}: {error}") from error
+            kept[path] = str(error)
     return plans, kept
+
+
+def _own(dataset: h5py.Dataset) -> Pipeline:
+    """Give the filters of a dataset as they would be asked for in other chunks."""
+    return Pipeline(replace(each, stored=None) for each in pipeline_of(dataset).stages)
 
 
 def describe(file: h5py.File, plans: Mapping[str, Plan], kept: Mapping[str, str]) -> tuple[PlannedDataset, ...]:
@@ -107,11 +115,22 @@ def _meant(name: str, file: h5py.File, found: Mapping[str, h5py.Dataset]) -> lis
         others = [path for path, each in found.items() if each == linked]
         if others:
             return others
-    return matching(name, list(found))
+    try:
+        return matching(name, list(found))
+    except FileError as error:
+        raise FileError(f"{file.filename}: {error}") from error
 
 
-def _names_first(wanted: Mapping[str, T]) -> list[tuple[str, T]]:
-    return sorted(wanted.items(), key=lambda item: is_pattern(item[0]))
+def _check(pipeline: Pipeline, chunk: ChunkType, dataset: h5py.Dataset) -> None:
+    try:
+        pipeline.check(chunk)
+    except ParameterError as error:
+        if chunk.dtype.kind != "V":
+            raise
+        raise ParameterError(
+            f"expected numbers, got values of the type {type_text(dataset)}, which shuffle, deflate and other filters"
+            f" of bytes take: {error}"
+        ) from error
 
 
 def _with_checksum(pipeline: Pipeline) -> Pipeline:
@@ -122,9 +141,12 @@ def _with_checksum(pipeline: Pipeline) -> Pipeline:
 def _plan_dataset(
     path: str, dataset: h5py.Dataset, pipeline: Pipeline, chunks: tuple[int, ...] | None, checksum: bool
 ) -> Plan:
-    dtype = number_type(dataset)
+    dtype = stored_type(dataset)
     if dtype is None:
-        raise ParameterError("expected numbers, got values of another type, which these filters cannot take")
+        raise ParameterError(
+            f"expected values of a fixed size, got {type_text(dataset)}: such values lie elsewhere in the file, or lead"
+            " there, and no filter of chunks makes them smaller"
+        )
     if any("\udc80" <= letter <= "\udcff" for letter in path):
         raise ParameterError("expected a name in UTF-8, got one with bytes that are not")
     if dataset.shape is None or dataset.ndim == 0:
@@ -143,7 +165,7 @@ def _plan_dataset(
     chunk = ChunkType(dtype, chunks)
     if chunk.nbytes >= 1 << 32:
         raise ParameterError(f"expected a chunk of less than 4 GiB, got {chunks} of {dtype}: {chunk.nbytes} bytes")
-    pipeline.check(chunk)
+    _check(pipeline, chunk, dataset)
     guarded = _with_checksum(pipeline) if checksum else pipeline
     for each in dict.fromkeys((guarded, pipeline)):
         if stored_so(dataset, each, dtype, chunks):

@@ -1,0 +1,60 @@
+// A kernel out of a family of codecs: `Family::Codec<Scalar, rank, reversible>` codes blocks, stream.hpp arrays of
+// them.
+//
+// A family is a type of the kernel's own file, so that no two instruction sets share an instantiation.
+#pragma once
+
+#include "tamis/zfp/codec.hpp"
+
+namespace tamis::zfp::detail {
+
+// Call `f` with type, rank and reversibility as template arguments.
+template <class F>
+Status specialise(Type type, const Layout& layout, const Params& params, F f) {
+    const auto with_rank = [&]<class Scalar, bool reversible>() -> Status {
+        switch (layout.rank) {
+            case 1:
+                return f.template operator()<Scalar, 1, reversible>();
+            case 2:
+                return f.template operator()<Scalar, 2, reversible>();
+            case 3:
+                return f.template operator()<Scalar, 3, reversible>();
+            default:
+                return f.template operator()<Scalar, 4, reversible>();
+        }
+    };
+    const auto with_scalar = [&]<class Scalar>() -> Status {
+        return params.reversible() ? with_rank.template operator()<Scalar, true>()
+                                   : with_rank.template operator()<Scalar, false>();
+    };
+    switch (type) {
+        case Type::int32:
+            return with_scalar.template operator()<std::int32_t>();
+        case Type::int64:
+            return with_scalar.template operator()<std::int64_t>();
+        case Type::float32:
+            return with_scalar.template operator()<float>();
+        default:
+            return with_scalar.template operator()<double>();
+    }
+}
+
+template <class Family>
+Status encode(Type type, const void* data, const Layout& layout, const Params& params, std::uint8_t* out,
+              std::size_t start, std::size_t& end) {
+    return specialise(type, layout, params, [&]<class Scalar, unsigned rank, bool reversible>() {
+        using Codec = typename Family::template Codec<Scalar, rank, reversible>;
+        return encode_array<Codec, Scalar, rank>(static_cast<const Scalar*>(data), layout, params, out, start, end);
+    });
+}
+
+template <class Family>
+Status decode(Type type, void* data, const Layout& layout, const Params& params, std::span<const std::uint8_t> in,
+              std::size_t start, std::size_t& end) {
+    return specialise(type, layout, params, [&]<class Scalar, unsigned rank, bool reversible>() {
+        using Codec = typename Family::template Codec<Scalar, rank, reversible>;
+        return decode_array<Codec, Scalar, rank>(static_cast<Scalar*>(data), layout, params, in, start, end);
+    });
+}
+
+}  // namespace tamis::zfp::detail

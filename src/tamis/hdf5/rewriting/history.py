@@ -1,0 +1,99 @@
+"""The chunks of one dataset that an earlier run encoded, and the notes about those that this one writes."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tamis.chunks.grid import Region
+from tamis.hdf5.rewriting.encoding import Encoded
+from tamis.hdf5.rewriting.journal import Journal
+from tamis.hdf5.rewriting.leftovers import Leftover
+from tamis.hdf5.rewriting.plans import Plan
+
+_EXPANDED = 4
+_EXPANDED_NBYTES = 1 << 20
+"""No filter makes more of a chunk than so many times its bytes and so many more."""
+
+
+class History:
+    """What `write` takes over from an earlier run, and what it notes for a later one.
+
+    Parameters
+    ----------
+    plan, shape
+        Of the dataset.
+    path
+        The file that is written.
+    journal
+        Of this run.
+    number
+        Of the dataset in it.
+    leftover
+        Of an earlier run that made the same of this dataset.
+
+    Attributes
+    ----------
+    reused
+        Chunks that were taken over.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        shape: tuple[int, ...],
+        path: Path,
+        journal: Journal,
+        number: int,
+        leftover: Leftover | None = None,
+    ) -> None:
+        self.reused = 0
+        self._plan = plan
+        self._grid = [(-(-extent // step), step) for extent, step in zip(shape, plan.chunks, strict=True)]
+        self._size = math.prod(plan.chunks)
+        self._nbytes = self._size * plan.dtype.itemsize
+        self._path = str(path)
+        self._journal = journal
+        self._number = number
+        self._leftover = leftover
+
+    def encoded(self, parts: Sequence[Region]) -> Iterator[Encoded]:
+        """Give the chunks that an earlier run wrote, in its order, up to the first that is not there as noted.
+
+        All runs write in one order, so that the rest is what comes after.
+
+        Parameters
+        ----------
+        parts
+            Parts of the array, one for each chunk.
+        """
+        if self._leftover is None:
+            return
+        origins = {self._place(origin): origin for origin in (tuple(each.start for each in part) for part in parts)}
+        most_nbytes = _EXPANDED * self._nbytes + _EXPANDED_NBYTES
+        for record in self._leftover.records(self._plan.path):
+            origin = origins.pop(record.place, None)
+            if origin is None or record.mask >> len(self._plan.pipeline.stages) or record.missing > self._size:
+                return
+            data = self._leftover.read(record, most_nbytes)
+            if data is None:
+                return
+            self.reused += 1
+            yield Encoded(origin, data, record.mask, record.missing)
+
+    def add(self, each: Encoded) -> None:
+        """Note a chunk that was just written, when nothing else was written after it."""
+        # HDF5 puts a chunk at the end of the file, at once. It tells where only by a walk over all chunks; should it be
+        # elsewhere, the checksum does not fit, and the chunk is not taken over.
+        offset = max(os.stat(self._path).st_size - len(each.data), 0)
+        place = self._place(each.origin)
+        self._journal.add(self._number, place, offset, each.data, each.mask, each.missing, self._nbytes)
+
+    def _place(self, origin: tuple[int, ...]) -> int:
+        """Give the number of a chunk, last axis fastest."""
+        place = 0
+        for (count, step), start in zip(self._grid, origin, strict=True):
+            place = place * count + start // step
+        return place

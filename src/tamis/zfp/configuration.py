@@ -1,0 +1,53 @@
+"""What this installation of tamis consists of, and how its codec runs here."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from tamis import _native
+
+CODEC = "ZFP codec 5"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What `config` found."""
+
+    version: str
+    """Version of tamis."""
+    codec: str
+    """The format that the codec writes and reads."""
+    kernel: str
+    """The codec's implementation in use, named after an instruction set."""
+    kernels: tuple[str, ...]
+    """All implementations that this machine can run, the fastest first; all give the same bytes."""
+
+    def __str__(self) -> str:
+        others = f" (of {', '.join(self.kernels)})" if len(self.kernels) > 1 else ""
+        return f"tamis {self.version}, {self.codec}, kernel {self.kernel}{others}"
+
+
+def config() -> Config:
+    """Return the version of tamis, its codec, and the kernel that the codec uses on this machine.
+
+    The environment variable ``TAMIS_KERNEL`` chooses another kernel, for tests and comparisons. It is read once per
+    process, by tamis and by its HDF5 plugin. A name that this machine cannot run is warned about and has no effect.
+
+    Examples
+    --------
+    >>> tamis.config().kernels
+    ('avx2', 'portable')
+    """
+    return Config(version("tamis"), CODEC, _native.kernel(), tuple(_native.kernels()))
+
+
+def warn_unless_as_asked() -> None:
+    """Warn where the environment asks for a kernel that cannot be had."""
+    if not _native.kernel_as_asked():
+        name = _native.kernel_variable
+        expected = " or ".join(_native.kernels())
+        message = f"expected {name} to be {expected} on this machine, got {os.environ.get(name)!r}; using {{}}"
+        warnings.warn(message.format(_native.kernel()), RuntimeWarning, stacklevel=3)

@@ -1,0 +1,80 @@
+"""Which kernel the codec uses, and how that is chosen and said. In processes of their own: it is chosen once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tamis
+from tamis import _native
+
+FIELD = np.add.outer(np.sin(np.arange(19.0)), np.arange(14.0)).astype(np.float32)
+SHOW = "import tamis; print(tamis.config().kernel)"
+
+
+def python(code: str, kernel: str | None) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != _native.kernel_variable}
+    if kernel is not None:
+        environment[_native.kernel_variable] = kernel
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+
+def test_config_names_version_codec_and_kernels() -> None:
+    found = tamis.config()
+    assert found.version == tamis.__version__
+    assert found.codec == "ZFP codec 5"
+    assert found.kernel in found.kernels
+    assert "portable" in found.kernels
+    assert str(found).startswith(f"tamis {tamis.__version__}, ZFP codec 5, kernel {found.kernel}")
+
+
+@pytest.mark.parametrize("asked", [None, "", *_native.kernels()])
+def test_kernel_of_the_environment_is_used_the_fastest_if_none(asked: str | None) -> None:
+    done = python(SHOW, asked)
+    assert (done.stdout.strip(), done.stderr) == (asked or _native.kernels()[0], "")
+
+
+@pytest.mark.parametrize("asked", ["sse9", "AVX2", "ünknown"])
+def test_kernel_that_cannot_be_had_warned_about_and_the_fastest_used(asked: str) -> None:
+    done = python(SHOW, asked)
+    assert done.stdout.strip() == _native.kernels()[0]
+    expected = f"expected TAMIS_KERNEL to be {' or '.join(_native.kernels())} on this machine, got '{asked}'"
+    assert f"RuntimeWarning: {expected}; using {_native.kernels()[0]}" in done.stderr
+
+
+def test_use_kernel_unknown_refused() -> None:
+    with pytest.raises(ValueError, match=r"expected one of _native\.kernels"):
+        _native.use_kernel("sse9")
+
+
+def test_use_kernel_each_gives_the_same_bytes(kernel: str) -> None:
+    assert tamis.config().kernel == kernel
+    stream = tamis.zfp.encode(FIELD, tamis.zfp.Accuracy(1e-3))
+    before = _native.use_kernel("portable")
+    try:
+        assert tamis.zfp.encode(FIELD, tamis.zfp.Accuracy(1e-3)) == stream
+    finally:
+        _native.use_kernel(before)
+
+
+PLUGIN = """
+import sys, h5py, numpy as np, tamis
+with h5py.File(sys.argv[1] if len(sys.argv) > 1 else "unused", "w", driver="core", backing_store=False) as file:
+    values = np.arange(4096.0, dtype="f4").reshape(64, 64)
+    file.create_dataset("a", data=values, chunks=(32, 32), **tamis.Zfp(accuracy=1e-3))
+    print(abs(file["a"][...] - values).max() <= 1e-3, file["a"].id.get_storage_size())
+"""
+
+
+def test_plugin_takes_the_kernel_of_the_environment_and_says_where_it_cannot() -> None:
+    sizes = {python(PLUGIN, asked).stdout for asked in (None, *_native.kernels())}
+    assert len(sizes) == 1
+    assert sizes.pop().startswith("True ")
+    done = python(PLUGIN, "sse9")
+    assert done.stdout.startswith("True ")
+    assert "tamis: expected TAMIS_KERNEL to name a kernel of this machine, got 'sse9'; using" in done.stderr
