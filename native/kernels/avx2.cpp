@@ -12,11 +12,8 @@ namespace {
 
 struct Avx2 {
     template <class Scalar, unsigned rank, bool reversible>
-    static constexpr bool in_registers = std::is_floating_point_v<Scalar> && (rank == 2 || rank == 3) && !reversible;
-
-    template <class Scalar, unsigned rank, bool reversible>
-    using Codec = typename std::conditional_t<in_registers<Scalar, rank, reversible>,
-                                              std::type_identity<avx2::LossyCodec<Avx2, Scalar, rank>>,
+    using Codec = typename std::conditional_t<rank == 2 || rank == 3,
+                                              std::type_identity<avx2::PairCodec<Avx2, Scalar, rank, reversible>>,
                                               std::type_identity<BlockCodec<Avx2, Scalar, rank, reversible>>>::type;
 };
 

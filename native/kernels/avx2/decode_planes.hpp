@@ -71,12 +71,12 @@ inline constexpr CodeTable code_table;
 }
 
 // Read planes k - 1 … lowest of a block that ends at bit `end`; returns the lowest one that was reached. `planes` is
-// zero before, and has room for three more below k. n is the number of significant coefficients, before and after.
+// zero before.
 template <unsigned size, class Word>
 [[gnu::always_inline]] inline unsigned decode_planes(BitReader& shared, Word* planes, unsigned k, unsigned lowest,
-                                                     unsigned& significant, std::size_t end) {
+                                                     std::size_t end) {
     BitReader reader = shared;
-    unsigned n = significant;
+    unsigned n = 0;
     // While hardly any coefficient is significant, a plane takes few bits, and a table gives up to four at once.
     while (k >= lowest + 4 && n <= 4) {
         const detail::NibbleCode code =
@@ -120,7 +120,6 @@ template <unsigned size, class Word>
         planes[--k] = static_cast<Word>(plane);
         reader.position += std::min<std::size_t>(left, size);
     }
-    significant = n;
     shared = reader;
     return k;
 }
