@@ -55,27 +55,25 @@ public:
             load_rows<rank>(at[0], at[1], layout, high);
             if (!codes_.to_planes(high, openings, any)) return false;
         }
+        constexpr unsigned origin = nbits - 32;  // of the upper planes
+        const unsigned highest = bit_length(any[0] | any[1]);
         EncoderPlanes<rank> upper_planes, lower_planes;
-        upper_planes.load(high, nullptr);
+        upper_planes.load(high, nullptr, std::max(highest, origin) - origin);
         bool with_lower = false;
         BitWriter writer = shared;
         for (unsigned lane = 0; lane < used; ++lane) {
             const std::size_t start = writer.position(), end = start + params_.maxbits;
             writer.put(openings[lane].bits, openings[lane].nbits);
             const unsigned precision = openings[lane].precision, lowest = precision < nbits ? nbits - precision : 0;
-            unsigned k = nbits, n = 0;
-            if (rank == 3 && precision != 0) {
-                // Planes above the first one that is not empty send a group bit 0 each.
-                k = std::max(lowest, any[lane] == 0 ? 0 : nbits - static_cast<unsigned>(std::countl_zero(any[lane])));
-                writer.put_zeros(nbits - k);
-            }
-            constexpr unsigned origin = nbits - 32;  // of the upper planes
+            // Planes above the first one that is not empty send a group bit 0 each.
+            unsigned k = precision == 0 ? nbits : std::max(lowest, bit_length(any[lane])), n = 0;
+            writer.put_zeros(nbits - k);
             if (k > std::max(lowest, origin)) {
                 upper_planes.encode(writer, lane, k - origin, std::max(lowest, origin) - origin, n, end);
                 k = std::max(lowest, origin);
             }
             if (wide && k > lowest && writer.position() < end) {
-                if (!with_lower) lower_planes.load(low, &upper_planes);
+                if (!with_lower) lower_planes.load(low, &upper_planes, std::min(highest, 32u));
                 with_lower = true;
                 lower_planes.encode(writer, lane, k, lowest, n, end);
             }

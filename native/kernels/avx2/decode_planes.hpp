@@ -77,6 +77,7 @@ template <unsigned size, class Word>
                                                      std::size_t end) {
     BitReader reader = shared;
     unsigned n = 0;
+    k -= detail::skip_empty_planes(reader, k - lowest, end);
     // While hardly any coefficient is significant, a plane takes few bits, and a table gives up to four at once.
     while (k >= lowest + 4 && n <= 4) {
         const detail::NibbleCode code =
