@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -114,12 +114,17 @@ def print_plan(plan: RepackPlan) -> None:
 
 
 @contextmanager
-def progress_bars() -> Iterator[Report]:
-    """Show progress on a terminal, through the function that is given."""
+def progress_bars(check: Callable[[], None] = lambda: None) -> Iterator[Report]:
+    """Show progress on a terminal, through the function that is given; `check` is called whenever that is."""
+
+    def told(what: str, done: int, total: int) -> None:
+        check()
+        bars.update(task, description=what, completed=done, total=total)
+
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
         task = bars.add_task("")
-        yield lambda what, done, total: bars.update(task, description=what, completed=done, total=total)
+        yield told
 
 
 @contextmanager

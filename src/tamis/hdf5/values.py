@@ -50,10 +50,12 @@ class ChunkedValues:
     def read(self, part: Region) -> NDArray[Any]:
         """Decode the chunks that share an element with the part."""
         steps = self._source.chunk.shape
-        firsts = [range(each.start // step * step, each.stop, step) for each, step in zip(part, steps, strict=True)]
-        if all(len(each) == 1 for each in firsts):
-            origin = tuple(each[0] for each in firsts)
-            return self._source.values(origin)[_inside(part, origin)]
+        # Lists, since this is done for each chunk, and a generator takes longer to make than to run.
+        origin = tuple([each.start // step * step for each, step in zip(part, steps, strict=True)])
+        if all(each.stop <= at + step for each, at, step in zip(part, origin, steps, strict=True)):
+            values, extents = self._source.values(origin), tuple([each.stop - each.start for each in part])
+            return values if extents == steps else values[_inside(part, origin)]
+        firsts = [range(at, each.stop, step) for each, at, step in zip(part, origin, steps, strict=True)]
         out = np.empty([each.stop - each.start for each in part], self.dtype)
         for origin in itertools.product(*firsts):
             shared = tuple(
@@ -166,4 +168,4 @@ def read_by_library(dataset: h5py.Dataset, part: Region) -> NDArray[Any]:
 
 
 def _inside(part: Region, origin: tuple[int, ...]) -> Region:
-    return tuple(slice(each.start - at, each.stop - at) for each, at in zip(part, origin, strict=True))
+    return tuple([slice(each.start - at, each.stop - at) for each, at in zip(part, origin, strict=True)])

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from tamis.chunks import encoding
 from tamis.chunks.difference import Missing
 from tamis.chunks.grid import Region
 from tamis.errors import TamisError
-from tamis.filters import ChunkType
 from tamis.hdf5.rewriting.plans import Plan
 
 _NONE_MISSING = Missing()
@@ -47,8 +45,7 @@ def encode_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> Encoded:
     origin = tuple(each.start for each in part)
     missing = plan.missing if plan.lossy else _NONE_MISSING
     try:
-        data, mask = encoding.encode_chunk(plan.pipeline, values, ChunkType(plan.dtype, plan.chunks), missing=missing)
+        data, mask = encoding.encode_chunk(plan.pipeline, values, plan.chunk, missing=missing)
     except TamisError as error:
         raise type(error)(f"{plan.path}: chunk at {origin}: {error}") from error
-    found = missing.find(values) if plan.lossy else None
-    return Encoded(origin, data, mask, 0 if found is None else int(np.count_nonzero(found)))
+    return Encoded(origin, data, mask, missing.survey(values).missing if plan.lossy else 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import closing
 
 import h5py
@@ -19,10 +20,10 @@ _RECORD_NBYTES = 128
 
 
 def most_nbytes(plan: Plan, source: h5py.Dataset) -> int:
-    """Bytes of the chunks if no filter makes them smaller."""
+    """Bytes of the chunks if all are written, and no filter makes them smaller."""
     if plan.copied:
         return int(source.id.get_storage_size())
-    count = len(touched(stored_regions(source), source.shape, plan.chunks))
+    count: int = math.prod(-(-extent // step) for extent, step in zip(source.shape, plan.chunks, strict=True))
     return count * (ChunkType(plan.dtype, plan.chunks).nbytes + _RECORD_NBYTES)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tamis.chunks.difference import Missing
+from tamis.filters import ChunkType
 from tamis.pipeline import Pipeline
 
 
@@ -35,6 +36,8 @@ class Plan:
 
     Attributes
     ----------
+    chunk
+        Type and shape of the target's chunks.
     bound
         Largest absolute error allowed, in units of the data; 0 if lossless; None where a filter gives none.
     lossy
@@ -50,11 +53,13 @@ class Plan:
     copied: bool = False
 
     # Asked for each chunk, several times.
+    chunk: ChunkType = field(init=False)
     bound: float | None = field(init=False)
     lossy: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """Find out what the pipeline allows."""
+        object.__setattr__(self, "chunk", ChunkType(self.dtype, self.chunks))
         object.__setattr__(self, "bound", self.pipeline.error_bound)
         object.__setattr__(self, "lossy", self.bound != 0 and not self.copied)
 

@@ -126,9 +126,9 @@ def _compared(plan: Plan, target: Values, part: Region, before: NDArray[Any]) ->
 
 def _error(plan: Plan, part: Region, before: NDArray[Any], after: NDArray[Any]) -> float:
     """Largest error of a chunk; raises BoundError where that is too much."""
-    origin = tuple(each.start for each in part)
     if plan.bound == 0 and same_bits(before, after):
         return 0.0
+    origin = tuple(each.start for each in part)
     if plan.dtype.kind == "V":
         raise BoundError(f"{plan.path}: expected the same bytes, found others in the chunk at {origin}")
     error, kept, _ = plan.missing.compare(before, after) if plan.lossy else (largest_error(before, after), True, 0)

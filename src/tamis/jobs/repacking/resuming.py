@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Collection, Mapping
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
@@ -162,6 +163,7 @@ def _entry(plan: Plan) -> dict[str, str]:
     }
 
 
+@cache
 def _versions(pipeline: Pipeline) -> str:
     """Name the versions of whatever encodes."""
     modules = {"tamis"}.union(*((*each.needs, type(each).__module__) for each in pipeline.filters))
