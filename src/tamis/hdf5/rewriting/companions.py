@@ -206,7 +206,6 @@ def _set_text(dataset: h5py.Dataset, name: str, text: str) -> None:
     raw = text.encode("utf-8", "surrogateescape")
     kind = h5t.C_S1.copy()
     kind.set_size(max(len(raw), 1))
-    kind.set_strpad(h5t.STR_NULLPAD)
     kind.set_cset(h5t.CSET_ASCII if raw.isascii() else h5t.CSET_UTF8)
     if name in dataset.attrs:
         del dataset.attrs[name]
