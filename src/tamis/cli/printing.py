@@ -73,7 +73,7 @@ def print_repacked(result: RepackResult) -> None:
             each.path,
             each.pipeline,
             size_text(each.source_nbytes),
-            size_text(each.target_nbytes),
+            size_text(each.target_nbytes + each.companion_nbytes),
             f"{each.ratio:.2f}",
             f"{each.largest_error:.3g}",
             "none" if each.bound is None else f"{each.bound:g}",
@@ -117,7 +117,8 @@ def print_plan(plan: RepackPlan) -> None:
     for each in plan.datasets:
         if each.reusable_chunks:
             click.echo(f"{each.path}: {each.reusable_chunks} chunks can be taken over from an interrupted run")
-        for text in (*([f"kept as it is: {each.reason}"] if each.reason else []), *each.notes):
+        what = "dropped" if each.action == "drop" else "kept as it is"
+        for text in (*([f"{what}: {each.reason}"] if each.reason else []), *each.notes):
             click.echo(f"{each.path}: {text}")
     for note in plan.notes:
         click.echo(note)

@@ -16,6 +16,7 @@ from tamis.chunks.grid import Region
 from tamis.chunks.values import Values
 from tamis.errors import FileError
 from tamis.hdf5.chunked import ChunkSource, read_bytes
+from tamis.hdf5.companions import RestoredValues, companion_of
 from tamis.hdf5.storage import check_readable, number_type, pipeline_of, stored_type
 
 _SHORT_NBYTES = 2048
@@ -27,11 +28,19 @@ def open_values(dataset: h5py.Dataset) -> Values:
 
     Close what is returned in the end, and the dataset after it.
 
+    Missing values that are in a companion of the dataset are put back.
+
     Raises
     ------
     FileError
         If they cannot be read right; says why.
     """
+    companion = companion_of(dataset)
+    values = _stored_values(dataset)
+    return values if companion is None else RestoredValues(values, companion, _stored_values(companion.dataset))
+
+
+def _stored_values(dataset: h5py.Dataset) -> Values:
     if dataset.file.mode != "r":
         dataset.file.flush()  # so that what was written can be read past HDF5
     if ChunkSource.can_read(dataset):

@@ -68,6 +68,11 @@ class Run:
             raise ValueError(f"expected the text of a journal, got {error!r}") from error
 
 
+def companion_key(path: str) -> str:
+    """Name the companion of a dataset among the datasets of a run: a path that none can have."""
+    return f"{path}\0missing"
+
+
 def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
     return {str(key): str(value) for key, value in entry.items()}
 

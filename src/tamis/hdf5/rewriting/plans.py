@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import h5py
 import numpy as np
 
 from tamis.chunks.difference import Missing
+from tamis.chunks.flags import Flags
 from tamis.filters import ChunkType
 from tamis.pipeline import Pipeline
 
@@ -33,6 +35,8 @@ class Plan:
         What stands for missing values, which have to stay what they are.
     copied
         Whether chunks are copied as they are stored: pipeline, type and chunks are those of the source.
+    flags
+        What the flags of a companion stand for, to which missing values go; None where they stay among the others.
 
     Attributes
     ----------
@@ -51,6 +55,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     missing: Missing = field(default_factory=Missing)
     copied: bool = False
+    flags: Flags | None = None
 
     # Asked for each chunk, several times.
     chunk: ChunkType = field(init=False)
@@ -82,6 +87,8 @@ class Written:
         Chunks that each filter but zfp could not be applied to, by its text.
     reused
         Chunks taken over from an earlier run.
+    companion
+        Where the missing values are, open and without a name; None where none was needed.
     """
 
     chunks: int
@@ -90,3 +97,4 @@ class Written:
     lossless_for_missing: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
     reused: int = 0
+    companion: h5py.Dataset | None = None
