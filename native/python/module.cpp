@@ -43,6 +43,7 @@ NB_MODULE(_native, m) {
             "code", [](const Failure& failure) { return failure.code; }, "Name of the failure.")
         .def_ro("where", &Failure::where, "Index, block, axis or number that the failure is about.");
 
+    m.attr("version") = TAMIS_VERSION;
     tamis::python::bind_zfp(m);
     tamis::python::bind_filters(m);
     tamis::python::bind_values(m);

@@ -16,6 +16,8 @@ class Failure:
     def where(self) -> int:
         """Index, block, axis or number that the failure is about."""
 
+version: str = "0.1.0"
+
 class Type(enum.Enum):
     """Scalar types, numbered as libzfp numbers them."""
 

@@ -6,7 +6,6 @@ import hashlib
 import zlib
 from collections.abc import Collection, Mapping
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,6 +16,7 @@ from tamis.hdf5.rewriting import History, Journal, Leftover, Plan, Run, find_lef
 from tamis.hdf5.transaction import Transaction
 from tamis.jobs.inspection.cards import printable
 from tamis.pipeline import Pipeline
+from tamis.zfp.configuration import config
 
 _AGAIN = "--resume goes on with it"
 
@@ -166,9 +166,12 @@ def _entry(plan: Plan) -> dict[str, str]:
 @cache
 def _versions(pipeline: Pipeline) -> str:
     """Name the versions of whatever encodes."""
-    modules = {"tamis"}.union(*((*each.needs, type(each).__module__) for each in pipeline.filters))
-    found = [f"zlib {zlib.ZLIB_RUNTIME_VERSION}"]
-    for name in sorted({each.partition(".")[0] for each in modules}):
+    modules = set[str]().union(*((*each.needs, type(each).__module__) for each in pipeline.filters))
+    found = [f"zlib {zlib.ZLIB_RUNTIME_VERSION}", f"tamis {config().version}"]
+    others = sorted({each.partition(".")[0] for each in modules} - {"tamis"})
+    if others:
+        from importlib import metadata  # imported late: it takes as long as all of h5py
+    for name in others:
         try:
             found.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
