@@ -72,7 +72,7 @@ def test_verify_json_is_the_result(small: Path) -> None:
         (["--bound", "TS:-1"], 2, "expected a bound of 0 or more for TS"),
         (["--bound", "TS:nan"], 2, "expected a bound of 0 or more for TS"),
         (["--bound", "TS:1", "--bound", "TS:2"], 2, "expected each name once in --bound"),
-        (["-j", "0"], 2, "expected 1 or more threads, got jobs=0"),
+        (["-j", "0"], 2, "0 is not in the range x>=1"),
         (["--bound", "PS:1"], 1, "expected a dataset named 'PS', found only /TS"),
         (["-v", "PS"], 1, "expected a dataset named 'PS', found only /TS"),
     ],

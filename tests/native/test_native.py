@@ -13,7 +13,14 @@ import pytest
 import tamis
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = ("tamis_tests", "tamis_filter_tests", "tamis_fuzz", "tamis_filter_fuzz", "tamis_plugin_fuzz")
+PROGRAMS = (
+    "tamis_tests",
+    "tamis_kernels_agree",
+    "tamis_filter_tests",
+    "tamis_fuzz",
+    "tamis_filter_fuzz",
+    "tamis_plugin_fuzz",
+)
 
 
 def run(*command: str | os.PathLike[str], kernel: str = "") -> str:
@@ -51,6 +58,8 @@ def test_native_code_under_sanitizers_keeps_its_promises(tmp_path: Path) -> None
         assert "all native tests passed" in run(built / "tamis_tests", kernel=kernel), kernel
         for fuzzer in ("tamis_fuzz", "tamis_plugin_fuzz"):
             assert "200000 mutations of seed 1: nothing found" in run(built / fuzzer, kernel=kernel), (fuzzer, kernel)
+    agreed = run(built / "tamis_kernels_agree")
+    assert f"{len(tamis.config().kernels)} kernels agree on 100000 cases of seed 1" in agreed
     assert "all tests of the filters passed" in run(built / "tamis_filter_tests")
     printed = run(built / "tamis_filter_fuzz")
     assert "200000 mutations of seed 1: nothing found" in printed
@@ -70,6 +79,23 @@ def test_kernels_define_no_function_that_another_could_be_linked_to(tmp_path: Pa
             ("available_kernels()", "find_kernel(char const*)", "chosen_kernel()") if "choose" in each.name else ()
         )
         assert functions == {f"tamis::zfp::{name}" for name in allowed}, each.name
+
+
+@pytest.mark.slow
+def test_native_code_in_eight_threads_under_thread_sanitizer_has_no_race(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    cmake, ninja = tool("cmake"), tool("ninja")
+    tool("c++")
+    build = tmp_path_factory.mktemp("threads")
+    run(
+        *(cmake, "-S", ROOT, "-B", build, "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"),
+        *("-DCMAKE_BUILD_TYPE=Release", "-DTAMIS_BUILD_TESTS=ON", "-DTAMIS_SANITIZE_THREADS=ON"),
+    )
+    run(cmake, "--build", build, "--target", "tamis_thread_tests", "--parallel", "2")
+
+    assert "__tsan_init" in run(tool("nm"), build / "tamis_thread_tests"), "it looks for races"
+    assert "40 rounds in 8 threads: nothing found" in run(build / "tamis_thread_tests")
 
 
 def plugin() -> Path:

@@ -197,7 +197,7 @@ def repack(
             return
         for note in () if resume else interrupted(Path(target)):
             click.echo(f"tamis repack: {note}", err=True)
-        with ended_by_signals(terminate=not resume), progress_bars() as progress:
+        with ended_by_signals(terminate=not resume) as check, progress_bars(check) as progress:
             result = tamis.repack(
                 source,
                 target,

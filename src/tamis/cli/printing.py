@@ -6,7 +6,7 @@ Rich is imported when something is printed with it, since that takes longer than
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
@@ -125,18 +125,22 @@ def print_plan(plan: RepackPlan) -> None:
 
 
 @contextmanager
-def progress_bars() -> Iterator[Report]:
-    """Show progress on a terminal, through the function that is given."""
+def progress_bars(check: Callable[[], None] = lambda: None) -> Iterator[Report]:
+    """Show progress on a terminal, through the function that is given; `check` is called whenever that is."""
     if not sys.stderr.isatty():
-        yield lambda *_: None
+        yield lambda *_: check()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    def told(what: str, done: int, total: int) -> None:
+        check()
+        bars.update(task, description=what, completed=done, total=total)
+
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task("")
-        yield lambda what, done, total: bars.update(task, description=what, completed=done, total=total)
+        yield told
 
 
 @contextmanager

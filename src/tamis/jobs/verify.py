@@ -25,7 +25,7 @@ from tamis.hdf5.objects import Objects, dataset_at, group_at
 from tamis.hdf5.storage import byteorder, chunks_of, number_type, pipeline_of
 from tamis.hdf5.values import open_values
 from tamis.hdf5.walking import Contents, walk
-from tamis.jobs.recipe import is_pattern, matching
+from tamis.jobs.recipe import assigned, is_pattern, matching
 from tamis.jobs.verification.found import Compared, Finding, Verification
 
 if TYPE_CHECKING:
@@ -297,17 +297,14 @@ def _checked_bound(name: object, value: object) -> float:
 def _limits(bounds: Mapping[str, float], paths: list[str], side: _Side) -> dict[str, float]:
     """Bounds by path; names go before patterns, which leave out what has no numbers unless the bits shall be equal."""
     found: dict[str, float] = {}
-    for name, bound in sorted(bounds.items(), key=lambda each: is_pattern(each[0])):
-        for path in _meant(name, paths, side):
-            dataset = side.contents.datasets[path]
-            if bound and number_type(dataset) is None:
-                if not is_pattern(name):
-                    said = type_words(dataset.id.get_type())
-                    raise ParameterError(
-                        f"{path}: expected numbers for a bound of {bound!r}, got {said}: use 0 or none"
-                    )
-                continue
-            found.setdefault(path, bound)
+    for name, path, bound in assigned(bounds, lambda name: _meant(name, paths, side)):
+        dataset = side.contents.datasets[path]
+        if bound and number_type(dataset) is None:
+            if not is_pattern(name):
+                said = type_words(dataset.id.get_type())
+                raise ParameterError(f"{path}: expected numbers for a bound of {bound!r}, got {said}: use 0 or none")
+            continue
+        found.setdefault(path, bound)
     return found
 
 
