@@ -4,13 +4,22 @@
 // is inlined; tests/native looks at the object file for anything that another kernel could be linked to.
 
 #include "kernels/avx2/codec.hpp"
+#include "kernels/avx2/line_code.hpp"
 #include "kernels/kernel.hpp"
 
 namespace tamis::zfp {
 
 namespace {
 
-struct Avx2 {
+struct Avx2 : PlaneCoding {
+    using PlaneCoding::encode;
+
+    template <class UInt>
+    [[gnu::always_inline]] static unsigned encode(BitWriter& writer, const Slab<UInt, 4>& slab, unsigned from,
+                                                  unsigned count, unsigned n, std::size_t end) {
+        return avx2::encode_slab(writer, slab, from, count, n, end);
+    }
+
     template <class Scalar, unsigned rank, bool reversible>
     using Codec = typename std::conditional_t<rank == 2 || rank == 3,
                                               std::type_identity<avx2::PairCodec<Avx2, Scalar, rank, reversible>>,

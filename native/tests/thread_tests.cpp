@@ -17,7 +17,6 @@ using namespace tamis::tests;
 namespace {
 
 constexpr unsigned thread_count = 8;
-const zfp::Kernel& kernel = zfp::portable_kernel;
 
 struct Shared {
     Array array;
@@ -55,7 +54,7 @@ void append(Bytes& all, std::uint64_t number) {
 
 // Each of these returns all that it found.
 
-Bytes coded(const Array& array, const Params& params) {
+Bytes coded(const zfp::Kernel& kernel, const Array& array, const Params& params) {
     const Layout& layout = array.layout();
     const Exact out(zfp::encode_capacity(array.type(), layout, params, 0));
     std::size_t end = 0;
@@ -73,7 +72,8 @@ Bytes coded(const Array& array, const Params& params) {
     return found;
 }
 
-Bytes decoded(const Array& like, const Params& params, std::span<const std::uint8_t> stream) {
+Bytes decoded(const zfp::Kernel& kernel, const Array& like, const Params& params,
+              std::span<const std::uint8_t> stream) {
     Array back(like.type(), Layout::contiguous(like.layout().rank, like.layout().extent));
     std::size_t end = 0;
     const Status status = kernel.decode(like.type(), back.origin(), back.layout(), params, stream, 0, end);
@@ -150,7 +150,8 @@ Bytes through_plugin(const Case& c, const Bytes& values) {
 }
 
 Bytes all_of(const Shared& s) {
-    Bytes found = coded(s.array, s.params);
+    Bytes found = coded(*zfp::chosen_kernel().kernel, s.array, s.params);
+    for (const zfp::Kernel* kernel : zfp::available_kernels()) append(found, coded(*kernel, s.array, s.params));
     append(found, shuffled(s.items));
     append(found, packed_by_nbit(s.nbit, s.nbit_items));
     append(found, packed_by_scaleoffset(s.scaleoffset, s.scaleoffset_items));
@@ -201,14 +202,16 @@ int main(int count, char** arguments) {
             require(found[thread][i] == alone && own[thread][i] == alone, "eight threads find what one finds");
     }
 
-    // Streams that all threads decode.
+    // Streams that all threads decode, each by one of the kernels.
+    const auto kernels = zfp::available_kernels();
     std::vector<Bytes> streams(number);
     unsigned taken = 0;
     for (std::size_t i = 0; i < number; ++i) {
         const Array& array = shared[i].array;
         const Exact out(zfp::encode_capacity(array.type(), array.layout(), shared[i].params, 0));
         std::size_t end = 0;
-        if (!kernel.encode(array.type(), array.origin(), array.layout(), shared[i].params, out.data(), 0, end))
+        if (!zfp::portable_kernel.encode(array.type(), array.origin(), array.layout(), shared[i].params, out.data(), 0,
+                                         end))
             continue;
         append(streams[i], out.span());
         ++taken;
@@ -218,7 +221,8 @@ int main(int count, char** arguments) {
         for (std::size_t i = 0; i < number; ++i) {
             if (streams[i].empty()) continue;
             place = {"stream that all threads read", i};
-            found[thread][i] = decoded(shared[i].array, shared[i].params, streams[i]);
+            found[thread][i] =
+                decoded(*kernels[thread % kernels.size()], shared[i].array, shared[i].params, streams[i]);
         }
     });
     for (std::size_t i = 0; i < number; ++i)

@@ -142,6 +142,7 @@ private:
     void restore(Scalar* a, Scalar* b, const Layout& layout) const {
         const Block &one = blocks_[0], &other = blocks_[1];
         const unsigned reached = std::min(one.reached, other.reached);
+        if (reached == nbits) return fill_zeros(a, b, layout);
         Rows<Words32, rank> high;
         planes_to_rows(one.planes + nbits - 32, other.planes + nbits - 32, std::max(reached, nbits - 32) - (nbits - 32),
                        high);
@@ -163,6 +164,13 @@ private:
                 store_rows<rank>(blocks[lane], at, at, layout);
             }
         }
+    }
+
+    static void fill_zeros(Scalar* a, Scalar* b, const Layout& layout) {
+        Rows<Words, rank> zeros;
+        for (Words& row : zeros) row.bits = _mm256_setzero_si256();
+        store_rows<rank>(zeros, a, b, layout);
+        if constexpr (wide) store_rows<rank>(zeros, b, b, layout);
     }
 
     // 2^(e - 62) is a normal number, so that the product with the upper half times 2^32 rounds as that of the whole.

@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import h5py
+
 from tamis.chunks.grid import Region
 from tamis.hdf5.rewriting.encoding import Encoded
 from tamis.hdf5.rewriting.journal import Journal
@@ -16,6 +18,9 @@ from tamis.hdf5.rewriting.plans import Plan
 _EXPANDED = 4
 _EXPANDED_NBYTES = 1 << 20
 """No filter makes more of a chunk than so many times its bytes and so many more."""
+
+_MOST_GAPS = 1000
+"""Chunks that HDF5 is asked the place of, so that the cost does not grow with the square of their number."""
 
 
 class History:
@@ -55,6 +60,7 @@ class History:
         self._size = math.prod(plan.chunks)
         self._nbytes = self._size * plan.dtype.itemsize
         self._path = str(path)
+        self._end = self._gaps = 0
         self._journal = journal
         self._number = number
         self._leftover = leftover
@@ -83,13 +89,21 @@ class History:
             self.reused += 1
             yield Encoded(origin, data, record.mask, record.missing)
 
-    def add(self, each: Encoded) -> None:
-        """Note a chunk that was just written, when nothing else was written after it."""
-        # HDF5 puts a chunk at the end of the file, at once. It tells where only by a walk over all chunks; should it be
-        # elsewhere, the checksum does not fit, and the chunk is not taken over.
-        offset = max(os.stat(self._path).st_size - len(each.data), 0)
+    def add(self, each: Encoded, target: h5py.Dataset) -> None:
+        """Note a chunk that was just written to the dataset, when nothing else was written after it."""
+        offset = self._offset(each, target)
         place = self._place(each.origin)
         self._journal.add(self._number, place, offset, each.data, each.mask, each.missing, self._nbytes)
+
+    def _offset(self, each: Encoded, target: h5py.Dataset) -> int:
+        """Find out where a chunk was put; should it be elsewhere, its checksum does not fit, and it is encoded anew."""
+        # HDF5 puts a chunk at the end of the file, at once. To tell where, it walks over all chunks: it is asked only
+        # where the file has not grown, since the chunk went into a gap that was left by something else.
+        before, self._end = self._end, os.stat(self._path).st_size
+        if self._end == before and self._gaps < _MOST_GAPS:
+            self._gaps += 1
+            return int(target.id.get_chunk_info_by_coord(each.origin).byte_offset)
+        return max(self._end - len(each.data), 0)
 
     def _place(self, origin: tuple[int, ...]) -> int:
         """Give the number of a chunk, last axis fastest."""

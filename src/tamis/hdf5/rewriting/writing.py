@@ -80,7 +80,7 @@ def write(
         for each in encoded:
             target.id.write_direct_chunk(each.origin, each.data, each.mask)
             if history is not None:
-                history.add(each)
+                history.add(each, target)
             recorded[each.origin] = (len(each.data), each.mask)
             without_zfp = plan.pipeline.zfp is not None and bool(each.mask & 1)
             missing, lossless = missing + each.missing, lossless + without_zfp
