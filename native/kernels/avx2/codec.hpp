@@ -16,7 +16,7 @@ namespace tamis::zfp::avx2 {
 template <class Kernel, class Scalar, unsigned rank, bool reversible>
 class PairCodec {
     using UInt = typename Traits<Scalar>::UInt;
-    using Words = WordsOf<Scalar>;
+    using Register = WordsOf<Scalar, rank>;
     using Codes = Values<Scalar, rank, reversible>;
     using Plane = std::conditional_t<rank == 3, std::uint64_t, std::uint16_t>;
     static constexpr unsigned size = block_size(rank), nbits = int_nbits<Scalar>;
@@ -167,8 +167,8 @@ private:
     }
 
     static void fill_zeros(Scalar* a, Scalar* b, const Layout& layout) {
-        Rows<Words, rank> zeros;
-        for (Words& row : zeros) row.bits = _mm256_setzero_si256();
+        Rows<Register, rank> zeros;
+        for (Register& row : zeros) row.bits = _mm256_setzero_si256();
         store_rows<rank>(zeros, a, b, layout);
         if constexpr (wide) store_rows<rank>(zeros, b, b, layout);
     }
