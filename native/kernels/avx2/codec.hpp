@@ -63,11 +63,9 @@ public:
         BitWriter writer = shared;
         for (unsigned lane = 0; lane < used; ++lane) {
             const std::size_t start = writer.position(), end = start + params_.maxbits;
-            writer.put(openings[lane].bits, openings[lane].nbits);
             const unsigned precision = openings[lane].precision, lowest = precision < nbits ? nbits - precision : 0;
-            // Planes above the first one that is not empty send a group bit 0 each.
             unsigned k = precision == 0 ? nbits : std::max(lowest, bit_length(any[lane])), n = 0;
-            writer.put_zeros(nbits - k);
+            put_opening(writer, openings[lane].bits, openings[lane].nbits, nbits - k);
             if (k > std::max(lowest, origin)) {
                 upper_planes.encode(writer, lane, k - origin, std::max(lowest, origin) - origin, n, end);
                 k = std::max(lowest, origin);

@@ -35,11 +35,9 @@ public:
         BitWriter writer = shared;
         for (unsigned lane = 0; lane < used; ++lane) {
             const std::size_t start = writer.position(), end = start + params_.maxbits;
-            writer.put(openings[lane].bits, openings[lane].nbits);
             const unsigned precision = openings[lane].precision, lowest = precision < nbits ? nbits - precision : 0;
-            // Planes above the first one that is not empty send a group bit 0 each.
             unsigned k = precision == 0 ? nbits : std::max(lowest, bit_length(any[lane])), n = 0;
-            writer.put_zeros(nbits - k);
+            put_opening(writer, openings[lane].bits, openings[lane].nbits, nbits - k);
             while (k > lowest && writer.position() < end) {
                 const unsigned index = (k - 1) / 16, base = std::max(lowest, 16 * index);
                 std::uint64_t nibbles = 0;
@@ -88,22 +86,10 @@ public:
         std::memcpy(rows, coefficients_, sizeof rows);
         Codes::from_planes(rows, opened_);
         transpose(rows[0], rows[1], rows[2], rows[3]);
-        const bool dense = layout_.stride[0] == 1;
-        alignas(32) Scalar copies[lanes][4];
-        for (unsigned i = 0; i < 4; ++i) {
-            if constexpr (lanes == 8) {
-                store_half(copies[i], lower(rows[i].bits));
-                store_half(copies[4 + i], upper(rows[i].bits));
-            } else {
-                _mm256_store_si256(reinterpret_cast<__m256i*>(copies[i]), rows[i].bits);
-            }
-        }
-        for (unsigned lane = 0; lane < used; ++lane) {
-            if (dense && places[lane].whole)
-                std::memcpy(places[lane].at, copies[lane], sizeof copies[lane]);
-            else
-                store_block<1>(copies[lane], places[lane], layout_);
-        }
+        if (in_a_row(places, used)) return store(rows, places[0].at);
+        alignas(32) Scalar copies[4 * lanes];
+        store(rows, copies);
+        for (unsigned lane = 0; lane < used; ++lane) store_block<1>(copies + 4 * lane, places[lane], layout_);
     }
 
 private:
@@ -115,24 +101,39 @@ private:
         return (x >> 4 & lower_nibbles) | (x & lower_nibbles) << 4;
     }
 
+    // Whether there is a whole block to each lane, one after the other: only the last of a row may be partial.
+    template <class Value>
+    bool in_a_row(const Place<Value>* places, unsigned used) const {
+        return used == lanes && places[lanes - 1].whole && layout_.stride[0] == 1;
+    }
+
     // A lane without a block repeats the last one.
     void load(const Place<const Scalar>* places, unsigned used, Rows<Register, 1>& rows) const {
-        alignas(32) Scalar copies[lanes][4];
-        const Scalar* at[lanes];
-        for (unsigned lane = 0; lane < lanes; ++lane) {
-            const Place<const Scalar>& place = places[std::min(lane, used - 1)];
-            at[lane] = place.at;
-            if (place.whole && layout_.stride[0] == 1) continue;
-            load_block<1>(copies[lane], place, layout_);
-            at[lane] = copies[lane];
+        alignas(32) Scalar copies[4 * lanes];
+        const Scalar* from = places[0].at;
+        if (!in_a_row(places, used)) {
+            for (unsigned lane = 0; lane < lanes; ++lane)
+                load_block<1>(copies + 4 * lane, places[std::min(lane, used - 1)], layout_);
+            from = copies;
         }
         for (unsigned i = 0; i < 4; ++i) {
             if constexpr (lanes == 8)
-                rows[i].bits = join(load_half(at[i]), load_half(at[4 + i]));
+                rows[i].bits = join(load_half(from + 4 * i), load_half(from + 16 + 4 * i));
             else
-                rows[i].bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at[i]));
+                rows[i].bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 4 * i));
         }
         transpose(rows[0], rows[1], rows[2], rows[3]);
+    }
+
+    static void store(const Rows<Register, 1>& rows, Scalar* to) {
+        for (unsigned i = 0; i < 4; ++i) {
+            if constexpr (lanes == 8) {
+                store_half(to + 4 * i, lower(rows[i].bits));
+                store_half(to + 16 + 4 * i, upper(rows[i].bits));
+            } else {
+                _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 4 * i), rows[i].bits);
+            }
+        }
     }
 
     const Params params_;
