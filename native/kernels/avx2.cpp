@@ -4,26 +4,26 @@
 // is inlined; tests/native looks at the object file for anything that another kernel could be linked to.
 
 #include "kernels/avx2/codec.hpp"
-#include "kernels/avx2/line_code.hpp"
+#include "kernels/avx2/line_codec.hpp"
 #include "kernels/kernel.hpp"
 
 namespace tamis::zfp {
 
 namespace {
 
-struct Avx2 : PlaneCoding {
-    using PlaneCoding::encode;
-
-    template <class UInt>
-    [[gnu::always_inline]] static unsigned encode(BitWriter& writer, const Slab<UInt, 4>& slab, unsigned from,
-                                                  unsigned count, unsigned n, std::size_t end) {
-        return avx2::encode_slab(writer, slab, from, count, n, end);
+struct Avx2 {
+    template <class Scalar, unsigned rank, bool reversible>
+    static constexpr auto codec_type() {
+        if constexpr (rank == 1)
+            return std::type_identity<avx2::LineCodec<Avx2, Scalar, reversible>>();
+        else if constexpr (rank < 4)
+            return std::type_identity<avx2::PairCodec<Avx2, Scalar, rank, reversible>>();
+        else
+            return std::type_identity<BlockCodec<Avx2, Scalar, rank, reversible>>();
     }
 
     template <class Scalar, unsigned rank, bool reversible>
-    using Codec = typename std::conditional_t<rank == 2 || rank == 3,
-                                              std::type_identity<avx2::PairCodec<Avx2, Scalar, rank, reversible>>,
-                                              std::type_identity<BlockCodec<Avx2, Scalar, rank, reversible>>>::type;
+    using Codec = typename decltype(codec_type<Scalar, rank, reversible>())::type;
 };
 
 }  // namespace

@@ -6,7 +6,7 @@ namespace tamis::zfp {
 
 namespace {
 
-struct Portable : PlaneCoding {
+struct Portable {
     template <class Scalar, unsigned rank, bool reversible>
     using Codec = BlockCodec<Portable, Scalar, rank, reversible>;
 };

@@ -26,10 +26,9 @@ struct NibbleSlots {
     }
 };
 
-template <class UInt>
-[[gnu::always_inline]] inline unsigned encode_slab(BitWriter& writer, const Slab<UInt, 4>& slab, unsigned from,
-                                                   unsigned count, unsigned n, std::size_t end) {
-    const std::uint64_t planes = slab.from(from);
+// Write `count` ≤ 16 planes, the first in the lowest nibble; returns the new n. Stops once bit `end` is passed.
+[[gnu::always_inline]] inline unsigned encode_nibbles(BitWriter& writer, std::uint64_t planes, unsigned count,
+                                                      unsigned n, std::size_t end) {
     const NibbleSlots slots(planes, (1u << n) - 1);
     for (unsigned at = 0; at < count && writer.position() < end; at += 8) {
         const auto half = [&](std::uint64_t x) { return x >> (4 * at) & 0xffffffff; };

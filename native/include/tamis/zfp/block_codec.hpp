@@ -228,7 +228,7 @@ private:
             const unsigned index = (k - 1) / Planes::planes, base = std::max(lowest, index * Planes::planes);
             Planes planes;
             planes.build(slots, index);
-            n = Kernel::encode(writer, planes, (k - 1) % Planes::planes, k - base, n, end);
+            n = encode_slab(writer, planes, (k - 1) % Planes::planes, k - base, n, end);
             k = base;
         }
     }

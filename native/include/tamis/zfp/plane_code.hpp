@@ -232,13 +232,4 @@ template <class Slab>
     return n;
 }
 
-// How kernels code slabs: as above, unless a kernel has a function of its own for some.
-struct PlaneCoding {
-    template <class Slab>
-    [[gnu::always_inline]] static unsigned encode(BitWriter& writer, const Slab& slab, unsigned from, unsigned count,
-                                                  unsigned n, std::size_t end) {
-        return encode_slab(writer, slab, from, count, n, end);
-    }
-};
-
 }  // namespace tamis::zfp
