@@ -121,7 +121,8 @@ class Pipeline:
         DataError, MissingFilterError, ParameterError, StreamError
             If a required filter cannot be applied, to such chunks at all (see `check`) or to these values; names it.
         """
-        if isinstance(values, np.ma.MaskedArray):
+        # numpy takes long to import numpy.ma, which it does when that is first named.
+        if type(values) is not np.ndarray and isinstance(values, np.ma.MaskedArray):
             raise ParameterError("expected plain values, got a masked array: fill it first, values.filled(…)")
         values = np.asarray(values)
         if values.dtype.hasobject:

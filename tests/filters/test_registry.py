@@ -65,7 +65,9 @@ def test_filter_of_another_package_found_by_its_entry_point(tmp_path: Path) -> N
 def test_filter_of_another_package_unusable_left_out_with_a_warning(
     tmp_path: Path, entries: dict[str, str], module: str, message: str
 ) -> None:
-    done = run(tmp_path, "import tamis; print(tamis.Pipeline.parse('deflate'))", entries, module)
+    done = run(
+        tmp_path, "import tamis; print(tamis.Pipeline.parse('deflate')); tamis.filters.by_name()", entries, module
+    )
     assert done.stdout == "deflate(4)\n"
     (name, value), *_ = entries.items()
     assert f"UserWarning: filter {name} = {value} left out: " in done.stderr

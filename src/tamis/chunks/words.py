@@ -40,3 +40,10 @@ def filter_name(each: Filter) -> str:
     if len(label) > _LONGEST_LABEL:
         label = REGISTERED.get(each.id, label)
     return f"{label or 'filter'} [{each.id}]"
+
+
+def printable(text: str) -> str:
+    """Write what a terminal would act on, or cannot show, as Python's escapes."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)

@@ -8,7 +8,7 @@ import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -25,19 +25,20 @@ from tamis.cli.printing import (
     progress_bars,
 )
 from tamis.errors import ParameterError, TamisError
-from tamis.filters.catalogue import catalogue
-from tamis.jobs.inspection import Inspection, json_document
-from tamis.jobs.inspection.arguments import TARGETS
 from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
 from tamis.jobs.repack import plan_repack
 from tamis.jobs.repacking.planning import POLICIES, MissingPolicy
 from tamis.jobs.repacking.resuming import interrupted
-from tamis.jobs.spec import spec as make_spec
-from tamis.jobs.verify import parse_bound
-from tamis.notation.detect import NOTATIONS
-from tamis.notation.netcdf import Compat
+
+if TYPE_CHECKING:
+    from tamis.jobs.inspection import Inspection
+    from tamis.notation.netcdf import Compat
 
 T = TypeVar("T")
+
+# Written out, since what defines them takes long to import, as do the jobs, each of which its command imports.
+TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "tamis")
+NOTATIONS = ("cdl", "h5py", "h5repack", "netcdf", "tamis", "zarr")
 
 # What several commands have.
 _variables = click.option(
@@ -112,6 +113,8 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
         else:
             found.append(each)
     if as_json:
+        from tamis.jobs.inspection import json_document
+
         click.echo(json_document(found, errors))
     if errors:
         sys.exit(FAILED)
@@ -250,6 +253,8 @@ def verify(
     Exit codes: 0 within the bounds, 1 something could not be read, 2 wrong usage, 3 a bound or something else is
     violated.
     """
+    from tamis.jobs.verify import parse_bound
+
     with failures("verify"):
         limits = _by_name("--bound", [split_recipe(text, "NAME:BOUND", "TS:0.1") for text in bounds])
         wanted = {name: parse_bound(text) for name, text in limits.items()}
@@ -287,6 +292,8 @@ def spec(
     tamis spec 'TS,32013,3,0,0.1d' --chunks 4x96x144 --dtype f4
     tamis spec -f TS:UD=32013,0,3,2,0,16
     """
+    from tamis.jobs.spec import spec as make_spec
+
     with failures("spec"):
         shape = None if chunks is None else parse_chunks(chunks)
         text = words[0] if len(words) == 1 else shlex.join(words)
@@ -306,6 +313,8 @@ def list_filters(names: tuple[str, ...], as_json: bool) -> None:
 
     Others are kept as they are, and written filter(ID,PARAMETER,…). docs/filters.md says how a package adds one.
     """
+    from tamis.filters.catalogue import catalogue
+
     with failures("filters"):
         entries = catalogue(names)
     if as_json:

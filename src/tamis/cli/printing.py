@@ -6,39 +6,45 @@ Rich is imported when something is printed with it, since that takes longer than
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from tamis.chunks.words import shape_text, size_text
+from tamis.chunks.words import printable, shape_text, size_text
 from tamis.errors import BoundError, ParameterError, TamisError
-from tamis.jobs.inspection import Inspection
-from tamis.jobs.inspection.arguments import COMMENTS, arguments
-from tamis.jobs.inspection.cards import printable
-from tamis.jobs.inspection.terminal import lines, show
 from tamis.jobs.repack import Progress as Report
 from tamis.jobs.repacking import RepackPlan, RepackResult
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from tamis.jobs.inspection import Inspection
 
 FAILED, USAGE, VIOLATED = 1, 2, 3
 """Exit codes; 0 is done as asked."""
 
 
-def print_table(table: Table) -> None:
-    """Print a table: folded on a terminal, whole through a pipe."""
+def print_table(*rows: Sequence[str]) -> None:
+    """Print a table, its header first: folded on a terminal, a line for each row through a pipe."""
+    if not sys.stdout.isatty():
+        cells = [[printable(cell) for cell in row] for row in rows]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for line in cells:
+            click.echo(f"│ {' │ '.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))} │")
+        return
     from rich.console import Console
+    from rich.table import Table
 
-    # Names are no markup. Through a pipe nothing is folded to the width of a terminal that is not there.
-    width = None if sys.stdout.isatty() else 100_000
-    Console(width=width, markup=False, emoji=False, highlight=False).print(table)
+    table = Table(*rows[0])
+    for row in rows[1:]:
+        table.add_row(*row)
+    Console(markup=False, emoji=False, highlight=False).print(table)  # names are no markup
 
 
 def print_inspection(found: Inspection, *, first: bool) -> None:
     """Print what `inspect` found, after an empty line if it is not the first."""
+    from tamis.jobs.inspection.terminal import lines, show
+
     if not first:
         click.echo()
     if sys.stdout.isatty():
@@ -51,6 +57,8 @@ def print_inspection(found: Inspection, *, first: bool) -> None:
 
 def print_arguments(found: Inspection, notation: str, *, alone: bool) -> tuple[str, ...]:
     """Print filters as arguments of another program; return what it cannot say."""
+    from tamis.jobs.inspection.arguments import COMMENTS, arguments
+
     made = arguments(found, notation)
     if made.text:
         if COMMENTS[notation] and not alone:
@@ -65,11 +73,9 @@ def print_arguments(found: Inspection, notation: str, *, alone: bool) -> tuple[s
 
 def print_repacked(result: RepackResult) -> None:
     """Print what `repack` did."""
-    from rich.table import Table
-
-    table = Table("dataset", "filters", "in", "out", "ratio", "largest error", "bound", "chunks without zfp")
-    for each in result.datasets:
-        table.add_row(
+    rows = [("dataset", "filters", "in", "out", "ratio", "largest error", "bound", "chunks without zfp")]
+    rows += [
+        (
             each.path,
             each.pipeline,
             size_text(each.source_nbytes),
@@ -79,7 +85,9 @@ def print_repacked(result: RepackResult) -> None:
             "none" if each.bound is None else f"{each.bound:g}",
             f"{each.lossless_chunks} of {each.chunks}",
         )
-    print_table(table)
+        for each in result.datasets
+    ]
+    print_table(*rows)
     for each in result.datasets:
         for note in each.notes:
             click.echo(f"{each.path}: {note}")
@@ -100,11 +108,9 @@ def print_repacked(result: RepackResult) -> None:
 
 def print_plan(plan: RepackPlan) -> None:
     """Print what `repack` would do."""
-    from rich.table import Table
-
-    table = Table("dataset", "what", "filters now", "chunks now", "filters then", "chunks then", "bound")
-    for each in plan.datasets:
-        table.add_row(
+    rows = [("dataset", "what", "filters now", "chunks now", "filters then", "chunks then", "bound")]
+    rows += [
+        (
             each.path,
             each.action,
             each.source_pipeline,
@@ -113,7 +119,9 @@ def print_plan(plan: RepackPlan) -> None:
             "" if each.chunks is None else shape_text(each.chunks),
             "none" if each.bound is None else f"{each.bound:g}",
         )
-    print_table(table)
+        for each in plan.datasets
+    ]
+    print_table(*rows)
     for each in plan.datasets:
         if each.reusable_chunks:
             click.echo(f"{each.path}: {each.reusable_chunks} chunks can be taken over from an interrupted run")

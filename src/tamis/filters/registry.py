@@ -73,6 +73,12 @@ def by_name() -> Mapping[str, type[Filter]]:
 
 
 @cache
+def named(name: str) -> type[Filter] | None:
+    """Find a filter by its name; other packages are looked at only for one that is not tamis's own."""
+    return next((each for each in _OWN if each.name == name), None) or by_name().get(name)
+
+
+@cache
 def _known(code: int) -> type[Filter] | None:
     """Find a filter by its id; other packages are looked at only for one that is not tamis's own."""
     return next((each for each in _OWN if each.id == code), None) or by_id().get(code)

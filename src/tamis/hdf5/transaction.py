@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -62,7 +61,7 @@ class Transaction:
             raise FileError(f"{target}: cannot be written: {error.strerror}") from error
         self.target = target
         self._overwrite = overwrite
-        self.path = self.place.with_name(f"{_beginning(self.place)}{secrets.token_hex(_TOKEN_NBYTES)}{_ENDING}")
+        self.path = self.place.with_name(f"{_beginning(self.place)}{os.urandom(_TOKEN_NBYTES).hex()}{_ENDING}")
         self.journal = journal_of(self.path)
 
     def __enter__(self) -> Self:

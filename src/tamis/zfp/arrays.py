@@ -117,7 +117,8 @@ def _decoding_plan(dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) -> 
 
 
 def _encode(array: ArrayLike, mode: Mode, *, with_header: bool) -> bytes:
-    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+    # numpy takes long to import numpy.ma, which it does when that is first named.
+    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         raise DataError("expected an array without masked values, got some: fill them first, with array.filled(…)")
     values = np.asarray(array)
     dtype = values.dtype

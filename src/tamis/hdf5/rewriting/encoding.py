@@ -13,11 +13,11 @@ from tamis.chunks.flags import Flags
 from tamis.chunks.gaps import encode_filled
 from tamis.chunks.grid import Region
 from tamis.errors import TamisError
-from tamis.filters import ChunkType
+from tamis.filters import ChunkType, Deflate, Fletcher32
 from tamis.hdf5.rewriting.plans import Plan
 from tamis.pipeline import Pipeline
 
-FLAGS_PIPELINE = Pipeline.parse("deflate(6)|fletcher32")
+FLAGS_PIPELINE = Pipeline([Deflate(6), Fletcher32()])
 """Of companions: what every reader of HDF5 has. A lower level gives three times the bytes."""
 
 _NONE_MISSING = Missing()

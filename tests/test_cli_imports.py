@@ -1,0 +1,30 @@
+"""What the command line imports, which is most of the time of a command on a small file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tamis import cli
+from tamis.jobs.inspection import arguments
+from tamis.notation import detect
+
+SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
+RECIPE = ("-f", "TS:zfp(accuracy=0.1)")
+
+
+def test_choices_of_the_command_line_are_all_that_there_are() -> None:
+    """They are written out, so that what defines them need not be imported."""
+    assert cli.TARGETS == arguments.TARGETS
+    assert cli.NOTATIONS == detect.NOTATIONS
+
+
+def test_repack_imports_nothing_that_it_does_not_need(tmp_path: Path) -> None:
+    code = "import sys; from tamis.cli import main; main(sys.argv[1:], standalone_mode=False); print(*sys.modules)"
+    command = [sys.executable, "-c", code, "repack", SAMPLE, tmp_path / "a.nc", *RECIPE]
+    done = subprocess.run([str(each) for each in command], capture_output=True, text=True, check=True)
+    loaded = {*done.stdout.splitlines()[-1].split()}
+    assert "tamis.jobs.repack" in loaded
+    slow = {"importlib.metadata", "numpy.ma", "rich.console", "tamis.jobs.verify", "tamis.jobs.inspect", "email"}
+    assert not slow & loaded
