@@ -11,6 +11,9 @@ NATIVE := $(shell find native -name '*.[ch]pp' -o -name '*.h')
 .PHONY: demo test lint bench clean
 .DELETE_ON_ERROR:
 
+# Else make would build the folder native/kernels/avx2 out of avx2.cpp.
+MAKEFLAGS += --no-builtin-rules
+
 demo: $(VENV)/.package
 	$(RUN) examples/demo.py
 

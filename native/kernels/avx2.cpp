@@ -3,6 +3,7 @@
 // Only this file is compiled for that instruction set. What it instantiates carries a type of its own in its name or
 // is inlined; tests/native looks at the object file for anything that another kernel could be linked to.
 
+#include "kernels/avx2/codec.hpp"
 #include "kernels/kernel.hpp"
 
 namespace tamis::zfp {
@@ -11,7 +12,9 @@ namespace {
 
 struct Avx2 {
     template <class Scalar, unsigned rank, bool reversible>
-    using Codec = BlockCodec<Avx2, Scalar, rank, reversible>;
+    using Codec = typename std::conditional_t<rank == 2 || rank == 3,
+                                              std::type_identity<avx2::PairCodec<Avx2, Scalar, rank, reversible>>,
+                                              std::type_identity<BlockCodec<Avx2, Scalar, rank, reversible>>>::type;
 };
 
 }  // namespace

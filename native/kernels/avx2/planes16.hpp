@@ -1,0 +1,130 @@
+// Bit planes of two blocks of 16 coefficients, and the code of eight planes at once.
+//
+// The slots of planes64.hpp, two per coefficient, are computed in 16-bit lanes, one per plane, for eight planes of each
+// of two blocks. L, the coefficients up to the last one significant after a plane, is the OR of it and all planes
+// above, smeared down; B is L of the plane before. Of coefficient i, the group slot is sent if i begins the code (i =
+// n) or follows a one there, up to and with the terminator: F = 2(x & ~B) + B + 1 has those bits, and the plain ones,
+// all of whose slots of group bits stay out: they are in B, whose lowest zero is n, where the sum carries to. The value
+// slot is sent below L, the last coefficient's only if it is plain: G = L & (B | 0x7fff). Slots are interleaved by
+// tables of nibbles, and two planes are packed by one PEXT of 64 bits. No branch depends on the data. Against a PEXT
+// per plane, with masks made one by one: 6.1 instead of 3.3 times libzfp's speed (2-D float32).
+#pragma once
+
+#include "kernels/avx2/planes64.hpp"
+
+namespace tamis::zfp::avx2 {
+
+// Bits of the even and of the odd places, interleaved: 16-bit lanes become 32-bit ones, in two registers.
+[[gnu::always_inline]] inline void interleave(__m256i even, __m256i odd, __m256i& low, __m256i& high) {
+    const __m256i nibble = _mm256_set1_epi8(15);
+    const __m256i spread =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 4, 5, 16, 17, 20, 21, 64, 65, 68, 69, 80, 81, 84, 85));
+    const __m256i shifted = _mm256_add_epi8(spread, spread);
+    const auto part = [&](__m256i e, __m256i o) {
+        return _mm256_or_si256(_mm256_shuffle_epi8(spread, _mm256_and_si256(e, nibble)),
+                               _mm256_shuffle_epi8(shifted, _mm256_and_si256(o, nibble)));
+    };
+    const __m256i a = part(even, odd), b = part(_mm256_srli_epi16(even, 4), _mm256_srli_epi16(odd, 4));
+    low = _mm256_unpacklo_epi8(a, b);
+    high = _mm256_unpackhi_epi8(a, b);
+}
+
+template <>
+class EncoderPlanes<2> {
+public:
+    [[gnu::always_inline]] void load(const Rows<Words32, 2>& rows, EncoderPlanes* above) {
+        to_bytes<2>(rows, bytes_);
+        made_ = 0;
+        if (above != nullptr) {
+            while (above->made_ < 32) above->make();
+            significant_ = above->significant_;
+        } else {
+            significant_ = _mm256_setzero_si256();
+        }
+    }
+
+    // Planes k - 1 … lowest. What `n` says is in the slots.
+    [[gnu::always_inline]] void encode(BitWriter& writer, unsigned lane, unsigned k, unsigned lowest, unsigned&,
+                                       std::size_t end) {
+        unsigned at = 32 - k;
+        const unsigned stop = 32 - lowest;
+        while (at < stop && writer.position() < end) {
+            while (made_ <= at) make();
+            const unsigned until = std::min(stop, at - at % 8 + 8);
+            for (; at + 2 <= until && writer.position() < end; at += 2) {
+                const std::uint64_t sent = load_le64(bytes_of(sent_[lane] + at));
+                writer.put_wide(_pext_u64(load_le64(bytes_of(values_[lane] + at)), sent), popcount(sent));
+            }
+            if (at < until) {
+                const std::uint32_t sent = sent_[lane][at];
+                writer.put(_pext_u32(values_[lane][at], sent), popcount(sent));
+                at = until;
+            }
+        }
+    }
+
+private:
+    static const std::uint8_t* bytes_of(const std::uint32_t* words) {
+        return reinterpret_cast<const std::uint8_t*>(words);
+    }
+
+    // The slots of the next eight planes.
+    [[gnu::always_inline]] void make() {
+        // Byte m of each 64 bits is a plane's; to 16-bit lanes, the highest plane first.
+        const __m256i descending =
+            _mm256_broadcastsi128_si256(_mm_setr_epi8(7, 15, 6, 14, 5, 13, 4, 12, 3, 11, 2, 10, 1, 9, 0, 8));
+        Bytes<2> stream;
+        shuffle_bytes<2>(to_stream_order<2>, bytes_[3 - made_ / 8], stream);
+        const __m256i x = _mm256_shuffle_epi8(transpose_bits(stream[0]), descending);
+        // OR of the planes above, the last one of the eight before, and of the bits above.
+        __m256i after = _mm256_or_si256(x, _mm256_slli_si256(x, 2));
+        after = _mm256_or_si256(after, _mm256_slli_si256(after, 4));
+        after = _mm256_or_si256(after, _mm256_slli_si256(after, 8));
+        after = _mm256_or_si256(after, _mm256_shuffle_epi8(significant_, _mm256_set1_epi16(0x0f0e)));
+        after = _mm256_or_si256(after, _mm256_srli_epi16(after, 1));
+        after = _mm256_or_si256(after, _mm256_srli_epi16(after, 2));
+        after = _mm256_or_si256(after, _mm256_srli_epi16(after, 4));
+        after = _mm256_or_si256(after, _mm256_srli_epi16(after, 8));
+        const __m256i before = _mm256_alignr_epi8(after, significant_, 14);
+        significant_ = after;
+        const __m256i fresh = _mm256_andnot_si256(before, x), ones = _mm256_set1_epi16(-1);
+        const __m256i groups = _mm256_add_epi16(_mm256_add_epi16(fresh, fresh), _mm256_sub_epi16(before, ones));
+        const __m256i not_last = _mm256_or_si256(before, _mm256_set1_epi16(0x7fff));
+        store(sent_, groups, _mm256_and_si256(after, not_last));
+        store(values_, after, x);
+        made_ += 8;
+    }
+
+    [[gnu::always_inline]] void store(std::uint32_t (&to)[2][32], __m256i even, __m256i odd) {
+        __m256i low, high;
+        interleave(even, odd, low, high);
+        store_half(to[0] + made_, lower(low));
+        store_half(to[0] + made_ + 4, lower(high));
+        store_half(to[1] + made_, upper(low));
+        store_half(to[1] + made_ + 4, upper(high));
+    }
+
+    Bytes<2> bytes_[4];
+    __m256i significant_;
+    // By plane, the highest first.
+    alignas(32) std::uint32_t sent_[2][32], values_[2][32];
+    unsigned made_ = 0;
+};
+
+// Planes of two blocks, from `reached` on, back to words; `a` and `b` are zero below.
+[[gnu::always_inline]] inline void planes_to_rows(const std::uint16_t* a, const std::uint16_t* b, unsigned reached,
+                                                  Rows<Words32, 2>& rows) {
+    const __m256i evens_first =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
+    Bytes<2> bytes[4];
+    for (unsigned index = 0; index < 4; ++index) {
+        bytes[index][0] = _mm256_setzero_si256();
+        if (8 * index + 8 <= reached) continue;
+        const __m256i planes = join(load_half(a + 8 * index), load_half(b + 8 * index));
+        const Bytes<2> stream = {transpose_bits(_mm256_shuffle_epi8(planes, evens_first))};
+        shuffle_bytes<2>(to_block_order<2>, stream, bytes[index]);
+    }
+    from_bytes<2>(bytes, rows);
+}
+
+}  // namespace tamis::zfp::avx2

@@ -1,0 +1,165 @@
+// Values of blocks ↔ their transformed integers in negabinary, and what opens a block in the stream: the steps of
+// block_codec.hpp, in every mode, for all blocks of a register at once.
+#pragma once
+
+#include "kernels/avx2/cast.hpp"
+#include "tamis/zfp/params.hpp"
+
+namespace tamis::zfp::avx2 {
+
+// The bits before the planes, and how many planes follow at most; of an empty block, none.
+struct Opening {
+    std::uint64_t bits = 0;
+    unsigned nbits = 0, precision = 0;
+};
+
+// What an opening says to the decoder.
+struct Opened {
+    int exponent = 0;
+    bool patterns = false;  // the integers are bit patterns of floats (reversible mode)
+    unsigned precision = 0;
+};
+
+template <class Scalar, unsigned rank, bool reversible>
+class Values {
+    using T = Traits<Scalar>;
+    using UInt = typename T::UInt;
+    using Words = WordsOf<Scalar>;
+    using Lift = std::conditional_t<reversible, detail::ReversibleLift, detail::LossyLift>;
+    static constexpr unsigned nbits = int_nbits<Scalar>, blocks = WordTraits<Words>::blocks;
+    static constexpr bool floating = T::ebits != 0;
+
+public:
+    explicit Values(const Params& params) : params_(params) {}
+
+    // False where a lossy mode cannot represent a value. `any`: the bits that any integer of the block has.
+    [[gnu::always_inline]] bool to_planes(Rows<Words, rank>& rows, PerBlock<Words, Opening>& openings,
+                                          UIntPerBlock<Words>& any) const {
+        if constexpr (floating && reversible) {
+            exact_integers(rows, openings);
+        } else if constexpr (floating) {
+            if (!scaled_integers(rows, openings)) return false;
+        } else {
+            for (Opening& opening : openings) opening.precision = params_.maxprec;
+            if (!reversible && !in_range(rows)) return false;
+        }
+        forward_transform<Lift, rank>(rows);
+        for (Words& row : rows) row = negabinary(row);
+        any_bits(rows, any);
+        if constexpr (reversible)
+            for (unsigned i = 0; i < blocks; ++i) add_precision(openings[i], any[i]);
+        return true;
+    }
+
+    // From integers in negabinary to bit patterns of values.
+    [[gnu::always_inline]] static void from_planes(Rows<Words, rank>& rows, const PerBlock<Words, Opened>& opened) {
+        for (Words& row : rows) row = out_of_negabinary(row);
+        inverse_transform<Lift, rank>(rows);
+        if constexpr (floating) {
+            int exponents[blocks];
+            bool patterns[blocks], any_patterns = false;
+            for (unsigned i = 0; i < blocks; ++i) {
+                exponents[i] = opened[i].exponent;
+                any_patterns |= patterns[i] = opened[i].patterns;
+            }
+            if (!reversible || !any_patterns) {
+                from_integers(rows, exponents);
+            } else {
+                Rows<Words, rank> integers;
+                std::copy(std::begin(rows), std::end(rows), integers);
+                from_integers(rows, exponents);
+                for (unsigned i = 0; i < std::size(rows); ++i)
+                    rows[i] = choose(patterns, flip_negative(integers[i]), rows[i]);
+            }
+        }
+    }
+
+    // Read what opens a block.
+    Opened open(BitReader& reader) const {
+        if constexpr (floating) {
+            if (reader.get(1) == 0) return {-T::ebias, false, 0};
+            if (reversible && reader.get(1) != 0) return {0, true, plane_count(reader)};
+            const int exponent = static_cast<int>(reader.get(T::ebits)) - T::ebias;
+            return {exponent, false, reversible ? plane_count(reader) : float_precision(exponent)};
+        } else {
+            return {0, false, plane_count(reader)};
+        }
+    }
+
+private:
+    unsigned plane_count(BitReader& reader) const {
+        return reversible ? static_cast<unsigned>(reader.get(T::pbits)) + 1 : params_.maxprec;
+    }
+
+    unsigned float_precision(int exponent) const {
+        const int planes = exponent - std::min(params_.minexp, header_max_exp) + 2 * static_cast<int>(rank) + 2;
+        return std::min(params_.maxprec, static_cast<unsigned>(std::max(planes, 0)));
+    }
+
+    void add_precision(Opening& opening, UInt any) const {
+        if (floating && opening.precision == 0) return;
+        const unsigned used = any == 0 ? 0 : nbits - static_cast<unsigned>(std::countr_zero(any));
+        opening.precision = std::max(1u, std::min(used, params_.maxprec));
+        opening.bits |= std::uint64_t{opening.precision - 1} << opening.nbits;
+        opening.nbits += T::pbits;
+    }
+
+    [[gnu::always_inline]] bool scaled_integers(Rows<Words, rank>& rows, PerBlock<Words, Opening>& openings) const {
+        UIntPerBlock<Words> largest;
+        largest_magnitudes(rows, largest);
+        int exponents[blocks];
+        for (unsigned i = 0; i < blocks; ++i) {
+            if (largest[i] >= detail::infinity_bits<Scalar>) return false;
+            const int exponent = exponents[i] = block_exponent<Scalar>(largest[i]);
+            const unsigned precision = largest[i] == 0 ? 0 : float_precision(exponent);
+            if (precision == 0)
+                openings[i] = {0, 1, 0};
+            else
+                openings[i] = {2 * static_cast<unsigned>(exponent + T::ebias) + 1, 1 + T::ebits, precision};
+        }
+        to_integers(rows, exponents);
+        return true;
+    }
+
+    // A block whose integers give its bits back is sent as integers, any other as its bit patterns. (Where a scale is
+    // infinite all integers are the lowest one, which gives back no value of the block.)
+    [[gnu::always_inline]] void exact_integers(Rows<Words, rank>& rows, PerBlock<Words, Opening>& openings) const {
+        UIntPerBlock<Words> largest, bits, different;
+        largest_magnitudes(rows, largest);
+        any_bits(rows, bits);
+        int exponents[blocks];
+        for (unsigned i = 0; i < blocks; ++i) exponents[i] = block_exponent<Scalar>(largest[i]);
+        Rows<Words, rank> integers, back;
+        std::copy(std::begin(rows), std::end(rows), integers);
+        to_integers(integers, exponents);
+        std::copy(std::begin(integers), std::end(integers), back);
+        from_integers(back, exponents);
+        for (unsigned i = 0; i < std::size(rows); ++i) back[i] = back[i] ^ rows[i];
+        any_bits(back, different);
+        bool exact[blocks];
+        for (unsigned i = 0; i < blocks; ++i) {
+            exact[i] = largest[i] < detail::infinity_bits<Scalar> && different[i] == 0;
+            if (bits[i] == 0)
+                openings[i] = {0, 1, 0};
+            else if (exact[i] && largest[i] != 0)
+                openings[i] = {1 | static_cast<std::uint64_t>(exponents[i] + T::ebias) << 2, 2 + T::ebits, nbits};
+            else
+                openings[i] = {3, 2, nbits}, exact[i] = false;
+        }
+        for (unsigned i = 0; i < std::size(rows); ++i) rows[i] = choose(exact, integers[i], flip_negative(rows[i]));
+    }
+
+    [[gnu::always_inline]] static bool in_range(const Rows<Words, rank>& rows) {
+        Rows<Words, rank> magnitudes;
+        for (unsigned i = 0; i < std::size(rows); ++i) magnitudes[i] = magnitude(rows[i]);
+        UIntPerBlock<Words> any;
+        any_bits(magnitudes, any);
+        bool inside = true;
+        for (const UInt each : any) inside &= each >> (nbits - 2) == 0;
+        return inside;
+    }
+
+    const Params& params_;
+};
+
+}  // namespace tamis::zfp::avx2
