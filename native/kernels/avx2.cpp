@@ -4,6 +4,7 @@
 // is inlined; tests/native looks at the object file for anything that another kernel could be linked to.
 
 #include "kernels/avx2/codec.hpp"
+#include "kernels/avx2/line_codec.hpp"
 #include "kernels/kernel.hpp"
 
 namespace tamis::zfp {
@@ -12,9 +13,20 @@ namespace {
 
 struct Avx2 {
     template <class Scalar, unsigned rank, bool reversible>
-    using Codec = typename std::conditional_t<rank == 2 || rank == 3,
-                                              std::type_identity<avx2::PairCodec<Avx2, Scalar, rank, reversible>>,
-                                              std::type_identity<BlockCodec<Avx2, Scalar, rank, reversible>>>::type;
+    struct Of {
+        using Codec = avx2::PairCodec<Avx2, Scalar, rank, reversible>;
+    };
+    template <class Scalar, bool reversible>
+    struct Of<Scalar, 1, reversible> {
+        using Codec = avx2::LineCodec<Avx2, Scalar, reversible>;
+    };
+    template <class Scalar, bool reversible>
+    struct Of<Scalar, 4, reversible> {
+        using Codec = BlockCodec<Avx2, Scalar, 4, reversible>;
+    };
+
+    template <class Scalar, unsigned rank, bool reversible>
+    using Codec = typename Of<Scalar, rank, reversible>::Codec;
 };
 
 }  // namespace

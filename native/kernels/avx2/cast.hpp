@@ -11,27 +11,18 @@ namespace tamis::zfp::avx2 {
 template <class Scalar>
 using WordsOf = std::conditional_t<sizeof(Scalar) == 4, Words32, Words64>;
 
-template <class Words>
-struct WordTraits;
-template <>
-struct WordTraits<Words32> {
-    using UInt = std::uint32_t;
-    static constexpr unsigned blocks = 2;  // to a register
-};
-template <>
-struct WordTraits<Words64> {
-    using UInt = std::uint64_t;
-    static constexpr unsigned blocks = 1;
-};
 // Something about each block of a register.
 template <class Words, class Value>
-using PerBlock = Value[WordTraits<Words>::blocks];
+using PerBlock = Value[Words::blocks];
 template <class Words>
-using UIntPerBlock = PerBlock<Words, typename WordTraits<Words>::UInt>;
+using UIntPerBlock = PerBlock<Words, typename Words::UInt>;
 
 template <unsigned rank>
 [[gnu::always_inline]] inline std::ptrdiff_t row_offset(unsigned row, const Layout& layout) {
-    return row % 4 * layout.stride[1] + (rank == 3 ? row / 4 * layout.stride[2] : 0);
+    std::ptrdiff_t at = row % 4 * layout.stride[1];
+    if constexpr (rank > 2) at += row / 4 % 4 * layout.stride[2];
+    if constexpr (rank > 3) at += row / 16 * layout.stride[3];
+    return at;
 }
 
 // Bit patterns of rows: of two blocks for 32 bits, of one for 64.
@@ -116,6 +107,21 @@ template <unsigned count>
 // which the shift would add a leading one, are below 1 either way; the scale is finite.
 inline constexpr int least_shifted_exponent = -960;
 
+// Exponent field of the mantissas that stay where they are, less the block's exponent, which is added for `unit`.
+inline constexpr int stay_field = 1023 + 52 - 62;
+
+[[gnu::always_inline]] inline __m256i shift_mantissas(__m256i bits, __m256i unit) {
+    const __m256i mantissa = _mm256_set1_epi64x(0x000fffffffffffff), leading = _mm256_set1_epi64x(0x0010000000000000);
+    const __m256i field = _mm256_set1_epi64x(0x7ff), zero = _mm256_setzero_si256();
+    const __m256i value = _mm256_or_si256(_mm256_and_si256(bits, mantissa), leading);
+    const __m256i left = _mm256_sub_epi64(_mm256_and_si256(_mm256_srli_epi64(bits, 52), field), unit);
+    // A count of 64 or more, as a negative one is, gives zero.
+    const __m256i size =
+        _mm256_or_si256(_mm256_sllv_epi64(value, left), _mm256_srlv_epi64(value, _mm256_sub_epi64(zero, left)));
+    const __m256i sign = _mm256_cmpgt_epi64(zero, bits);
+    return _mm256_sub_epi64(_mm256_xor_si256(size, sign), sign);
+}
+
 template <unsigned count>
 [[gnu::always_inline]] inline void to_integers(Words64 (&rows)[count], const int (&exponents)[1]) {
     const int exponent = exponents[0];
@@ -127,18 +133,8 @@ template <unsigned count>
         std::memcpy(rows, integers, sizeof integers);
         return;
     }
-    const __m256i mantissa = _mm256_set1_epi64x(0x000fffffffffffff), leading = _mm256_set1_epi64x(0x0010000000000000);
-    const __m256i field = _mm256_set1_epi64x(0x7ff), zero = _mm256_setzero_si256();
-    const __m256i unit = _mm256_set1_epi64x(1023 + 52 - 62 + exponent);  // exponent field of mantissas that stay
-    for (Words64& row : rows) {
-        const __m256i value = _mm256_or_si256(_mm256_and_si256(row.bits, mantissa), leading);
-        const __m256i left = _mm256_sub_epi64(_mm256_and_si256(_mm256_srli_epi64(row.bits, 52), field), unit);
-        // A count of 64 or more, as a negative one is, gives zero.
-        const __m256i size =
-            _mm256_or_si256(_mm256_sllv_epi64(value, left), _mm256_srlv_epi64(value, _mm256_sub_epi64(zero, left)));
-        const __m256i sign = _mm256_cmpgt_epi64(zero, row.bits);
-        row.bits = _mm256_sub_epi64(_mm256_xor_si256(size, sign), sign);
-    }
+    const __m256i unit = _mm256_set1_epi64x(stay_field + exponent);
+    for (Words64& row : rows) row.bits = shift_mantissas(row.bits, unit);
 }
 
 template <unsigned count>

@@ -1,7 +1,8 @@
 // Registers of integers that the block transform is written for.
 //
 // Words32 holds four values of one block in its lower half and four of another in its upper half: what is done to one
-// block is done to both, and nothing crosses between the halves. Words64 holds four values of one block. Sums wrap, as
+// block is done to both, and nothing crosses between the halves. Words64 holds four values of one block. Blocks of one
+// axis have only four values, so Columns32 and Columns64 hold one value each of eight or four blocks. Sums wrap, as
 // they do in the scalar transform, whose text (transform.hpp) is what runs here, too.
 #pragma once
 
@@ -13,25 +14,43 @@
 
 namespace tamis::zfp::avx2 {
 
-struct Words32 {
+template <unsigned nbits, unsigned nblocks>
+struct Register {
+    using UInt = std::conditional_t<nbits == 32, std::uint32_t, std::uint64_t>;
+    static constexpr unsigned blocks = nblocks, values = 256 / nbits / nblocks;  // of each block
+
     __m256i bits;
 
-    [[gnu::always_inline]] friend Words32 operator+(Words32 a, Words32 b) { return {_mm256_add_epi32(a.bits, b.bits)}; }
-    [[gnu::always_inline]] friend Words32 operator-(Words32 a, Words32 b) { return {_mm256_sub_epi32(a.bits, b.bits)}; }
-    [[gnu::always_inline]] friend Words32 operator^(Words32 a, Words32 b) { return {_mm256_xor_si256(a.bits, b.bits)}; }
-    [[gnu::always_inline]] Words32& operator+=(Words32 b) { return *this = *this + b; }
-    [[gnu::always_inline]] Words32& operator-=(Words32 b) { return *this = *this - b; }
+    [[gnu::always_inline]] friend Register operator+(Register a, Register b) {
+        if constexpr (nbits == 32)
+            return {_mm256_add_epi32(a.bits, b.bits)};
+        else
+            return {_mm256_add_epi64(a.bits, b.bits)};
+    }
+    [[gnu::always_inline]] friend Register operator-(Register a, Register b) {
+        if constexpr (nbits == 32)
+            return {_mm256_sub_epi32(a.bits, b.bits)};
+        else
+            return {_mm256_sub_epi64(a.bits, b.bits)};
+    }
+    [[gnu::always_inline]] friend Register operator^(Register a, Register b) {
+        return {_mm256_xor_si256(a.bits, b.bits)};
+    }
+    [[gnu::always_inline]] Register& operator+=(Register b) { return *this = *this + b; }
+    [[gnu::always_inline]] Register& operator-=(Register b) { return *this = *this - b; }
+
+    static Register all(UInt value) {
+        if constexpr (nbits == 32)
+            return {_mm256_set1_epi32(static_cast<int>(value))};
+        else
+            return {_mm256_set1_epi64x(static_cast<long long>(value))};
+    }
 };
 
-struct Words64 {
-    __m256i bits;
-
-    [[gnu::always_inline]] friend Words64 operator+(Words64 a, Words64 b) { return {_mm256_add_epi64(a.bits, b.bits)}; }
-    [[gnu::always_inline]] friend Words64 operator-(Words64 a, Words64 b) { return {_mm256_sub_epi64(a.bits, b.bits)}; }
-    [[gnu::always_inline]] friend Words64 operator^(Words64 a, Words64 b) { return {_mm256_xor_si256(a.bits, b.bits)}; }
-    [[gnu::always_inline]] Words64& operator+=(Words64 b) { return *this = *this + b; }
-    [[gnu::always_inline]] Words64& operator-=(Words64 b) { return *this = *this - b; }
-};
+using Words32 = Register<32, 2>;
+using Words64 = Register<64, 1>;
+using Columns32 = Register<32, 8>;
+using Columns64 = Register<64, 4>;
 
 // 4×4 transpositions: of each half, and of the whole register.
 [[gnu::always_inline]] inline void transpose(Words32& a, Words32& b, Words32& c, Words32& d) {
@@ -52,23 +71,17 @@ struct Words64 {
     d.bits = _mm256_permute2x128_si256(AB, CD, 0x31);
 }
 
-[[gnu::always_inline]] inline Words32 negabinary(Words32 v) {
-    const Words32 mask{_mm256_set1_epi32(static_cast<int>(negabinary_mask<std::uint32_t>))};
+template <unsigned nbits, unsigned blocks>
+[[gnu::always_inline]] inline Register<nbits, blocks> negabinary(Register<nbits, blocks> v) {
+    using Words = Register<nbits, blocks>;
+    const Words mask = Words::all(negabinary_mask<typename Words::UInt>);
     return (v + mask) ^ mask;
 }
 
-[[gnu::always_inline]] inline Words64 negabinary(Words64 v) {
-    const Words64 mask{_mm256_set1_epi64x(static_cast<long long>(negabinary_mask<std::uint64_t>))};
-    return (v + mask) ^ mask;
-}
-
-[[gnu::always_inline]] inline Words32 out_of_negabinary(Words32 v) {
-    const Words32 mask{_mm256_set1_epi32(static_cast<int>(negabinary_mask<std::uint32_t>))};
-    return (v ^ mask) - mask;
-}
-
-[[gnu::always_inline]] inline Words64 out_of_negabinary(Words64 v) {
-    const Words64 mask{_mm256_set1_epi64x(static_cast<long long>(negabinary_mask<std::uint64_t>))};
+template <unsigned nbits, unsigned blocks>
+[[gnu::always_inline]] inline Register<nbits, blocks> out_of_negabinary(Register<nbits, blocks> v) {
+    using Words = Register<nbits, blocks>;
+    const Words mask = Words::all(negabinary_mask<typename Words::UInt>);
     return (v ^ mask) - mask;
 }
 
@@ -93,6 +106,11 @@ template <>
     return {_mm256_srai_epi32(value.bits, 1)};
 }
 
+template <>
+[[gnu::always_inline]] inline avx2::Columns32 half(avx2::Columns32 value) {
+    return {_mm256_srai_epi32(value.bits, 1)};
+}
+
 // AVX2 has no arithmetic shift of 64 bits.
 template <>
 [[gnu::always_inline]] inline avx2::Words64 half(avx2::Words64 value) {
@@ -100,45 +118,63 @@ template <>
     return {_mm256_or_si256(_mm256_srli_epi64(value.bits, 1), _mm256_and_si256(value.bits, sign))};
 }
 
+template <>
+[[gnu::always_inline]] inline avx2::Columns64 half(avx2::Columns64 value) {
+    return {half(avx2::Words64{value.bits}).bits};
+}
+
 }  // namespace tamis::zfp::detail
 
 namespace tamis::zfp::avx2 {
 
-// A block of `rank` axes: row y + 4z holds four values along x.
+// A block of `rank` axes: row y + 4z holds four values along x. In columns, each value has a register of its own.
 template <class Words, unsigned rank>
-using Rows = Words[block_size(rank) / 4];
+using Rows = Words[block_size(rank) / Words::values];
 
-// Lines along x lie inside a register, so the block is turned over once (x ↔ its slowest axis), lifted along x and y
-// without a further shuffle, turned back and lifted along the slowest axis: two transpositions instead of four.
+// Lines along an axis on which rows are `stride` apart.
+template <unsigned stride, std::size_t count, class Words, class Step>
+[[gnu::always_inline]] inline void along_rows(Words (&v)[count], Step step) {
+    for (unsigned first = 0; first < count; first += 4 * stride)
+        for (unsigned i = first; i < first + stride; ++i)
+            step(v[i], v[i + stride], v[i + 2 * stride], v[i + 3 * stride]);
+}
+
+// Lines along x lie inside a register, so the block is turned over once (x ↔ its slowest axis), lifted along x and the
+// axes between without a further shuffle, turned back and lifted along the slowest axis: two transpositions instead of
+// four. Columns need none.
 template <class Lift, unsigned rank, class Words>
 [[gnu::always_inline]] inline void forward_transform(Rows<Words, rank>& v) {
-    static_assert(rank == 2 || rank == 3);
-    constexpr unsigned columns = rank == 3 ? 4 : 1;  // a row every `columns` along the slowest axis
-    for (unsigned y = 0; y < columns; ++y) {
-        transpose(v[y], v[columns + y], v[2 * columns + y], v[3 * columns + y]);
-        Lift::forward(v[y], v[columns + y], v[2 * columns + y], v[3 * columns + y]);
-    }
-    if constexpr (rank == 3)
-        for (unsigned x = 0; x < 16; x += 4) Lift::forward(v[x], v[x + 1], v[x + 2], v[x + 3]);
-    for (unsigned y = 0; y < columns; ++y) {
-        transpose(v[y], v[columns + y], v[2 * columns + y], v[3 * columns + y]);
-        Lift::forward(v[y], v[columns + y], v[2 * columns + y], v[3 * columns + y]);
+    constexpr auto lift = [](Words& a, Words& b, Words& c, Words& d) { Lift::forward(a, b, c, d); };
+    if constexpr (rank == 1) {
+        lift(v[0], v[1], v[2], v[3]);
+    } else {
+        constexpr unsigned slowest = block_size(rank) / 16;
+        constexpr auto turn_and_lift = [](Words& a, Words& b, Words& c, Words& d) {
+            transpose(a, b, c, d);
+            Lift::forward(a, b, c, d);
+        };
+        along_rows<slowest>(v, turn_and_lift);
+        if constexpr (rank > 2) along_rows<1>(v, lift);
+        if constexpr (rank > 3) along_rows<4>(v, lift);
+        along_rows<slowest>(v, turn_and_lift);
     }
 }
 
 template <class Lift, unsigned rank, class Words>
 [[gnu::always_inline]] inline void inverse_transform(Rows<Words, rank>& v) {
-    static_assert(rank == 2 || rank == 3);
-    constexpr unsigned columns = rank == 3 ? 4 : 1;
-    for (unsigned y = 0; y < columns; ++y) {
-        Lift::inverse(v[y], v[columns + y], v[2 * columns + y], v[3 * columns + y]);
-        transpose(v[y], v[columns + y], v[2 * columns + y], v[3 * columns + y]);
-    }
-    if constexpr (rank == 3)
-        for (unsigned x = 0; x < 16; x += 4) Lift::inverse(v[x], v[x + 1], v[x + 2], v[x + 3]);
-    for (unsigned y = 0; y < columns; ++y) {
-        Lift::inverse(v[y], v[columns + y], v[2 * columns + y], v[3 * columns + y]);
-        transpose(v[y], v[columns + y], v[2 * columns + y], v[3 * columns + y]);
+    constexpr auto lift = [](Words& a, Words& b, Words& c, Words& d) { Lift::inverse(a, b, c, d); };
+    if constexpr (rank == 1) {
+        lift(v[0], v[1], v[2], v[3]);
+    } else {
+        constexpr unsigned slowest = block_size(rank) / 16;
+        constexpr auto lift_and_turn = [](Words& a, Words& b, Words& c, Words& d) {
+            Lift::inverse(a, b, c, d);
+            transpose(a, b, c, d);
+        };
+        along_rows<slowest>(v, lift_and_turn);
+        if constexpr (rank > 3) along_rows<4>(v, lift);
+        if constexpr (rank > 2) along_rows<1>(v, lift);
+        along_rows<slowest>(v, lift_and_turn);
     }
 }
 

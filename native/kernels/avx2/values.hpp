@@ -20,13 +20,12 @@ struct Opened {
     unsigned precision = 0;
 };
 
-template <class Scalar, unsigned rank, bool reversible>
+template <class Scalar, unsigned rank, bool reversible, class Words = WordsOf<Scalar>>
 class Values {
     using T = Traits<Scalar>;
     using UInt = typename T::UInt;
-    using Words = WordsOf<Scalar>;
     using Lift = std::conditional_t<reversible, detail::ReversibleLift, detail::LossyLift>;
-    static constexpr unsigned nbits = int_nbits<Scalar>, blocks = WordTraits<Words>::blocks;
+    static constexpr unsigned nbits = int_nbits<Scalar>, blocks = Words::blocks;
     static constexpr bool floating = T::ebits != 0;
 
 public:

@@ -1,0 +1,171 @@
+// Blocks of one axis: eight of 32 bits or four of 64 bits at a time.
+//
+// A block has four values only, so that a register holds one value each of many blocks ("columns"), and transposing
+// them turns blocks into columns and back. Casts, the transform and openings work on columns; bit planes and their code
+// on two blocks a register (nibbles.hpp). Blocks of 64 bits are two halves of 32 planes; the lower ones are made only
+// for blocks that get there.
+#pragma once
+
+#include "kernels/avx2/columns.hpp"
+#include "kernels/avx2/decode_nibbles.hpp"
+#include "kernels/avx2/nibbles.hpp"
+#include "kernels/avx2/values.hpp"
+#include "tamis/zfp/block.hpp"
+
+namespace tamis::zfp::avx2 {
+
+// `Kernel` is the file's own type, as in block_codec.hpp.
+template <class Kernel, class Scalar, bool reversible>
+class LineCodec {
+    using Words = WordsOf<Scalar>;
+    using Columns = ColumnsOf<Scalar>;
+    using UInt = typename Words::UInt;
+    using Codes = Values<Scalar, 1, reversible, Columns>;
+    static constexpr unsigned nbits = int_nbits<Scalar>;
+    static constexpr bool wide = nbits == 64;
+
+public:
+    static constexpr unsigned lanes = Columns::blocks;
+
+    LineCodec(const Params& params, const Layout& layout) : params_(params), codes_(params_), layout_(layout) {}
+    LineCodec(const LineCodec&) = delete;
+    LineCodec& operator=(const LineCodec&) = delete;
+
+    // False where a value cannot be represented.
+    bool encode(BitWriter& shared, const Place<const Scalar>* places, unsigned used) const {
+        Words rows[4];
+        load(places, used, rows);
+        Columns columns[4];
+        turn(rows, columns);
+        Opening openings[lanes];
+        UInt any[lanes];
+        if (!codes_.to_planes(columns, openings, any)) return false;
+        turn(columns, rows);
+        BitWriter writer = shared;
+        for (unsigned first = 0; first < used; first += 2) {
+            Words32 high[1], low[1];
+            if constexpr (wide)
+                split<1>({rows[first]}, {rows[first + 1]}, high, low);
+            else
+                high[0] = rows[first / 2];
+            NibbleSlots upper, lower;
+            __m256i significant = _mm256_setzero_si256();
+            upper.make(to_nibbles(high[0]), significant);
+            bool with_lower = false;
+            for (unsigned block = 0; block < 2 && first + block < used; ++block) {
+                const Opening& opening = openings[lane_of(first + block)];
+                const std::size_t start = writer.position();
+                std::size_t left = params_.maxbits - opening.nbits;
+                const unsigned precision = std::min(opening.precision, nbits);
+                writer.put(opening.bits, opening.nbits);
+                put(writer, upper.sent[block], upper.values[block], std::min(precision, 32u), left);
+                if (wide && precision > 32 && left != 0) {
+                    if (!with_lower) lower.make(to_nibbles(low[0]), significant);
+                    with_lower = true;
+                    put(writer, lower.sent[block], lower.values[block], precision - 32, left);
+                }
+                const std::size_t written = writer.position() - start;
+                if (written < params_.minbits) writer.put_zeros(params_.minbits - written);
+            }
+        }
+        shared = writer;
+        return true;
+    }
+
+    // Read the planes of one block.
+    void read(BitReader& reader, unsigned block) {
+        const std::size_t start = reader.position;
+        Opened& opened = opened_[lane_of(block)] = codes_.open(reader);
+        if (opened.precision == 0) {
+            opened.exponent = 0;  // zeros take any scale
+            std::memset(planes_[block].bytes, 0, nbits / 2);
+        } else {
+            decode_nibbles(reader, planes_[block], std::min(opened.precision, nbits),
+                           start + params_.maxbits - reader.position);
+        }
+        reader.position = std::max(reader.position, start + params_.minbits);
+    }
+
+    // The values of the blocks that were read.
+    void restore(const Place<Scalar>* places, unsigned used) {
+        for (unsigned block = used; block < lanes; ++block) {
+            planes_[block] = planes_[0];
+            opened_[lane_of(block)] = opened_[0];
+        }
+        Words rows[4];
+        for (unsigned block = 0; block < lanes; block += 2) {
+            const Words32 high[1] = {planes_of(block, 0)};
+            if constexpr (wide) {
+                const Words32 low[1] = {planes_of(block, 16)};
+                Words64 a[1], b[1];
+                merge<1>(high, low, a, b);
+                rows[block] = a[0], rows[block + 1] = b[0];
+            } else {
+                rows[block / 2] = high[0];
+            }
+        }
+        Columns columns[4];
+        turn(rows, columns);
+        codes_.from_planes(columns, opened_);
+        turn(columns, rows);
+        if (dense(places, used)) {
+            std::memcpy(places[0].at, rows, sizeof rows);
+        } else {
+            alignas(32) Scalar values[lanes][4];
+            std::memcpy(values, rows, sizeof rows);
+            for (unsigned block = 0; block < used; ++block) store_block<1>(values[block], places[block], layout_);
+        }
+    }
+
+private:
+    // Blocks 2i and 2i + 1 of 32 bits are the halves of row i, which transposition keeps apart.
+    static constexpr unsigned lane_of(unsigned block) { return wide ? block : block / 2 + block % 2 * 4; }
+
+    template <class From, class To>
+    [[gnu::always_inline]] static void turn(const From (&from)[4], To (&to)[4]) {
+        Words v[4];
+        for (unsigned i = 0; i < 4; ++i) v[i].bits = from[i].bits;
+        transpose(v[0], v[1], v[2], v[3]);
+        for (unsigned i = 0; i < 4; ++i) to[i].bits = v[i].bits;
+    }
+
+    template <class Value>
+    bool dense(const Place<Value>* places, unsigned used) const {
+        return used == lanes && layout_.stride[0] == 1 && places[lanes - 1].whole;
+    }
+
+    void load(const Place<const Scalar>* places, unsigned used, Words (&rows)[4]) const {
+        if (dense(places, used)) {
+            std::memcpy(rows, places[0].at, sizeof rows);
+        } else {
+            alignas(32) Scalar values[lanes][4] = {};
+            for (unsigned block = 0; block < used; ++block) load_block<1>(values[block], places[block], layout_);
+            std::memcpy(rows, values, sizeof rows);
+        }
+    }
+
+    // The code of `precision` planes, as far as there is room; `left` becomes what is left of it.
+    [[gnu::always_inline]] static void put(BitWriter& writer, const std::uint64_t* sent, const std::uint64_t* values,
+                                           unsigned precision, std::size_t& left) {
+        unsigned slots = 8 * precision;
+        for (unsigned i = 0; slots != 0 && left != 0; ++i) {
+            const unsigned now = std::min(slots, 64u);
+            const std::uint64_t which = _bzhi_u64(sent[i], now);
+            const auto length = static_cast<unsigned>(std::min<std::size_t>(popcount(which), left));
+            writer.put(_bzhi_u64(_pext_u64(values[i], which), length), length);
+            slots -= now, left -= length;
+        }
+    }
+
+    Words32 planes_of(unsigned block, unsigned byte) const {
+        return from_nibbles(join(load_half(planes_[block].bytes + byte), load_half(planes_[block + 1].bytes + byte)));
+    }
+
+    Params params_;
+    Codes codes_;
+    const Layout& layout_;
+    Nibbles<nbits> planes_[lanes];
+    Opened opened_[lanes];
+};
+
+}  // namespace tamis::zfp::avx2
