@@ -13,7 +13,14 @@ import pytest
 import tamis
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = ("tamis_tests", "tamis_filter_tests", "tamis_fuzz", "tamis_filter_fuzz", "tamis_plugin_fuzz")
+PROGRAMS = (
+    "tamis_tests",
+    "tamis_kernels_agree",
+    "tamis_filter_tests",
+    "tamis_fuzz",
+    "tamis_filter_fuzz",
+    "tamis_plugin_fuzz",
+)
 
 
 def run(*command: str | os.PathLike[str], kernel: str = "") -> str:
@@ -51,6 +58,8 @@ def test_native_code_under_sanitizers_keeps_its_promises(tmp_path: Path) -> None
         assert "all native tests passed" in run(built / "tamis_tests", kernel=kernel), kernel
         for fuzzer in ("tamis_fuzz", "tamis_plugin_fuzz"):
             assert "200000 mutations of seed 1: nothing found" in run(built / fuzzer, kernel=kernel), (fuzzer, kernel)
+    agreed = run(built / "tamis_kernels_agree")
+    assert f"{len(tamis.config().kernels)} kernels agree on 100000 cases of seed 1" in agreed
     assert "all tests of the filters passed" in run(built / "tamis_filter_tests")
     printed = run(built / "tamis_filter_fuzz")
     assert "200000 mutations of seed 1: nothing found" in printed

@@ -55,27 +55,25 @@ public:
             load_rows<rank>(at[0], at[1], layout, high);
             if (!codes_.to_planes(high, openings, any)) return false;
         }
+        constexpr unsigned origin = nbits - 32;  // of the upper planes
+        const unsigned highest = bit_length(any[0] | any[1]);
         EncoderPlanes<rank> upper_planes, lower_planes;
-        upper_planes.load(high, nullptr);
+        upper_planes.load(high, nullptr, std::max(highest, origin) - origin);
         bool with_lower = false;
         BitWriter writer = shared;
         for (unsigned lane = 0; lane < used; ++lane) {
             const std::size_t start = writer.position(), end = start + params_.maxbits;
             writer.put(openings[lane].bits, openings[lane].nbits);
             const unsigned precision = openings[lane].precision, lowest = precision < nbits ? nbits - precision : 0;
-            unsigned k = nbits, n = 0;
-            if (rank == 3 && precision != 0) {
-                // Planes above the first one that is not empty send a group bit 0 each.
-                k = std::max(lowest, any[lane] == 0 ? 0 : nbits - static_cast<unsigned>(std::countl_zero(any[lane])));
-                writer.put_zeros(nbits - k);
-            }
-            constexpr unsigned origin = nbits - 32;  // of the upper planes
+            // Planes above the first one that is not empty send a group bit 0 each.
+            unsigned k = precision == 0 ? nbits : std::max(lowest, bit_length(any[lane])), n = 0;
+            writer.put_zeros(nbits - k);
             if (k > std::max(lowest, origin)) {
                 upper_planes.encode(writer, lane, k - origin, std::max(lowest, origin) - origin, n, end);
                 k = std::max(lowest, origin);
             }
             if (wide && k > lowest && writer.position() < end) {
-                if (!with_lower) lower_planes.load(low, &upper_planes);
+                if (!with_lower) lower_planes.load(low, &upper_planes, std::min(highest, 32u));
                 with_lower = true;
                 lower_planes.encode(writer, lane, k, lowest, n, end);
             }
@@ -144,6 +142,7 @@ private:
     void restore(Scalar* a, Scalar* b, const Layout& layout) const {
         const Block &one = blocks_[0], &other = blocks_[1];
         const unsigned reached = std::min(one.reached, other.reached);
+        if (reached == nbits) return fill_zeros(a, b, layout);
         Rows<Words32, rank> high;
         planes_to_rows(one.planes + nbits - 32, other.planes + nbits - 32, std::max(reached, nbits - 32) - (nbits - 32),
                        high);
@@ -165,6 +164,13 @@ private:
                 store_rows<rank>(blocks[lane], at, at, layout);
             }
         }
+    }
+
+    static void fill_zeros(Scalar* a, Scalar* b, const Layout& layout) {
+        Rows<Words, rank> zeros;
+        for (Words& row : zeros) row.bits = _mm256_setzero_si256();
+        store_rows<rank>(zeros, a, b, layout);
+        if constexpr (wide) store_rows<rank>(zeros, b, b, layout);
     }
 
     // 2^(e - 62) is a normal number, so that the product with the upper half times 2^32 rounds as that of the whole.

@@ -70,13 +70,20 @@ inline constexpr CodeTable code_table;
     return static_cast<std::uint64_t>(_mm_cvtsi128_si64(product));
 }
 
-// Read planes k - 1 … lowest of a block that ends at bit `end`; returns the lowest one that was reached. `planes` is
+// Read planes k - 1 … lowest of a block that ends at bit `end`; returns the lowest one that was reached, k
+// if all are empty. `planes` is
 // zero before.
 template <unsigned size, class Word>
 [[gnu::always_inline]] inline unsigned decode_planes(BitReader& shared, Word* planes, unsigned k, unsigned lowest,
                                                      std::size_t end) {
     BitReader reader = shared;
     unsigned n = 0;
+    const unsigned top = k;
+    k -= detail::skip_empty_planes(reader, k - lowest, end);
+    if (k == lowest || reader.position >= end) {
+        shared = reader;
+        return top;
+    }
     // While hardly any coefficient is significant, a plane takes few bits, and a table gives up to four at once.
     while (k >= lowest + 4 && n <= 4) {
         const detail::NibbleCode code =

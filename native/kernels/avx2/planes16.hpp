@@ -32,9 +32,10 @@ namespace tamis::zfp::avx2 {
 template <>
 class EncoderPlanes<2> {
 public:
-    [[gnu::always_inline]] void load(const Rows<Words32, 2>& rows, EncoderPlanes* above) {
+    // No plane above `highest` has a one.
+    [[gnu::always_inline]] void load(const Rows<Words32, 2>& rows, EncoderPlanes* above, unsigned highest) {
         to_bytes<2>(rows, bytes_);
-        made_ = 0;
+        made_ = (32 - highest) / 8 * 8;
         if (above != nullptr) {
             while (above->made_ < 32) above->make();
             significant_ = above->significant_;

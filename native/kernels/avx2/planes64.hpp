@@ -73,8 +73,8 @@ class EncoderPlanes;
 template <>
 class EncoderPlanes<3> {
 public:
-    // `above`: the planes on top of these, if words have 64 bits.
-    [[gnu::always_inline]] void load(const Rows<Words32, 3>& rows, const EncoderPlanes*) {
+    // `above`: the planes on top of these, if words have 64 bits; `highest`: planes from there on are empty.
+    [[gnu::always_inline]] void load(const Rows<Words32, 3>& rows, const EncoderPlanes*, unsigned) {
         to_bytes<3>(rows, bytes_);
         made_ = 4;
     }

@@ -248,7 +248,7 @@ private:
         const unsigned lowest = precision < nbits ? nbits - precision : 0;
         unsigned k = nbits, n = 0;
         if constexpr (size > 4) {
-            k -= leading_empty_planes(reader, k - lowest, end);
+            k -= detail::skip_empty_planes(reader, k - lowest, end);
             if (k == lowest || reader.position >= end) {
                 std::fill_n(values, size, UInt{0});
                 return false;
@@ -268,14 +268,6 @@ private:
         }
         for (unsigned i = 0; i < size; ++i) values[slot_order<rank>[i]] = from_negabinary(slots[i]);
         return true;
-    }
-
-    static unsigned leading_empty_planes(BitReader& reader, unsigned planes, std::size_t end) {
-        bool stopped;
-        const std::size_t left = end > reader.position ? end - reader.position : 0;
-        const std::size_t empty = detail::skip_run(reader, std::min<std::size_t>(left, planes), stopped);
-        reader.position -= stopped;  // that one opens the first plane that is not empty
-        return static_cast<unsigned>(empty);
     }
 
     Params params_;

@@ -132,6 +132,15 @@ inline std::size_t skip_run(BitReader& reader, std::size_t limit, bool& stopped)
     return zeros;
 }
 
+// Pass the planes at the top of a block, up to `planes`, that are empty: a group bit 0 each. Returns how many.
+inline unsigned skip_empty_planes(BitReader& reader, unsigned planes, std::size_t end) {
+    bool stopped;
+    const std::size_t left = end > reader.position ? end - reader.position : 0;
+    const std::size_t empty = skip_run(reader, left < planes ? left : planes, stopped);
+    reader.position -= stopped;  // that one opens the first plane that is not empty
+    return static_cast<unsigned>(empty);
+}
+
 // The group tests and runs of a plane, for any size and with the block ending at bit `end`. `mark(i)` is told each
 // coefficient that became significant.
 template <class Mark>
