@@ -20,11 +20,6 @@ struct Avx2 {
     struct Of<Scalar, 1, reversible> {
         using Codec = avx2::LineCodec<Avx2, Scalar, reversible>;
     };
-    template <class Scalar, bool reversible>
-    struct Of<Scalar, 4, reversible> {
-        using Codec = BlockCodec<Avx2, Scalar, 4, reversible>;
-    };
-
     template <class Scalar, unsigned rank, bool reversible>
     using Codec = typename Of<Scalar, rank, reversible>::Codec;
 };
