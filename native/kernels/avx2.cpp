@@ -13,15 +13,9 @@ namespace {
 
 struct Avx2 {
     template <class Scalar, unsigned rank, bool reversible>
-    struct Of {
-        using Codec = avx2::PairCodec<Avx2, Scalar, rank, reversible>;
-    };
-    template <class Scalar, bool reversible>
-    struct Of<Scalar, 1, reversible> {
-        using Codec = avx2::LineCodec<Avx2, Scalar, reversible>;
-    };
-    template <class Scalar, unsigned rank, bool reversible>
-    using Codec = typename Of<Scalar, rank, reversible>::Codec;
+    using Codec =
+        typename std::conditional_t<rank == 1, std::type_identity<avx2::LineCodec<Avx2, Scalar, reversible>>,
+                                    std::type_identity<avx2::PairCodec<Avx2, Scalar, rank, reversible>>>::type;
 };
 
 }  // namespace

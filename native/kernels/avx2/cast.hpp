@@ -8,15 +8,6 @@
 
 namespace tamis::zfp::avx2 {
 
-template <class Scalar>
-using WordsOf = std::conditional_t<sizeof(Scalar) == 4, Words32, Words64>;
-
-// Something about each block of a register.
-template <class Words, class Value>
-using PerBlock = Value[Words::blocks];
-template <class Words>
-using UIntPerBlock = PerBlock<Words, typename Words::UInt>;
-
 template <unsigned rank>
 [[gnu::always_inline]] inline std::ptrdiff_t row_offset(unsigned row, const Layout& layout) {
     std::ptrdiff_t at = row % 4 * layout.stride[1];
@@ -28,7 +19,7 @@ template <unsigned rank>
 // Bit patterns of rows: of two blocks for 32 bits, of one for 64.
 template <unsigned rank, class Scalar>
 [[gnu::always_inline]] inline void load_rows(const Scalar* a, const Scalar* b, const Layout& layout,
-                                             Rows<WordsOf<Scalar>, rank>& rows) {
+                                             Rows<WordsOf<Scalar, rank>, rank>& rows) {
     for (unsigned i = 0; i < block_size(rank) / 4; ++i) {
         const std::ptrdiff_t at = row_offset<rank>(i, layout);
         if constexpr (sizeof(Scalar) == 4)
@@ -39,7 +30,7 @@ template <unsigned rank, class Scalar>
 }
 
 template <unsigned rank, class Scalar>
-[[gnu::always_inline]] inline void store_rows(const Rows<WordsOf<Scalar>, rank>& rows, Scalar* a, Scalar* b,
+[[gnu::always_inline]] inline void store_rows(const Rows<WordsOf<Scalar, rank>, rank>& rows, Scalar* a, Scalar* b,
                                               const Layout& layout) {
     for (unsigned i = 0; i < block_size(rank) / 4; ++i) {
         const std::ptrdiff_t at = row_offset<rank>(i, layout);
@@ -94,6 +85,11 @@ template <unsigned count>
     largest[0] = static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_max_epu32(two, _mm_unpackhi_epi64(two, two))));
 }
 
+template <class Scalar, class UInt, std::size_t count>
+[[gnu::always_inline]] inline void block_exponents(const UInt (&largest)[count], int (&exponents)[count]) {
+    for (std::size_t i = 0; i < count; ++i) exponents[i] = block_exponent<Scalar>(largest[i]);
+}
+
 // |x| < 2^exponent, so that the products stay below 2^30. Where a scale is infinite, so is the product, or NaN, and the
 // conversion gives the lowest integer, as to_integers says.
 template <unsigned count>
@@ -107,19 +103,21 @@ template <unsigned count>
 // which the shift would add a leading one, are below 1 either way; the scale is finite.
 inline constexpr int least_shifted_exponent = -960;
 
-// Exponent field of the mantissas that stay where they are, less the block's exponent, which is added for `unit`.
-inline constexpr int stay_field = 1023 + 52 - 62;
-
-[[gnu::always_inline]] inline __m256i shift_mantissas(__m256i bits, __m256i unit) {
+template <unsigned blocks, unsigned count>
+[[gnu::always_inline]] inline void shift_to_integers(Words<64, blocks> (&rows)[count], __m256i exponent) {
     const __m256i mantissa = _mm256_set1_epi64x(0x000fffffffffffff), leading = _mm256_set1_epi64x(0x0010000000000000);
     const __m256i field = _mm256_set1_epi64x(0x7ff), zero = _mm256_setzero_si256();
-    const __m256i value = _mm256_or_si256(_mm256_and_si256(bits, mantissa), leading);
-    const __m256i left = _mm256_sub_epi64(_mm256_and_si256(_mm256_srli_epi64(bits, 52), field), unit);
-    // A count of 64 or more, as a negative one is, gives zero.
-    const __m256i size =
-        _mm256_or_si256(_mm256_sllv_epi64(value, left), _mm256_srlv_epi64(value, _mm256_sub_epi64(zero, left)));
-    const __m256i sign = _mm256_cmpgt_epi64(zero, bits);
-    return _mm256_sub_epi64(_mm256_xor_si256(size, sign), sign);
+    // Exponent field of mantissas that stay where they are.
+    const __m256i unit = _mm256_add_epi64(_mm256_set1_epi64x(1023 + 52 - 62), exponent);
+    for (auto& row : rows) {
+        const __m256i value = _mm256_or_si256(_mm256_and_si256(row.bits, mantissa), leading);
+        const __m256i left = _mm256_sub_epi64(_mm256_and_si256(_mm256_srli_epi64(row.bits, 52), field), unit);
+        // A count of 64 or more, as a negative one is, gives zero.
+        const __m256i size =
+            _mm256_or_si256(_mm256_sllv_epi64(value, left), _mm256_srlv_epi64(value, _mm256_sub_epi64(zero, left)));
+        const __m256i sign = _mm256_cmpgt_epi64(zero, row.bits);
+        row.bits = _mm256_sub_epi64(_mm256_xor_si256(size, sign), sign);
+    }
 }
 
 template <unsigned count>
@@ -133,8 +131,7 @@ template <unsigned count>
         std::memcpy(rows, integers, sizeof integers);
         return;
     }
-    const __m256i unit = _mm256_set1_epi64x(stay_field + exponent);
-    for (Words64& row : rows) row.bits = shift_mantissas(row.bits, unit);
+    shift_to_integers(rows, _mm256_set1_epi64x(exponent));
 }
 
 template <unsigned count>
@@ -186,17 +183,23 @@ template <unsigned rank>
 }
 
 // As flip_negative of cast.hpp.
-[[gnu::always_inline]] inline Words32 flip_negative(Words32 v) {
+template <unsigned n>
+[[gnu::always_inline]] inline Words<32, n> flip_negative(Words<32, n> v) {
     return {_mm256_xor_si256(v.bits, _mm256_srli_epi32(_mm256_srai_epi32(v.bits, 31), 1))};
 }
-[[gnu::always_inline]] inline Words64 flip_negative(Words64 v) {
+template <unsigned n>
+[[gnu::always_inline]] inline Words<64, n> flip_negative(Words<64, n> v) {
     const __m256i negative = _mm256_cmpgt_epi64(_mm256_setzero_si256(), v.bits);
     return {_mm256_xor_si256(v.bits, _mm256_srli_epi64(negative, 1))};
 }
 
 // Magnitudes of integers; that of the lowest one is itself.
-[[gnu::always_inline]] inline Words32 magnitude(Words32 v) { return {_mm256_abs_epi32(v.bits)}; }
-[[gnu::always_inline]] inline Words64 magnitude(Words64 v) {
+template <unsigned n>
+[[gnu::always_inline]] inline Words<32, n> magnitude(Words<32, n> v) {
+    return {_mm256_abs_epi32(v.bits)};
+}
+template <unsigned n>
+[[gnu::always_inline]] inline Words<64, n> magnitude(Words<64, n> v) {
     const __m256i sign = _mm256_cmpgt_epi64(_mm256_setzero_si256(), v.bits);
     return {_mm256_sub_epi64(_mm256_xor_si256(v.bits, sign), sign)};
 }

@@ -17,7 +17,7 @@ namespace tamis::zfp::avx2 {
 template <class Kernel, class Scalar, unsigned rank, bool reversible>
 class PairCodec {
     using UInt = typename Traits<Scalar>::UInt;
-    using Words = WordsOf<Scalar>;
+    using Register = WordsOf<Scalar, rank>;
     using Codes = Values<Scalar, rank, reversible>;
     using Plane = std::conditional_t<rank == 4, WidePlane, std::conditional_t<rank == 3, std::uint64_t, std::uint16_t>>;
     static constexpr unsigned size = block_size(rank), nbits = int_nbits<Scalar>;
@@ -64,11 +64,9 @@ public:
         BitWriter writer = shared;
         for (unsigned lane = 0; lane < used; ++lane) {
             const std::size_t start = writer.position(), end = start + params_.maxbits;
-            writer.put(openings[lane].bits, openings[lane].nbits);
             const unsigned precision = openings[lane].precision, lowest = precision < nbits ? nbits - precision : 0;
-            // Planes above the first one that is not empty send a group bit 0 each.
             unsigned k = precision == 0 ? nbits : std::max(lowest, bit_length(any[lane])), n = 0;
-            writer.put_zeros(nbits - k);
+            put_opening(writer, openings[lane].bits, openings[lane].nbits, nbits - k);
             if (k > std::max(lowest, origin)) {
                 upper_planes.encode(writer, lane, k - origin, std::max(lowest, origin) - origin, n, end);
                 k = std::max(lowest, origin);
@@ -168,8 +166,8 @@ private:
     }
 
     static void fill_zeros(Scalar* a, Scalar* b, const Layout& layout) {
-        Rows<Words, rank> zeros;
-        for (Words& row : zeros) row.bits = _mm256_setzero_si256();
+        Rows<Register, rank> zeros;
+        for (Register& row : zeros) row.bits = _mm256_setzero_si256();
         store_rows<rank>(zeros, a, b, layout);
         if constexpr (wide) store_rows<rank>(zeros, b, b, layout);
     }

@@ -6,7 +6,6 @@
 // for blocks that get there.
 #pragma once
 
-#include "kernels/avx2/columns.hpp"
 #include "kernels/avx2/decode_nibbles.hpp"
 #include "kernels/avx2/nibbles.hpp"
 #include "kernels/avx2/values.hpp"
@@ -17,10 +16,10 @@ namespace tamis::zfp::avx2 {
 // `Kernel` is the file's own type, as in block_codec.hpp.
 template <class Kernel, class Scalar, bool reversible>
 class LineCodec {
-    using Words = WordsOf<Scalar>;
-    using Columns = ColumnsOf<Scalar>;
-    using UInt = typename Words::UInt;
-    using Codes = Values<Scalar, 1, reversible, Columns>;
+    using Columns = WordsOf<Scalar, 1>;
+    using Row = WordsOf<Scalar, 2>;  // of one or two blocks
+    using UInt = typename Columns::UInt;
+    using Codes = Values<Scalar, 1, reversible>;
     static constexpr unsigned nbits = int_nbits<Scalar>;
     static constexpr bool wide = nbits == 64;
 
@@ -33,7 +32,7 @@ public:
 
     // False where a value cannot be represented.
     bool encode(BitWriter& shared, const Place<const Scalar>* places, unsigned used) const {
-        Words rows[4];
+        Row rows[4];
         load(places, used, rows);
         Columns columns[4];
         turn(rows, columns);
@@ -43,29 +42,10 @@ public:
         turn(columns, rows);
         BitWriter writer = shared;
         for (unsigned first = 0; first < used; first += 2) {
-            Words32 high[1], low[1];
-            if constexpr (wide)
-                split<1>({rows[first]}, {rows[first + 1]}, high, low);
-            else
-                high[0] = rows[first / 2];
-            NibbleSlots upper, lower;
-            __m256i significant = _mm256_setzero_si256();
-            upper.make(to_nibbles(high[0]), significant);
-            bool with_lower = false;
-            for (unsigned block = 0; block < 2 && first + block < used; ++block) {
-                const Opening& opening = openings[lane_of(first + block)];
-                const std::size_t start = writer.position();
-                std::size_t left = params_.maxbits - opening.nbits;
-                const unsigned precision = std::min(opening.precision, nbits);
-                writer.put(opening.bits, opening.nbits);
-                put(writer, upper.sent[block], upper.values[block], std::min(precision, 32u), left);
-                if (wide && precision > 32 && left != 0) {
-                    if (!with_lower) lower.make(to_nibbles(low[0]), significant);
-                    with_lower = true;
-                    put(writer, lower.sent[block], lower.values[block], precision - 32, left);
-                }
-                const std::size_t written = writer.position() - start;
-                if (written < params_.minbits) writer.put_zeros(params_.minbits - written);
+            Slots slots(rows, first);
+            for (unsigned i = 0; i < 2 && first + i < used; ++i) {
+                const unsigned lane = lane_of(first + i);
+                put(writer, slots, i, openings[lane], bit_length(any[lane]));
             }
         }
         shared = writer;
@@ -92,7 +72,7 @@ public:
             planes_[block] = planes_[0];
             opened_[lane_of(block)] = opened_[0];
         }
-        Words rows[4];
+        Row rows[4];
         for (unsigned block = 0; block < lanes; block += 2) {
             const Words32 high[1] = {planes_of(block, 0)};
             if constexpr (wide) {
@@ -123,7 +103,7 @@ private:
 
     template <class From, class To>
     [[gnu::always_inline]] static void turn(const From (&from)[4], To (&to)[4]) {
-        Words v[4];
+        Row v[4];
         for (unsigned i = 0; i < 4; ++i) v[i].bits = from[i].bits;
         transpose(v[0], v[1], v[2], v[3]);
         for (unsigned i = 0; i < 4; ++i) to[i].bits = v[i].bits;
@@ -134,7 +114,7 @@ private:
         return used == lanes && layout_.stride[0] == 1 && places[lanes - 1].whole;
     }
 
-    void load(const Place<const Scalar>* places, unsigned used, Words (&rows)[4]) const {
+    void load(const Place<const Scalar>* places, unsigned used, Row (&rows)[4]) const {
         if (dense(places, used)) {
             std::memcpy(rows, places[0].at, sizeof rows);
         } else {
@@ -144,17 +124,47 @@ private:
         }
     }
 
-    // The code of `precision` planes, as far as there is room; `left` becomes what is left of it.
-    [[gnu::always_inline]] static void put(BitWriter& writer, const std::uint64_t* sent, const std::uint64_t* values,
-                                           unsigned precision, std::size_t& left) {
-        unsigned slots = 8 * precision;
-        for (unsigned i = 0; slots != 0 && left != 0; ++i) {
-            const unsigned now = std::min(slots, 64u);
-            const std::uint64_t which = _bzhi_u64(sent[i], now);
-            const auto length = static_cast<unsigned>(std::min<std::size_t>(popcount(which), left));
-            writer.put(_bzhi_u64(_pext_u64(values[i], which), length), length);
-            slots -= now, left -= length;
+    // The slots of two blocks. The lower half of 64 planes is made when it is asked for.
+    struct Slots : NibbleSlots<nbits> {
+        Words32 low[1];
+        __m256i significant = _mm256_setzero_si256();
+        bool with_lower = !wide;
+
+        Slots(const Row (&rows)[4], unsigned first) {
+            Words32 high[1];
+            if constexpr (wide)
+                split<1>({rows[first]}, {rows[first + 1]}, high, low);
+            else
+                high[0] = rows[first / 2];
+            this->make(to_nibbles(high[0]), significant, 0);
         }
+        void make_lower() {
+            if (!with_lower) this->make(to_nibbles(low[0]), significant, 1);
+            with_lower = true;
+        }
+    };
+
+    // One block; `length`: bits of its largest coefficient.
+    [[gnu::always_inline]] void put(BitWriter& writer, Slots& slots, unsigned block, const Opening& opening,
+                                    unsigned length) const {
+        const std::size_t start = writer.position();
+        std::size_t left = params_.maxbits - opening.nbits;
+        const unsigned precision = std::min(opening.precision, nbits);
+        // Planes above the first one that is not empty send a group bit 0 each.
+        unsigned i = std::min(nbits - length, precision) / 8;
+        const auto empty = static_cast<unsigned>(std::min<std::size_t>(8 * i, left));
+        put_opening(writer, opening.bits, opening.nbits, empty);
+        left -= empty;
+        for (unsigned planes = precision - 8 * i; planes != 0 && left != 0; ++i) {
+            if (wide && i >= 4) slots.make_lower();
+            const unsigned now = std::min(planes, 8u);
+            const std::uint64_t sent = _bzhi_u64(slots.sent[block][i], 8 * now);
+            const auto count = static_cast<unsigned>(std::min<std::size_t>(popcount(sent), left));  // ≤ 35
+            writer.put(_bzhi_u64(_pext_u64(slots.values[block][i], sent), count), count);
+            planes -= now, left -= count;
+        }
+        const std::size_t written = writer.position() - start;
+        if (written < params_.minbits) writer.put_zeros(params_.minbits - written);
     }
 
     Words32 planes_of(unsigned block, unsigned byte) const {

@@ -51,11 +51,13 @@ namespace tamis::zfp::avx2 {
 }
 
 // Which of two slots per coefficient are sent, and what they hold: a byte per plane.
+template <unsigned nbits>
 struct NibbleSlots {
-    alignas(32) std::uint64_t sent[2][4], values[2][4];  // of each block
+    alignas(32) std::uint64_t sent[2][nbits / 8], values[2][nbits / 8];  // of each block
 
-    // `above`: in the lowest nibble of each half, what the planes before made significant; becomes that of these.
-    [[gnu::always_inline]] void make(__m256i x, __m256i& above) {
+    // Planes in the upper or lower 32 bits. `above`: in the lowest nibble of each half, what the planes before made
+    // significant; becomes that of these.
+    [[gnu::always_inline]] void make(__m256i x, __m256i& above, unsigned part) {
         // OR of each plane and those before, within 64 bits and then across, smeared down to a mask of low ones.
         __m256i after = _mm256_or_si256(x, above);
         after = _mm256_or_si256(after, _mm256_slli_epi64(after, 4));
@@ -79,8 +81,8 @@ struct NibbleSlots {
         const __m256i groups = _mm256_or_si256(first, next(_mm256_andnot_si256(before, x)));
         // Values, but for that of the last coefficient when it is implied.
         const __m256i plain = _mm256_and_si256(after, _mm256_or_si256(before, _mm256_set1_epi8(0x77)));
-        put(sent, groups, plain);
-        put(values, after, x);
+        put(sent, 4 * part, groups, plain);
+        put(values, 4 * part, after, x);
     }
 
 private:
@@ -88,13 +90,13 @@ private:
         x = _mm256_or_si256(x, _mm256_and_si256(_mm256_srli_epi64(x, 1), _mm256_set1_epi8(0x77)));
         return _mm256_or_si256(x, _mm256_and_si256(_mm256_srli_epi64(x, 2), _mm256_set1_epi8(0x33)));
     }
-    [[gnu::always_inline]] static void put(std::uint64_t (&to)[2][4], __m256i even, __m256i odd) {
+    [[gnu::always_inline]] static void put(std::uint64_t (&to)[2][nbits / 8], unsigned at, __m256i even, __m256i odd) {
         __m256i low, high;
         interleave(even, odd, low, high);
-        store_half(to[0], lower(low));
-        store_half(to[0] + 2, lower(high));
-        store_half(to[1], upper(low));
-        store_half(to[1] + 2, upper(high));
+        store_half(to[0] + at, lower(low));
+        store_half(to[0] + at + 2, lower(high));
+        store_half(to[1] + at, upper(low));
+        store_half(to[1] + at + 2, upper(high));
     }
 };
 

@@ -22,6 +22,14 @@ inline constexpr std::uint64_t even_places = 0x5555555555555555, odd_places = ~e
 [[gnu::always_inline]] inline unsigned popcount(std::uint64_t x) { return static_cast<unsigned>(_mm_popcnt_u64(x)); }
 [[gnu::always_inline]] inline unsigned bit_length(std::uint64_t x) { return 64 - static_cast<unsigned>(_lzcnt_u64(x)); }
 
+// What opens a block, and a group bit 0 for each of the empty planes on top of it.
+[[gnu::always_inline]] inline void put_opening(BitWriter& writer, std::uint64_t bits, unsigned nbits, unsigned empty) {
+    if (nbits + empty <= 56) [[likely]]
+        return writer.put(bits, nbits + empty);
+    writer.put(bits, nbits);
+    writer.put_zeros(empty);
+}
+
 // A plane whose ones reach further than 31 coefficients past n: the same slots, 28 coefficients at a time. `first` says
 // that the slot of the next group bit is sent.
 inline void encode_long_run(BitWriter& writer, std::uint64_t rest, unsigned h, unsigned left) {

@@ -1,9 +1,9 @@
 // Registers of integers that the block transform is written for.
 //
-// Words32 holds four values of one block in its lower half and four of another in its upper half: what is done to one
-// block is done to both, and nothing crosses between the halves. Words64 holds four values of one block. Blocks of one
-// axis have only four values, so Columns32 and Columns64 hold one value each of eight or four blocks. Sums wrap, as
-// they do in the scalar transform, whose text (transform.hpp) is what runs here, too.
+// Words<width, blocks> holds values of `blocks` blocks side by side: Words32 four of one block in its lower half and
+// four of another in its upper half, Words64 four of one block. What is done to one block is done to all, and nothing
+// crosses between the halves. Of blocks of one axis a register holds one value of each of eight or four (Lines32,
+// Lines64). Sums wrap, as they do in the scalar transform, whose text (transform.hpp) is what runs here, too.
 #pragma once
 
 #include <immintrin.h>
@@ -14,46 +14,48 @@
 
 namespace tamis::zfp::avx2 {
 
-template <unsigned nbits, unsigned nblocks>
-struct Register {
-    using UInt = std::conditional_t<nbits == 32, std::uint32_t, std::uint64_t>;
-    static constexpr unsigned blocks = nblocks, values = 256 / nbits / nblocks;  // of each block
+template <unsigned width, unsigned block_count>
+struct Words {
+    static constexpr unsigned blocks = block_count;
+    using UInt = std::conditional_t<width == 32, std::uint32_t, std::uint64_t>;
 
     __m256i bits;
 
-    [[gnu::always_inline]] friend Register operator+(Register a, Register b) {
-        if constexpr (nbits == 32)
-            return {_mm256_add_epi32(a.bits, b.bits)};
-        else
-            return {_mm256_add_epi64(a.bits, b.bits)};
-    }
-    [[gnu::always_inline]] friend Register operator-(Register a, Register b) {
-        if constexpr (nbits == 32)
-            return {_mm256_sub_epi32(a.bits, b.bits)};
-        else
-            return {_mm256_sub_epi64(a.bits, b.bits)};
-    }
-    [[gnu::always_inline]] friend Register operator^(Register a, Register b) {
-        return {_mm256_xor_si256(a.bits, b.bits)};
-    }
-    [[gnu::always_inline]] Register& operator+=(Register b) { return *this = *this + b; }
-    [[gnu::always_inline]] Register& operator-=(Register b) { return *this = *this - b; }
-
-    static Register all(UInt value) {
-        if constexpr (nbits == 32)
+    static Words all(UInt value) {
+        if constexpr (width == 32)
             return {_mm256_set1_epi32(static_cast<int>(value))};
         else
             return {_mm256_set1_epi64x(static_cast<long long>(value))};
     }
+    [[gnu::always_inline]] friend Words operator+(Words a, Words b) {
+        return {width == 32 ? _mm256_add_epi32(a.bits, b.bits) : _mm256_add_epi64(a.bits, b.bits)};
+    }
+    [[gnu::always_inline]] friend Words operator-(Words a, Words b) {
+        return {width == 32 ? _mm256_sub_epi32(a.bits, b.bits) : _mm256_sub_epi64(a.bits, b.bits)};
+    }
+    [[gnu::always_inline]] friend Words operator^(Words a, Words b) { return {_mm256_xor_si256(a.bits, b.bits)}; }
+    [[gnu::always_inline]] Words& operator+=(Words b) { return *this = *this + b; }
+    [[gnu::always_inline]] Words& operator-=(Words b) { return *this = *this - b; }
 };
 
-using Words32 = Register<32, 2>;
-using Words64 = Register<64, 1>;
-using Columns32 = Register<32, 8>;
-using Columns64 = Register<64, 4>;
+using Words32 = Words<32, 2>;
+using Words64 = Words<64, 1>;
+using Lines32 = Words<32, 8>;
+using Lines64 = Words<64, 4>;
+
+template <class Scalar, unsigned rank>
+using WordsOf = std::conditional_t<sizeof(Scalar) == 4, std::conditional_t<rank == 1, Lines32, Words32>,
+                                   std::conditional_t<rank == 1, Lines64, Words64>>;
+
+// Something about each block of a register.
+template <class Register, class Value>
+using PerBlock = Value[Register::blocks];
+template <class Register>
+using UIntPerBlock = PerBlock<Register, typename Register::UInt>;
 
 // 4×4 transpositions: of each half, and of the whole register.
-[[gnu::always_inline]] inline void transpose(Words32& a, Words32& b, Words32& c, Words32& d) {
+template <unsigned n>
+[[gnu::always_inline]] inline void transpose(Words<32, n>& a, Words<32, n>& b, Words<32, n>& c, Words<32, n>& d) {
     const __m256i ab = _mm256_unpacklo_epi32(a.bits, b.bits), AB = _mm256_unpackhi_epi32(a.bits, b.bits);
     const __m256i cd = _mm256_unpacklo_epi32(c.bits, d.bits), CD = _mm256_unpackhi_epi32(c.bits, d.bits);
     a.bits = _mm256_unpacklo_epi64(ab, cd);
@@ -62,7 +64,8 @@ using Columns64 = Register<64, 4>;
     d.bits = _mm256_unpackhi_epi64(AB, CD);
 }
 
-[[gnu::always_inline]] inline void transpose(Words64& a, Words64& b, Words64& c, Words64& d) {
+template <unsigned n>
+[[gnu::always_inline]] inline void transpose(Words<64, n>& a, Words<64, n>& b, Words<64, n>& c, Words<64, n>& d) {
     const __m256i ab = _mm256_unpacklo_epi64(a.bits, b.bits), AB = _mm256_unpackhi_epi64(a.bits, b.bits);
     const __m256i cd = _mm256_unpacklo_epi64(c.bits, d.bits), CD = _mm256_unpackhi_epi64(c.bits, d.bits);
     a.bits = _mm256_permute2x128_si256(ab, cd, 0x20);
@@ -71,17 +74,15 @@ using Columns64 = Register<64, 4>;
     d.bits = _mm256_permute2x128_si256(AB, CD, 0x31);
 }
 
-template <unsigned nbits, unsigned blocks>
-[[gnu::always_inline]] inline Register<nbits, blocks> negabinary(Register<nbits, blocks> v) {
-    using Words = Register<nbits, blocks>;
-    const Words mask = Words::all(negabinary_mask<typename Words::UInt>);
+template <class Register>
+[[gnu::always_inline]] inline Register negabinary(Register v) {
+    const Register mask = Register::all(negabinary_mask<typename Register::UInt>);
     return (v + mask) ^ mask;
 }
 
-template <unsigned nbits, unsigned blocks>
-[[gnu::always_inline]] inline Register<nbits, blocks> out_of_negabinary(Register<nbits, blocks> v) {
-    using Words = Register<nbits, blocks>;
-    const Words mask = Words::all(negabinary_mask<typename Words::UInt>);
+template <class Register>
+[[gnu::always_inline]] inline Register out_of_negabinary(Register v) {
+    const Register mask = Register::all(negabinary_mask<typename Register::UInt>);
     return (v ^ mask) - mask;
 }
 
@@ -97,43 +98,23 @@ template <unsigned nbits, unsigned blocks>
 [[gnu::always_inline]] inline __m128i lower(__m256i bits) { return _mm256_castsi256_si128(bits); }
 [[gnu::always_inline]] inline __m128i upper(__m256i bits) { return _mm256_extracti128_si256(bits, 1); }
 
-}  // namespace tamis::zfp::avx2
-
-namespace tamis::zfp::detail {
-
-template <>
-[[gnu::always_inline]] inline avx2::Words32 half(avx2::Words32 value) {
-    return {_mm256_srai_epi32(value.bits, 1)};
-}
-
-template <>
-[[gnu::always_inline]] inline avx2::Columns32 half(avx2::Columns32 value) {
-    return {_mm256_srai_epi32(value.bits, 1)};
-}
-
-// AVX2 has no arithmetic shift of 64 bits.
-template <>
-[[gnu::always_inline]] inline avx2::Words64 half(avx2::Words64 value) {
+// What the lifts of transform.hpp call. AVX2 has no arithmetic shift of 64 bits.
+template <class Register>
+    requires requires { Register::blocks; }
+[[gnu::always_inline]] inline Register half(Register value) {
+    if constexpr (sizeof(typename Register::UInt) == 4) return {_mm256_srai_epi32(value.bits, 1)};
     const __m256i sign = _mm256_set1_epi64x(std::numeric_limits<long long>::min());
     return {_mm256_or_si256(_mm256_srli_epi64(value.bits, 1), _mm256_and_si256(value.bits, sign))};
 }
 
-template <>
-[[gnu::always_inline]] inline avx2::Columns64 half(avx2::Columns64 value) {
-    return {half(avx2::Words64{value.bits}).bits};
-}
-
-}  // namespace tamis::zfp::detail
-
-namespace tamis::zfp::avx2 {
-
-// A block of `rank` axes: row y + 4z holds four values along x. In columns, each value has a register of its own.
-template <class Words, unsigned rank>
-using Rows = Words[block_size(rank) / Words::values];
+// A block of 2 to 4 axes: row y + 4z + 16w holds four values along x. Of blocks of one axis, row x holds a value of
+// each.
+template <class Register, unsigned rank>
+using Rows = Register[rank == 1 ? 4 : block_size(rank) / 4];
 
 // Lines along an axis on which rows are `stride` apart.
-template <unsigned stride, std::size_t count, class Words, class Step>
-[[gnu::always_inline]] inline void along_rows(Words (&v)[count], Step step) {
+template <unsigned stride, std::size_t count, class Register, class Step>
+[[gnu::always_inline]] inline void along_rows(Register (&v)[count], Step step) {
     for (unsigned first = 0; first < count; first += 4 * stride)
         for (unsigned i = first; i < first + stride; ++i)
             step(v[i], v[i + stride], v[i + 2 * stride], v[i + 3 * stride]);
@@ -141,15 +122,15 @@ template <unsigned stride, std::size_t count, class Words, class Step>
 
 // Lines along x lie inside a register, so the block is turned over once (x ↔ its slowest axis), lifted along x and the
 // axes between without a further shuffle, turned back and lifted along the slowest axis: two transpositions instead of
-// four. Columns need none.
-template <class Lift, unsigned rank, class Words>
-[[gnu::always_inline]] inline void forward_transform(Rows<Words, rank>& v) {
-    constexpr auto lift = [](Words& a, Words& b, Words& c, Words& d) { Lift::forward(a, b, c, d); };
+// four.
+template <class Lift, unsigned rank, class Register>
+[[gnu::always_inline]] inline void forward_transform(Rows<Register, rank>& v) {
+    constexpr auto lift = [](Register& a, Register& b, Register& c, Register& d) { Lift::forward(a, b, c, d); };
     if constexpr (rank == 1) {
         lift(v[0], v[1], v[2], v[3]);
     } else {
         constexpr unsigned slowest = block_size(rank) / 16;
-        constexpr auto turn_and_lift = [](Words& a, Words& b, Words& c, Words& d) {
+        constexpr auto turn_and_lift = [](Register& a, Register& b, Register& c, Register& d) {
             transpose(a, b, c, d);
             Lift::forward(a, b, c, d);
         };
@@ -160,14 +141,14 @@ template <class Lift, unsigned rank, class Words>
     }
 }
 
-template <class Lift, unsigned rank, class Words>
-[[gnu::always_inline]] inline void inverse_transform(Rows<Words, rank>& v) {
-    constexpr auto lift = [](Words& a, Words& b, Words& c, Words& d) { Lift::inverse(a, b, c, d); };
+template <class Lift, unsigned rank, class Register>
+[[gnu::always_inline]] inline void inverse_transform(Rows<Register, rank>& v) {
+    constexpr auto lift = [](Register& a, Register& b, Register& c, Register& d) { Lift::inverse(a, b, c, d); };
     if constexpr (rank == 1) {
         lift(v[0], v[1], v[2], v[3]);
     } else {
         constexpr unsigned slowest = block_size(rank) / 16;
-        constexpr auto lift_and_turn = [](Words& a, Words& b, Words& c, Words& d) {
+        constexpr auto lift_and_turn = [](Register& a, Register& b, Register& c, Register& d) {
             Lift::inverse(a, b, c, d);
             transpose(a, b, c, d);
         };

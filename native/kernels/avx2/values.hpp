@@ -2,7 +2,7 @@
 // block_codec.hpp, in every mode, for all blocks of a register at once.
 #pragma once
 
-#include "kernels/avx2/cast.hpp"
+#include "kernels/avx2/line_cast.hpp"
 #include "tamis/zfp/params.hpp"
 
 namespace tamis::zfp::avx2 {
@@ -20,20 +20,21 @@ struct Opened {
     unsigned precision = 0;
 };
 
-template <class Scalar, unsigned rank, bool reversible, class Words = WordsOf<Scalar>>
+template <class Scalar, unsigned rank, bool reversible>
 class Values {
     using T = Traits<Scalar>;
     using UInt = typename T::UInt;
+    using Register = WordsOf<Scalar, rank>;
     using Lift = std::conditional_t<reversible, detail::ReversibleLift, detail::LossyLift>;
-    static constexpr unsigned nbits = int_nbits<Scalar>, blocks = Words::blocks;
+    static constexpr unsigned nbits = int_nbits<Scalar>, blocks = Register::blocks;
     static constexpr bool floating = T::ebits != 0;
 
 public:
     explicit Values(const Params& params) : params_(params) {}
 
     // False where a lossy mode cannot represent a value. `any`: the bits that any integer of the block has.
-    [[gnu::always_inline]] bool to_planes(Rows<Words, rank>& rows, PerBlock<Words, Opening>& openings,
-                                          UIntPerBlock<Words>& any) const {
+    [[gnu::always_inline]] bool to_planes(Rows<Register, rank>& rows, PerBlock<Register, Opening>& openings,
+                                          UIntPerBlock<Register>& any) const {
         if constexpr (floating && reversible) {
             exact_integers(rows, openings);
         } else if constexpr (floating) {
@@ -43,7 +44,7 @@ public:
             if (!reversible && !in_range(rows)) return false;
         }
         forward_transform<Lift, rank>(rows);
-        for (Words& row : rows) row = negabinary(row);
+        for (Register& row : rows) row = negabinary(row);
         any_bits(rows, any);
         if constexpr (reversible)
             for (unsigned i = 0; i < blocks; ++i) add_precision(openings[i], any[i]);
@@ -51,8 +52,9 @@ public:
     }
 
     // From integers in negabinary to bit patterns of values.
-    [[gnu::always_inline]] static void from_planes(Rows<Words, rank>& rows, const PerBlock<Words, Opened>& opened) {
-        for (Words& row : rows) row = out_of_negabinary(row);
+    [[gnu::always_inline]] static void from_planes(Rows<Register, rank>& rows,
+                                                   const PerBlock<Register, Opened>& opened) {
+        for (Register& row : rows) row = out_of_negabinary(row);
         inverse_transform<Lift, rank>(rows);
         if constexpr (floating) {
             int exponents[blocks];
@@ -64,7 +66,7 @@ public:
             if (!reversible || !any_patterns) {
                 from_integers(rows, exponents);
             } else {
-                Rows<Words, rank> integers;
+                Rows<Register, rank> integers;
                 std::copy(std::begin(rows), std::end(rows), integers);
                 from_integers(rows, exponents);
                 for (unsigned i = 0; i < std::size(rows); ++i)
@@ -76,7 +78,7 @@ public:
     // Read what opens a block.
     Opened open(BitReader& reader) const {
         if constexpr (floating) {
-            if (reader.get(1) == 0) return {-T::ebias, false, 0};
+            if (reader.get(1) == 0) return {0, false, 0};
             if (reversible && reader.get(1) != 0) return {0, true, plane_count(reader)};
             const int exponent = static_cast<int>(reader.get(T::ebits)) - T::ebias;
             return {exponent, false, reversible ? plane_count(reader) : float_precision(exponent)};
@@ -103,13 +105,17 @@ private:
         opening.nbits += T::pbits;
     }
 
-    [[gnu::always_inline]] bool scaled_integers(Rows<Words, rank>& rows, PerBlock<Words, Opening>& openings) const {
-        UIntPerBlock<Words> largest;
+    // Zeros are zeros with any exponent; this one lets their neighbours keep to the common case.
+    static int exponent_of(UInt largest) { return largest == 0 ? 0 : block_exponent<Scalar>(largest); }
+
+    [[gnu::always_inline]] bool scaled_integers(Rows<Register, rank>& rows,
+                                                PerBlock<Register, Opening>& openings) const {
+        UIntPerBlock<Register> largest;
         largest_magnitudes(rows, largest);
         int exponents[blocks];
         for (unsigned i = 0; i < blocks; ++i) {
             if (largest[i] >= detail::infinity_bits<Scalar>) return false;
-            const int exponent = exponents[i] = block_exponent<Scalar>(largest[i]);
+            const int exponent = exponents[i] = exponent_of(largest[i]);
             const unsigned precision = largest[i] == 0 ? 0 : float_precision(exponent);
             if (precision == 0)
                 openings[i] = {0, 1, 0};
@@ -122,13 +128,14 @@ private:
 
     // A block whose integers give its bits back is sent as integers, any other as its bit patterns. (Where a scale is
     // infinite all integers are the lowest one, which gives back no value of the block.)
-    [[gnu::always_inline]] void exact_integers(Rows<Words, rank>& rows, PerBlock<Words, Opening>& openings) const {
-        UIntPerBlock<Words> largest, bits, different;
+    [[gnu::always_inline]] void exact_integers(Rows<Register, rank>& rows,
+                                               PerBlock<Register, Opening>& openings) const {
+        UIntPerBlock<Register> largest, bits, different;
         largest_magnitudes(rows, largest);
         any_bits(rows, bits);
         int exponents[blocks];
-        for (unsigned i = 0; i < blocks; ++i) exponents[i] = block_exponent<Scalar>(largest[i]);
-        Rows<Words, rank> integers, back;
+        for (unsigned i = 0; i < blocks; ++i) exponents[i] = exponent_of(largest[i]);
+        Rows<Register, rank> integers, back;
         std::copy(std::begin(rows), std::end(rows), integers);
         to_integers(integers, exponents);
         std::copy(std::begin(integers), std::end(integers), back);
@@ -148,10 +155,10 @@ private:
         for (unsigned i = 0; i < std::size(rows); ++i) rows[i] = choose(exact, integers[i], flip_negative(rows[i]));
     }
 
-    [[gnu::always_inline]] static bool in_range(const Rows<Words, rank>& rows) {
-        Rows<Words, rank> magnitudes;
+    [[gnu::always_inline]] static bool in_range(const Rows<Register, rank>& rows) {
+        Rows<Register, rank> magnitudes;
         for (unsigned i = 0; i < std::size(rows); ++i) magnitudes[i] = magnitude(rows[i]);
-        UIntPerBlock<Words> any;
+        UIntPerBlock<Register> any;
         any_bits(magnitudes, any);
         bool inside = true;
         for (const UInt each : any) inside &= each >> (nbits - 2) == 0;
