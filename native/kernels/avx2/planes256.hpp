@@ -5,6 +5,8 @@
 // coefficients, four times.
 #pragma once
 
+#include <utility>
+
 #include "kernels/avx2/decode_planes.hpp"
 
 namespace tamis::zfp::avx2 {
@@ -43,15 +45,24 @@ inline constexpr auto to_stream_order<4> = make_few_shuffles(coefficient_order<4
 template <>
 inline constexpr auto to_block_order<4> = make_few_shuffles(inverse_order<4>());
 
-[[gnu::always_inline]] inline void shuffle_bytes(const FewShuffles& shuffles, const Bytes<4>& from, Bytes<4>& to) {
-    for (unsigned i = 0, group = 0; group < 16; ++group) {
+// Written out, since counting and looking up would take as long as the shuffles.
+template <const FewShuffles& shuffles>
+[[gnu::always_inline]] inline void shuffle_bytes(const Bytes<4>& from, Bytes<4>& to) {
+    const auto gather = [&]<unsigned group, unsigned first, std::size_t... i>(std::index_sequence<i...>) {
         __m256i sum = _mm256_setzero_si256();
-        for (; i < shuffles.ends[group]; ++i) {
-            const __m256i places = _mm256_broadcastsi128_si256(load_half(shuffles.places[i].data()));
-            sum = _mm256_or_si256(sum, _mm256_shuffle_epi8(from[shuffles.from[i]], places));
-        }
+        ((sum = _mm256_or_si256(
+              sum, _mm256_shuffle_epi8(
+                       from[shuffles.from[first + i]],
+                       _mm256_broadcastsi128_si256(load_half(shuffles.places[first + i].data()))))),
+         ...);
         to[group] = sum;
-    }
+    };
+    const auto gather_all = [&]<std::size_t... group>(std::index_sequence<group...>) {
+        (gather.template operator()<unsigned{group}, group == 0 ? 0 : shuffles.ends[group - 1]>(
+             std::make_index_sequence<shuffles.ends[group] - (group == 0 ? 0 : shuffles.ends[group - 1])>()),
+         ...);
+    };
+    gather_all(std::make_index_sequence<16>());
 }
 
 // At least 57 bits of a plane from coefficient n on. What lies past its end is that of the next one, or of nothing.
@@ -113,7 +124,7 @@ public:
 private:
     void make(unsigned index) {
         Bytes<4> stream;
-        shuffle_bytes(to_stream_order<4>, bytes_[index], stream);
+        shuffle_bytes<to_stream_order<4>>(bytes_[index], stream);
         for (unsigned g = 0; g < 4; ++g) {
             __m256i v[4] = {stream[4 * g], stream[4 * g + 1], stream[4 * g + 2], stream[4 * g + 3]};
             bytes_to_planes(v);
@@ -204,7 +215,7 @@ template <unsigned size>
             planes_to_bytes(v);
             for (unsigned i = 0; i < 4; ++i) stream[4 * g + i] = v[i];
         }
-        shuffle_bytes(to_block_order<4>, stream, bytes[index]);
+        shuffle_bytes<to_block_order<4>>(stream, bytes[index]);
     }
     from_bytes<4>(bytes, rows);
 }
