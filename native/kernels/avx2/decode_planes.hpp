@@ -70,6 +70,30 @@ inline constexpr CodeTable code_table;
     return static_cast<std::uint64_t>(_mm_cvtsi128_si64(product));
 }
 
+// A plane that the table cannot tell, most often the one that the block's budget cuts off: the product, clipped to the
+// budget. The coefficient at which that ran out counts as significant.
+template <unsigned size>
+[[gnu::always_inline]] inline std::uint64_t decode_last_plane(BitReader& reader, unsigned& n, std::size_t end) {
+    const std::size_t left = end - reader.position;
+    if (left > n && left - n <= 56) {
+        const std::uint64_t bits = reader.peek_at(reader.position + n), is_value = running_parity(bits) << 1;
+        const auto most = static_cast<unsigned>(left - n);
+        const unsigned terminator = detail::trailing_zeros(~(bits | is_value));
+        const std::uint64_t values = _bzhi_u64(is_value, std::min(terminator, most));
+        const unsigned advance = popcount(values);
+        if (advance < size - n) {
+            const std::uint64_t plain = size < 64 ? reader.peek() : reader.peek_wide(reader.position);
+            std::uint64_t ones = _pext_u64(bits, values);
+            if (terminator >= most) ones |= (is_value >> most & 1) << advance;
+            const std::uint64_t plane = _bzhi_u64(plain, n) | ones << n;
+            reader.position = terminator >= most ? end : reader.position + n + terminator + 1;
+            n += advance;
+            return plane;
+        }
+    }
+    return decode_plane<size>(reader, n, end);
+}
+
 // Read planes k - 1 … lowest of a block that ends at bit `end`; returns the lowest one that was reached, k
 // if all are empty. `planes` is
 // zero before.
@@ -113,7 +137,7 @@ template <unsigned size, class Word>
         --k;
         const bool implied = left > most_left && advance >= left;
         if (implied || length > 57 || at + length > end) [[unlikely]] {
-            planes[k] = static_cast<Word>(decode_plane<size>(reader, n, end));
+            planes[k] = static_cast<Word>(decode_last_plane<size>(reader, n, end));
             continue;
         }
         planes[k] = static_cast<Word>(_bzhi_u64(plain, n) | ones << n);
