@@ -5,8 +5,6 @@ Importing tamis lets h5py read and write ZFP (filter 32013) at once.
 
 from __future__ import annotations
 
-from importlib.metadata import version as _version
-
 from tamis import zfp
 from tamis.errors import (
     BoundError,
@@ -39,7 +37,7 @@ from tamis.filters import (
 from tamis.hdf5.plugin import plugin_path
 from tamis.hdf5.plugin import register as _register
 from tamis.hdf5.reading import open  # noqa: A004 - named as the function of other packages that opens a file
-from tamis.jobs import inspect, repack, spec, verify
+from tamis.jobs import encoding, inspect, repack, spec, verify
 from tamis.pipeline import Pipeline
 from tamis.zfp.configuration import Config, config
 from tamis.zfp.configuration import warn_unless_as_asked as _warn_unless_as_asked
@@ -73,6 +71,7 @@ __all__ = [
     "Zstd",
     "__version__",
     "config",
+    "encoding",
     "inspect",
     "open",
     "plugin_path",
@@ -82,7 +81,7 @@ __all__ = [
     "zfp",
 ]
 
-__version__ = _version("tamis")
+__version__ = config().version
 
 _warn_unless_as_asked()
 _register()

@@ -1,4 +1,4 @@
-"""Opening source files, and finding their datasets."""
+"""Opening source files."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from pathlib import Path
 
 import h5py
 import netCDF4
-import numpy as np
 import pytest
-from h5py import h5d, h5s, h5t
 
 from tamis.errors import FileError
-from tamis.hdf5.files import datasets, open_source
+from tamis.hdf5.files import open_source
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
 
@@ -95,31 +93,6 @@ def test_open_source_that_another_process_writes_refused_as_locked(tmp_path: Pat
             open_source(tmp_path / "a.h5")
         writer.communicate()
     open_source(tmp_path / "a.h5").close()
-
-
-def test_datasets_every_one_once_by_path(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        for path in ("z", "g/b", "g/h/a", "a"):
-            file[path] = np.arange(3)
-        file["g/type"] = np.dtype("f4")
-        file["hard"], file["g/again"] = file["z"], file["g"]
-        file["soft"], file["gone"] = h5py.SoftLink("/z"), h5py.SoftLink("/nowhere")
-        file["outside"] = h5py.ExternalLink("none.h5", "/x")
-    with open_source(tmp_path / "a.h5") as file:
-        found = list(datasets(file).values())
-        assert len(found) == 4
-        assert sorted(found, key=lambda each: str(each.name)) == found
-        assert {h5py.h5o.get_info(each.id).addr for each in found} == {
-            h5py.h5o.get_info(file[path].id).addr for path in ("z", "g/b", "g/h/a", "a")
-        }
-
-
-def test_datasets_with_undecodable_name_can_be_opened_by_it(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        h5d.create(file.id, b"lat\xff", h5t.NATIVE_FLOAT, h5s.create_simple((20,)))
-    with open_source(tmp_path / "a.h5") as file:
-        ((name, found),) = datasets(file).items()
-        assert file[name.encode("utf-8", "surrogateescape")] == found
 
 
 def test_open_source_of_a_pipe_refused_without_waiting(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 from h5py import h5d, h5g, h5s, h5t
 
 from tamis.errors import FileError
-from tamis.hdf5.files import datasets
-from tamis.hdf5.walking import walk
+from tamis.hdf5.files import open_source
+from tamis.hdf5.walking import datasets, walk
 
 
 def test_walk_objects_with_many_links_found_once_by_hdf5s_first_path(tmp_path: Path) -> None:
@@ -39,6 +39,20 @@ def test_walk_names_of_any_bytes_lead_back_to_the_objects(tmp_path: Path) -> Non
         assert [int(each[()]) for each in found.datasets.values()] == [2, 0]
 
 
+def test_datasets_are_opened_when_asked_for_and_closed_when_dropped(tmp_path: Path) -> None:
+    """HDF5 takes much memory for each dataset that is open."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for path in ("b", "g/a", "g/c"):
+            file[path] = np.arange(3)
+        found = datasets(file)
+        assert h5py.h5f.get_obj_count(file.id, h5py.h5f.OBJ_DATASET) == 0
+        assert (len(found), list(found), "g/a" in found) == (3, ["/b", "/g/a", "/g/c"], False)
+        assert [each.name for each in found.values()] == list(found)
+        with pytest.raises(KeyError):
+            found["/g"]
+        assert h5py.h5f.get_obj_count(file.id, h5py.h5f.OBJ_DATASET) == 0
+
+
 def test_walk_damaged_link_is_a_file_error_that_names_the_file(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["v"] = 1
@@ -48,3 +62,28 @@ def test_walk_damaged_link_is_a_file_error_that_names_the_file(tmp_path: Path) -
     (tmp_path / "a.h5").write_bytes(data)
     with h5py.File(tmp_path / "a.h5") as file, pytest.raises(FileError, match=r"a\.h5: damaged, or not complete: "):
         walk(file)
+
+
+def test_datasets_every_one_once_by_path(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for path in ("z", "g/b", "g/h/a", "a"):
+            file[path] = np.arange(3)
+        file["g/type"] = np.dtype("f4")
+        file["hard"], file["g/again"] = file["z"], file["g"]
+        file["soft"], file["gone"] = h5py.SoftLink("/z"), h5py.SoftLink("/nowhere")
+        file["outside"] = h5py.ExternalLink("none.h5", "/x")
+    with open_source(tmp_path / "a.h5") as file:
+        found = list(datasets(file).values())
+        assert len(found) == 4
+        assert sorted(found, key=lambda each: str(each.name)) == found
+        assert {h5py.h5o.get_info(each.id).addr for each in found} == {
+            h5py.h5o.get_info(file[path].id).addr for path in ("z", "g/b", "g/h/a", "a")
+        }
+
+
+def test_datasets_with_undecodable_name_can_be_opened_by_it(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        h5d.create(file.id, b"lat\xff", h5t.NATIVE_FLOAT, h5s.create_simple((20,)))
+    with open_source(tmp_path / "a.h5") as file:
+        ((name, found),) = datasets(file).items()
+        assert file[name.encode("utf-8", "surrogateescape")] == found

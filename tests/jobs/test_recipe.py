@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Deflate, Shuffle, Zfp
-from tamis.jobs.recipe import is_pattern, matching, parse_chunks, split_filters, split_recipe
+from tamis.jobs.recipe import assigned, is_pattern, matching, parse_chunks, split_filters, split_recipe
 from tamis.pipeline import Pipeline, as_pipeline
 
 PATHS = ["/TS", "/grp/T", "/grp/sub/T", "/lat", "/x1", "/x[1]"]
@@ -129,3 +131,15 @@ def test_split_filters_name_before_the_last_colon_that_leaves_filters(text: str,
 def test_split_filters_none_there_refused(text: str, said: str) -> None:
     with pytest.raises(ParameterError, match=said):
         split_filters(text)
+
+
+def test_assigned_two_names_of_one_dataset_refused_unless_alike() -> None:
+    meant = partial(matching, paths=["/TS", "/PS"])
+    assert assigned({"/TS": "a", "*S": "b", "TS": "a"}, meant) == [
+        ("/TS", "/TS", "a"),
+        ("TS", "/TS", "a"),
+        ("*S", "/TS", "b"),
+        ("*S", "/PS", "b"),
+    ]
+    with pytest.raises(ParameterError, match=r"/TS: expected the same .* got 4x4 for 'TS' and 2x8 for '/TS': leave"):
+        assigned({"TS": (4, 4), "/TS": (2, 8)}, meant)

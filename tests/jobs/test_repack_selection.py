@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.errors import FileError
+from tamis.errors import FileError, MissingFilterError, ParameterError
 
 
 @pytest.fixture
@@ -145,3 +145,60 @@ def test_repack_and_inspect_parameters_of_smaller_chunks_found_out(tmp_path: Pat
     assert "describe chunks of 512 bytes, its chunks have 32768" in tamis.inspect(path).datasets[0].problem
     with pytest.raises(FileError, match=r"/v: damaged: its ZFP parameters describe chunks of 512 bytes"):
         tamis.repack(path, tmp_path / "b.h5", {"v": "deflate"})
+
+
+def test_repack_two_recipes_for_one_dataset_refused_unless_alike(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"/TS: expected the same .* got zfp\(rate=8\) for 'TS' and deflate"):
+        tamis.repack(source, tmp_path / "b.h5", {"TS": "zfp(rate=8)", "/TS": "deflate(4)"})
+    with h5py.File(source, "a") as file:
+        file["alias"] = file["TS"]
+    with pytest.raises(ParameterError, match=r"/TS: expected the same .* got 8x8 for 'TS' and 4x4 for '/alias'"):
+        tamis.repack(source, tmp_path / "b.h5", {"TS": "deflate"}, chunks={"TS": (8, 8), "/alias": (4, 4)})
+    assert not (tmp_path / "b.h5").exists()
+    alike = {"TS": "deflate(4)", "/TS": "deflate(4)"}
+    assert [each.path for each in tamis.repack(source, tmp_path / "b.h5", alike).datasets] == ["/TS"]
+
+
+@pytest.fixture
+def filtered(tmp_path: Path) -> Path:
+    path = tmp_path / "filtered.h5"
+    values = np.sin(np.arange(1024.0) / 30).reshape(32, 32)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("zfp", data=values, chunks=(8, 8), **tamis.Zfp(accuracy=2**-6))
+        file.create_dataset("gzip", data=values, chunks=(8, 8), compression=3, shuffle=True)
+        file["plain"], file["text"] = values, ["a", "b"]
+    return path
+
+
+def test_repack_new_chunks_without_recipe_keep_the_filters(filtered: Path, tmp_path: Path) -> None:
+    chunks = {"zfp": (16, 16), "gzip": (32, 4), "plain": (4, 32)}
+    result = tamis.repack(filtered, tmp_path / "b.h5", {"text*": "deflate"}, chunks=chunks, checksum=False)
+    assert {each.path: (each.pipeline, each.chunk_shape) for each in result.datasets} == {
+        "/zfp": ("zfp(accuracy=0.015625)", (16, 16)),
+        "/gzip": ("shuffle|deflate(3)", (32, 4)),
+        "/plain": ("none", (4, 32)),
+    }
+    assert [path for path, _ in result.kept] == ["/text"]
+    notes = {each.path: each.notes for each in result.datasets}
+    assert "its values went through zfp(accuracy=0.015625) before: errors add up to those" in notes["/zfp"]
+    with h5py.File(filtered) as old, h5py.File(tmp_path / "b.h5") as new:
+        assert {name: new[name].chunks for name in chunks} == chunks
+        for name in ("gzip", "plain"):
+            assert np.array_equal(old[name][...], new[name][...])
+
+
+def test_repack_chunk_pattern_without_any_recipe_is_for_all_that_it_means(filtered: Path, tmp_path: Path) -> None:
+    result = tamis.repack(filtered, tmp_path / "b.h5", {}, chunks={"*": (8, 8)})
+    assert [(each.path, each.copied) for each in result.datasets] == [
+        ("/gzip", True),
+        ("/plain", False),
+        ("/zfp", True),
+    ]
+    assert [path for path, _ in result.kept] == ["/text"]
+
+
+def test_repack_names_the_file_and_the_dataset_of_what_cannot_be(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"a\.h5: expected a dataset named 'XX'"):
+        tamis.repack(source, tmp_path / "b.h5", {"XX": "deflate"})
+    with pytest.raises(MissingFilterError, match=r"/TS: filter 1, "):
+        tamis.repack(source, tmp_path / "b.h5", {"TS": "filter(399,1)"})

@@ -120,7 +120,7 @@ CHANGES: list[tuple[str, Callable[[h5py.File], Any], str, str, str]] = [
         lambda file: file["regions"].__setitem__(0, file["group/d"].regionref[0:2, 1:]),
         "/regions",
         "values",
-        "/group/d, 2 values in ((0, 1), (0, 2)) became /group/d, 4 values in ((0, 1), (1, 2))",
+        "/group/d, values (0, 1) to (0, 2) became /group/d, values (0, 1) to (1, 2)",
     ),
     ("shape", lambda file: replace(file, "x", [1.0]), "/x", "shape", "shape (4,) became (1,)"),
     (

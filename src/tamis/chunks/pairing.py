@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,31 +13,12 @@ from numpy.typing import NDArray
 from tamis.chunks.engine import ordered_map
 from tamis.chunks.grid import Region
 from tamis.chunks.statistics import Tally, compare
+from tamis.chunks.values import Values
 
 Shape = tuple[int, ...]
 
 _BLOCK_NBYTES = 32 << 20
 _SLAB_NBYTES = 1 << 20
-
-
-class Values(Protocol):
-    """An array that is read part by part. Threads may share it.
-
-    Attributes
-    ----------
-    shape, dtype
-        Of the values.
-    chunks
-        Shape of the chunks in which it is stored; None where any part is as good as another.
-    """
-
-    shape: Shape
-    dtype: np.dtype[Any]
-    chunks: Shape | None
-
-    def read(self, part: Region) -> NDArray[Any]:
-        """Read a part, of one chunk at most."""
-        ...
 
 
 def compared(

@@ -7,11 +7,13 @@ import json
 import shlex
 import sys
 from dataclasses import asdict
-from typing import Literal, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 import click
 
 import tamis
+from tamis.cli.ending import Commands, ended_by_signals
 from tamis.cli.printing import (
     FAILED,
     VIOLATED,
@@ -28,6 +30,8 @@ from tamis.jobs.inspection import Inspection, json_document
 from tamis.jobs.inspection.arguments import TARGETS
 from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
 from tamis.jobs.repack import plan_repack
+from tamis.jobs.repacking.planning import POLICIES, MissingPolicy
+from tamis.jobs.repacking.resuming import interrupted
 from tamis.jobs.spec import spec as make_spec
 from tamis.jobs.verify import parse_bound
 from tamis.notation.detect import NOTATIONS
@@ -35,8 +39,25 @@ from tamis.notation.netcdf import Compat
 
 T = TypeVar("T")
 
+# What several commands have.
+_variables = click.option(
+    "-v",
+    "--variable",
+    "variables",
+    multiple=True,
+    metavar="NAME",
+    help="Only this dataset, or those that match a pattern such as '/grp/*'; may be given again.",
+)
+_jobs = click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Threads; all cores by default. What comes out does not depend on it.",
+)
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(tamis.__version__, prog_name="tamis", message=str(tamis.config()))
 def main() -> None:
     """See and change the filters of HDF5 and netCDF-4 files, and trust what was written.
@@ -47,7 +68,7 @@ def main() -> None:
     tamis verify climate.nc small.nc --bound TS:0.1
     HDF5_PLUGIN_PATH=$(tamis plugin-path) ncdump -v TS small.nc
 
-    Exit codes: 0 done as asked, 1 failed, 2 wrong usage, 3 the bound was violated.
+    Exit codes: 0 done as asked, 1 failed, 2 wrong usage, 3 the bound was violated, 130 after Ctrl-C, 143 after SIGTERM.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -56,14 +77,7 @@ def main() -> None:
 
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(readable=False))
-@click.option(
-    "-v",
-    "--variable",
-    "variables",
-    multiple=True,
-    metavar="NAME",
-    help="Only this dataset, or those that match a pattern such as '/grp/*'; may be given again.",
-)
+@_variables
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, see docs/inspect.md.")
 @click.option(
     "--as",
@@ -111,7 +125,6 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     "--filter",
     "recipes",
     multiple=True,
-    required=True,
     metavar="NAME:FILTERS",
     help="Filters for a dataset, or for all that match a pattern such as '/grp/*'; may be given again.",
 )
@@ -121,7 +134,8 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     "shapes",
     multiple=True,
     metavar="NAME:SHAPE",
-    help="Chunk shape for a dataset or pattern, slowest axis first, such as TS:4x96x144.",
+    help="Chunk shape for a dataset or pattern, slowest axis first, such as TS:4x96x144; a dataset that is named and"
+    " has no -f keeps its filters. Of patterns, only what gets filters takes it, unless there is no -f.",
 )
 @click.option(
     "--checksum/--no-checksum",
@@ -129,21 +143,17 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     show_default=True,
     help="Add fletcher32 after zfp, so that damage cannot go unseen.",
 )
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Threads; all cores by default. OUT does not depend on it.",
-)
+@_jobs
 @click.option(
     "--missing",
-    type=click.Choice(["exact", "refuse"]),
+    type=click.Choice(POLICIES),
     default="exact",
     show_default=True,
-    help="Missing values: keep each as it is, or refuse them with a count.",
+    help="Missing values: keep each as it is; or say in a companion dataset where they are, for the best ratio (other"
+    " readers than tamis see values from beside them); or refuse them with a count.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+@click.option("--resume", is_flag=True, help="Go on with a run that was killed; see docs/repack.md.")
 @click.option("--dry-run", is_flag=True, help="Say what would become of each dataset, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, see docs/repack.md.")
 def repack(
@@ -153,8 +163,9 @@ def repack(
     shapes: tuple[str, ...],
     checksum: bool,
     jobs: int | None,
-    missing: Literal["exact", "refuse"],
+    missing: MissingPolicy,
     overwrite: bool,
+    resume: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -174,16 +185,22 @@ def repack(
     \b
     tamis repack climate.nc small.nc -f 'TS:zfp(accuracy=0.1)' -f '*:shuffle|deflate(4)' --dry-run
     tamis repack ocean.nc small.nc -f 'SST:zfp(accuracy=0.1)|shuffle|deflate(4)' -c SST:60x16x16 -j 4
+    tamis repack ocean.nc small.nc -f 'SST:zfp(accuracy=0.1)|shuffle|deflate(4)' -c SST:60x64x64 --missing companion
+    tamis repack climate.nc chunks.nc -c TS:4x96x144              # the same filters
     """
+    if not recipes and not shapes:
+        raise click.UsageError("expected -f NAME:FILTERS or -c NAME:SHAPE, got neither")
     with failures("repack"):
         wanted = _by_name("-f", [split_filters(text) for text in recipes])
         texts = _by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
         if dry_run:
-            plan = plan_repack(source, target, wanted, chunks=chunks, checksum=checksum)
+            plan = plan_repack(source, target, wanted, chunks=chunks, checksum=checksum, missing=missing, resume=resume)
             click.echo(plan.to_json(indent=2)) if as_json else print_plan(plan)
             return
-        with progress_bars() as progress:
+        for note in () if resume else interrupted(Path(target)):
+            click.echo(f"tamis repack: {note}", err=True)
+        with ended_by_signals(terminate=not resume) as check, progress_bars(check) as progress:
             result = tamis.repack(
                 source,
                 target,
@@ -193,9 +210,13 @@ def repack(
                 overwrite=overwrite,
                 missing=missing,
                 jobs=jobs,
+                resume=resume,
                 progress=progress,
             )
-        click.echo(result.to_json(indent=2)) if as_json else print_repacked(result)
+        try:
+            click.echo(result.to_json(indent=2)) if as_json else print_repacked(result)
+        except OSError as error:
+            raise OSError(error.errno, f"{error.strerror}; {target} is complete") from error
 
 
 @main.command()
@@ -209,15 +230,8 @@ def repack(
     help="Largest absolute error of a dataset, or of all that match a pattern, in units of the data; 0 asks for the"
     " same bits; may be given again.",
 )
-@click.option("-j", "--jobs", type=int, metavar="N", help="Threads; by default as many as there are processors.")
-@click.option(
-    "-v",
-    "--variable",
-    "variables",
-    multiple=True,
-    metavar="NAME",
-    help="Only this dataset, or those that match a pattern such as '/grp/*'; may be given again.",
-)
+@_jobs
+@_variables
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, see docs/verify.md.")
 def verify(
     source: str, target: str, bounds: tuple[str, ...], jobs: int | None, variables: tuple[str, ...], as_json: bool
@@ -226,7 +240,7 @@ def verify(
 
     Shows the largest errors of each dataset. What SRC has must be in DST as it was, but for how it is stored; numbers
     may differ by their bound, and those without a bound by anything, which is noted. Missing values, which are NaN,
-    infinities and fill values, must keep their bits where a bound is given.
+    infinities and fill values, must keep their bits where a bound is given; those in a companion are put back first.
 
     \b
     tamis verify climate.nc small.nc --bound TS:0.1

@@ -1,4 +1,4 @@
-"""Opening files, and finding the datasets in them."""
+"""Opening files."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 
 import h5py
 
-from tamis.errors import FileError, MissingFilterError
-from tamis.hdf5.groups import check_links
+from tamis.errors import FileError
 
 _SIGNATURES = {
     b"CDF\x01": "a netCDF classic file: nccopy -k nc4 makes a netCDF-4 file of it",
@@ -56,28 +55,6 @@ def open_source(path: str | os.PathLike[str], cache_nbytes: int | None = None) -
         raise FileError(f"{place}: cannot be opened as HDF5{advice}: {error}") from error
 
 
-def datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
-    """Every dataset of a file once, by its path and in that order, whatever links lead to it.
-
-    Raises
-    ------
-    FileError
-        If an object of the file cannot be read.
-    """
-    found: dict[str, h5py.Dataset] = {}
-
-    def visit(_: str, each: h5py.HLObject) -> None:
-        if isinstance(each, h5py.Group):
-            check_links(each)
-        if isinstance(each, h5py.Dataset):
-            # A name that is no UTF-8 comes as bytes; h5py takes it back in this form.
-            found[each.name.decode("utf-8", "surrogateescape") if isinstance(each.name, bytes) else each.name] = each
-
-    try:
-        check_links(file)
-        file.visititems(visit)
-    except MissingFilterError as error:
-        raise FileError(f"{file.filename}: {error}") from error
-    except Exception as error:  # HDF5's errors come as many kinds
-        raise FileError(f"{file.filename}: damaged, or not complete: {error}") from error
-    return dict(sorted(found.items()))
+def is_hdf5(path: str | os.PathLike[str]) -> bool:
+    """Tell an HDF5 or netCDF-4 file by its signature."""
+    return bool(h5py.is_hdf5(os.fspath(path)))

@@ -30,3 +30,9 @@ def register() -> None:
     library = ctypes.CDLL(str(plugin_path() / _NAME), mode=ctypes.RTLD_LOCAL)
     library.H5PLget_plugin_info.restype = ctypes.c_void_p
     h5py.h5z.register_filter(library.H5PLget_plugin_info())
+
+
+def writes(filter_id: int) -> bool:
+    """Whether h5py's libhdf5 has a filter, and can encode with it."""
+    h5z = h5py.h5z
+    return bool(h5z.filter_avail(filter_id)) and bool(h5z.get_filter_info(filter_id) & h5z.FILTER_CONFIG_ENCODE_ENABLED)

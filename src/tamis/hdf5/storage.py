@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 from h5py import h5d, h5t, h5z
 from numpy.typing import NDArray
 
-from tamis.chunks.grid import Region, region
+from tamis.chunks.grid import Region, regions
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType, Request, Stage, StoredZfp, UnknownFilter, Zfp, from_values
 from tamis.filters.zfp import is_stored
@@ -225,6 +226,32 @@ def number_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
         return None
 
 
+def stored_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
+    """Type in which chunks can be taken from one dataset to another: numbers, or else bytes of a fixed size.
+
+    None where values lie elsewhere in the file, or lead there.
+    """
+    found = dataset.id.get_type()
+    if (numbers := number_type(dataset)) is not None:
+        return numbers
+    if varies(dataset) or found.detect_class(h5t.REFERENCE) or found.detect_class(h5t.VLEN):
+        return None
+    if any(each.is_variable_str() for each in _strings(found)):
+        return None
+    return np.dtype((np.void, found.get_size()))
+
+
+def _strings(found: h5t.TypeID) -> Iterator[h5t.TypeStringID]:
+    """Yield the strings that a type is made of."""
+    if isinstance(found, h5t.TypeStringID):
+        yield found
+    elif isinstance(found, h5t.TypeArrayID):
+        yield from _strings(found.get_super())
+    elif isinstance(found, h5t.TypeCompoundID):
+        for index in range(found.get_nmembers()):
+            yield from _strings(found.get_member_type(index))
+
+
 def stored_regions(dataset: h5py.Dataset) -> list[Region]:
     """Parts of the array that have values in the file: its chunks, or all of it. What is left reads as fill value.
 
@@ -236,16 +263,17 @@ def stored_regions(dataset: h5py.Dataset) -> list[Region]:
     shape = dataset.shape
     if dataset.chunks is None:
         # A virtual dataset has its values in other files, and no bytes in this one.
-        stored = dataset.size and (dataset.is_virtual or dataset.id.get_storage_size() > 0)
-        return [tuple(slice(0, extent) for extent in shape)] if stored else []
+        anything = dataset.size and (dataset.is_virtual or dataset.id.get_storage_size() > 0)
+        return [tuple(slice(0, extent) for extent in shape)] if anything else []
     if not dataset.size:
         return []
-    origins: list[tuple[int, ...]] = []
-    dataset.id.chunk_iter(lambda chunk: origins.append(chunk.chunk_offset))
-    for origin in origins:
-        if any(start >= extent for start, extent in zip(origin, shape, strict=True)):
-            raise FileError(f"{dataset.file.filename}: {dataset.name}: damaged: chunk at {origin} of shape {shape}")
-    return [region(origin, shape, dataset.chunks) for origin in sorted(origins)]
+    stored: list[h5d.StoreInfo] = []
+    dataset.id.chunk_iter(stored.append)  # returns None, which tells HDF5 to go on
+    origins = sorted([each.chunk_offset for each in stored])
+    furthest = [max(axis) for axis in zip(*origins, strict=True)]
+    if any(start >= extent for start, extent in zip(furthest, shape, strict=False)):
+        raise FileError(f"{dataset.file.filename}: {dataset.name}: damaged: chunk at {furthest} of shape {shape}")
+    return regions(origins, shape, dataset.chunks)
 
 
 def check_readable(dataset: h5py.Dataset) -> None:

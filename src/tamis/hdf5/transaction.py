@@ -1,8 +1,12 @@
-"""A new file that gets its name when it is complete, and leaves nothing behind otherwise."""
+"""A new file that gets its name when it is complete, and leaves nothing behind otherwise.
+
+Only a process that is killed leaves its temporary file, and the journal beside it: see `temporaries_of`.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from contextlib import suppress
@@ -11,8 +15,12 @@ from types import TracebackType
 from typing import Self
 
 from tamis.errors import FileError
+from tamis.hdf5.failures import disk_text
 
 _LONGEST_NAME_NBYTES = 255
+_ENDING = ".tamis"
+_JOURNAL_ENDING = "-journal"
+_TOKEN_NBYTES = 4
 
 
 class Transaction:
@@ -28,8 +36,12 @@ class Transaction:
 
     Attributes
     ----------
+    place
+        The file that gets the name, links followed.
     path
         Where to write.
+    journal
+        Where to note what was written, beside it; goes away with it.
 
     Raises
     ------
@@ -43,17 +55,15 @@ class Transaction:
                 raise FileError(f"{target}: expected the name of a file to write, got a folder")
             if not target.parent.is_dir():
                 raise FileError(f"{target}: expected an existing folder, found none at {target.parent}")
-            self._place = target.resolve() if target.is_symlink() else target
+            self.place = target.resolve() if target.is_symlink() else target
         except FileError:
             raise
         except OSError as error:
             raise FileError(f"{target}: cannot be written: {error.strerror}") from error
         self.target = target
         self._overwrite = overwrite
-        ending = f".{secrets.token_hex(4)}.tamis"
-        room = _LONGEST_NAME_NBYTES - len(ending) - 1
-        name = os.fsdecode(os.fsencode(self._place.name)[:room])
-        self.path = self._place.with_name(f".{name}{ending}")
+        self.path = self.place.with_name(f"{_beginning(self.place)}{secrets.token_hex(_TOKEN_NBYTES)}{_ENDING}")
+        self.journal = journal_of(self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -62,13 +72,14 @@ class Transaction:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # What went wrong before must not be hidden by a folder from which nothing can be removed.
-        with suppress(OSError):
-            self.path.unlink(missing_ok=True)
+        for path in (self.path, self.journal):
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
 
     def protect(self) -> None:
         """Give the file, once it is there, the permissions of the one that it replaces."""
         with suppress(FileNotFoundError):
-            self.path.chmod(stat.S_IMODE(self._place.stat().st_mode))
+            self.path.chmod(stat.S_IMODE(self.place.stat().st_mode))
 
     def commit(self) -> None:
         """Make the file durable and give it its name.
@@ -81,24 +92,53 @@ class Transaction:
         try:
             _sync(self.path)
             if self._overwrite:
-                os.replace(self.path, self._place)
+                os.replace(self.path, self.place)
             else:
                 self._take_free_name()
-            _sync(self._place.parent)
+            _sync(self.place.parent)
         except FileError:
             raise
         except OSError as error:
-            raise FileError(f"{self.target}: cannot be written: {error.strerror}") from error
+            raise FileError(f"{self.target}: cannot be written: {disk_text(error)}") from error
 
     def _take_free_name(self) -> None:
         try:
-            os.link(self.path, self._place)  # fails where the name is taken, at one stroke
+            os.link(self.path, self.place)  # fails where the name is taken, at one stroke
         except FileExistsError as error:
             raise FileError(f"{self.target}: exists now: somebody made it in the meantime") from error
         except OSError:  # a file system without hard links
-            if self._place.exists():
+            if self.place.exists():
                 raise
-            os.replace(self.path, self._place)
+            os.replace(self.path, self.place)
+
+
+def journal_of(temporary: Path) -> Path:
+    """Name the journal of a temporary file."""
+    return temporary.with_name(temporary.name + _JOURNAL_ENDING)
+
+
+def temporaries_of(place: Path) -> list[Path]:
+    """List the temporary files of a target, by their names alone, whether they or only their journals are there.
+
+    Parameters
+    ----------
+    place
+        As a `Transaction` for the target has it.
+    """
+    wanted = re.compile(
+        f"({re.escape(_beginning(place))}[0-9a-f]{{{2 * _TOKEN_NBYTES}}}{re.escape(_ENDING)})({_JOURNAL_ENDING})?"
+    )
+    try:
+        found = map(wanted.fullmatch, os.listdir(place.parent))
+    except OSError:  # a folder that may be written to, and not be listed
+        return []
+    return [place.with_name(name) for name in sorted({each[1] for each in found if each})]
+
+
+def _beginning(place: Path) -> str:
+    """Begin the name of a temporary file with as much of the target's as there is room for."""
+    room = _LONGEST_NAME_NBYTES - len("..") - 2 * _TOKEN_NBYTES - len(_ENDING) - len(_JOURNAL_ENDING)
+    return f".{os.fsdecode(os.fsencode(place.name)[:room])}."
 
 
 def _sync(path: Path) -> None:

@@ -1,8 +1,10 @@
-"""The values of a dataset part by part: past HDF5's lock and filters where that can be, by HDF5 where not."""
+"""The values of a dataset, part by part and in threads: past HDF5's lock where that can be, through h5py elsewhere."""
 
 from __future__ import annotations
 
-from contextlib import closing
+import itertools
+import math
+import os
 from typing import Any
 
 import h5py
@@ -11,109 +13,168 @@ from h5py import h5d, h5z
 from numpy.typing import NDArray
 
 from tamis.chunks.grid import Region
+from tamis.chunks.values import Values
 from tamis.errors import FileError
-from tamis.hdf5.chunked import ChunkSource
-from tamis.hdf5.storage import check_readable, number_type, pipeline_of
+from tamis.hdf5.chunked import ChunkSource, read_bytes
+from tamis.hdf5.companions import RestoredValues, companion_of
+from tamis.hdf5.storage import check_readable, number_type, pipeline_of, stored_type
+
+_SHORT_NBYTES = 2048
+"""Runs shorter than this are read faster by HDF5, which takes more than one at once."""
 
 
-class ChunkedValues:
-    """Values of a dataset that `ChunkSource` can read. Threads may share it; none waits for HDF5."""
+def open_values(dataset: h5py.Dataset) -> Values:
+    """Choose how to read a dataset of numbers, or of bytes that are none (see `stored_type`).
 
-    def __init__(self, source: ChunkSource) -> None:
-        self._source = source
-        self.shape, self.dtype = source.shape, source.chunk.dtype
-        self.chunks: tuple[int, ...] | None = source.chunk.shape
+    Close what is returned in the end, and the dataset after it.
 
-    def read(self, part: Region) -> NDArray[Any]:
-        """Read a part of one chunk."""
-        corner = zip(part, self._source.chunk.shape, strict=True)
-        origin = tuple(each.start // step * step for each, step in corner)
-        inside = (slice(each.start - at, each.stop - at) for each, at in zip(part, origin, strict=True))
-        return self._source.values(origin)[tuple(inside)]
-
-    def close(self) -> None:
-        """Close the file."""
-        self._source.close()
-
-
-class LibraryValues:
-    """Values of any dataset of numbers, by HDF5. Threads may share it, and wait for each other."""
-
-    def __init__(self, dataset: h5py.Dataset) -> None:
-        check_readable(dataset)
-        self._dataset = dataset
-        self.shape: tuple[int, ...] = dataset.shape
-        self.dtype: np.dtype[Any] = dataset.dtype
-        self.chunks: tuple[int, ...] | None = dataset.chunks
-
-    def read(self, part: Region) -> NDArray[Any]:
-        """Read a part."""
-        try:
-            return np.asarray(self._dataset[part], self.dtype)
-        except (OSError, RuntimeError) as error:
-            raise _unreadable(self._dataset, part, error) from error
-
-    def close(self) -> None:
-        """Do nothing: the file stays with its opener."""
-
-
-def open_values(dataset: h5py.Dataset) -> closing[ChunkedValues] | closing[LibraryValues]:
-    """Give access to the values of a dataset of numbers, in a ``with`` statement.
+    Missing values that are in a companion of the dataset are put back.
 
     Raises
     ------
     FileError
         If they cannot be read right; says why.
     """
+    companion = companion_of(dataset)
+    values = _stored_values(dataset)
+    return values if companion is None else RestoredValues(values, companion, _stored_values(companion.dataset))
+
+
+def _stored_values(dataset: h5py.Dataset) -> Values:
+    if dataset.file.mode != "r":
+        dataset.file.flush()  # so that what was written can be read past HDF5
     if ChunkSource.can_read(dataset):
-        return closing(ChunkedValues(ChunkSource(dataset)))
-    return closing(LibraryValues(dataset))
+        return ChunkedValues(dataset)
+    return ContiguousValues(dataset) if ContiguousValues.can_read(dataset) else LibraryValues(dataset)
 
 
-def fill_values(dataset: h5py.Dataset) -> tuple[NDArray[Any], ...]:
-    """Values that stand for missing ones in a dataset of numbers, in its native type, each once.
+class ChunkedValues:
+    """Chunks read raw and decoded by tamis."""
 
-    They are the attributes ``_FillValue`` and ``missing_value``, and HDF5's fill value where the dataset was given one.
-    A fill value of 0 that no attribute names is what writers give by default, and a value like others. NaN is left out:
-    it is missing in any case.
+    def __init__(self, dataset: h5py.Dataset) -> None:
+        self._source = ChunkSource(dataset)
+        self.shape, self.dtype = self._source.shape, self._source.chunk.dtype
+        self.chunks: tuple[int, ...] | None = self._source.chunk.shape
+
+    def read(self, part: Region) -> NDArray[Any]:
+        """Decode the chunks that share an element with the part."""
+        steps = self._source.chunk.shape
+        # Lists, since this is done for each chunk, and a generator takes longer to make than to run.
+        origin = tuple([each.start // step * step for each, step in zip(part, steps, strict=True)])
+        if all(each.stop <= at + step for each, at, step in zip(part, origin, steps, strict=True)):
+            values, extents = self._source.values(origin), tuple([each.stop - each.start for each in part])
+            return values if extents == steps else values[_inside(part, origin)]
+        firsts = [range(at, each.stop, step) for each, at, step in zip(part, origin, steps, strict=True)]
+        out = np.empty([each.stop - each.start for each in part], self.dtype)
+        for origin in itertools.product(*firsts):
+            shared = tuple(
+                slice(max(each.start, at), min(each.stop, at + step))
+                for each, at, step in zip(part, origin, steps, strict=True)
+            )
+            out[_inside(shared, tuple(each.start for each in part))] = self._source.values(origin)[
+                _inside(shared, origin)
+            ]
+        return out
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+
+
+class ContiguousValues:
+    """Numbers that lie in their file one after the other."""
+
+    def __init__(self, dataset: h5py.Dataset) -> None:
+        self.place = f"{dataset.file.filename}: {dataset.name}"
+        self.dataset = dataset
+        self.dtype = dataset.dtype
+        self.shape = dataset.shape
+        self.chunks: tuple[int, ...] | None = None
+        self._offset = dataset.id.get_offset()
+        self._file = os.open(dataset.file.filename, os.O_RDONLY)
+
+    @staticmethod
+    def can_read(dataset: h5py.Dataset) -> bool:
+        """Whether the values lie in one run of an ordinary file."""
+        plist = dataset.id.get_create_plist()
+        return (
+            plist.get_layout() == h5d.CONTIGUOUS
+            and not plist.get_external_count()
+            and number_type(dataset) is not None
+            and bool(dataset.ndim and dataset.size)
+            and dataset.id.get_storage_size() == dataset.size * dataset.dtype.itemsize
+            and dataset.id.get_offset() is not None
+            and hasattr(os, "preadv")
+            and dataset.file.driver in ("sec2", "stdio")
+            and os.path.isfile(dataset.file.filename)
+        )
+
+    def read(self, part: Region) -> NDArray[Any]:
+        """Read the runs of a part."""
+        extents = [each.stop - each.start for each in part]
+        axis = len(extents) - 1  # the first one of those that a run goes over
+        while axis and extents[axis] == self.shape[axis]:
+            axis -= 1
+        run = math.prod(extents[axis:]) * self.dtype.itemsize
+        if run < _SHORT_NBYTES and run < math.prod(extents) * self.dtype.itemsize:
+            return read_by_library(self.dataset, part)
+        out = np.empty(extents, self.dtype)
+        room = out.reshape(-1).view(np.uint8).data
+        strides = [math.prod(self.shape[at + 1 :]) * self.dtype.itemsize for at in range(len(extents))]
+        tail = sum(each.start * stride for each, stride in zip(part[axis:], strides[axis:], strict=True))
+        leading = (range(each.start, each.stop) for each in part[:axis])
+        for number, index in enumerate(itertools.product(*leading)):
+            offset = self._offset + tail + sum(i * stride for i, stride in zip(index, strides, strict=False))
+            self._fill(room[number * run : (number + 1) * run], offset)
+        return out
+
+    def _fill(self, room: memoryview, offset: int) -> None:
+        done = 0
+        while done < len(room):
+            count = os.preadv(self._file, [room[done:]], offset + done)
+            if not count:
+                raise FileError(f"{self.place}: expected {len(room)} bytes at {offset}, got {done}: the file is short")
+            done += count
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+class LibraryValues:
+    """Anything that HDF5 reads: virtual and external datasets, filters that only it has."""
+
+    def __init__(self, dataset: h5py.Dataset) -> None:
+        check_readable(dataset)
+        self.dataset = dataset
+        self.shape, self.dtype, self.chunks = dataset.shape, stored_type(dataset) or dataset.dtype, dataset.chunks
+
+    def read(self, part: Region) -> NDArray[Any]:
+        """Read by h5py."""
+        return read_by_library(self.dataset, part)
+
+    def close(self) -> None:
+        """Do nothing: the dataset is its owner's."""
+
+
+def read_by_library(dataset: h5py.Dataset, part: Region) -> NDArray[Any]:
+    """Read a part of a dataset through HDF5: numbers, or what is none as the bytes that the file has.
+
+    Raises
+    ------
+    FileError
+        If it cannot be read; names what is missing.
     """
-    dtype = number_type(dataset)
-    if dtype is None:
-        return ()
-    native = dtype.newbyteorder("=")
-    found: dict[bytes, NDArray[Any]] = {}
-    for name in ("_FillValue", "missing_value"):
-        for each in _attribute_numbers(dataset, name):
-            with np.errstate(all="ignore"):
-                value = each.astype(native)
-            # A value that the type does not have is no value of the dataset.
-            if value == each or native.kind == "f":
-                found[value.tobytes()] = value
-    if dataset.id.get_create_plist().fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
-        value = np.asarray(dataset.fillvalue, dtype).astype(native)
-        if value != 0:
-            found[value.tobytes()] = value
-    return tuple(each for each in found.values() if each == each)
-
-
-def changed_fill(source: h5py.Dataset, target: h5py.Dataset) -> str:
-    """Say how HDF5's fill value changed between datasets of numbers of one type; empty where it did not."""
-    before, after = (np.asarray(each.fillvalue, each.dtype.newbyteorder("=")) for each in (source, target))
-    return "" if before.tobytes() == after.tobytes() else f"HDF5's fill value {before} became {after}"
-
-
-def _attribute_numbers(dataset: h5py.Dataset, name: str) -> list[NDArray[Any]]:
-    if name not in dataset.attrs:
-        return []
     try:
-        values = np.asarray(dataset.attrs[name])
-    except (OSError, TypeError, ValueError, RuntimeError):  # of a type that numpy has not
-        return []
-    return [np.asarray(each) for each in values.ravel()] if values.dtype.kind in "iuf" else []
+        values = read_bytes(dataset, part) if number_type(dataset) is None else np.asarray(dataset[part], dataset.dtype)
+    except (OSError, RuntimeError) as error:
+        file = dataset.file.filename
+        absent = [each.in_words() for each in pipeline_of(dataset).filters if not h5z.filter_avail(each.id)]
+        advice = f"; HDF5 has no filter {', '.join(absent)}: import hdf5plugin first" if absent else ""
+        origin = tuple(each.start for each in part)
+        raise FileError(f"{file}: {dataset.name}: values from {origin} on cannot be read: {error}{advice}") from error
+    return values
 
 
-def _unreadable(dataset: h5py.Dataset, part: Region, error: Exception) -> FileError:
-    absent = [each.in_words() for each in pipeline_of(dataset).filters if not h5z.filter_avail(each.id)]
-    advice = f"; HDF5 has no filter {', '.join(absent)}: import hdf5plugin first" if absent else ""
-    at = tuple(each.start for each in part)
-    return FileError(f"{dataset.file.filename}: {dataset.name}: values from {at} on cannot be read: {error}{advice}")
+def _inside(part: Region, origin: tuple[int, ...]) -> Region:
+    return tuple([slice(each.start - at, each.stop - at) for each, at in zip(part, origin, strict=True)])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import TypeVar
 
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Filter
 from tamis.notation.text import parse_named
 from tamis.pipeline import Pipeline
+
+T = TypeVar("T")
 
 _DIGITS = 18  # of an extent, which fits 64 bits then
 
@@ -95,3 +98,31 @@ def matching(name: str, paths: Sequence[str]) -> list[str]:
         known = ", ".join(paths[:12]) + (", …" if len(paths) > 12 else "")
         raise FileError(f"expected a dataset named {name!r}, found only {known or 'no datasets'}")
     return found
+
+
+def assigned(wanted: Mapping[str, T], meant: Callable[[str], list[str]]) -> list[tuple[str, str, T]]:
+    """List name, path and value for each dataset that a name or pattern means: names first, then patterns as given.
+
+    Raises
+    ------
+    FileError
+        If a name or pattern means none.
+    ParameterError
+        If two names mean one dataset and want different things of it, such as ``TS`` and ``/TS``.
+    """
+    found: list[tuple[str, str, T]] = []
+    named: dict[str, tuple[str, T]] = {}
+    for name, value in sorted(wanted.items(), key=lambda item: is_pattern(item[0])):
+        for path in meant(name):
+            other, before = (name, value) if is_pattern(name) else named.setdefault(path, (name, value))
+            if before != value:
+                raise ParameterError(
+                    f"{path}: expected the same for all names of a dataset, got {_shown(before)} for {other!r} and"
+                    f" {_shown(value)} for {name!r}: leave one of them out"
+                )
+            found.append((name, path, value))
+    return found
+
+
+def _shown(value: object) -> str:
+    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -5,21 +5,35 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 from tamis.chunks.engine import checked_jobs
-from tamis.chunks.words import percent_text, shape_text
+from tamis.chunks.words import percent_text, shape_text, size_text
 from tamis.errors import DataError, FileError, ParameterError, TamisError
 from tamis.filters import Filter
+from tamis.hdf5.companions import Companion, companion_of
 from tamis.hdf5.copying import copy_tree, create_target
+from tamis.hdf5.failures import disk_text, is_disk_full
 from tamis.hdf5.files import open_source
-from tamis.hdf5.rewriting import Plan, Written, better_chunks, count_missing, verify, verify_copied, write
+from tamis.hdf5.rewriting import (
+    Plan,
+    Written,
+    better_chunks,
+    count_missing,
+    create_empty,
+    replace_companions,
+    verify,
+    verify_copied,
+    write,
+)
 from tamis.hdf5.transaction import Transaction
 from tamis.jobs.recipe import Recipes, chunk_shape
 from tamis.jobs.repacking import Repacked, RepackPlan, RepackResult
-from tamis.jobs.repacking.planning import Wanted, describe, plan_datasets
+from tamis.jobs.repacking.planning import POLICIES, MissingPolicy, Wanted, describe, plan_datasets, replaced_companions
+from tamis.jobs.repacking.resuming import Resuming, interrupted
 from tamis.jobs.repacking.room import check_room
 from tamis.pipeline import as_pipeline
 
@@ -30,9 +44,6 @@ __all__ = ["Progress", "RepackResult", "Repacked", "plan_repack", "repack"]
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done to which dataset, chunks done so far, and chunks in all."""
-
-MissingPolicy = Literal["exact", "refuse"]
-_POLICIES = ("exact", "refuse")
 
 
 def repack(
@@ -45,6 +56,7 @@ def repack(
     overwrite: bool = False,
     missing: MissingPolicy = "exact",
     jobs: int | None = None,
+    resume: bool = False,
     progress: Progress | None = None,
 ) -> RepackResult:
     """Copy an HDF5 or netCDF-4 file, with other filters on some of its datasets.
@@ -64,18 +76,25 @@ def repack(
         several patterns the first that fits. A dataset matched by a pattern that cannot take the filters is kept as it
         is and listed.
     chunks
-        Chunk shapes, slowest axis first, by name or pattern, for datasets that get filters. By default a dataset keeps
-        its own.
+        Chunk shapes, slowest axis first, by name or pattern; by default a dataset keeps its own. A dataset that is
+        named and has no recipe keeps its filters. A pattern is for datasets that get filters, unless there are no
+        recipes.
     checksum
         Add fletcher32 to pipelines with zfp that have none, so that damage cannot go unseen.
     overwrite
         Replace a target that exists.
     missing
         What to do about missing values, which are NaN, infinities, the values of the attributes ``_FillValue`` and
-        ``missing_value``, and a fill value other than 0: ``"exact"`` keeps each of them bit by bit, ``"refuse"`` raises
-        if lossy filters would get any.
+        ``missing_value``, and a fill value other than 0. ``"exact"`` keeps each of them bit by bit. ``"companion"``
+        fills the gaps from beside them, so that zfp takes every chunk, and says in another dataset where they are and
+        which; `tamis.open` puts them back, others see the filling: see docs/missing.md. ``"refuse"`` raises if lossy
+        filters would get any.
     jobs
         Threads; as many as the process may use by default. The target does not depend on it.
+    resume
+        Take over the chunks that a run for the same target had encoded when it was killed, if the source is unchanged;
+        the target gets the bytes of a run that was not interrupted. Where there is nothing to take over, all is made
+        anew, and the notes of the result say so. Without it, what a killed run left is removed in the end.
     progress
         Called before the first and after each chunk.
 
@@ -87,7 +106,8 @@ def repack(
     Raises
     ------
     FileError
-        If a file cannot be read or written, exists already, a name matches nothing, or there is no room for the target.
+        If a file cannot be read or written, exists already, a name matches nothing, there is no room for the target, or
+        the run to resume still writes.
     ParameterError
         If a dataset cannot take its filters or chunks.
     DataError
@@ -97,9 +117,7 @@ def repack(
     """
     began = time.perf_counter()
     source, target = Path(source), Path(target)
-    wanted = _wanted(recipes, chunks, checksum)
-    if missing not in _POLICIES:
-        raise ParameterError(f"expected missing to be one of {', '.join(_POLICIES)}, got {missing!r}")
+    wanted = _wanted(recipes, chunks, checksum, missing)
     jobs = checked_jobs(jobs)
     report = progress or (lambda *_: None)
     with open_source(source) as file, Transaction(target, overwrite=overwrite) as transaction:
@@ -108,9 +126,11 @@ def repack(
         if missing == "refuse":
             _refuse_missing(file, plans, report, jobs)
         check_room(transaction.path.parent, source, file, plans)
-        written = _write(file, plans, transaction, report, jobs)
-        done = _verify(file, plans, written, transaction, report, jobs)
-        transaction.commit()
+        with Resuming(transaction, source, plans, wanted=resume) as resuming:
+            written = _write(file, plans, transaction, resuming, report, jobs)
+            done = _verify(file, plans, written, transaction, report, jobs)
+            transaction.commit()
+            resuming.remove()
     return RepackResult(
         os.fspath(source),
         os.fspath(target),
@@ -119,6 +139,7 @@ def repack(
         done,
         tuple(kept.items()),
         time.perf_counter() - began,
+        tuple(resuming.notes),
     )
 
 
@@ -129,6 +150,8 @@ def plan_repack(
     *,
     chunks: Mapping[str, tuple[int, ...]] | None = None,
     checksum: bool = True,
+    missing: MissingPolicy = "exact",
+    resume: bool = False,
 ) -> RepackPlan:
     """Say what `repack` would do to each dataset, and write nothing.
 
@@ -136,21 +159,34 @@ def plan_repack(
 
     Parameters
     ----------
-    source, target, recipes, chunks, checksum
+    source, target, recipes, chunks, checksum, missing
         As for `repack`.
+    resume
+        Say also what could be taken over from a run that was interrupted.
     """
-    wanted = _wanted(recipes, chunks, checksum)
+    source, target = Path(source), Path(target)
+    wanted = _wanted(recipes, chunks, checksum, missing)
     with open_source(source) as file:
-        return RepackPlan(os.fspath(source), os.fspath(target), describe(file, *plan_datasets(file, wanted)))
+        plans, kept = plan_datasets(file, wanted)
+        found = describe(file, plans, kept)
+        if not resume:
+            return RepackPlan(os.fspath(source), os.fspath(target), found, tuple(interrupted(target)))
+        with Resuming(Transaction(target), source, plans, wanted=True) as resuming:
+            found = tuple(replace(each, reusable_chunks=resuming.reusable(each.path)) for each in found)
+            return RepackPlan(os.fspath(source), os.fspath(target), found, tuple(resuming.notes))
 
 
-def _wanted(recipes: Recipes, chunks: Mapping[str, tuple[int, ...]] | None, checksum: bool) -> Wanted:
-    if not isinstance(recipes, Mapping) or isinstance(recipes, Filter) or not recipes:
+def _wanted(
+    recipes: Recipes, chunks: Mapping[str, tuple[int, ...]] | None, checksum: bool, missing: MissingPolicy
+) -> Wanted:
+    if missing not in POLICIES:
+        raise ParameterError(f"expected missing to be one of {', '.join(POLICIES)}, got {missing!r}")
+    if not isinstance(recipes, Mapping) or isinstance(recipes, Filter) or not (recipes or chunks):
         raise ParameterError(f"expected at least one recipe such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
     if not isinstance(chunks or {}, Mapping) or not all(isinstance(name, str) for name in (*recipes, *(chunks or {}))):
         raise ParameterError(f"expected names as text, got {[*recipes]!r} and chunks {chunks!r}")
     pipelines = {name: as_pipeline(value) for name, value in recipes.items()}
-    return Wanted(pipelines, {name: chunk_shape(value) for name, value in (chunks or {}).items()}, checksum)
+    return Wanted(pipelines, {name: chunk_shape(value) for name, value in (chunks or {}).items()}, checksum, missing)
 
 
 def _check_target(target: Path, source: Path, overwrite: bool) -> None:
@@ -175,23 +211,34 @@ def _refuse_missing(file: h5py.File, plans: Mapping[str, Plan], report: Progress
 
 
 def _write(
-    file: h5py.File, plans: Mapping[str, Plan], transaction: Transaction, report: Progress, jobs: int
+    file: h5py.File,
+    plans: Mapping[str, Plan],
+    transaction: Transaction,
+    resuming: Resuming,
+    report: Progress,
+    jobs: int,
 ) -> dict[str, Written]:
     written: dict[str, Written] = {}
 
     def recreate(plan: Plan, found: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
-        made, written[plan.path] = write(plan, found, parent, name, partial(report, f"writing {plan.path}"), jobs)
+        history = resuming.history(plan, found.shape)
+        told = partial(report, f"writing {plan.path}")
+        made, written[plan.path] = write(plan, found, parent, name, told, jobs, history)
+        resuming.flush()
         return made
 
+    resuming.begin()
     try:
         with create_target(file, transaction.path) as out:
             transaction.protect()
             anew = {path: partial(recreate, plan) for path, plan in plans.items() if not plan.copied}
-            copy_tree(file, out, anew)
-    except TamisError:
-        raise
-    except (OSError, RuntimeError) as error:  # HDF5 reports a full disk as either
-        raise FileError(f"{transaction.target}: cannot be written: {error}") from error
+            old = replaced_companions(file, plans)
+            copy_tree(file, out, {**anew, **dict.fromkeys(old, create_empty)})
+            replace_companions(out, old, {path: written[path].companion for path in anew})
+    except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
+        if isinstance(error, TamisError) and not is_disk_full(error):
+            raise
+        raise FileError(f"{transaction.target}: cannot be written: {disk_text(error)}") from error
     return written
 
 
@@ -214,6 +261,9 @@ def _verify(
 
 def _copied(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Progress, jobs: int) -> Repacked:
     chunks = verify_copied(plan, source, target, partial(report, f"verifying {plan.path}"), jobs)
+    before, after = companion_of(source), companion_of(target)
+    if before and after:
+        verify_copied(plan, before.dataset, after.dataset, partial(report, f"verifying {after.dataset.name}"), jobs)
     return Repacked(
         path=plan.path,
         pipeline=str(plan.pipeline),
@@ -227,6 +277,7 @@ def _copied(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Prog
         notes=plan.notes,
         chunk_shape=plan.chunks,
         copied=True,
+        **_companion(after),
     )
 
 
@@ -234,6 +285,7 @@ def _result(
     plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Written, report: Progress, jobs: int
 ) -> Repacked:
     verified = verify(plan, source, target, partial(report, f"verifying {plan.path}"), jobs)
+    companion = companion_of(target)
     return Repacked(
         path=plan.path,
         pipeline=str(plan.pipeline),
@@ -244,12 +296,20 @@ def _result(
         largest_error=verified.largest_error,
         chunks=written.chunks,
         lossless_chunks=written.lossless_chunks,
-        notes=plan.notes + _skipped_notes(written) + _missing_note(written) + _advice(plan, source, written),
+        notes=plan.notes + _skipped_notes(written) + _missing_note(written, companion) + _advice(plan, source, written),
         chunk_shape=plan.chunks,
         missing_values=written.missing_values,
         lossless_for_missing=written.lossless_for_missing,
         read_by_hdf5=verified.read_by_hdf5,
+        reused_chunks=written.reused,
+        **_companion(companion),
     )
+
+
+def _companion(found: Companion | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    return {"companion": found.dataset.name, "companion_nbytes": found.dataset.id.get_storage_size()}
 
 
 def _skipped_notes(written: Written) -> tuple[str, ...]:
@@ -259,9 +319,15 @@ def _skipped_notes(written: Written) -> tuple[str, ...]:
     )
 
 
-def _missing_note(written: Written) -> tuple[str, ...]:
+def _missing_note(written: Written, companion: Companion | None) -> tuple[str, ...]:
     if not written.missing_values:
         return ()
+    if companion is not None:
+        return (
+            f"{written.missing_values} missing values: {companion.dataset.name} says where they are and which, in"
+            f" {size_text(companion.dataset.id.get_storage_size())}; tamis.open puts each back as it was, and other"
+            " readers see values from beside them",
+        )
     return (
         f"{written.missing_values} missing values, each as it was; {written.lossless_for_missing} of {written.chunks}"
         " chunks are stored without zfp for them",
@@ -278,10 +344,11 @@ def _advice(plan: Plan, source: h5py.Dataset, written: Written) -> tuple[str, ..
     )
     if 2 * written.lossless_for_missing <= written.lossless_chunks:
         return (f"{text}: is it too small for such values? If not, smaller chunks than {shape} (-c) may help",)
+    said = (f"{text} beside missing values", "with --missing companion all of them could go through zfp")
     if (better := better_chunks(plan, source)) is None:
-        return (f"{text} beside missing values; no smaller chunks than {shape} would leave much more to zfp",)
+        return (f"{said[0]}; no smaller chunks than {shape} would leave much more to zfp; {said[1]}",)
     chunks, left = better
     return (
-        f"{text} beside missing values: smaller chunks than {shape} leave more to zfp; with -c"
-        f" '{plan.path}:{shape_text(chunks)}' about {percent_text(left)} of the values would go without",
+        f"{said[0]}: smaller chunks than {shape} leave more to zfp; with -c '{plan.path}:{shape_text(chunks)}' about"
+        f" {percent_text(left)} of the values would go without; {said[1]}",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,20 +16,17 @@ from tamis.chunks.engine import checked_jobs
 from tamis.chunks.pairing import compared
 from tamis.chunks.statistics import Place, Tally
 from tamis.errors import FileError, ParameterError, TamisError
-from tamis.hdf5.comparing import (
-    Objects,
-    attribute_differences,
-    dataset_at,
-    group_at,
-    link_differences,
-    unequal_elements,
-)
+from tamis.hdf5.companions import about_companion, has_companion
+from tamis.hdf5.comparing import attribute_differences, group_changes, link_differences, named_type_change
 from tamis.hdf5.describing import type_words
+from tamis.hdf5.elements import unequal_elements
 from tamis.hdf5.files import open_source
+from tamis.hdf5.missing import changed_fill, missing_of
+from tamis.hdf5.objects import Objects, dataset_at, group_at
 from tamis.hdf5.storage import byteorder, chunks_of, number_type, pipeline_of
-from tamis.hdf5.values import changed_fill, fill_values, open_values
+from tamis.hdf5.values import open_values
 from tamis.hdf5.walking import Contents, walk
-from tamis.jobs.recipe import is_pattern, matching
+from tamis.jobs.recipe import assigned, is_pattern, matching
 from tamis.jobs.verification.found import Compared, Finding, Verification
 
 if TYPE_CHECKING:
@@ -64,7 +61,8 @@ def verify(
     bounds
         Largest absolute error by dataset name or pattern, in units of the data; 0 asks for the same bits. A name holds
         over patterns, and of several patterns the first that fits. With a bound missing values, which are NaN,
-        infinities and fill values, must be in the same places with the same bits.
+        infinities and fill values, must be in the same places with the same bits. Those that are in a companion of
+        the dataset are put back first.
     variables
         Names of datasets, or patterns such as ``/group/*``, to compare only those; by default all, and groups, links
         and attributes of the file too.
@@ -104,7 +102,11 @@ def verify(
             paths = [path for path in paths if path in chosen]
         job = _Job(before, after, _limits(limits, paths, before), threads, progress or (lambda *_: None))
         for path in paths:
-            job.dataset(path)
+            variable = before.objects.companions.get(path)
+            if variable in paths:
+                job.companion(path, variable)
+            else:
+                job.dataset(path)
         if not wanted:
             job.rest()
     return Verification(
@@ -176,6 +178,10 @@ class _Job:
         types = _type_text(source), _type_text(target)
         self.compared.append(Compared(path, source.shape, *types, bound, tally, equal, checksum, problem))
 
+    def companion(self, path: str, variable: str) -> None:
+        """Leave out the companion of a dataset, whose missing values are put back before they are compared."""
+        self._note(path, "companion", f"says where values of {variable} are missing, and is compared with these")
+
     def rest(self) -> None:
         """Compare what is not in datasets: groups, their attributes and links; and what only the target has."""
         pair = self.before.objects, self.after.objects
@@ -193,6 +199,8 @@ class _Job:
             if path in self.before.contents.closed or path in self.after.contents.closed:
                 continue
             with self._reading(path):
+                for code, text in group_changes(group, other):
+                    self._note(path, code, text)
                 for each in link_differences(group, other, pair):
                     place = f"{path.rstrip('/')}/{each.name}"
                     (self._note if each.added else self._violation)(place, "link", each.text)
@@ -200,12 +208,15 @@ class _Job:
             for path, each in found.items():
                 # Another link to what the source has too is a new link.
                 if path not in known and self.after.objects.named(path, each):
+                    if path in self.after.objects.companions:
+                        self.companion(path, self.after.objects.companions[path])
+                        continue
                     self._note(path, f"new-{kind}", "only in the target")
 
     def _attributes(self, path: str, source: object, target: object) -> None:
         for each in attribute_differences(source, target, (self.before.objects, self.after.objects)):
-            said = self._note if each.added or each.name in _BOOKKEEPING else self._violation
-            said(path, "attribute", each.text)
+            harmless = each.added or each.name in _BOOKKEEPING or about_companion(each.name, source, target)
+            (self._note if harmless else self._violation)(path, "attribute", each.text)
 
     def _values(
         self, path: str, source: h5py.Dataset, target: h5py.Dataset, bound: float | None
@@ -213,6 +224,8 @@ class _Job:
         if source.shape != target.shape:
             self._violation(path, "shape", f"shape {source.shape} became {target.shape}")
             return None, None
+        if said := named_type_change(source, target):
+            self._note(path, "named-type", said)
         if source.maxshape != target.maxshape:
             self._note(path, "maxshape", f"the largest shape {source.maxshape} became {target.maxshape}")
         words = type_words(source.id.get_type()), type_words(target.id.get_type())
@@ -228,16 +241,19 @@ class _Job:
         report = partial(self.progress, f"comparing {path}")
         if source.shape is None:
             return None, True
+        if words[0] == words[1] and (said := changed_fill(source, target)):
+            self._note(path, "fill-value", said)
         if not numbers:
             unequal = unequal_elements(source, target, (self.before.objects, self.after.objects), report)
             if unequal:
                 at = list(unequal.index)
                 self._violation(path, "values", f"{unequal.count} of {source.size} differ: at {at} {unequal.text}")
             return None, unequal is None
-        if words[0] == words[1] and (said := changed_fill(source, target)):
-            self._note(path, "fill-value", said)
-        with open_values(source) as before, open_values(target) as after:
-            tally = compared(before, after, fill_values(source), self.threads, report)
+        for name, each in (("source", source), ("target", target)):
+            if has_companion(each):
+                self._note(path, "companion", f"missing values of the {name} are those of its companion")
+        with closing(open_values(source)) as before, closing(open_values(target)) as after:
+            tally = compared(before, after, missing_of(source).values, self.threads, report)
         for code, text in _broken(tally, bound):
             self._violation(path, code, text)
         if bound is None and tally.different:
@@ -297,17 +313,14 @@ def _checked_bound(name: object, value: object) -> float:
 def _limits(bounds: Mapping[str, float], paths: list[str], side: _Side) -> dict[str, float]:
     """Bounds by path; names go before patterns, which leave out what has no numbers unless the bits shall be equal."""
     found: dict[str, float] = {}
-    for name, bound in sorted(bounds.items(), key=lambda each: is_pattern(each[0])):
-        for path in _meant(name, paths, side):
-            dataset = side.contents.datasets[path]
-            if bound and number_type(dataset) is None:
-                if not is_pattern(name):
-                    said = type_words(dataset.id.get_type())
-                    raise ParameterError(
-                        f"{path}: expected numbers for a bound of {bound!r}, got {said}: use 0 or none"
-                    )
-                continue
-            found.setdefault(path, bound)
+    for name, path, bound in assigned(bounds, lambda name: _meant(name, paths, side)):
+        dataset = side.contents.datasets[path]
+        if bound and number_type(dataset) is None:
+            if not is_pattern(name):
+                said = type_words(dataset.id.get_type())
+                raise ParameterError(f"{path}: expected numbers for a bound of {bound!r}, got {said}: use 0 or none")
+            continue
+        found.setdefault(path, bound)
     return found
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tamis.chunks.engine import ordered_map
 from tamis.chunks.grid import Region
 from tamis.chunks.rechunking import bounding, gathered_shape, grouped, pieces_of, within
-from tamis.hdf5.rewriting.sources import Source
+from tamis.chunks.values import Values
 
 R = TypeVar("R")
 
@@ -33,7 +33,7 @@ _TASK_NBYTES = 256 << 10
 
 
 def over_chunks(
-    source: Source,
+    source: Values,
     parts: Sequence[Region],
     shape: tuple[int, ...],
     chunks: tuple[int, ...],
@@ -59,9 +59,10 @@ def over_chunks(
     jobs
         Number of threads.
     """
-    largest = max(math.prod(chunks), math.prod(source.pieces)) * dtype.itemsize
+    pieces = _pieces(source)
+    largest = max(math.prod(chunks), math.prod(pieces)) * dtype.itemsize
     jobs = max(1, min(jobs, _LARGE_NBYTES // max(_COPIES * largest, 1)))
-    gathered = gathered_shape(shape, source.pieces, chunks, dtype.itemsize, GATHERED_NBYTES) if parts else chunks
+    gathered = gathered_shape(shape, pieces, chunks, dtype.itemsize, GATHERED_NBYTES) if parts else chunks
 
     # Threads that hand over the interpreter's lock after each small chunk would mostly wait for it.
     at_once = max(1, _TASK_NBYTES // (math.prod(chunks) * dtype.itemsize))
@@ -94,17 +95,22 @@ def over_chunks(
             yield from each
 
 
+def _pieces(source: Values) -> tuple[int, ...]:
+    """Shape of what is read at once: a chunk, or a row."""
+    return source.chunks or (*(1 for _ in source.shape[1:]), *source.shape[-1:])
+
+
 class _Box:
     """A part of the array that is put together from pieces, and then used by its chunks.
 
     Threads take what is to be done in its order: who waits for the pieces waits for threads that work on them.
     """
 
-    def __init__(self, source: Source, part: Region, dtype: np.dtype[Any]) -> None:
+    def __init__(self, source: Values, part: Region, dtype: np.dtype[Any]) -> None:
         self.source = source
         self.part = part
         self.values = np.empty([each.stop - each.start for each in part], dtype)
-        self.pieces = pieces_of(part, source.pieces, dtype.itemsize, _PIECE_NBYTES)
+        self.pieces = pieces_of(part, _pieces(source), dtype.itemsize, _PIECE_NBYTES)
         self._left = len(self.pieces)
         self._lock = threading.Lock()
         self._full = threading.Event()

@@ -1,25 +1,22 @@
-"""What stands for a missing value in a dataset, and how often."""
+"""How many values of a dataset are missing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d
 from numpy.typing import NDArray
 
-from tamis.chunks.difference import Missing
 from tamis.chunks.grid import Region, touched
+from tamis.hdf5.companions import regions_of
 from tamis.hdf5.rewriting.gathering import over_chunks
 from tamis.hdf5.rewriting.plans import Plan
-from tamis.hdf5.rewriting.sources import open_values
-from tamis.hdf5.storage import check_readable, stored_regions
-
-_ATTRIBUTES = ("_FillValue", "missing_value")
+from tamis.hdf5.storage import check_readable
+from tamis.hdf5.values import open_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,44 +51,6 @@ class MissingCount:
         return ", ".join(f"{count} {name}" for name, count in counts if count) or "none"
 
 
-def missing_of(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> Missing:
-    """Find what stands for missing values: the attributes ``_FillValue`` and ``missing_value``, and the fill value.
-
-    A fill value of 0 that no attribute names is not taken for one: it is what HDF5 has where nobody asked.
-
-    Parameters
-    ----------
-    dataset
-        Of numbers.
-    dtype
-        Its type in native byte order.
-    """
-    found: list[Any] = []
-    for name in _ATTRIBUTES:
-        # What cannot be read, or is no number of this type, names no value.
-        with suppress(Exception):
-            found.extend(_exact(np.asarray(dataset.attrs[name]), dtype))
-    if dataset.id.get_create_plist().fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
-        with suppress(Exception):
-            found.extend(each for each in _exact(np.asarray(dataset.fillvalue), dtype) if each != 0)
-    unique: list[Any] = []
-    for each in found:
-        if np.isfinite(each) and each not in unique:
-            unique.append(each)
-    return Missing(tuple(unique))
-
-
-def _exact(given: NDArray[Any], dtype: np.dtype[Any]) -> list[Any]:
-    """Values of an attribute as the data would hold them."""
-    if given.dtype.kind not in "fiu":
-        return []
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = given.astype(dtype).reshape(-1)
-    # A missing_value of double type, such as 1e20, stands for the float next to it; an integer has to be exact.
-    same = dtype.kind == "f" or (values == given.reshape(-1))
-    return list(values[np.broadcast_to(same, values.shape)])
-
-
 def count_missing(
     plan: Plan, source: h5py.Dataset, progress: Callable[[int, int], None], jobs: int = 1
 ) -> MissingCount:
@@ -103,7 +62,7 @@ def count_missing(
         If it cannot be read.
     """
     check_readable(source)
-    parts = touched(stored_regions(source), source.shape, plan.chunks)
+    parts = touched(regions_of(source), source.shape, plan.chunks)
     found = MissingCount()
     progress(0, len(parts))
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.hdf5.rewriting.plans import Plan
-from tamis.hdf5.rewriting.sources import open_values
+from tamis.hdf5.values import open_values
 
 _BLOCK = 4
 _SAMPLE_NBYTES = 4 << 20

@@ -14,21 +14,30 @@ import h5py
 from tamis.chunks.grid import Region, touched
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType
+from tamis.hdf5.companions import regions_of
 from tamis.hdf5.creating import create_like
 from tamis.hdf5.datasets import as_recorded, filter_parameters
 from tamis.hdf5.direct import Origin, check_recorded
+from tamis.hdf5.rewriting.companions import CompanionWriter, flags_of_rest
 from tamis.hdf5.rewriting.encoding import Encoded, encode_chunk
 from tamis.hdf5.rewriting.gathering import over_chunks
+from tamis.hdf5.rewriting.history import History
 from tamis.hdf5.rewriting.plans import Plan, Written
-from tamis.hdf5.rewriting.sources import open_values
-from tamis.hdf5.storage import check_readable, stored_regions
+from tamis.hdf5.storage import check_readable, stored_type
+from tamis.hdf5.values import open_values
 from tamis.pipeline import Pipeline
 
 Progress = Callable[[int, int], None]
 
 
 def write(
-    plan: Plan, source: h5py.Dataset, parent: h5py.Group, name: str, progress: Progress, jobs: int = 1
+    plan: Plan,
+    source: h5py.Dataset,
+    parent: h5py.Group,
+    name: str,
+    progress: Progress,
+    jobs: int = 1,
+    history: History | None = None,
 ) -> tuple[h5py.Dataset, Written]:
     """Create the dataset of a plan and fill it from its source.
 
@@ -49,6 +58,8 @@ def write(
         Called in this thread, before the first chunk and after each.
     jobs
         Threads that decode, encode and check; this one writes.
+    history
+        Of the dataset: chunks that it has are not encoded again, others are noted in it.
 
     Raises
     ------
@@ -62,22 +73,31 @@ def write(
     check_readable(source)
     target = _created(plan, source, parent, name, chunk)
     plan = replace(plan, pipeline=as_recorded(plan.pipeline, target))
-    parts = touched(stored_regions(source), source.shape, plan.chunks)
+    parts = touched(regions_of(source), source.shape, plan.chunks)
+    plan = replace(plan, flags=flags_of_rest(plan, source, len(parts)))
+    companion = CompanionWriter(target, plan.chunks, plan.flags)
     recorded: dict[Origin, tuple[int, int]] = {}
     missing = lossless = both = 0
     skipped: Counter[str] = Counter()
     progress(0, len(parts))
-    with closing(_encoded(plan, source, parts, jobs)) as encoded:
+    with closing(_encoded(plan, source, parts, jobs, history)) as encoded:
         for each in encoded:
             target.id.write_direct_chunk(each.origin, each.data, each.mask)
+            if history is not None:
+                history.add(each, target)
             recorded[each.origin] = (len(each.data), each.mask)
+            companion.put(each.origin, each.flags)
+            if history is not None:
+                history.add_flags(each, companion.dataset)
             without_zfp = plan.pipeline.zfp is not None and bool(each.mask & 1)
             missing, lossless = missing + each.missing, lossless + without_zfp
             both += bool(without_zfp and each.missing)
             skipped.update(_not_applied(plan.pipeline, each.mask))
             progress(len(recorded), len(parts))
     check_recorded(target, recorded)
-    return target, Written(len(parts), lossless, missing, both, dict(skipped))
+    companion.finish()
+    reused = 0 if history is None else history.reused
+    return target, Written(len(parts), lossless, missing, both, dict(skipped), reused, companion.dataset)
 
 
 def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:
@@ -87,7 +107,15 @@ def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:
             yield str(each.filter)
 
 
-def _encoded(plan: Plan, source: h5py.Dataset, parts: list[Region], jobs: int) -> Generator[Encoded, None, None]:
+def _encoded(
+    plan: Plan, source: h5py.Dataset, parts: list[Region], jobs: int, history: History | None
+) -> Generator[Encoded, None, None]:
+    if history is not None:
+        done = set()
+        for each in history.encoded(parts, plan.flags):
+            yield each
+            done.add(each.origin)
+        parts = [part for part in parts if tuple(side.start for side in part) not in done]
     values = open_values(source)
     with (
         closing(values),
@@ -100,7 +128,7 @@ def _encoded(plan: Plan, source: h5py.Dataset, parts: list[Region], jobs: int) -
 
 def _created(plan: Plan, source: h5py.Dataset, parent: h5py.Group, name: str, chunk: ChunkType) -> h5py.Dataset:
     filters = [(each.filter.id, int(each.optional), filter_parameters(each, chunk)) for each in plan.pipeline.stages]
-    dtype: Any = h5py.h5t.py_create(plan.dtype) if plan.dtype != source.dtype else None
+    dtype: Any = h5py.h5t.py_create(plan.dtype) if plan.dtype != stored_type(source) else None
     try:
         return create_like(source, parent, name, chunks=plan.chunks, filters=filters, dtype=dtype)
     except ValueError as error:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tamis.jobs.repacking.results import SCHEMA, plain
 
-Action = Literal["store", "copy", "keep"]
+Action = Literal["store", "copy", "keep", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,10 @@ class PlannedDataset:
         In both files.
     action
         ``store``: through other filters or in other chunks. ``copy``: a recipe is for it, and it is stored that way
-        already. ``keep``: as it is.
+        already. ``keep``: as it is. ``drop``: the companion of a dataset that is stored anew, which gets
+        a new one or none.
     reason
-        Why it is kept; empty otherwise.
+        Why it is kept or dropped; empty otherwise.
     dtype, shape
         Of the values.
     source_pipeline, source_chunks
@@ -34,6 +35,8 @@ class PlannedDataset:
         Largest absolute error that would be allowed, in units of the data; 0 for lossless; None where there is none.
     notes
         What else would be done.
+    reusable_chunks
+        Chunks that an interrupted run noted, to be taken over where they are in its file as noted.
     """
 
     path: str
@@ -47,6 +50,7 @@ class PlannedDataset:
     chunks: tuple[int, ...] | None
     bound: float | None
     notes: tuple[str, ...] = ()
+    reusable_chunks: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Give what JSON holds."""
@@ -63,11 +67,14 @@ class RepackPlan:
         Paths of the files; the target need not be there.
     datasets
         All of the source.
+    notes
+        What the user should know about runs that were interrupted.
     """
 
     source: str
     target: str
     datasets: tuple[PlannedDataset, ...]
+    notes: tuple[str, ...] = ()
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Write it as JSON."""
@@ -77,5 +84,6 @@ class RepackPlan:
             "source": self.source,
             "target": self.target,
             "datasets": [each.to_dict() for each in self.datasets],
+            "notes": [*self.notes],
         }
         return json.dumps(found, indent=indent, allow_nan=False)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal, get_args
 
 from tamis.chunks.grid import default_chunks
-from tamis.errors import ParameterError
+from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32
-from tamis.hdf5.files import datasets
-from tamis.hdf5.rewriting import Plan, missing_of, stored_so
-from tamis.hdf5.storage import number_type, pipeline_of, type_text
-from tamis.jobs.recipe import is_pattern, matching
+from tamis.hdf5.companions import companion_of, companions_in, has_companion, is_companion
+from tamis.hdf5.missing import missing_of
+from tamis.hdf5.rewriting import Plan, flags_for, stored_so
+from tamis.hdf5.storage import pipeline_of, stored_type, type_text
+from tamis.hdf5.walking import datasets
+from tamis.jobs.recipe import assigned, is_pattern, matching
 from tamis.jobs.repacking.planned import PlannedDataset
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
     import h5py
 
-T = TypeVar("T")
+MissingPolicy = Literal["exact", "companion", "refuse"]
+POLICIES = get_args(MissingPolicy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +36,14 @@ class Wanted:
         By name or pattern.
     checksum
         Whether what is stored anew through zfp gets a checksum.
+    missing
+        What becomes of missing values where filters are lossy.
     """
 
     pipelines: Mapping[str, Pipeline]
     chunks: Mapping[str, tuple[int, ...]]
     checksum: bool
+    missing: MissingPolicy = "exact"
 
 
 def plan_datasets(file: h5py.File, wanted: Wanted) -> tuple[dict[str, Plan], dict[str, str]]:
@@ -47,46 +54,89 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> tuple[dict[str, Plan], dic
     FileError
         If a name matches nothing.
     ParameterError
-        If a dataset that is named cannot take its filters or chunks, or has chunks and no recipe.
+        If a dataset that is named cannot take its filters or chunks, or two names want different things of one.
+    MissingFilterError
+        If a filter cannot be encoded here.
     """
     found = datasets(file)
-    shapes: dict[str, tuple[int, ...]] = {}
-    named: set[str] = set()
-    for name, shape in _names_first(wanted.chunks):
-        for path in _meant(name, file, found):
-            shapes.setdefault(path, shape)
-            named |= set() if is_pattern(name) else {path}
+    meant = partial(_meant, file=file, found=found)
+    shapes: dict[str, tuple[str, tuple[int, ...]]] = {}
+    for name, path, shape in assigned(wanted.chunks, meant):
+        shapes.setdefault(path, (name, shape))
+    recipes: list[tuple[str, str, Pipeline | None]] = [*assigned(wanted.pipelines, meant)]
+    # New chunks alone; a pattern of chunks is for what gets filters, unless nothing does.
+    recipes += [(name, path, None) for path, (name, _) in shapes.items() if not (is_pattern(name) and recipes)]
     plans: dict[str, Plan] = {}
     kept: dict[str, str] = {}
-    for name, pipeline in _names_first(wanted.pipelines):
-        for path in _meant(name, file, found):
-            if path in plans:
-                continue
-            try:
-                plans[path] = _plan_dataset(path, found[path], pipeline, shapes.get(path), wanted.checksum)
-                kept.pop(path, None)
-            except ParameterError as error:
-                if not is_pattern(name):
-                    raise ParameterError(f"{path}: {error}") from error
-                kept[path] = str(error)
-    if unused := [path for path in shapes if path in named and path not in plans]:
-        raise ParameterError(f"expected a filter for each dataset with new chunks, got none for {', '.join(unused)}")
+    for name, path, pipeline in recipes:
+        if path in plans:
+            continue
+        dataset, chunks = found[path], shapes[path][1] if path in shapes else None
+        try:
+            filters = _own(dataset) if pipeline is None else pipeline
+            plans[path] = _plan_dataset(path, dataset, filters, chunks, wanted)
+            kept.pop(path, None)
+        except MissingFilterError as error:
+            raise MissingFilterError(f"{path}: {error}") from error
+        except ParameterError as error:
+            if not is_pattern(name):
+                raise ParameterError(f"{path}: {error}") from error
+            kept[path] = str(error)
+    explicit = {path for name, path, _ in recipes if not is_pattern(name)}
+    for path, variable in replaced_companions(file, plans).items():
+        if path in explicit:
+            raise ParameterError(
+                f"{path}: expected no recipe for the companion of {variable}, which is stored anew: it will be made"
+                " anew with it, or left out where it is not needed any more"
+            )
+        plans.pop(path, None)
+        kept.pop(path, None)
     return plans, kept
+
+
+def _own(dataset: h5py.Dataset) -> Pipeline:
+    """Give the filters of a dataset as they would be asked for in other chunks."""
+    return Pipeline(replace(each, stored=None) for each in pipeline_of(dataset).stages)
+
+
+def replaced_companions(file: h5py.File, plans: Mapping[str, Plan]) -> dict[str, str]:
+    """Paths of companions that will be out of date, as their variables are stored anew; with the paths of these.
+
+    Raises
+    ------
+    FileError
+        If such a variable has not the companion that it names.
+    """
+    found = datasets(file)
+    stay = {path: each for path, each in found.items() if path not in plans or plans[path].copied}
+    others = [companion for companion, _ in companions_in(stay)]
+    anew = [(path, each.dataset) for path in found if path not in stay if (each := companion_of(found[path]))]
+    return {
+        path: variable
+        for variable, companion in anew
+        for path, each in found.items()
+        if each == companion and each not in others
+    }
 
 
 def describe(file: h5py.File, plans: Mapping[str, Plan], kept: Mapping[str, str]) -> tuple[PlannedDataset, ...]:
     """Say what would become of each dataset of a file."""
+    dropped = {
+        path: f"it says where values of {variable} are missing, which is stored anew"
+        for path, variable in replaced_companions(file, plans).items()
+    }
+    kept = {**kept, **dropped}
     return tuple(
-        _described(path, dataset, plans.get(path), kept.get(path, "no recipe is for it"))
+        _described(path, dataset, plans.get(path), kept.get(path, "no recipe is for it"), path in dropped)
         for path, dataset in datasets(file).items()
     )
 
 
-def _described(path: str, dataset: h5py.Dataset, plan: Plan | None, reason: str) -> PlannedDataset:
+def _described(path: str, dataset: h5py.Dataset, plan: Plan | None, reason: str, dropped: bool) -> PlannedDataset:
     stored = str(pipeline_of(dataset))
     return PlannedDataset(
         path=path,
-        action="keep" if plan is None else "copy" if plan.copied else "store",
+        action="store" if plan and not plan.copied else "copy" if plan else "drop" if dropped else "keep",
         reason=reason if plan is None else "",
         dtype=type_text(dataset),
         shape=dataset.shape,
@@ -95,8 +145,14 @@ def _described(path: str, dataset: h5py.Dataset, plan: Plan | None, reason: str)
         pipeline=stored if plan is None or plan.copied else str(plan.pipeline),
         chunks=dataset.chunks if plan is None else plan.chunks,
         bound=0.0 if plan is None or plan.copied else plan.bound,
-        notes=() if plan is None else plan.notes,
+        notes=() if plan is None else plan.notes + _companion_note(plan),
     )
+
+
+def _companion_note(plan: Plan) -> tuple[str, ...]:
+    if plan.flags is None:
+        return ()
+    return ("if values are missing, a companion dataset will say where, and their neighbours fill the gaps",)
 
 
 def _meant(name: str, file: h5py.File, found: Mapping[str, h5py.Dataset]) -> list[str]:
@@ -106,11 +162,22 @@ def _meant(name: str, file: h5py.File, found: Mapping[str, h5py.Dataset]) -> lis
         others = [path for path, each in found.items() if each == linked]
         if others:
             return others
-    return matching(name, list(found))
+    try:
+        return matching(name, list(found))
+    except FileError as error:
+        raise FileError(f"{file.filename}: {error}") from error
 
 
-def _names_first(wanted: Mapping[str, T]) -> list[tuple[str, T]]:
-    return sorted(wanted.items(), key=lambda item: is_pattern(item[0]))
+def _check(pipeline: Pipeline, chunk: ChunkType, dataset: h5py.Dataset) -> None:
+    try:
+        pipeline.check(chunk)
+    except ParameterError as error:
+        if chunk.dtype.kind != "V":
+            raise
+        raise ParameterError(
+            f"expected numbers, got values of the type {type_text(dataset)}, which shuffle, deflate and other filters"
+            f" of bytes take: {error}"
+        ) from error
 
 
 def _with_checksum(pipeline: Pipeline) -> Pipeline:
@@ -119,11 +186,14 @@ def _with_checksum(pipeline: Pipeline) -> Pipeline:
 
 
 def _plan_dataset(
-    path: str, dataset: h5py.Dataset, pipeline: Pipeline, chunks: tuple[int, ...] | None, checksum: bool
+    path: str, dataset: h5py.Dataset, pipeline: Pipeline, chunks: tuple[int, ...] | None, wanted: Wanted
 ) -> Plan:
-    dtype = number_type(dataset)
+    dtype = stored_type(dataset)
     if dtype is None:
-        raise ParameterError("expected numbers, got values of another type, which these filters cannot take")
+        raise ParameterError(
+            f"expected values of a fixed size, got {type_text(dataset)}: such values lie elsewhere in the file, or lead"
+            " there, and no filter of chunks makes them smaller"
+        )
     if any("\udc80" <= letter <= "\udcff" for letter in path):
         raise ParameterError("expected a name in UTF-8, got one with bytes that are not")
     if dataset.shape is None or dataset.ndim == 0:
@@ -142,10 +212,16 @@ def _plan_dataset(
     chunk = ChunkType(dtype, chunks)
     if chunk.nbytes >= 1 << 32:
         raise ParameterError(f"expected a chunk of less than 4 GiB, got {chunks} of {dtype}: {chunk.nbytes} bytes")
-    pipeline.check(chunk)
-    guarded = _with_checksum(pipeline) if checksum else pipeline
+    _check(pipeline, chunk, dataset)
+    guarded = _with_checksum(pipeline) if wanted.checksum else pipeline
+    if is_companion(dataset) and guarded.error_bound != 0:
+        raise ParameterError("expected lossless filters, since it says where values of another dataset are missing")
+    # Without a companion, missing values go back among the others.
+    as_now = not has_companion(dataset) or wanted.missing == "companion"
+    if not as_now:
+        notes.append("its companion is left out: missing values go back among the others (not so: --missing companion)")
     for each in dict.fromkeys((guarded, pipeline)):
-        if stored_so(dataset, each, dtype, chunks):
+        if as_now and stored_so(dataset, each, dtype, chunks):
             text = "copied as they are: chunks are stored through these filters already"
             if each != guarded:
                 text += ", without a checksum"
@@ -155,4 +231,7 @@ def _plan_dataset(
     before = pipeline_of(dataset)
     if before.error_bound != 0 and guarded.error_bound != 0:
         notes.append(f"its values went through {before} before: errors add up to those")
-    return Plan(path, guarded, dtype, chunks, tuple(notes), missing_of(dataset, dtype))
+    missing, flags = missing_of(dataset), None
+    if wanted.missing == "companion" and guarded.error_bound != 0:
+        flags = flags_for(dataset, dtype, missing)
+    return Plan(path, guarded, dtype, chunks, tuple(notes), missing, flags=flags)

@@ -1,0 +1,87 @@
+"""How a command ends that is interrupted, or whose output cannot be written: a message, an exit code, no traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
+
+import click
+
+from tamis.errors import TamisError
+
+FAILED, INTERRUPTED, TERMINATED = 1, 128 + signal.SIGINT, 128 + signal.SIGTERM
+
+
+class Commands(click.Group):
+    """A group of commands that end so."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call a command; Ctrl-C ends it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            with suppress(OSError):
+                click.echo("\ntamis: interrupted", err=True)
+            sys.exit(INTERRUPTED)
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program."""
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:
+            # All else that opens or reads is caught where it is done; click is silent about a closed pipe.
+            if isinstance(error, TamisError) or error.filename is not None or error.errno is None:
+                raise
+            _stop_without_output(error)
+
+
+@contextmanager
+def ended_by_signals(*, terminate: bool) -> Iterator[Callable[[], None]]:
+    """End what is inside, cleared up, at Ctrl-C, and at SIGTERM if asked so, which else ends the process at once.
+
+    Python drops what a signal raises in some places, such as weak references. So call the function that is given now
+    and then: it raises what was dropped. A signal that the process was started to ignore stays ignored.
+    """
+    came: list[BaseException] = []
+
+    def end(number: int, _: object) -> NoReturn:
+        came.append(KeyboardInterrupt() if number == signal.SIGINT else SystemExit(TERMINATED))
+        raise came[-1]
+
+    def check() -> None:
+        if came:
+            raise came[-1]
+
+    def unraisable(found: sys.UnraisableHookArgs) -> None:
+        if found.exc_value not in came:
+            sys.__unraisablehook__(found)
+
+    wanted = {signal.SIGINT: signal.default_int_handler, **({signal.SIGTERM: signal.SIG_DFL} if terminate else {})}
+    if threading.current_thread() is not threading.main_thread():
+        wanted = {}
+    replaced = {number: before for number, before in wanted.items() if signal.getsignal(number) == before}
+    hook, sys.unraisablehook = sys.unraisablehook, unraisable
+    try:
+        for number in replaced:
+            signal.signal(number, end)
+        yield check
+    finally:
+        for number, before in replaced.items():
+            signal.signal(number, before)
+        sys.unraisablehook = hook
+
+
+def _stop_without_output(error: OSError) -> NoReturn:
+    # What is still to be flushed would fail again when Python ends, which reports it in its own way.
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError):
+        if error.errno != errno.EPIPE:
+            click.echo(f"tamis: standard output cannot be written: {error.strerror}", err=True)
+    sys.exit(FAILED)

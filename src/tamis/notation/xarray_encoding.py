@@ -1,0 +1,80 @@
+"""Filters as xarray's ``to_netcdf`` takes them in ``encoding``, which differs by the engine that writes.
+
+Both have one place for fletcher32, wherever a pipeline has it: h5py last, netCDF first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tamis.errors import ParameterError
+from tamis.filters import Blosc, Bzip2, Deflate, Filter, Fletcher32, Scaleoffset, Shuffle, Stage, Szip, Zstd
+from tamis.notation.chain import Chain, refuse_other_flags
+from tamis.notation.h5py_keywords import keywords
+
+ENGINES = ("h5netcdf", "netcdf4")
+"""Engines of xarray that write filters."""
+
+_OFF = {"compression": None, "shuffle": False, "fletcher32": False}
+_BLOSC_SHUFFLES = {"none": 0, "byte": 1, "bit": 2}
+
+
+def encoding_keywords(chain: Chain, engine: str) -> dict[str, Any]:
+    """Write a pipeline as the encoding of a variable: all filters, and those that it has not as turned off.
+
+    Raises
+    ------
+    ParameterError
+        If the engine cannot write it; says what can.
+    """
+    stages = tuple(chain)
+    text = "|".join(map(str, stages))
+    try:
+        return _OFF | (_h5netcdf(stages) if engine == "h5netcdf" else _netcdf4(stages))
+    except ParameterError as error:
+        other = "" if engine == "h5netcdf" else "engine='h5netcdf' writes more; "
+        raise ParameterError(
+            f"the engine {engine} cannot write {text}: {error}: {other}tamis repack stores a saved file through any"
+            " filters"
+        ) from error
+
+
+def _h5netcdf(chain: tuple[Stage, ...]) -> dict[str, Any]:
+    if any(isinstance(each.filter, Scaleoffset) for each in chain):
+        raise ParameterError("xarray hands no scaleoffset on")
+    return keywords((*_others(chain), *(each for each in chain if isinstance(each.filter, Fletcher32))))
+
+
+def _netcdf4(chain: tuple[Stage, ...]) -> dict[str, Any]:
+    refuse_other_flags(chain, "netCDF4-python")
+    guarded = {"fletcher32": True} if len(_others(chain)) < len(chain) else {}
+    match [each.filter for each in _others(chain)]:
+        case []:
+            return guarded
+        case [Shuffle(), Deflate(level=level)] if level:
+            return guarded | {"compression": "zlib", "complevel": level, "shuffle": True}
+        case [one]:
+            return guarded | _netcdf4_compression(one)
+    raise ParameterError("netCDF writes one compression, and shuffle before deflate only")
+
+
+def _netcdf4_compression(one: Filter) -> dict[str, Any]:
+    match one:
+        case Deflate(level=level) if level:
+            return {"compression": "zlib", "complevel": level}
+        case Zstd(level=level) if 0 < level < 10:
+            return {"compression": "zstd", "complevel": level}
+        case Bzip2(level=level):
+            return {"compression": "bzip2", "complevel": level}
+        case Szip(coding=("ec" | "nn") as coding, pixels=(4 | 8 | 16 | 32) as pixels):
+            return {"compression": "szip", "szip_coding": coding, "szip_pixels_per_block": pixels}
+        case Blosc(compressor=compressor, level=level, shuffle=shuffle) if level and compressor != "snappy":
+            name = compressor.replace("blosclz", "lz")
+            return {"compression": f"blosc_{name}", "complevel": level, "blosc_shuffle": _BLOSC_SHUFFLES[shuffle]}
+    raise ParameterError(
+        "netCDF4-python writes deflate, zstd, bzip2 and blosc of levels 1 to 9, and szip of 4, 8, 16 or 32 pixels"
+    )
+
+
+def _others(chain: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    return tuple(each for each in chain if not isinstance(each.filter, Fletcher32))

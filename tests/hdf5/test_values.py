@@ -1,0 +1,52 @@
+"""Access to the values of datasets of any layout."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from tamis.errors import FileError
+from tamis.hdf5.missing import changed_fill, missing_of
+from tamis.hdf5.values import LibraryValues, open_values
+
+
+def test_open_values_of_scalar_reads_it(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["v"] = np.float32(2.5)
+    with h5py.File(tmp_path / "a.h5") as file, closing(open_values(file["v"])) as values:
+        assert isinstance(values, LibraryValues)
+        assert (values.shape, values.chunks, values.read(()).shape) == ((), None, ())
+        assert values.read(()) == 2.5
+
+
+def test_open_values_of_virtual_dataset_without_its_file_refused(tmp_path: Path) -> None:
+    layout = h5py.VirtualLayout((4,), "f4")
+    layout[...] = h5py.VirtualSource("gone.h5", "v", (4,))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_virtual_dataset("v", layout)
+    with h5py.File(tmp_path / "a.h5") as file, pytest.raises(FileError, match=r"expected the file gone\.h5"):
+        open_values(file["v"])
+
+
+def test_missing_of_dataset_without_numbers_is_nothing(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["v"] = ["a", "b"]
+        file["v"].attrs["_FillValue"] = -9
+        assert missing_of(file["v"]).values == ()
+
+
+def test_missing_of_big_endian_dataset_is_native(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        (found,) = missing_of(file.create_dataset("v", (4,), ">f4", fillvalue=-9)).values
+        assert (found, found.dtype) == (-9, np.dtype("=f4"))
+
+
+def test_changed_fill_says_both_values(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        first, second = file.create_dataset("v", (4,), "f4", fillvalue=-9), file.create_dataset("w", (4,), "f4")
+        assert changed_fill(first, first) == ""
+        assert changed_fill(first, second) == "HDF5's fill value -9.0 became 0.0"

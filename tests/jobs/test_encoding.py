@@ -1,0 +1,306 @@
+"""Filters handed to xarray: as asked for, as the opened file had them, or refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import xarray
+
+import tamis
+
+GZIP = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
+
+
+def stored(path: Path, name: str = "TS") -> str:
+    return str(tamis.inspect(path, [name]).datasets[0].pipeline)
+
+
+def field(dtype: str = "f4") -> np.ndarray[Any, Any]:
+    return (280 + 10 * np.sin(np.arange(8 * 16 * 24) / 50)).round().reshape(8, 16, 24).astype(dtype)
+
+
+def made(dtype: str = "f4", **more: Any) -> xarray.Dataset:
+    values = {"TS": (("time", "lat", "lon"), field(dtype), {"units": "K"}), "lat": np.linspace(-90, 90, 16), **more}
+    return xarray.Dataset(values)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A file whose TS went through zfp, PS through deflate and lat through nothing."""
+    path = tmp_path / "saved.nc"
+    ds = made(PS=(("time", "lat", "lon"), field() * 300))
+    ds["TS"].encoding["_FillValue"] = None
+    asked = {"TS": "zfp(accuracy=0.0625)|fletcher32", "PS": "shuffle|deflate(3)"}
+    ds.to_netcdf(path, engine="h5netcdf", encoding=tamis.encoding(ds, asked, chunks={"TS": (4, 16, 24)}))
+    return path
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        "zfp(accuracy=0.0625)",
+        "zfp(rate=8.0)|fletcher32",
+        "zfp(reversible=True)",
+        "shuffle|deflate(4)|fletcher32",
+        "lzf",
+        "none",
+    ],
+)
+def test_encoding_of_a_recipe_for_h5netcdf_is_what_the_file_has(filters: str, tmp_path: Path) -> None:
+    ds = made()
+    wanted = tamis.encoding(ds, {"TS": filters}, chunks={"TS": (4, 8, 24)})
+    ds.to_netcdf(tmp_path / "a.nc", engine="h5netcdf", encoding=wanted)
+    assert stored(tmp_path / "a.nc") == filters
+    with h5py.File(tmp_path / "a.nc") as file:
+        assert file["TS"].chunks == (4, 8, 24)
+        assert {file["TS"].id.get_chunk_info(i).filter_mask for i in range(4)} == {0}
+        assert np.abs(file["TS"][...] - field()).max() <= (2 if "rate" in filters else 0.0625)
+
+
+NETCDF4 = """
+import sys, numpy, xarray, tamis
+ds = xarray.Dataset({"TS": (("t", "y", "x"), (numpy.arange(3072) // 99).astype("f4").reshape(8, 16, 24))})
+ds.to_netcdf(sys.argv[1], engine="netcdf4", encoding=tamis.encoding(ds, {"TS": sys.argv[2]}, engine="netcdf4"))
+print(tamis.inspect(sys.argv[1], ["TS"]).datasets[0].pipeline)
+assert (xarray.load_dataset(sys.argv[1], engine="netcdf4").TS == ds.TS).all()
+"""
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        "deflate(9)",
+        "shuffle|deflate(1)",
+        "fletcher32|shuffle|deflate(1)",
+        "fletcher32",
+        "zstd(3)",
+        "fletcher32|bzip2(9)",
+        "szip(coding=ec,pixels=16)",
+        "blosc(compressor=lz4,level=5,shuffle=byte)",
+        "blosc(compressor=blosclz,level=9,shuffle=none)",
+        "blosc(compressor=zstd,level=9,shuffle=bit)",
+    ],
+)
+def test_encoding_of_a_recipe_for_netcdf4_is_what_the_file_has(filters: str, tmp_path: Path) -> None:
+    # Without the path of the tests, so that netCDF4 finds the plugins that it brings along.
+    clean = {name: value for name, value in os.environ.items() if name != "HDF5_PLUGIN_PATH"}
+    command = [sys.executable, "-c", NETCDF4, str(tmp_path / "a.nc"), filters]
+    done = subprocess.run(command, env=clean, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == filters
+
+
+@pytest.mark.parametrize("engine", ["h5netcdf", "netcdf4"])
+def test_encoding_moves_fletcher32_to_the_place_of_the_engine(engine: str, tmp_path: Path) -> None:
+    ds, middle = made(), "shuffle|deflate(4)"
+    for asked in (f"{middle}|fletcher32", f"fletcher32|{middle}"):
+        ds.to_netcdf(tmp_path / "a.nc", engine=engine, encoding=tamis.encoding(ds, {"TS": asked}, engine=engine))
+        assert stored(tmp_path / "a.nc") == (f"{middle}|fletcher32" if engine == "h5netcdf" else f"fletcher32|{middle}")
+
+
+def test_encoding_without_recipes_keeps_filters_chunks_and_how_values_are_stored(saved: Path, tmp_path: Path) -> None:
+    with xarray.open_dataset(saved, engine="h5netcdf") as ds:
+        ds.isel(time=slice(0, 6)).to_netcdf(
+            tmp_path / "b.nc", engine="h5netcdf", encoding=tamis.encoding(ds.isel(time=slice(0, 6)))
+        )
+        again = ds.TS.values[:6]
+    assert [stored(tmp_path / "b.nc", name) for name in ("TS", "PS", "lat")] == [
+        "zfp(accuracy=0.0625)|fletcher32",
+        "shuffle|deflate(3)",
+        "none",
+    ]
+    with h5py.File(saved) as old, h5py.File(tmp_path / "b.nc") as new:
+        assert new["TS"].chunks == old["TS"].chunks == (4, 16, 24)
+        assert new["TS"].dtype == old["TS"].dtype
+        assert dict(new["PS"].attrs)["_FillValue"].tobytes() == dict(old["PS"].attrs)["_FillValue"].tobytes()
+        assert "_FillValue" not in new["TS"].attrs
+        assert np.abs(new["TS"][...] - again).max() <= 0.0625
+
+
+def test_encoding_with_a_recipe_keeps_the_filters_of_the_others(saved: Path, tmp_path: Path) -> None:
+    with xarray.open_dataset(saved, engine="h5netcdf") as ds:
+        ds.to_netcdf(tmp_path / "b.nc", engine="h5netcdf", encoding=tamis.encoding(ds, {"P*": "none"}))
+    assert [stored(tmp_path / "b.nc", name) for name in ("TS", "PS")] == ["zfp(accuracy=0.0625)|fletcher32", "none"]
+
+
+def test_encoding_packed_integers_with_time_stay_packed(tmp_path: Path) -> None:
+    days = np.datetime64("2001-01-01", "ns") + np.arange(8) * np.timedelta64(1, "D")
+    ds = made(time=("time", days))
+    packing = {"dtype": "i2", "scale_factor": 0.01, "add_offset": 280.0, "_FillValue": -32768}
+    ds["TS"].encoding |= packing
+    ds["time"].encoding |= {"units": "days since 1999-01-01", "calendar": "noleap", "dtype": "f8"}
+    ds.to_netcdf(tmp_path / "a.nc", engine="h5netcdf", encoding=tamis.encoding(ds, {"TS": "shuffle|deflate(4)"}))
+    with xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as opened:
+        opened.to_netcdf(tmp_path / "b.nc", engine="netcdf4", encoding=tamis.encoding(opened, engine="netcdf4"))
+        again = xarray.load_dataset(tmp_path / "b.nc", engine="netcdf4")
+        xarray.testing.assert_identical(again, opened.load())
+        assert {key: again.TS.encoding[key] for key in packing} == packing
+    assert stored(tmp_path / "b.nc") == "shuffle|deflate(4)"
+
+
+def test_encoding_of_a_group_finds_its_filters(tmp_path: Path) -> None:
+    ds = made()
+    path = tmp_path / "a.nc"
+    wanted = tamis.encoding(ds, {"TS": "zfp(rate=8.0)"})
+    ds.to_netcdf(path, engine="h5netcdf", group="run/one", encoding=wanted)
+    with xarray.open_dataset(path, engine="h5netcdf", group="run/one") as opened:
+        with pytest.raises(tamis.FileError, match=r"expected 'TS', which was read from it, found none: give the group"):
+            tamis.encoding(opened)
+        kept = tamis.encoding(opened, group="run/one")
+    assert kept["TS"]["compression"] == 32013
+
+
+def test_encoding_big_endian_variable_through_zfp_becomes_native(tmp_path: Path) -> None:
+    ds = made(">f4")
+    ds.to_netcdf(tmp_path / "a.nc", engine="h5netcdf", encoding=tamis.encoding(ds, {"TS": "zfp(reversible=true)"}))
+    with h5py.File(tmp_path / "a.nc") as file:
+        assert file["TS"].dtype == "<f4"
+        assert np.array_equal(file["TS"][...], field())
+
+
+def test_encoding_pattern_passes_over_what_cannot_be_filtered_and_says_so() -> None:
+    ds = made(name=("lat", np.array(["a"] * 16, object)), crs=np.int32(0))
+    with pytest.warns(UserWarning, match=r"left as they are: name: .*got text.*; crs: .*got shape \(\)"):
+        wanted = tamis.encoding(ds, {"*": "shuffle|deflate(4)"})
+    assert sorted(wanted) == ["TS", "lat"]
+
+
+def test_encoding_with_nan_as_fill_value_leaves_those_chunks_without_zfp(tmp_path: Path) -> None:
+    ds = made()
+    ds["TS"][0, 0, 0] = np.nan
+    wanted = tamis.encoding(ds, {"TS": "zfp(accuracy=0.1)"}, chunks={"TS": (4, 16, 24)})
+    ds.to_netcdf(tmp_path / "a.nc", engine="h5netcdf", encoding=wanted)
+    with h5py.File(tmp_path / "a.nc") as file:
+        assert [file["TS"].id.get_chunk_info(i).filter_mask for i in range(2)] == [1, 0]
+        assert file["TS"][:4].tobytes() == ds.TS.values[:4].tobytes()
+
+
+def test_encoding_missing_values_that_zfp_would_get_as_numbers_refused(tmp_path: Path) -> None:
+    ds = made()
+    ds["TS"].encoding["_FillValue"] = np.float32(9.97e36)
+    assert "TS" in tamis.encoding(ds, {"TS": "zfp(accuracy=0.1)"})  # none is missing
+    ds["TS"][0, 0, :3] = np.nan
+    ds["TS"].encoding["missing_value"] = np.float32(9.97e36)
+    with pytest.raises(tamis.DataError, match=r"TS: expected no .* found 3 of 3072.* 9.97e\+36 .*tamis repack") as said:
+        tamis.encoding(ds, {"*S": "zfp(accuracy=0.1)"})
+    exec(str(said.value).rpartition("store NaN: ")[2], {"ds": ds, "numpy": np})  # what it says helps
+    wanted = tamis.encoding(ds, {"*S": "zfp(accuracy=0.1)"})
+    ds.to_netcdf(tmp_path / "a.nc", engine="h5netcdf", encoding=wanted)
+    with h5py.File(tmp_path / "a.nc") as file:
+        assert np.isnan(file["TS"][0, 0, :3]).all()
+        assert np.isnan(file["TS"].attrs["_FillValue"])
+    raw = made()
+    raw["TS"].attrs["missing_value"] = raw.TS.values[0, 0, 0]
+    with pytest.raises(tamis.DataError, match=r"TS: expected no missing values"):
+        tamis.encoding(raw, {"TS": "zfp(accuracy=0.1)"})
+
+
+@pytest.mark.parametrize(
+    ("recipes", "options", "said"),
+    [
+        ({"TX": "lzf"}, {}, r"expected a dataset named 'TX', found only .*/TS"),
+        ({"TS": "lzf"}, {"chunks": {"TX": (1, 1, 1)}}, r"expected a dataset named 'TX'"),
+        ({"TS": "lzf"}, {"engine": "scipy"}, r"expected an engine that writes filters, h5netcdf or netcdf4, got"),
+        ({"TS": "lzf"}, {"chunks": {"TS": (4, 4)}}, r"TS: expected chunks with 3 axes"),
+        ({"TS": "zfp(accuracy=0.1)"}, {"engine": "netcdf4"}, r"TS: the engine netcdf4 cannot write zfp.*h5netcdf"),
+        ({"TS": "zfp(rate=8)|shuffle|deflate(4)"}, {}, r"TS: the engine h5netcdf cannot write .*: tamis repack"),
+        ({"TS": "scaleoffset(kind=decimal,factor=2)"}, {}, r"TS: the engine h5netcdf cannot write .*no scaleoffset"),
+        (
+            {"TS": "shuffle|zstd(3)"},
+            {"engine": "netcdf4"},
+            r"TS: the engine netcdf4 cannot write .*before deflate only",
+        ),
+        ({"TS": "deflate(0)"}, {"engine": "netcdf4"}, r"TS: the engine netcdf4 cannot write deflate\(0\)"),
+        ({"TS": "blosc2(level=5)"}, {}, r"TS: blosc2 cannot be written by h5py here: import hdf5plugin first"),
+        ({"TS": "lzf", "/TS": "none"}, {}, r"/TS: expected the same .* got lzf for 'TS' and none for '/TS'"),
+        (tamis.Zfp(rate=8), {}, r"expected recipes such as"),
+        ({"day": "zfp(accuracy=0.5)"}, {}, r"day: .*reversible"),
+        ({"crs": "lzf"}, {}, r"crs: expected an array with values, got shape \(\)"),
+        ({"name": "lzf"}, {}, r"name: expected numbers, got text"),
+        ({"five": "zfp(rate=8)"}, {"chunks": {"five": (4,) * 5}}, r"five: .*axes"),
+    ],
+)
+def test_encoding_what_cannot_be_written_refused(recipes: Any, options: dict[str, Any], said: str) -> None:
+    ds = made(
+        day=("time", np.arange(8, dtype="i4")),
+        crs=np.int32(0),
+        name=("lat", np.array(["a"] * 16)),
+        five=(("a", "b", "c", "d", "e"), np.zeros((4,) * 5, "f4")),
+    )
+    with pytest.raises(tamis.TamisError, match=said):
+        tamis.encoding(ds, recipes, **options)
+
+
+def test_encoding_enumeration_for_which_engines_drop_filters_refused() -> None:
+    ds = made(flag=("time", np.zeros(8, "i1")))
+    ds["flag"].encoding["dtype"] = np.dtype("i1", metadata={"enum": {"off": 0, "on": 1}, "enum_name": "switch"})
+    with pytest.raises(tamis.ParameterError, match=r"flag: expected numbers, got an enumeration"):
+        tamis.encoding(ds, {"flag": "shuffle|deflate(4)"})
+
+
+def test_encoding_file_gone_or_variable_renamed_refused(saved: Path) -> None:
+    with xarray.open_dataset(saved, engine="h5netcdf") as opened:
+        ds = opened.load()
+    renamed = ds.rename(TS="T")
+    with pytest.raises(tamis.FileError, match=r"saved\.nc: expected 'T', which was read from it, found none"):
+        tamis.encoding(renamed)
+    assert tamis.encoding(renamed, {"T": "none"})["T"]["compression"] is None
+    saved.unlink()
+    with pytest.raises(tamis.FileError, match=r"saved\.nc: .*found nothing there: give recipes for .*TS"):
+        tamis.encoding(ds)
+
+
+def test_encoding_of_classic_file_and_of_memory_has_nothing_to_keep(tmp_path: Path) -> None:
+    ds = made()
+    assert tamis.encoding(ds) == {}
+    ds.to_netcdf(tmp_path / "classic.nc", engine="netcdf4", format="NETCDF3_CLASSIC")
+    with xarray.open_dataset(tmp_path / "classic.nc", engine="netcdf4") as opened:
+        assert tamis.encoding(opened) == {}
+
+
+@pytest.mark.parametrize("decode", [True, "all"])
+@pytest.mark.parametrize("engine", ["h5netcdf", "netcdf4"])
+def test_encoding_attributes_that_xarray_made_coordinates_of_stay(engine: Any, decode: Any, tmp_path: Path) -> None:
+    ds = made(
+        area=(("lat", "lon"), np.ones((16, 24))),
+        crs=np.int32(0),
+        lat_bounds=(("lat", "bound"), np.zeros((16, 2))),
+        height=(("lat", "lon"), np.ones((16, 24))),
+    )
+    ds["TS"].attrs |= {"coordinates": "height", "grid_mapping": "crs", "cell_measures": "area: area"}
+    ds["lat"].attrs |= {"bounds": "lat_bounds"}
+    source, target = tmp_path / "a.nc", tmp_path / "b.nc"
+    ds.to_netcdf(source, engine=engine, encoding=tamis.encoding(ds, {"[!c]*": "shuffle|deflate(4)"}, engine=engine))
+    with xarray.open_dataset(source, engine=engine, decode_coords=decode) as opened:
+        opened.to_netcdf(target, engine=engine, encoding=tamis.encoding(opened, engine=engine))
+        again = xarray.load_dataset(target, engine=engine, decode_coords=decode)
+        xarray.testing.assert_identical(again, opened.load())
+    assert stored(target) == stored(target, "height") == stored(target, "lat") == "shuffle|deflate(4)"
+    assert tamis.verify(source, target, bounds={"*": 0}).ok
+
+
+@pytest.mark.parametrize("engine", ["h5netcdf", "netcdf4"])
+@pytest.mark.parametrize(
+    "name", ["cam_t_3months.nc", "cam_ts_100days.nc", "era5_levels_members.nc", "pop_sst_60days.nc"]
+)
+def test_encoding_real_file_opened_and_saved_keeps_filters_chunks_and_data(
+    name: str, engine: Any, real: Callable[[str], Path], tmp_path: Path
+) -> None:
+    source, target = real(name), tmp_path / "b.nc"
+    with xarray.open_dataset(source, engine=engine) as ds:
+        ds.to_netcdf(target, engine=engine, encoding=tamis.encoding(ds, engine=engine))
+        with xarray.open_dataset(target, engine=engine) as again:
+            xarray.testing.assert_allclose(again, ds, rtol=0, atol=0 if "era5" not in name else 1e-9)
+    before, after = (
+        {each.path: (str(each.pipeline), each.chunks) for each in tamis.inspect(path).datasets}
+        for path in (source, target)
+    )
+    assert after == before

@@ -1,0 +1,135 @@
+"""A disk that is full at any point of a run: a message that names the target, the old target, nothing left over."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import h5py
+import pytest
+
+OLD = b"what was there before"
+OPTIONS = [
+    "-f",
+    "TS:zfp(accuracy=0.1)",
+    "-f",
+    "l*:deflate(4)",
+    "-f",
+    "time*:deflate",
+    "-c",
+    "TS:30x16x16",
+    "--overwrite",
+]
+
+# The room is looked at first, which has its own tests; here it seems to be there.
+RUN = """
+import resource, shutil, signal, sys
+limit = int(sys.argv.pop(1))
+if limit >= 0:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+found = shutil.disk_usage(".")
+shutil.disk_usage = lambda path: found._replace(free=1 << 60)
+from tamis.cli import main
+main(prog_name="tamis")
+"""
+
+
+@pytest.fixture
+def source(sample: Path, tmp_path: Path) -> Path:
+    """A file with more than filters touch: objects are copied when the disk is full too."""
+    path = tmp_path / "source.nc"
+    shutil.copy(sample, path)
+    with h5py.File(path, "r+") as file:
+        file["attributes"] = 1
+        for number in range(40):
+            file["attributes"].attrs[f"a{number}"] = bytes([65 + number % 26]) * 1000
+        for number in range(20):
+            file[f"group{number}/kept"] = [float(number)] * 5000
+    return path
+
+
+def repack(source: Path, target: Path, limit: int = -1) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", RUN, str(limit), "repack", source, target, *OPTIONS]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], target: Path, reason: str) -> None:
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert done.stderr == f"tamis repack: {target}: cannot be written: {reason}\n"
+    assert target.read_bytes() == OLD
+    assert os.listdir(target.parent) == [target.name]
+
+
+def test_repack_file_size_limit_at_many_points_is_refused_by_its_name(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out" / "target.nc"
+    target.parent.mkdir()
+    before = hashlib.sha256(source.read_bytes()).hexdigest()
+    assert repack(source, target).returncode == 0
+    size = target.stat().st_size
+    reason = "the file system, or ulimit -f, takes no file of that size: File too large"
+    chance = random.Random(0)
+    for limit in (0, 1, 96, 5_000, size - 1, *(chance.randrange(size) for _ in range(10))):
+        target.write_bytes(OLD)
+        assert_refused(repack(source, target, limit), target, reason)
+    assert repack(source, target, size).returncode == 0
+    assert target.stat().st_size == size
+    assert hashlib.sha256(source.read_bytes()).hexdigest() == before
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 6 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", folder]
+    if os.geteuid() != 0 or shutil.which("mount") is None or subprocess.run(command, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_repack_disk_full_at_many_points_says_so_and_leaves_nothing(source: Path, small_disk: Path) -> None:
+    target, filling = small_disk / "target.nc", small_disk / "filling"
+    assert repack(source, target).returncode == 0
+    size = target.stat().st_size
+    target.write_bytes(OLD)
+    free = shutil.disk_usage(small_disk).free
+    chance = random.Random(1)
+    for room in (0, 4096, 8192, 12288, 16384, 65536, size // 4096 * 4096, *(chance.randrange(size) for _ in range(10))):
+        filling.write_bytes(bytes(free - room // 4096 * 4096))
+        done = repack(source, target)
+        filling.unlink()
+        assert_refused(done, target, "the disk is full: No space left on device")
+    assert repack(source, target).returncode == 0
+
+
+def test_repack_disk_full_when_a_run_is_resumed_keeps_what_was_left(source: Path, small_disk: Path) -> None:
+    """Killed, then no room, then room: nothing of the first run is lost."""
+    target, filling = small_disk / "target.nc", small_disk / "filling"
+    code = """
+import os, signal, sys, tamis
+def progress(what, done, total):
+    if what.startswith("verifying"):
+        os.kill(os.getpid(), signal.SIGKILL)
+tamis.repack(sys.argv[1], sys.argv[2], {"TS": "zfp(accuracy=0.1)"}, progress=progress)
+"""
+    subprocess.run([sys.executable, "-c", code, source, target], check=False)
+    left = sorted(os.listdir(small_disk))
+    assert len(left) == 2
+    filling.write_bytes(bytes(shutil.disk_usage(small_disk).free - 500_000))
+    command = [sys.executable, "-c", RUN, "-1", "repack", source, target, "-f", "TS:zfp(accuracy=0.1)", "--resume"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr == f"tamis repack: {target}: cannot be written: the disk is full: No space left on device\n"
+    filling.unlink()
+    assert sorted(os.listdir(small_disk)) == left
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "30 of 30 chunks were taken over from an interrupted run\n" in done.stdout
+    assert os.listdir(small_disk) == ["target.nc"]

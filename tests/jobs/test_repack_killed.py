@@ -1,0 +1,101 @@
+"""Runs that are killed or interrupted at random moments; `kill.py` beside this does it a thousand times."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+OLD = b"what was there before"
+TAMIS = Path(sys.executable).with_name("tamis")
+KILL = Path(__file__).with_name("kill.py")
+
+
+def test_repack_killed_at_random_moments_keeps_its_promises(tmp_path: Path) -> None:
+    """30 runs, 10 of them killed again while they resume."""
+    done = subprocess.run(
+        [sys.executable, KILL, "30", "3"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    seen = {what: int(count) for what, count in (line.rsplit(maxsplit=1) for line in done.stdout.splitlines())}
+    assert sum(count for what, count in seen.items() if what.startswith("resumed: ")) == 30
+    assert seen["resumed: chunks taken over"] > 0
+    assert sum(count for what, count in seen.items() if what.startswith("killed in: ")) == 30
+    # Otherwise the moments would show little.
+    assert len([what for what in seen if what.startswith("killed in: ")]) >= 3
+    assert os.listdir(tmp_path) == []
+
+
+def interrupted(
+    folder: Path, source: Path, number: signal.Signals, seconds: float, *options: str
+) -> tuple[int, str, str]:
+    """Send a signal to the command some time after its temporary file is there."""
+    target = folder / "target.nc"
+    target.write_bytes(OLD)
+    command = [
+        TAMIS,
+        "repack",
+        source,
+        target,
+        "-f",
+        "TS:zfp(accuracy=0.1)|shuffle|deflate(4)",
+        "--overwrite",
+        *options,
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        while run.poll() is None and not any(name.endswith(".tamis") for name in os.listdir(folder)):
+            time.sleep(0.001)
+        time.sleep(seconds)
+        run.send_signal(number)
+        said, complained = run.communicate()
+        return run.returncode, said, complained
+
+
+@pytest.mark.parametrize(("number", "said"), [(signal.SIGINT, "\ntamis: interrupted\n"), (signal.SIGTERM, "")])
+def test_repack_interrupted_at_random_moments_leaves_nothing(
+    number: signal.Signals, said: str, sample: Path, tmp_path: Path
+) -> None:
+    chance = random.Random(int(number))
+    ended = 0
+    for _ in range(8):
+        code, told, complained = interrupted(tmp_path, sample, number, chance.uniform(0, 0.25), "-c", "TS:30x16x16")
+        assert os.listdir(tmp_path) == ["target.nc"]
+        if (tmp_path / "target.nc").read_bytes() == OLD:
+            assert (code, told, complained) == (128 + number, "", said)
+            ended += 1
+        else:  # it was done, and ended in some other place or on its own
+            assert code in (0, 128 + number, -number)
+            assert "Traceback" not in complained
+    assert ended > 0
+
+
+def test_repack_resume_terminated_can_be_gone_on_with(sample: Path, tmp_path: Path) -> None:
+    """As batch systems do it where a job takes too long."""
+    code, told, complained = interrupted(tmp_path, sample, signal.SIGTERM, 0, "-c", "TS:30x16x16", "--resume")
+    assert (code, told, complained) == (-signal.SIGTERM, "", "")
+    assert (tmp_path / "target.nc").read_bytes() == OLD
+    assert len([name for name in os.listdir(tmp_path) if name.startswith(".target.nc.")]) == 2
+
+
+def test_repack_killed_source_on_a_folder_that_is_read_only_stays(sample: Path, tmp_path: Path) -> None:
+    """Nothing is ever made beside the source."""
+    folder = tmp_path / "source"
+    folder.mkdir()
+    shutil.copy(sample, folder / "source.nc")
+    folder.chmod(0o555)
+    before = folder.stat().st_mtime_ns
+    interrupted(tmp_path, folder / "source.nc", signal.SIGKILL, 0)
+    assert folder.stat().st_mtime_ns == before
+    assert os.listdir(folder) == ["source.nc"]
+    folder.chmod(0o755)

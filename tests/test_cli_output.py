@@ -1,0 +1,55 @@
+"""Output that cannot be written, or that nobody reads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
+TAMIS = Path(sys.executable).with_name("tamis")
+
+COMMANDS = [
+    ["inspect", SAMPLE],
+    ["inspect", SAMPLE, "--json"],
+    ["inspect", SAMPLE, "--as", "h5repack"],
+    ["repack", SAMPLE, "target.nc", "-f", "TS:zfp(rate=8)", "--overwrite"],
+    ["repack", SAMPLE, "target.nc", "-f", "TS:zfp(rate=8)", "--overwrite", "--json"],
+    ["repack", SAMPLE, "target.nc", "-f", "TS:zfp(rate=8)", "--dry-run"],
+    ["verify", SAMPLE, SAMPLE],
+    ["spec", "zfp(rate=8)"],
+    ["filters"],
+    ["repack", "--help"],
+]
+
+
+def words(command: list[str | Path]) -> str:
+    return " ".join(each if isinstance(each, str) else each.name for each in command)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("command", COMMANDS, ids=words)
+def test_command_onto_a_full_disk_says_so_and_fails(command: list[str | Path], tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [TAMIS, *command], stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False
+        )
+        deaf = subprocess.run([TAMIS, *command], stdout=full, stderr=full, cwd=tmp_path, check=False)
+    written = "; target.nc is complete" if "--overwrite" in command else ""
+    assert done.stderr == f"tamis: standard output cannot be written: No space left on device{written}\n"
+    assert (done.returncode, deaf.returncode) == (1, 1)
+    assert (tmp_path / "target.nc").exists() == bool(written)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=words)
+def test_command_whose_output_nobody_reads_is_quiet(command: list[str | Path], tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [TAMIS, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        run.stdout.close()
+        assert run.stderr.read() == ""
+        assert run.wait() == 1
