@@ -5,8 +5,9 @@
 // ones, tells all bits apart at once; the plane ends at the first group bit 0, and PEXT picks the values. Most planes
 // take a few bits only and come out of a table of 12 coming bits sooner (16 instead of 27 cycles a plane); where five
 // coefficients or fewer are left there are tables with the implied last bit, so that ends of planes need no branch.
-// What neither can tell (a plane cut off by its block's budget, long runs up to the implied bit) is read by
-// plane_code.hpp's decoder. Table and product: 5.1 to 5.9 times libzfp's speed where counting zeros has 4.4 to 4.6.
+// A plane that its block's budget cuts off is parsed by the product, clipped. What neither can tell (long runs up to
+// the implied bit) is read by plane_code.hpp's decoder. Table and product: 5.1 to 5.9 times libzfp's speed where
+// counting zeros has 4.4 to 4.6.
 #pragma once
 
 #include "kernels/avx2/planes64.hpp"
