@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
+import h5py
+import numpy as np
 import pytest
 from hypothesis import settings
 
 from tamis import _native
+
+SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
 
 # The same examples on every run and every machine, and no deadline: a loaded machine is no fault of the code.
 settings.register_profile("tamis", derandomize=True, deadline=None, max_examples=100)
@@ -23,6 +30,29 @@ os.environ["HDF5_PLUGIN_PATH"] = "/nonexistent"
 def hdf5plugin_in_a_process_of_its_own() -> None:
     """Fail where a test before has imported hdf5plugin, which changes what h5py of this process reads and writes."""
     assert "hdf5plugin" not in sys.modules
+
+
+@pytest.fixture(scope="session")
+def make_ocean() -> Callable[..., Any]:
+    """Write a file with missing values, made of the field that the repository ships, and give the values of its TS."""
+
+    def make(path: Path, *, other_nan: bool = False) -> Any:
+        fill = np.float32(9.96921e36)
+        shutil.copy(SAMPLE, path)
+        path.chmod(0o644)
+        with h5py.File(path, "r+") as file:
+            values = file["TS"][()]
+            lat, lon = np.indices(values.shape[1:])
+            values[:, np.sin(lat / 17) + np.cos(lon / 23) > 0.7] = fill  # land, which stays where it is
+            values[3, 5, 6], values[3, 5, 7], values[4, 60, 60:90], values[:, -1, -1] = np.nan, -np.nan, np.inf, -np.inf
+            if other_nan:
+                values[7, 40, 100:101].view("u4")[...] = 0x7FC0BEEF
+            file["TS"][...] = values
+            file["TS"].attrs["_FillValue"] = np.array([fill])
+            file["TS"].attrs["ancillary_variables"] = np.bytes_("TS_quality")
+        return values
+
+    return make
 
 
 @pytest.fixture(scope="module", params=_native.kernels())

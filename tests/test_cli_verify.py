@@ -72,7 +72,6 @@ def test_verify_json_is_the_result(small: Path) -> None:
         (["--bound", "TS:-1"], 2, "expected a bound of 0 or more for TS"),
         (["--bound", "TS:nan"], 2, "expected a bound of 0 or more for TS"),
         (["--bound", "TS:1", "--bound", "TS:2"], 2, "expected each name once in --bound"),
-        (["-j", "0"], 2, "expected 1 or more threads, got jobs=0"),
         (["--bound", "PS:1"], 1, "expected a dataset named 'PS', found only /TS"),
         (["-v", "PS"], 1, "expected a dataset named 'PS', found only /TS"),
     ],
@@ -82,6 +81,12 @@ def test_verify_refused_says_why(arguments: list[str], code: int, said: str) -> 
     assert (result.exit_code, result.stdout) == (code, "")
     assert said in result.stderr
     assert result.stderr.startswith("tamis verify: ")
+
+
+def test_verify_no_threads_is_wrong_use() -> None:
+    result = verify(SAMPLE, SAMPLE, "-j", "0")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "0 is not in the range x>=1" in result.stderr
 
 
 def test_verify_whole_number_bound_is_exact(tmp_path: Path) -> None:

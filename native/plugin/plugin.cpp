@@ -18,7 +18,7 @@ namespace {
 
 // HDF5 has no place for a warning, so that a kernel that cannot be had is told to the terminal, once.
 const zfp::Kernel& kernel() {
-    static const zfp::Kernel& kernel = [] -> const zfp::Kernel& {
+    static const zfp::Kernel& kernel = []() -> const zfp::Kernel& {
         const zfp::Choice& choice = zfp::chosen_kernel();
         if (!choice.as_asked)
             std::fprintf(stderr, "tamis: expected %s to name a kernel of this machine, got '%s'; using %s\n",

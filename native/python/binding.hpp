@@ -45,7 +45,11 @@ private:
     Py_buffer view_{};
 };
 
+// Whether work on so many bytes takes longer than handing the interpreter's lock to another thread and getting it back.
+inline bool worth_unlocking(Py_ssize_t nbytes) { return nbytes >= Py_ssize_t{1} << 15; }
+
 void bind_zfp(nb::module_& m);
 void bind_filters(nb::module_& m);
+void bind_values(nb::module_& m);
 
 }  // namespace tamis::python

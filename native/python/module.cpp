@@ -1,4 +1,4 @@
-// The Python module `_native`: what its parts (zfp.cpp, filters.cpp) have in common.
+// The Python module `_native`: what its parts (zfp.cpp, filters.cpp, values.cpp) have in common.
 
 #include <nanobind/nanobind.h>
 
@@ -34,13 +34,17 @@ Failure::Failure(const filters::Status& status) : code(name_of(status.code)), wh
 NB_MODULE(_native, m) {
     using tamis::python::Failure;
 
-    m.doc() = "The codec and the filters. Functions return a Failure where the data or parameters are at fault.";
+    m.doc() =
+        "The codec, the filters, and checks of values. Functions return a Failure where the data or parameters are at "
+        "fault.";
 
     nb::class_<Failure>(m, "Failure", "Why a call did not succeed.")
         .def_prop_ro(
             "code", [](const Failure& failure) { return failure.code; }, "Name of the failure.")
         .def_ro("where", &Failure::where, "Index, block, axis or number that the failure is about.");
 
+    m.attr("version") = TAMIS_VERSION;
     tamis::python::bind_zfp(m);
     tamis::python::bind_filters(m);
+    tamis::python::bind_values(m);
 }

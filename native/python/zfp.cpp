@@ -1,7 +1,7 @@
 // The part of `_native` that is the codec and the cd_values of filter 32013; src/tamis/zfp/ gives it a Python face.
 //
 // Arrays come in through the buffer protocol: any strides, read-only or not, no copy. The lock is released while
-// bits are coded.
+// the bits of large arrays are coded.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -100,7 +101,8 @@ Or<nb::bytes> encode(nb::handle object, const Params& params, bool with_header) 
     std::memcpy(out.get(), header, (start + 7) / 8);
     Status status;
     {
-        const nb::gil_scoped_release unlocked;
+        std::optional<nb::gil_scoped_release> unlocked;
+        if (worth_unlocking((*buffer).len)) unlocked.emplace();
         status = kernel.load()->encode(type, (*buffer).buf, layout, params, out.get(), start, end);
     }
     if (!status) return status;
@@ -114,7 +116,8 @@ Or<std::size_t> decode(nb::handle data, nb::handle object, const Params& params,
     std::size_t end = 0;
     Status status;
     {
-        const nb::gil_scoped_release unlocked;
+        std::optional<nb::gil_scoped_release> unlocked;
+        if (worth_unlocking((*out).len)) unlocked.emplace();
         status = kernel.load()->decode(type, (*out).buf, layout, params, in.bytes(), start, end);
     }
     if (!status) return status;

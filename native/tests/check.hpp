@@ -17,7 +17,7 @@ struct Place {
     std::uint64_t number = 0;
 };
 
-inline Place place;
+inline thread_local Place place;
 
 inline void print_place() {
     std::fprintf(stderr, "while at: %s, number %llu\n", place.what, static_cast<unsigned long long>(place.number));

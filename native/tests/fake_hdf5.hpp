@@ -28,7 +28,7 @@ struct FakeHdf5 {
     unsigned pushed = 0;    // on the stack made last, which is not current yet
 };
 
-inline FakeHdf5 fake;
+inline thread_local FakeHdf5 fake;  // HDF5 lets one thread in at a time; two libraries let in two
 
 // Type identifiers: the place in this list, plus one.
 inline constexpr int fake_types = 14;

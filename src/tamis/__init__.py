@@ -5,8 +5,6 @@ Importing tamis lets h5py read and write ZFP (filter 32013) at once.
 
 from __future__ import annotations
 
-from importlib.metadata import version as _version
-
 from tamis import zfp
 from tamis.errors import (
     BoundError,
@@ -83,7 +81,7 @@ __all__ = [
     "zfp",
 ]
 
-__version__ = _version("tamis")
+__version__ = config().version
 
 _warn_unless_as_asked()
 _register()

@@ -1,5 +1,5 @@
 """
-The codec and the filters. Functions return a Failure where the data or parameters are at fault.
+The codec, the filters, and checks of values. Functions return a Failure where the data or parameters are at fault.
 """
 
 from collections.abc import Sequence
@@ -15,6 +15,8 @@ class Failure:
     @property
     def where(self) -> int:
         """Index, block, axis or number that the failure is about."""
+
+version: str = "0.1.0"
 
 class Type(enum.Enum):
     """Scalar types, numbered as libzfp numbers them."""
@@ -130,3 +132,13 @@ def scaleoffset_encode(data: object, values: Sequence[int]) -> bytes | Failure:
 
 def scaleoffset_decode(data: object, values: Sequence[int], nbytes: int) -> bytes | Failure:
     """Chunk of `nbytes` bytes from one under HDF5 filter 6."""
+
+def survey(array: object, marks: object) -> tuple[float, int, bool]:
+    """
+    Largest magnitude of the finite values, how many are missing, and whether all are finite.
+    """
+
+def compare(expected: object, found: object, marks: object) -> tuple[float, bool, int]:
+    """
+    Largest absolute error, whether missing values were kept, and how many there were.
+    """

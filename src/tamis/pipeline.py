@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -28,6 +28,13 @@ class Pipeline:
         Stages, or filters, which take their own flag. What codes values, such as zfp, may only be the first, unless
         all of it was read from a file.
 
+    Attributes
+    ----------
+    filters
+        The filters of the stages.
+    error_bound
+        Largest absolute error of a value, in units of the data; 0 where lossless, None where there is no bound.
+
     Raises
     ------
     ParameterError
@@ -41,9 +48,18 @@ class Pipeline:
 
     stages: tuple[Stage, ...]
 
+    # Asked for each chunk, several times.
+    filters: tuple[Filter, ...] = field(init=False, repr=False, compare=False)
+    error_bound: float | None = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
+
     def __init__(self, stages: Iterable[Stage | Filter] = ()) -> None:
         made = tuple(_stage(each) for each in stages)
         object.__setattr__(self, "stages", made)
+        object.__setattr__(self, "filters", tuple(each.filter for each in made))
+        bounds = [each.error_bound for each in self.filters]
+        object.__setattr__(self, "error_bound", None if None in bounds else sum(filter(None, bounds)))
+        object.__setattr__(self, "_hash", hash(made))
         if len(made) > MAX_FILTERS:
             raise ParameterError(f"expected at most {MAX_FILTERS} filters, which a chunk's mask has, got {len(made)}")
         if not all(each.stored is not None for each in made):
@@ -63,20 +79,9 @@ class Pipeline:
         return cls(parse_filters(text))
 
     @property
-    def filters(self) -> tuple[Filter, ...]:
-        """The filters of the stages."""
-        return tuple(each.filter for each in self.stages)
-
-    @property
     def zfp(self) -> Zfp | None:
         """The zfp filter, if there is one."""
         return next((each for each in self.filters if isinstance(each, Zfp)), None)
-
-    @property
-    def error_bound(self) -> float | None:
-        """Largest absolute error of a value, in units of the data; 0 where lossless, None where there is no bound."""
-        bounds = [each.error_bound for each in self.filters]
-        return None if None in bounds else sum(filter(None, bounds))
 
     def check(self, chunk: ChunkType) -> None:
         """Raise ParameterError where a filter, optional or not, cannot take such chunks."""
@@ -124,8 +129,9 @@ class Pipeline:
         chunk = ChunkType(values.dtype, values.shape)
         data: Data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
         mask = 0
+        skipped = tuple(skip)
         for i, stage in enumerate(self.stages):
-            if isinstance(stage.filter, tuple(skip)):
+            if isinstance(stage.filter, skipped):
                 mask |= 1 << i
                 continue
             try:
@@ -164,8 +170,9 @@ class Pipeline:
         """
         if not isinstance(mask, (int, np.integer)):
             raise ParameterError(f"expected a whole number as the filter mask, got {mask!r}")
-        for i, stage in reversed(list(enumerate(self.stages))):
+        for i in range(len(self.stages) - 1, -1, -1):
             if not mask >> i & 1:
+                stage = self.stages[i]
                 try:
                     data = stage.filter.decode(data, chunk, _parameters(stage, chunk))
                 except (StreamError, MissingFilterError, ParameterError) as error:
@@ -199,6 +206,9 @@ class Pipeline:
                     f"expected {each.name} first in a pipeline, got {names[at - 1]} before it: {each.name} needs the"
                     f" values themselves; write {'|'.join([f'{each.name}(…)', *rest])}"
                 )
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __str__(self) -> str:
         return "|".join(str(each) for each in self.stages) or NONE

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tamis.chunks.difference import Comparison, Missing, largest_error, same_bits
 
@@ -74,3 +78,55 @@ def test_find_none_where_nothing_is_missing() -> None:
     found = Missing((1, 2)).find(np.array([0, 1, 2, NAN, INF]))
     assert found is not None
     assert found.tolist() == [False, True, True, True, True]
+
+
+@given(
+    st.sampled_from(["f4", "f8"]),
+    st.integers(0, 3000),
+    st.integers(0, 2**32 - 1),
+    st.lists(st.sampled_from([0.0, 1.0, 1e20]), unique=True),
+)
+@settings(max_examples=200, deadline=None)
+def test_survey_and_compare_of_floats_are_what_numpy_finds(
+    dtype: str, size: int, seed: int, marks: list[float]
+) -> None:
+    random = np.random.default_rng(seed)
+    odd = np.array([0, -0.0, 1, NAN, INF, -INF, 1e20, 3e38], dtype)
+    old = random.standard_normal(size).astype(dtype)
+    if seed % 2:  # also blocks of values without any that are odd
+        old[: size // 2] = random.choice(odd, size // 2)
+    new = old.copy()
+    if seed % 3:
+        new += random.uniform(-0.1, 0.1, size).astype(dtype)
+    for at in random.integers(0, max(size, 1), 5 if size and seed % 5 else 0):
+        new[at] = random.choice(odd)
+    missing = Missing(tuple(np.array(marks, dtype)))
+    was, now = (~np.isfinite(each) | np.isin(each, missing.values) for each in (old, new))
+    finite = old[np.isfinite(old)]
+    assert missing.survey(old) == (float(np.abs(finite).max(initial=0)), was.sum(), finite.size == size)
+    with np.errstate(invalid="ignore"):
+        errors = np.abs(old.astype("f8") - new.astype("f8"))
+    same = (old == new) | (np.isnan(old) & np.isnan(new))
+    errors = np.where(same, 0, np.where(np.isnan(errors), INF, errors))
+    kept = np.array_equal(was, now) and same_bits(old[was], new[was])
+    assert missing.compare(old, new) == (errors.max(initial=0), kept, was.sum())
+    assert largest_error(old, new) == errors.max(initial=0)
+
+
+def test_survey_and_compare_of_values_at_odd_addresses(tmp_path: Path) -> None:
+    values = np.frombuffer(bytearray(1 + 4 * 9), np.uint8)[1:].view("f4")
+    values[4] = -3
+    assert Missing().survey(values) == (3, 0, True)
+    assert Missing().compare(values, values[::-1]) == (0, True, 0)
+    with h5py.File(tmp_path / "a.h5", "w") as file:  # whose types name their byte order
+        file["v"] = values
+        assert Missing().compare(file["v"][...], values + np.float32(1)) == (1, True, 0)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "i4", "u8", ">f4", "g"])
+def test_survey_of_types_that_the_kernel_has_not_is_the_same(dtype: str) -> None:
+    values = np.array([3, 7, 100, 7, 2], dtype)
+    assert Missing((values.dtype.type(7),)).survey(values) == (100, 2, True)
+    if values.dtype.kind == "f":
+        values[1] = NAN
+        assert Missing((values.dtype.type(7),)).survey(values) == (100, 2, False)

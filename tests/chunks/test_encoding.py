@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
 from tamis.chunks.difference import Missing, largest_error
-from tamis.chunks.encoding import _is_within, can_skip_loss, encode_chunk, is_lossy
+from tamis.chunks.encoding import can_skip_loss, encode_chunk, is_lossy
 from tamis.errors import BoundError, ParameterError
 from tamis.filters import ChunkType
 from tamis.pipeline import Pipeline
@@ -135,22 +132,3 @@ def test_encode_chunk_lossless_leaves_out_what_loses_or_refuses() -> None:
     np.testing.assert_array_equal(found, field())
     with pytest.raises(ParameterError, match="expected filters without loss or optional ones"):
         through("zfp(rate=8)!", field(), lossless=True)
-
-
-@given(
-    st.sampled_from(["f4", "f8", "f2", "i4", "u2"]).flatmap(
-        lambda dtype: st.tuples(*[arrays.arrays(dtype, (5,))] * 2, st.floats(0, 1e300, exclude_min=True))
-    )
-)
-def test_is_within_any_values_is_what_largest_error_says(case: tuple[NDArray[Any], NDArray[Any], float]) -> None:
-    old, new, bound = case
-    assert _is_within(old, new, bound) == (largest_error(old, new) <= bound)
-
-
-@given(arrays.arrays("f4", (5,), elements=st.floats(-100, 100, width=32)), st.integers(-3, 3))
-def test_is_within_error_at_the_bound_is_what_largest_error_says(old: NDArray[Any], ulps: int) -> None:
-    new = old + np.float32(0.25)
-    bound = largest_error(old, new)
-    for _ in range(abs(ulps)):
-        bound = float(np.nextafter(bound, np.inf * ulps))
-    assert _is_within(old, new, bound) == (ulps >= 0)

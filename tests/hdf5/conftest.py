@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-from h5py import h5a, h5s, h5t
+from h5py import h5a, h5g, h5s, h5t
+
+from tamis.hdf5 import library
 
 
 def make_links(file: h5py.File) -> None:
@@ -105,3 +108,42 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with path.open("r+b") as raw:
         raw.write(b"#!user block")
     return path
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[h5py.File]:
+    with h5py.File(tmp_path / "a.h5", "w") as made:
+        yield made
+
+
+NAMES = [f"temperature at 2 m above ground, member {i % 10:02d}, time step {i:05d}" for i in range(200)]
+
+
+@pytest.fixture(scope="session")
+def names() -> list[str]:
+    """Names of links, alike as those of time steps are."""
+    return NAMES
+
+
+@pytest.fixture(scope="session")
+def fill() -> Callable[..., h5py.Group]:
+    """Put links into a group; all of `names` where no count is given."""
+
+    def call(group: h5py.Group, count: int = len(NAMES)) -> h5py.Group:
+        for name in NAMES[:count]:
+            group[name] = h5py.SoftLink("/somewhere")
+        return group
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def links() -> Callable[[h5py.Group], dict[str, str]]:
+    """Read the links of a group."""
+    return lambda group: {name: group.get(name, getlink=True).path for name in group}
+
+
+@pytest.fixture(scope="session")
+def storage() -> Callable[[h5py.Group], int]:
+    """Tell how a group holds its links."""
+    return lambda group: library.link_storage(h5g.open(group.id, b"/") if isinstance(group, h5py.File) else group.id)

@@ -23,10 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tamis
-from tamis import _native
-from tamis.errors import FileError, ParameterError
+from tamis.errors import ParameterError
 from tamis.hdf5.arrays import Array
-from tamis.hdf5.chunked import ChunkSource
 
 KEYWORDS: dict[str, dict[str, Any]] = {
     "raw": {},
@@ -210,138 +208,7 @@ def test_array_without_copy_refused(both: Callable[[str], tuple[Array, h5py.Data
     assert np.asarray(both("raw1")[0], "f8").dtype == "f8"
 
 
-WITHOUT_PLUGINS = """
-import sys, h5py, numpy as np, tamis
-from h5py import h5z
-h5z.unregister_filter(32013)
-with h5py.File(sys.argv[1]) as file:
-    try:
-        file["rate2"][0]
-        sys.exit("h5py has the filter")
-    except OSError:
-        pass
-with tamis.open(sys.argv[1]) as file:
-    for rank in "1235":
-        assert abs(file["accuracy" + rank][()] - file["raw" + rank][()]).max() <= 1e-3
-        assert np.array_equal(file["rate" + rank][()], file["checked" + rank][()])
-print("read")
-"""
-
-
-def test_read_where_hdf5_lacks_the_filter(path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", WITHOUT_PLUGINS, path], capture_output=True, text=True, check=False)
-    assert done.stdout == "read\n", done.stderr
-
-
 # What is not numbers in chunks is h5py's.
-
-
-@pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with what only h5py reads."""
-    made = tmp_path_factory.mktemp("others") / "o.h5"
-    with h5py.File(made, "w") as file:
-        file["contiguous"] = np.arange(60.0).reshape(12, 5)
-        file["scalar"], file["string"], file["strings"] = 3.5, "grün", ["a", "bc"]
-        file["null"] = h5py.Empty("f4")
-        file["flags"] = np.array([True, False])
-        file.create_dataset("fixed", data=np.array([b"ab", b"c"]), chunks=(1,), compression="gzip")
-        file.create_dataset("enum", data=np.arange(9) % 2, dtype=h5py.enum_dtype({"A": 0, "B": 1}), chunks=(4,))
-        file.create_dataset("rows", data=np.ones(7, [("a", "i4"), ("b", ">f8")]), chunks=(3,), compression="gzip")
-        file.create_dataset("complex", data=np.arange(7) * 1j, chunks=(3,))
-        file.create_dataset("arrays", data=np.ones(4, [("m", "f4", (2, 3))]), chunks=(3,))
-        file.create_dataset("vlen", (3,), h5py.vlen_dtype("i4"), chunks=(2,))[0] = [1, 2, 3]
-        file.create_dataset("references", data=[file["scalar"].ref], dtype=h5py.ref_dtype, chunks=(1,))
-        file.create_dataset("half", data=np.arange(9, dtype="f2"), chunks=(4,), compression="gzip")
-        compact = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        compact.set_layout(h5py.h5d.COMPACT)
-        space = h5py.h5s.create_simple((4,))
-        h5py.h5d.create(file.id, b"compact", h5py.h5t.NATIVE_INT32, space, compact).write(
-            h5py.h5s.ALL, h5py.h5s.ALL, np.arange(4, dtype="i4")
-        )
-        layout = h5py.VirtualLayout((5,), "f8")
-        layout[:] = h5py.VirtualSource(".", "contiguous", (12, 5))[2]
-        file.create_virtual_dataset("virtual", layout)
-        file.create_dataset("external", data=np.arange(4.0), external=[(str(made.with_suffix(".bin")), 0, 32)])
-    return made
-
-
-def test_other_layouts_and_types_as_h5py(others: Path) -> None:
-    with h5py.File(others) as theirs, tamis.open(others) as ours:
-        assert list(ours) == sorted(theirs)
-        for name in theirs:
-            if name == "null":
-                continue
-            found, expected = ours[name][()], theirs[name][()]
-            assert type(found) is type(expected)
-            if name == "references":
-                assert theirs[found[0]].name == "/scalar"
-                continue
-            if name == "vlen":
-                assert [list(each) for each in found] == [[1, 2, 3], [], []]
-                continue
-            assert np.array_equal(found, expected), name
-            whole = ours[name].read()
-            assert isinstance(whole, np.ndarray)
-            assert np.array_equal(whole, expected), name
-            assert whole.dtype == theirs[name].dtype, name
-            if theirs[name].dtype.kind != "O":
-                out = np.zeros(theirs[name].shape, theirs[name].dtype)
-                assert np.array_equal(ours[name].read(out), expected), name
-
-
-def test_other_layouts_selections_as_h5py(others: Path) -> None:
-    with h5py.File(others) as theirs, tamis.open(others) as ours:
-        for key in (2, (slice(1, 9, 3), 4), (0, 0), [1, 3], -13, (0, 0, 0), [3, 1], slice(None, None, -1)):
-            assert same(outcome(ours["contiguous"], key), outcome(theirs["contiguous"], key)), key
-        assert ours["rows"]["b"].tolist() == [1.0] * 7
-        assert ours["half"][-1] == 8
-
-
-def test_scalar_and_null_as_arrays(others: Path) -> None:
-    with tamis.open(others) as file:
-        assert file["scalar"].shape == ()
-        assert file["scalar"].size == 1
-        assert float(file["scalar"][()]) == 3.5
-        with pytest.raises(TypeError, match="expected an array with axes, got a scalar"):
-            len(file["scalar"])
-        with pytest.raises(TypeError, match="expected an array with axes, got a scalar"):
-            list(file["scalar"])
-        null = file["null"]
-        assert (null.shape, null.size, null.nbytes) == ((), 0, 0)
-        assert isinstance(null[()], h5py.Empty)
-        with pytest.raises(FileError, match="null: expected values, found a null dataspace"):
-            null.read()
-
-
-def test_half_floats_are_decoded_by_tamis(others: Path) -> None:
-    with h5py.File(others) as file:
-        assert ChunkSource.can_read(file["half"])
-        assert ChunkSource(file["rows"]).chunk.dtype == "V12"  # bytes, which no array of numbers is made of
-
-
-def test_filter_that_neither_has_file_error_names_it(tmp_path: Path) -> None:
-    source = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    source.set_chunk((4,))
-    source.set_filter(40_000, h5py.h5z.FLAG_OPTIONAL, (1, 2))
-    with h5py.File(tmp_path / "u.h5", "w") as file:
-        created = h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_INT32, h5py.h5s.create_simple((8,)), source)
-        created.write_direct_chunk((0,), np.arange(4, dtype="i4").tobytes(), 1)
-        created.write_direct_chunk((4,), b"?" * 16, 0)
-    with tamis.open(tmp_path / "u.h5") as file:
-        assert file["x"][:4].tolist() == [0, 1, 2, 3]  # by h5py: the filter was left out
-        with pytest.raises(FileError, match=r"u\.h5: /x: cannot be read by HDF5: .*40000"):
-            file["x"][4:]
-
-
-def test_file_open_for_writing_in_this_process_values_of_hdf5(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "w.h5", "w") as writer:
-        data = writer.create_dataset("x", data=np.zeros(10), chunks=(5,), compression="gzip")
-        reader = tamis.open(tmp_path / "w.h5")
-        assert reader["x"][3] == 0
-        data[:] = np.arange(10)
-        assert reader["x"][3] == 3
-        reader.close()
 
 
 # Threads, memory, and what is not decoded.
@@ -384,118 +251,6 @@ def test_read_memory_beyond_the_result_a_few_chunks_for_each_job(
         finally:
             tracemalloc.stop()
     assert peak < (4 * jobs + 1) * chunk_nbytes
-
-
-class Counted:
-    """Counts blocks that the codec decodes, and chunks that are read."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.blocks, self.chunks = 0, 0
-        decode, stored = _native.decode, ChunkSource.stored
-
-        def counting(data: Any, out: Any, *rest: Any) -> Any:
-            self.blocks += int(np.prod([-(-extent // 4) for extent in out.shape]))
-            return decode(data, out, *rest)
-
-        def reading(source: ChunkSource, origin: tuple[int, ...]) -> tuple[bytes, int]:
-            self.chunks += 1
-            return stored(source, origin)
-
-        monkeypatch.setattr(_native, "decode", counting)
-        monkeypatch.setattr(ChunkSource, "stored", reading)
-
-
-@pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
-    """Count what the real codec and the real reader do."""
-    return Counted(monkeypatch)
-
-
-@pytest.fixture
-def blocky(tmp_path: Path) -> Path:
-    """Chunks of 16³ blocks; the last ones along the first axis reach beyond the array."""
-    made = tmp_path / "blocky.h5"
-    values = np.random.default_rng(0).standard_normal((100, 64, 128)).cumsum(0)
-    with h5py.File(made, "w") as file:
-        for name, dtype, keywords in (
-            ("rate", "f4", dict(tamis.Zfp(rate=8))),
-            ("doubles", "f8", dict(tamis.Zfp(rate=13.4))),
-            ("numbers", "i4", dict(tamis.Zfp(minbits=900, maxbits=900, maxprec=64, minexp=-1074))),
-            ("accuracy", "f4", dict(tamis.Zfp(accuracy=1e-3))),
-            ("checked", "f4", {**tamis.Zfp(rate=8), "fletcher32": True}),
-        ):
-            data = (values * 1000).astype(dtype) if dtype == "i4" else values.astype(dtype)
-            file.create_dataset(name, data=data, chunks=(64, 64, 64), **keywords)
-        file.create_dataset("flat", data=values[None].astype("f4"), chunks=(1, 64, 1, 128), **tamis.Zfp(rate=8))
-    return made
-
-
-@pytest.mark.parametrize("name", ["rate", "doubles", "numbers"])
-@pytest.mark.parametrize(
-    ("key", "nblocks"),
-    [
-        ((5, 5, 5), 1),
-        (5, 2 * 256),
-        ((99, slice(None), 127), 16),
-        ((slice(62, 66), 0, slice(0, 8)), 2 * 2),
-        ((slice(None), slice(8, 12), slice(0, 64)), 16 * 16 + 9 * 16),
-        (([0, 99], 3), 2 * 2 * 16),
-    ],
-    ids=repr,
-)
-def test_fixed_rate_only_blocks_of_the_selection_decoded(
-    blocky: Path, counted: Counted, name: str, key: Any, nblocks: int
-) -> None:
-    with h5py.File(blocky) as file:
-        expected = file[name][key]
-    counted.blocks = counted.chunks = 0
-    with tamis.open(blocky) as file:
-        assert np.array_equal(file[name][key], expected)
-    assert counted.blocks == nblocks
-    assert counted.chunks == 0, "only the bytes of the blocks are read"
-
-
-def test_fixed_rate_points_only_their_blocks_decoded(blocky: Path, counted: Counted) -> None:
-    mask = np.zeros((100, 64, 128), bool)
-    mask[[0, 3, 70], [1, 2, 3], [1, 0, 127]] = True
-    with h5py.File(blocky) as file:
-        expected = file["rate"][mask]
-    with tamis.open(blocky) as file:
-        assert np.array_equal(file["rate"][mask], expected)
-    assert counted.blocks == 2
-
-
-def test_fixed_rate_chunks_with_unit_axes_only_blocks_of_the_selection_decoded(blocky: Path, counted: Counted) -> None:
-    with h5py.File(blocky) as file:
-        expected = file["flat"][0, 62:66, 7, 3:9]
-    with tamis.open(blocky) as file:
-        assert np.array_equal(file["flat"][0, 62:66, 7, 3:9], expected)
-    assert counted.blocks == 2 * 3
-
-
-@pytest.mark.parametrize("name", ["accuracy", "checked"])
-def test_other_streams_decoded_whole(blocky: Path, counted: Counted, name: str) -> None:
-    with tamis.open(blocky) as file:
-        file[name][5, 5, 5]
-    assert (counted.blocks, counted.chunks) == (4096, 1)
-
-
-def test_rows_of_a_chunk_one_after_the_other_decoded_once(blocky: Path, counted: Counted) -> None:
-    with h5py.File(blocky) as theirs, tamis.open(blocky) as file:
-        array, expected = file["accuracy"], theirs["accuracy"][()]
-        counted.chunks = 0
-        for i in range(64):
-            assert np.array_equal(array[i], expected[i])
-    assert counted.chunks == 2
-
-
-def test_rows_of_a_fixed_rate_chunk_never_more_than_twice_its_blocks(blocky: Path, counted: Counted) -> None:
-    with h5py.File(blocky) as theirs, tamis.open(blocky) as file:
-        array, expected = file["rate"], theirs["rate"][()]
-        counted.blocks = 0
-        for i in range(64):
-            assert np.array_equal(array[i], expected[i])
-    assert counted.blocks <= 2 * 2 * 4096
 
 
 # Others that take arrays.
@@ -554,3 +309,26 @@ def test_numpy_functions_take_an_array(path: Path) -> None:
     with tamis.open(path) as file, h5py.File(path) as theirs:
         assert np.array_equal(np.add(file["deflate2"], 1), theirs["deflate2"][()] + 1)
         assert np.concatenate([file["deflate2"], file["raw2"]]).shape == (46, 17)
+
+
+WITHOUT_PLUGINS = """
+import sys, h5py, numpy as np, tamis
+from h5py import h5z
+h5z.unregister_filter(32013)
+with h5py.File(sys.argv[1]) as file:
+    try:
+        file["rate2"][0]
+        sys.exit("h5py has the filter")
+    except OSError:
+        pass
+with tamis.open(sys.argv[1]) as file:
+    for rank in "1235":
+        assert abs(file["accuracy" + rank][()] - file["raw" + rank][()]).max() <= 1e-3
+        assert np.array_equal(file["rate" + rank][()], file["checked" + rank][()])
+print("read")
+"""
+
+
+def test_read_where_hdf5_lacks_the_filter(path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_PLUGINS, path], capture_output=True, text=True, check=False)
+    assert done.stdout == "read\n", done.stderr

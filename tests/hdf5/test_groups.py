@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -17,25 +18,11 @@ from tamis.filters import Deflate, Stage, UnknownFilter
 from tamis.hdf5 import create_group, group_filters, group_phase_change, library
 from tamis.pipeline import Pipeline
 
-NAMES = [f"temperature at 2 m above ground, member {i % 10:02d}, time step {i:05d}" for i in range(200)]
+Fill, Links, Storage = Callable[..., h5py.Group], Callable[[h5py.Group], dict[str, str]], Callable[[h5py.Group], int]
 FILTERS = "deflate(9)|fletcher32"
 # Of the ids that HDF5 leaves to tests: no plugin has it.
 NOWHERE = 511
 VERSIONS = [None, "earliest", "v108", "latest"]
-
-
-def fill(group: h5py.Group, count: int = len(NAMES)) -> h5py.Group:
-    for name in NAMES[:count]:
-        group[name] = h5py.SoftLink("/somewhere")
-    return group
-
-
-def links(group: h5py.Group) -> dict[str, str]:
-    return {name: group.get(name, getlink=True).path for name in group}
-
-
-def storage(group: h5py.Group) -> int:
-    return library.link_storage(group.id)
 
 
 def tool(*command: str | Path) -> str:
@@ -50,20 +37,26 @@ def tool(*command: str | Path) -> str:
 @pytest.mark.parametrize(("max_compact", "min_dense"), [(8, 6), (0, 0), (3, 1), (65535, 0)])
 @pytest.mark.parametrize("filters", ["none", FILTERS])
 def test_create_group_dense_from_the_link_after_max_compact(
-    tmp_path: Path, libver: str | None, max_compact: int, min_dense: int, filters: str
+    tmp_path: Path,
+    libver: str | None,
+    max_compact: int,
+    min_dense: int,
+    filters: str,
+    storage: Storage,
+    names: list[str],
 ) -> None:
     with h5py.File(tmp_path / "a.h5", "w", libver=libver) as file:
         group = create_group(file, "g", filters, max_compact=max_compact, min_dense=min_dense)
         assert group_phase_change(group) == (max_compact, min_dense)
-        for i, name in enumerate(NAMES[:20], start=1):
+        for i, name in enumerate(names[:20], start=1):
             group[name] = h5py.SoftLink("/somewhere")
             assert storage(group) == (library.DENSE if i > max_compact else library.COMPACT)
-        for i, name in list(enumerate(NAMES[:20]))[::-1]:
+        for i, name in list(enumerate(names[:20]))[::-1]:
             del group[name]
             assert (storage(group) == library.DENSE) == (max_compact < 20 and i >= max(min_dense, 1))
 
 
-def test_create_group_format_of_later_groups_stays_that_of_the_file(tmp_path: Path) -> None:
+def test_create_group_format_of_later_groups_stays_that_of_the_file(tmp_path: Path, storage: Storage) -> None:
     with h5py.File(tmp_path / "a.h5", "w", libver="earliest") as file:
         create_group(file, "new", max_compact=0)
         with pytest.raises(FileError):
@@ -75,42 +68,48 @@ def test_create_group_format_of_later_groups_stays_that_of_the_file(tmp_path: Pa
 
 
 @pytest.mark.parametrize("libver", VERSIONS)
-def test_create_group_filtered_takes_less_than_half_the_space(tmp_path: Path, libver: str | None) -> None:
+def test_create_group_filtered_takes_less_than_half_the_space(
+    tmp_path: Path, libver: str | None, fill: Fill, names: list[str]
+) -> None:
     sizes = {}
     for filters in ("none", FILTERS):
         path = tmp_path / f"{filters[:4]}.h5"
         with h5py.File(path, "w", libver=libver) as file:
             fill(create_group(file, "g", filters, max_compact=0))
         sizes[filters] = path.stat().st_size
-        assert (NAMES[100].encode() in path.read_bytes()) == (filters == "none")
+        assert (names[100].encode() in path.read_bytes()) == (filters == "none")
     assert sizes[FILTERS] < sizes["none"] / 2
 
 
 @pytest.mark.peer
 @pytest.mark.parametrize("libver", VERSIONS)
-def test_create_group_filtered_read_by_older_hdf5(tmp_path: Path, libver: str | None) -> None:
+def test_create_group_filtered_read_by_older_hdf5(
+    tmp_path: Path, libver: str | None, fill: Fill, names: list[str]
+) -> None:
     path = tmp_path / "a.h5"
     with h5py.File(path, "w", libver=libver) as file:
         fill(create_group(file, "deep/er", FILTERS, max_compact=0))["data"] = np.arange(7)
     listed = tool("h5ls", path / "deep/er").replace("\\", "")
     assert len(listed.splitlines()) == 201
-    assert all(name in listed for name in NAMES)
+    assert all(name in listed for name in names)
     assert "0, 1, 2, 3, 4, 5, 6" in tool("h5dump", "-d", "/deep/er/data", path)
     assert tool("h5dump", "-H", path).count("SOFTLINK") == 200
 
 
-def test_create_group_links_changed_and_reopened_read_right(tmp_path: Path) -> None:
+def test_create_group_links_changed_and_reopened_read_right(
+    tmp_path: Path, fill: Fill, links: Links, storage: Storage, names: list[str]
+) -> None:
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
         fill(create_group(file, "g", FILTERS, max_compact=4, min_dense=2))
     with h5py.File(path, "r+") as file:
         group = file["g"]
-        for name in NAMES[::2]:
+        for name in names[::2]:
             del group[name]
-        group.move(NAMES[1], "größe")
+        group.move(names[1], "größe")
         for i in range(300):
             group[f"later {i:04d}"] = h5py.SoftLink("/up" + "/far" * (i % 40))
-    expected = dict.fromkeys(["größe", *NAMES[3::2]], "/somewhere")
+    expected = dict.fromkeys(["größe", *names[3::2]], "/somewhere")
     expected |= {f"later {i:04d}": "/up" + "/far" * (i % 40) for i in range(300)}
     with h5py.File(path) as file:
         assert links(file["g"]) == expected
@@ -134,7 +133,7 @@ def test_create_group_track_order_lists_in_order_of_creation(
             assert list(group) == list(group.attrs) == list("zyx" if track_order else "xyz")
 
 
-def test_create_group_on_the_way_are_made_without_filters(tmp_path: Path) -> None:
+def test_create_group_on_the_way_are_made_without_filters(tmp_path: Path, names: list[str]) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         inner = create_group(create_group(file, "/a/b", FILTERS), "c/d", "deflate(1)")
         root = create_group(inner, "/top/", "fletcher32")
@@ -153,7 +152,7 @@ def test_create_group_on_the_way_are_made_without_filters(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "filters", [Pipeline.parse(FILTERS), Deflate(3), "deflate(9)?|fletcher32?", "deflate!", "none"]
 )
-def test_group_filters_gives_back_what_was_asked(tmp_path: Path, filters: object) -> None:
+def test_group_filters_gives_back_what_was_asked(tmp_path: Path, filters: object, fill: Fill) -> None:
     pipeline = filters if isinstance(filters, Pipeline) else tamis.pipeline.as_pipeline(filters)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         fill(create_group(file, "g", filters))
@@ -194,7 +193,9 @@ def test_create_group_required_filter_missing_refused(tmp_path: Path) -> None:
         assert list(file) == []
 
 
-def test_create_group_optional_filter_missing_warns_and_stores_raw(tmp_path: Path) -> None:
+def test_create_group_optional_filter_missing_warns_and_stores_raw(
+    tmp_path: Path, fill: Fill, links: Links, names: list[str]
+) -> None:
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
         missing = Pipeline([Stage(UnknownFilter(NOWHERE, (1, 2)), optional=True)])
@@ -202,9 +203,9 @@ def test_create_group_optional_filter_missing_warns_and_stores_raw(tmp_path: Pat
             group = create_group(file, "g", missing)
         assert caught[0].filename == __file__
         fill(group)
-    assert NAMES[100].encode() in path.read_bytes()
+    assert names[100].encode() in path.read_bytes()
     with h5py.File(path) as file:
-        assert links(file["g"]) == dict.fromkeys(NAMES, "/somewhere")
+        assert links(file["g"]) == dict.fromkeys(names, "/somewhere")
         assert [(each.filter, each.optional) for each in group_filters(file["g"]).stages] == [
             (UnknownFilter(NOWHERE, (1, 2)), True)
         ]
@@ -245,7 +246,7 @@ def test_create_group_in_file_open_for_reading_refused(tmp_path: Path) -> None:
 
 
 def test_create_group_without_the_librarys_calls_refuses_only_what_needs_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fill: Fill
 ) -> None:
     monkeypatch.setattr(library, "_found", lambda name: None)
     monkeypatch.setattr(library, "has", lambda name: False)

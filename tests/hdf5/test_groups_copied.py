@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -15,25 +16,11 @@ from tamis.filters import UnknownFilter
 from tamis.hdf5 import create_group, group_filters, group_phase_change, library
 from tamis.hdf5.copying import copy_tree, create_target
 
-NAMES = [f"temperature at 2 m above ground, member {i % 10:02d}, time step {i:05d}" for i in range(200)]
+Fill, Links, Storage = Callable[..., h5py.Group], Callable[[h5py.Group], dict[str, str]], Callable[[h5py.Group], int]
 FILTERS = "deflate(9)|fletcher32"
 # Of the ids that HDF5 leaves to tests: no plugin has it.
 NOWHERE = 511
 VERSIONS = [None, "earliest", "v108", "latest"]
-
-
-def fill(group: h5py.Group, count: int = len(NAMES)) -> h5py.Group:
-    for name in NAMES[:count]:
-        group[name] = h5py.SoftLink("/somewhere")
-    return group
-
-
-def links(group: h5py.Group) -> dict[str, str]:
-    return {name: group.get(name, getlink=True).path for name in group}
-
-
-def storage(group: h5py.Group) -> int:
-    return library.link_storage(h5g.open(group.id, b"/") if isinstance(group, h5py.File) else group.id)
 
 
 def plain_group(file: h5py.File, name: str, code: int, flags: int) -> h5py.Group:
@@ -64,7 +51,9 @@ def copied(source: Path, target: Path) -> Path:
 
 
 @pytest.mark.parametrize("libver", VERSIONS)
-def test_copy_tree_keeps_filters_and_phase_change_of_groups(tmp_path: Path, libver: str | None) -> None:
+def test_copy_tree_keeps_filters_and_phase_change_of_groups(
+    tmp_path: Path, libver: str | None, fill: Fill, storage: Storage
+) -> None:
     source = tmp_path / "a.h5"
     with h5py.File(source, "w", libver=libver) as file:
         fill(create_group(file, "dense", FILTERS, max_compact=0))
@@ -92,7 +81,9 @@ def test_copy_tree_keeps_room_for_links(tmp_path: Path) -> None:
         assert library.estimated_links(file["g"].id.get_create_plist()) == (7, 99)
 
 
-def test_copy_tree_keeps_filters_of_the_root_group(tmp_path: Path) -> None:
+def test_copy_tree_keeps_filters_of_the_root_group(
+    tmp_path: Path, fill: Fill, links: Links, storage: Storage, names: list[str]
+) -> None:
     source = tmp_path / "a.h5"
     with filtered_root(source) as file:
         assert str(group_filters(file)) == str(group_filters(file["/"])) == "deflate(9)!"
@@ -101,11 +92,11 @@ def test_copy_tree_keeps_filters_of_the_root_group(tmp_path: Path) -> None:
         assert str(group_filters(file)) == "deflate(9)!"
         assert group_phase_change(file) == (2, 1)
         assert storage(file) == library.DENSE
-        assert links(file) == dict.fromkeys(NAMES, "/somewhere")
-    assert NAMES[100].encode() not in (tmp_path / "b.h5").read_bytes()
+        assert links(file) == dict.fromkeys(names, "/somewhere")
+    assert names[100].encode() not in (tmp_path / "b.h5").read_bytes()
 
 
-def test_copy_tree_required_filter_of_group_missing_refused(tmp_path: Path) -> None:
+def test_copy_tree_required_filter_of_group_missing_refused(tmp_path: Path, fill: Fill) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         fill(plain_group(file, "g", NOWHERE, 0), 3)
     with pytest.raises(FileError, match=f"cannot copy /g: links cannot be written without HDF5 filter {NOWHERE}"):
@@ -124,26 +115,30 @@ def test_create_target_required_filter_of_root_group_missing_refused(tmp_path: P
     assert not (tmp_path / "b.h5").exists()
 
 
-def test_copy_tree_optional_filter_of_group_missing_kept(tmp_path: Path) -> None:
+def test_copy_tree_optional_filter_of_group_missing_kept(
+    tmp_path: Path, fill: Fill, links: Links, names: list[str]
+) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         fill(plain_group(file, "g", NOWHERE, 1))
     with h5py.File(copied(tmp_path / "a.h5", tmp_path / "b.h5")) as file:
-        assert links(file["g"]) == dict.fromkeys(NAMES, "/somewhere")
+        assert links(file["g"]) == dict.fromkeys(names, "/somewhere")
         assert group_filters(file["g"]).filters == (UnknownFilter(NOWHERE),)
 
 
-def test_copy_tree_damaged_links_of_group_refused(tmp_path: Path) -> None:
+def test_copy_tree_damaged_links_of_group_refused(tmp_path: Path, fill: Fill, names: list[str]) -> None:
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
         fill(create_group(file, "g", max_compact=0))
     raw = bytearray(path.read_bytes())
-    raw[raw.index(NAMES[100].encode())] ^= 1
+    raw[raw.index(names[100].encode())] ^= 1
     path.write_bytes(raw)
     with pytest.raises(FileError, match=r"cannot copy /g: links of /g cannot be read: .*checksum"):
         copied(path, tmp_path / "b.h5")
 
 
-def test_copy_tree_without_the_librarys_calls_keeps_filters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copy_tree_without_the_librarys_calls_keeps_filters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fill: Fill
+) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         fill(create_group(file, "g", FILTERS))
     monkeypatch.setattr(library, "_found", lambda name: None)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tamis.hdf5.rewriting.journal import CHECKSUM, HEAD, MAGIC, RECORD, Journal, Run
+from tamis.hdf5.rewriting.journal import CHECKSUM, HEAD, MAGIC, RECORD, Journal, Run, checksum_of
 from tamis.hdf5.rewriting.leftovers import Leftover, Leftovers, find_leftovers
 from tamis.hdf5.transaction import Transaction, journal_of
 
@@ -303,3 +303,13 @@ def test_journal_on_a_full_disk_ends_and_keeps_what_it_has(target: Path) -> None
     leftover = only(find_leftovers(target))
     assert leftover.total() == 3
     leftover.close()
+
+
+@pytest.mark.parametrize("length", [1, 2, 511, 512, 513, 4096, 10_000])
+@pytest.mark.parametrize("byte", [0, 255, 7])
+def test_checksum_of_pages_that_a_disk_lost_is_another(length: int, byte: int) -> None:
+    data = bytes([byte]) * length
+    for lost in {0, 255} - {byte}:
+        for begin in range(0, length, 512):
+            page = bytes([lost]) * len(data[begin : begin + 512])
+            assert checksum_of(data[:begin] + page + data[begin + 512 :]) != checksum_of(data)

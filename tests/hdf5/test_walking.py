@@ -39,6 +39,20 @@ def test_walk_names_of_any_bytes_lead_back_to_the_objects(tmp_path: Path) -> Non
         assert [int(each[()]) for each in found.datasets.values()] == [2, 0]
 
 
+def test_datasets_are_opened_when_asked_for_and_closed_when_dropped(tmp_path: Path) -> None:
+    """HDF5 takes much memory for each dataset that is open."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for path in ("b", "g/a", "g/c"):
+            file[path] = np.arange(3)
+        found = datasets(file)
+        assert h5py.h5f.get_obj_count(file.id, h5py.h5f.OBJ_DATASET) == 0
+        assert (len(found), list(found), "g/a" in found) == (3, ["/b", "/g/a", "/g/c"], False)
+        assert [each.name for each in found.values()] == list(found)
+        with pytest.raises(KeyError):
+            found["/g"]
+        assert h5py.h5f.get_obj_count(file.id, h5py.h5f.OBJ_DATASET) == 0
+
+
 def test_walk_damaged_link_is_a_file_error_that_names_the_file(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["v"] = 1

@@ -141,5 +141,5 @@ def test_assigned_two_names_of_one_dataset_refused_unless_alike() -> None:
         ("*S", "/TS", "b"),
         ("*S", "/PS", "b"),
     ]
-    with pytest.raises(ParameterError, match=r"/TS: expected one recipe .* got 4x4 for 'TS' and 2x8 for '/TS': leave"):
+    with pytest.raises(ParameterError, match=r"/TS: expected the same .* got 4x4 for 'TS' and 2x8 for '/TS': leave"):
         assigned({"TS": (4, 4), "/TS": (2, 8)}, meant)

@@ -223,6 +223,7 @@ def test_repack_folder_without_write_permission_is_a_file_error(sample: Path, tm
 import os, sys, tamis
 source, folder = open(sys.argv[1], "rb"), os.open(sys.argv[2], os.O_RDONLY)
 os.fchdir(folder)
+tamis.repack(sys.argv[1], sys.argv[3], {"TS": "zfp(rate=8)"})  # imports what is imported late: nobody may read it all
 os.setgid(65534), os.setuid(65534)
 try:
     tamis.repack(f"/proc/self/fd/{source.fileno()}", "x.nc", {"TS": "zfp(rate=8)"})
@@ -231,7 +232,8 @@ except tamis.FileError as error:
 """
     folder = tmp_path / "folder"
     folder.mkdir(mode=0o555)
-    done = subprocess.run([sys.executable, "-c", code, sample, folder], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", code, sample, folder, tmp_path / "y.nc"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout.startswith("x.nc: cannot be written: "), done.stdout + done.stderr
     assert "Permission denied" in done.stdout
     assert os.listdir(folder) == []

@@ -125,8 +125,8 @@ def test_repack_missing_refuse_without_any_does_the_job(tmp_path: Path) -> None:
 
 
 def test_repack_missing_policy_unknown_refused(tmp_path: Path) -> None:
-    unknown: Any = "companion"
-    with pytest.raises(ParameterError, match="expected missing to be one of exact, refuse, got 'companion'"):
+    unknown: Any = "beside"
+    with pytest.raises(ParameterError, match="expected missing to be one of exact, companion, refuse, got 'beside'"):
         tamis.repack(make(tmp_path / "a.h5", field()), tmp_path / "b.h5", RECIPE, missing=unknown)
 
 

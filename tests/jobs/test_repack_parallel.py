@@ -186,6 +186,7 @@ def test_repack_error_in_progress_ends_all_threads(what: str, tmp_path: Path) ->
 
 INTERRUPTED = """
 import os, signal, sys, threading, tamis
+sys.unraisablehook = lambda _: os._exit(77)
 threading.Timer(float(sys.argv[3]), os.kill, (os.getpid(), signal.SIGINT)).start()
 while True:
     tamis.repack(sys.argv[1], sys.argv[2], {"TS": "zfp(accuracy=0.001)"}, overwrite=True, jobs=4)
@@ -194,10 +195,14 @@ while True:
 
 @pytest.mark.parametrize("delay", ["0.05", "0.11", "0.2", "0.31"])
 def test_repack_interrupted_at_any_moment_leaves_no_temporary(delay: str, sample: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, sample, tmp_path / "b.nc", delay], capture_output=True, check=False
-    )
-    assert done.returncode == -signal.SIGINT
+    command = [sys.executable, "-c", INTERRUPTED, sample, tmp_path / "b.nc", delay]
+    for _ in range(5):
+        code = subprocess.run(command, capture_output=True, check=False).returncode
+        if code != 77:  # now and then Python drops the interrupt, in a weak reference, and the loop would have no end
+            break
+        for path in tmp_path.iterdir():
+            path.unlink()
+    assert code == -signal.SIGINT
     assert set(os.listdir(tmp_path)) <= {"b.nc"}
     if (tmp_path / "b.nc").exists():
         with h5py.File(tmp_path / "b.nc") as file:

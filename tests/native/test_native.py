@@ -81,6 +81,23 @@ def test_kernels_define_no_function_that_another_could_be_linked_to(tmp_path: Pa
         assert functions == {f"tamis::zfp::{name}" for name in allowed}, each.name
 
 
+@pytest.mark.slow
+def test_native_code_in_eight_threads_under_thread_sanitizer_has_no_race(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    cmake, ninja = tool("cmake"), tool("ninja")
+    tool("c++")
+    build = tmp_path_factory.mktemp("threads")
+    run(
+        *(cmake, "-S", ROOT, "-B", build, "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"),
+        *("-DCMAKE_BUILD_TYPE=Release", "-DTAMIS_BUILD_TESTS=ON", "-DTAMIS_SANITIZE_THREADS=ON"),
+    )
+    run(cmake, "--build", build, "--target", "tamis_thread_tests", "--parallel", "2")
+
+    assert "__tsan_init" in run(tool("nm"), build / "tamis_thread_tests"), "it looks for races"
+    assert "40 rounds in 8 threads: nothing found" in run(build / "tamis_thread_tests")
+
+
 def plugin() -> Path:
     return tamis.plugin_path() / "libh5ztamis.so"
 

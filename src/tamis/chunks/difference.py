@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_ROWS_SIZE = 65536
-"""Values that are compared at once, about."""
+from tamis import _native
+
+_NO_MARKS = np.empty(0)
 
 
 def largest_error(expected: NDArray[Any], found: NDArray[Any]) -> float:
@@ -21,36 +22,19 @@ def largest_error(expected: NDArray[Any], found: NDArray[Any]) -> float:
     expected, found
         Arrays of one shape and type, float or integer.
     """
+    if _native_has(expected.dtype):
+        return _compare(expected, found, _NO_MARKS)[0]
     if expected.dtype.kind != "f":
         larger, smaller = np.maximum(expected, found), np.minimum(expected, found)
         distance = larger.view(f"u{larger.itemsize}") - smaller.view(f"u{larger.itemsize}")
         return float(distance.max(initial=0))
-    error = _distance(expected, found)
-    if math.isfinite(error):
-        return error
     finite = np.isfinite(expected)
     if not np.array_equal(expected[~finite], found[~finite], equal_nan=True):
         return float("inf")
-    error = _distance(expected[finite], found[finite])
-    return error if not math.isnan(error) else float("inf")
-
-
-def _distance(expected: NDArray[Any], found: NDArray[Any]) -> float:
-    """Largest absolute difference; NaN or infinite where a value is, or the difference is too large."""
-    if not expected.size:
-        return 0.0
-    # Some rows after the other, so that what is between stays in the processor's cache.
-    rows = max(1, _ROWS_SIZE * len(expected) // expected.size)
-    room = np.empty((min(rows, len(expected)), *expected.shape[1:]), np.float64)
-    largest = np.float64(0)
     with np.errstate(over="ignore", invalid="ignore"):
-        for at in range(0, len(expected), rows):
-            error = room[: len(expected[at : at + rows])]
-            # In double precision, so that the difference of two floats of like size is not rounded.
-            np.subtract(expected[at : at + rows], found[at : at + rows], out=error, dtype=np.float64)
-            # A minimum and a maximum take less time than absolute values; NaN comes through both.
-            largest = np.maximum(largest, np.maximum(error.max(), -error.min()))
-    return float(largest)
+        wide = np.promote_types(expected.dtype, np.float64)
+        error = float(np.abs(expected[finite].astype(wide) - found[finite]).max(initial=0))
+    return error if not math.isnan(error) else float("inf")
 
 
 def same_bits(expected: NDArray[Any], found: NDArray[Any]) -> bool:
@@ -61,6 +45,24 @@ def same_bits(expected: NDArray[Any], found: NDArray[Any]) -> bool:
         return np.array_equal(expected, found, equal_nan=expected.dtype.kind == "f")
     bits = f"u{expected.itemsize}"
     return np.array_equal(expected.view(bits), found.view(bits))
+
+
+class Survey(NamedTuple):
+    """What an array is like.
+
+    Parameters
+    ----------
+    largest
+        Largest magnitude of the values that are finite.
+    missing
+        How many values are missing.
+    finite
+        Whether all are finite.
+    """
+
+    largest: float
+    missing: int
+    finite: bool
 
 
 class Comparison(NamedTuple):
@@ -95,26 +97,48 @@ class Missing:
 
     def find(self, data: NDArray[Any]) -> NDArray[np.bool_] | None:
         """Tell for each value whether it is missing; None where none is."""
-        return self._find(data, finite=data.dtype.kind != "f")
-
-    def compare(self, expected: NDArray[Any], found: NDArray[Any]) -> Comparison:
-        """Compare values with others of their shape and type."""
-        error = largest_error(expected, found) if expected.dtype.kind != "f" else _distance(expected, found)
-        finite = math.isfinite(error)  # and then all values are
-        if not finite:
-            error = largest_error(expected, found)
-        was, now = self._find(expected, finite=finite), self._find(found, finite=finite)
-        count = 0 if was is None else int(np.count_nonzero(was))
-        if was is None or now is None:
-            return Comparison(error, was is now, count)
-        return Comparison(error, np.array_equal(was, now) and same_bits(expected[was], found[was]), count)
-
-    def _find(self, data: NDArray[Any], *, finite: bool) -> NDArray[np.bool_] | None:
         found: NDArray[np.bool_] | None = None
-        if not finite and not (whole := np.isfinite(data)).all():
-            found = ~whole
+        if data.dtype.kind == "f" and not (finite := np.isfinite(data)).all():
+            found = ~finite
         for each in self.values:
             equal = data == each
             if equal.any():
                 found = equal if found is None else found | equal
         return found
+
+    def survey(self, data: NDArray[Any]) -> Survey:
+        """Find out how large values are, and how many of them are missing."""
+        if _native_has(data.dtype):
+            return Survey(*_native.survey(_plain(data), self._marks(data.dtype)))
+        found = self.find(data)
+        finite = data[np.isfinite(data)] if data.dtype.kind == "f" else data
+        largest = max(float(finite.max(initial=0)), -float(finite.min(initial=0)))
+        return Survey(largest, 0 if found is None else int(np.count_nonzero(found)), finite.size == data.size)
+
+    def compare(self, expected: NDArray[Any], found: NDArray[Any]) -> Comparison:
+        """Compare values with others of their shape and type."""
+        if _native_has(expected.dtype):
+            return Comparison(*_compare(expected, found, self._marks(expected.dtype)))
+        error = largest_error(expected, found)
+        was, now = self.find(expected), self.find(found)
+        count = 0 if was is None else int(np.count_nonzero(was))
+        if was is None or now is None:
+            return Comparison(error, was is now, count)
+        return Comparison(error, np.array_equal(was, now) and same_bits(expected[was], found[was]), count)
+
+    def _marks(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        return np.array(self.values, dtype) if self.values else _NO_MARKS.view(dtype)
+
+
+def _native_has(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind == "f" and dtype.itemsize in (4, 8) and dtype.isnative
+
+
+def _plain(values: NDArray[Any]) -> NDArray[Any]:
+    """Copy values that do not lie side by side, each at an address that fits its type."""
+    return values if values.flags.c_contiguous and values.flags.aligned else values.copy()
+
+
+def _compare(expected: NDArray[Any], found: NDArray[Any], marks: NDArray[Any]) -> tuple[float, bool, int]:
+    marks = marks.view(expected.dtype) if marks is _NO_MARKS else marks
+    return _native.compare(_plain(expected), _plain(found), marks)

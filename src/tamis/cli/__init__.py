@@ -8,7 +8,7 @@ import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -30,6 +30,7 @@ from tamis.jobs.inspection import Inspection, json_document
 from tamis.jobs.inspection.arguments import TARGETS
 from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
 from tamis.jobs.repack import plan_repack
+from tamis.jobs.repacking.planning import POLICIES, MissingPolicy
 from tamis.jobs.repacking.resuming import interrupted
 from tamis.jobs.spec import spec as make_spec
 from tamis.jobs.verify import parse_bound
@@ -145,10 +146,11 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
 @_jobs
 @click.option(
     "--missing",
-    type=click.Choice(["exact", "refuse"]),
+    type=click.Choice(POLICIES),
     default="exact",
     show_default=True,
-    help="Missing values: keep each as it is, or refuse them with a count.",
+    help="Missing values: keep each as it is; or say in a companion dataset where they are, for the best ratio (other"
+    " readers than tamis see values from beside them); or refuse them with a count.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 @click.option("--resume", is_flag=True, help="Go on with a run that was killed; see docs/repack.md.")
@@ -161,7 +163,7 @@ def repack(
     shapes: tuple[str, ...],
     checksum: bool,
     jobs: int | None,
-    missing: Literal["exact", "refuse"],
+    missing: MissingPolicy,
     overwrite: bool,
     resume: bool,
     dry_run: bool,
@@ -183,6 +185,7 @@ def repack(
     \b
     tamis repack climate.nc small.nc -f 'TS:zfp(accuracy=0.1)' -f '*:shuffle|deflate(4)' --dry-run
     tamis repack ocean.nc small.nc -f 'SST:zfp(accuracy=0.1)|shuffle|deflate(4)' -c SST:60x16x16 -j 4
+    tamis repack ocean.nc small.nc -f 'SST:zfp(accuracy=0.1)|shuffle|deflate(4)' -c SST:60x64x64 --missing companion
     tamis repack climate.nc chunks.nc -c TS:4x96x144              # the same filters
     """
     if not recipes and not shapes:
@@ -192,12 +195,12 @@ def repack(
         texts = _by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
         if dry_run:
-            plan = plan_repack(source, target, wanted, chunks=chunks, checksum=checksum, resume=resume)
+            plan = plan_repack(source, target, wanted, chunks=chunks, checksum=checksum, missing=missing, resume=resume)
             click.echo(plan.to_json(indent=2)) if as_json else print_plan(plan)
             return
         for note in () if resume else interrupted(Path(target)):
             click.echo(f"tamis repack: {note}", err=True)
-        with ended_by_signals(terminate=not resume), progress_bars() as progress:
+        with ended_by_signals(terminate=not resume) as check, progress_bars(check) as progress:
             result = tamis.repack(
                 source,
                 target,
@@ -237,7 +240,7 @@ def verify(
 
     Shows the largest errors of each dataset. What SRC has must be in DST as it was, but for how it is stored; numbers
     may differ by their bound, and those without a bound by anything, which is noted. Missing values, which are NaN,
-    infinities and fill values, must keep their bits where a bound is given.
+    infinities and fill values, must keep their bits where a bound is given; those in a companion are put back first.
 
     \b
     tamis verify climate.nc small.nc --bound TS:0.1

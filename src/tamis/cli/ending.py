@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
@@ -42,20 +42,39 @@ class Commands(click.Group):
 
 
 @contextmanager
-def ended_by_signals(*, terminate: bool) -> Iterator[None]:
-    """Let SIGTERM end what is inside as Ctrl-C does, cleared up, if asked so; else it ends the process at once."""
-    if not terminate or threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def ended_by_signals(*, terminate: bool) -> Iterator[Callable[[], None]]:
+    """End what is inside, cleared up, at Ctrl-C, and at SIGTERM if asked so, which else ends the process at once.
 
-    def end(*_: object) -> NoReturn:
-        sys.exit(TERMINATED)
+    Python drops what a signal raises in some places, such as weak references. So call the function that is given now
+    and then: it raises what was dropped. A signal that the process was started to ignore stays ignored.
+    """
+    came: list[BaseException] = []
 
-    before = signal.signal(signal.SIGTERM, end)
+    def end(number: int, _: object) -> NoReturn:
+        came.append(KeyboardInterrupt() if number == signal.SIGINT else SystemExit(TERMINATED))
+        raise came[-1]
+
+    def check() -> None:
+        if came:
+            raise came[-1]
+
+    def unraisable(found: sys.UnraisableHookArgs) -> None:
+        if found.exc_value not in came:
+            sys.__unraisablehook__(found)
+
+    wanted = {signal.SIGINT: signal.default_int_handler, **({signal.SIGTERM: signal.SIG_DFL} if terminate else {})}
+    if threading.current_thread() is not threading.main_thread():
+        wanted = {}
+    replaced = {number: before for number, before in wanted.items() if signal.getsignal(number) == before}
+    hook, sys.unraisablehook = sys.unraisablehook, unraisable
     try:
-        yield
+        for number in replaced:
+            signal.signal(number, end)
+        yield check
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, before in replaced.items():
+            signal.signal(number, before)
+        sys.unraisablehook = hook
 
 
 def _stop_without_output(error: OSError) -> NoReturn:

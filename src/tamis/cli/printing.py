@@ -1,16 +1,16 @@
-"""What the commands print: tables, progress, failures."""
+"""What the commands print: tables, progress, failures.
+
+Rich is imported when something is printed with it, since that takes longer than many a command.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from tamis.chunks.words import shape_text, size_text
 from tamis.errors import BoundError, ParameterError, TamisError
@@ -21,12 +21,17 @@ from tamis.jobs.inspection.terminal import lines, show
 from tamis.jobs.repack import Progress as Report
 from tamis.jobs.repacking import RepackPlan, RepackResult
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 FAILED, USAGE, VIOLATED = 1, 2, 3
 """Exit codes; 0 is done as asked."""
 
 
 def print_table(table: Table) -> None:
     """Print a table: folded on a terminal, whole through a pipe."""
+    from rich.console import Console
+
     # Names are no markup. Through a pipe nothing is folded to the width of a terminal that is not there.
     width = None if sys.stdout.isatty() else 100_000
     Console(width=width, markup=False, emoji=False, highlight=False).print(table)
@@ -37,6 +42,8 @@ def print_inspection(found: Inspection, *, first: bool) -> None:
     if not first:
         click.echo()
     if sys.stdout.isatty():
+        from rich.console import Console
+
         show(found, Console(markup=False, emoji=False, highlight=False))
     else:
         click.echo("\n".join(lines(found)))
@@ -58,13 +65,15 @@ def print_arguments(found: Inspection, notation: str, *, alone: bool) -> tuple[s
 
 def print_repacked(result: RepackResult) -> None:
     """Print what `repack` did."""
+    from rich.table import Table
+
     table = Table("dataset", "filters", "in", "out", "ratio", "largest error", "bound", "chunks without zfp")
     for each in result.datasets:
         table.add_row(
             each.path,
             each.pipeline,
             size_text(each.source_nbytes),
-            size_text(each.target_nbytes),
+            size_text(each.target_nbytes + each.companion_nbytes),
             f"{each.ratio:.2f}",
             f"{each.largest_error:.3g}",
             "none" if each.bound is None else f"{each.bound:g}",
@@ -91,6 +100,8 @@ def print_repacked(result: RepackResult) -> None:
 
 def print_plan(plan: RepackPlan) -> None:
     """Print what `repack` would do."""
+    from rich.table import Table
+
     table = Table("dataset", "what", "filters now", "chunks now", "filters then", "chunks then", "bound")
     for each in plan.datasets:
         table.add_row(
@@ -106,7 +117,8 @@ def print_plan(plan: RepackPlan) -> None:
     for each in plan.datasets:
         if each.reusable_chunks:
             click.echo(f"{each.path}: {each.reusable_chunks} chunks can be taken over from an interrupted run")
-        for text in (*([f"kept as it is: {each.reason}"] if each.reason else []), *each.notes):
+        what = "dropped" if each.action == "drop" else "kept as it is"
+        for text in (*([f"{what}: {each.reason}"] if each.reason else []), *each.notes):
             click.echo(f"{each.path}: {text}")
     for note in plan.notes:
         click.echo(note)
@@ -114,12 +126,22 @@ def print_plan(plan: RepackPlan) -> None:
 
 
 @contextmanager
-def progress_bars() -> Iterator[Report]:
-    """Show progress on a terminal, through the function that is given."""
+def progress_bars(check: Callable[[], None] = lambda: None) -> Iterator[Report]:
+    """Show progress on a terminal, through the function that is given; `check` is called whenever that is."""
+    if not sys.stderr.isatty():
+        yield lambda *_: check()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    def told(what: str, done: int, total: int) -> None:
+        check()
+        bars.update(task, description=what, completed=done, total=total)
+
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task("")
-        yield lambda what, done, total: bars.update(task, description=what, completed=done, total=total)
+        yield told
 
 
 @contextmanager

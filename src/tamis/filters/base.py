@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import math
 import operator
 import sys
 from abc import ABC, abstractmethod
@@ -57,14 +58,14 @@ class ChunkType:
             raise ParameterError(
                 f"expected type and shape of a chunk, got {self.dtype!r} and {self.shape!r}"
             ) from error
-        if any(extent < 0 for extent in self.shape):
+        if min(self.shape, default=0) < 0:
             raise ParameterError(f"expected extents of 0 or more of a chunk, got shape={self.shape}")
         object.__setattr__(self, "_enums", tuple(_enums(self.dtype)))
 
     @property
     def size(self) -> int:
         """Values of the chunk."""
-        return int(np.prod(self.shape, dtype=object))
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tamis.errors import DataError, StreamError
-from tamis.filters.base import ChunkType, Data, choice, number
-from tamis.filters.blosc_words import LARGEST_TYPE, BloscWords, elements
+from tamis.filters.base import ChunkType, Data, choice
+from tamis.filters.blosc_words import COMPRESSOR, LARGEST_TYPE, BloscWords, elements, level_number
 
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 _SHUFFLES = ("none", "byte", "bit")
@@ -31,8 +31,8 @@ class Blosc(BloscWords):
         What is done to a block first: bytes, or bits, of like significance side by side.
     """
 
-    compressor: str = choice("what compresses blocks", _COMPRESSORS, "lz4")
-    level: int = number("0 stores, 9 is smallest", 0, 9, 5)
+    compressor: str = choice(COMPRESSOR, _COMPRESSORS, "lz4")
+    level: int = level_number()
     shuffle: str = choice("bytes or bits of like significance side by side", _SHUFFLES, "byte")
     id: ClassVar[int] = 32001
     name: ClassVar[str] = "blosc"

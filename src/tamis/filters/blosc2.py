@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from tamis.errors import DataError, MissingFilterError, StreamError
-from tamis.filters.base import ChunkType, Data, choice, number
+from tamis.filters.base import ChunkType, Data, choice
 from tamis.filters.blosc2_frame import Layout, pack, unpack
-from tamis.filters.blosc_words import BloscWords, elements
+from tamis.filters.blosc_words import COMPRESSOR, BloscWords, elements, level_number
 
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "", "zlib", "zstd")
 _SHUFFLES = ("none", "byte", "bit", "delta", "truncate")
@@ -34,8 +34,8 @@ class Blosc2(BloscWords):
         differences from the first block, or low bits cleared.
     """
 
-    compressor: str = choice("what compresses blocks", tuple(filter(None, _COMPRESSORS)), "blosclz")
-    level: int = number("0 stores, 9 is smallest", 0, 9, 5)
+    compressor: str = choice(COMPRESSOR, tuple(filter(None, _COMPRESSORS)), "blosclz")
+    level: int = level_number()
     shuffle: str = choice("what is done to a block first; delta and truncate are only read", _SHUFFLES, "byte")
     id: ClassVar[int] = 32026
     name: ClassVar[str] = "blosc2"

@@ -7,13 +7,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.filters.base import Data, Filter
+from tamis.filters.base import Data, Filter, number
 from tamis.filters.words import named
+
+COMPRESSOR = "what compresses blocks"
+"""What the parameter of this name means."""
 
 LARGEST_TYPE = 255
 """Larger elements are taken for bytes."""
 _FILLED_IN = 4  # words that the filter fills in, in front of those that are asked for
 _DEFAULTS = (5, 1, 0)  # level, shuffle and compressor
+
+
+def level_number() -> Any:
+    """Field of a filter of Blosc for its level."""
+    return number("0 stores, 9 is smallest", 0, 9, _DEFAULTS[0])
 
 
 class BloscWords(Filter):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from types import MappingProxyType
 
 from tamis.errors import ParameterError, StreamError
@@ -44,12 +43,15 @@ _OWN: tuple[type[Filter], ...] = (
     Blosc2,
     Sperr,
 )
+_OWN_BY_ID = {known.id: known for known in _OWN}
 
 
 @cache
 def by_id() -> Mapping[int, type[Filter]]:
     """Every filter that there is a type for, by its HDF5 id, smallest first."""
-    found = {known.id: known for known in _OWN}
+    from importlib.metadata import entry_points  # imported late: it takes as long as all of h5py
+
+    found = dict(_OWN_BY_ID)
     for each in entry_points(group=ENTRY_POINTS):
         try:
             added = each.load()
@@ -71,6 +73,11 @@ def by_name() -> Mapping[str, type[Filter]]:
     return MappingProxyType({known.name: known for known in by_id().values()})
 
 
+def _known(code: int) -> type[Filter] | None:
+    """Find a filter by its id; other packages are looked at only for one that is not tamis's own."""
+    return _OWN_BY_ID.get(code) or by_id().get(code)
+
+
 def from_values(request: Request, label: str = "", *, stored: bool = False) -> Filter:
     """Return the filter that an id and parameters stand for, requested or stored.
 
@@ -89,7 +96,7 @@ def from_values(request: Request, label: str = "", *, stored: bool = False) -> F
         An `UnknownFilter` where tamis has no type for it, or where its parameters are damaged; it then says how.
     """
     words = _words(request)
-    known = by_id().get(request.id)
+    known = _known(request.id)
     if known is None:
         return UnknownFilter(request.id, words, label)
     try:
@@ -106,7 +113,7 @@ def requested_filter(request: Request) -> Filter:
     ParameterError
         If it is one that tamis knows and refuses such parameters.
     """
-    known = by_id().get(request.id)
+    known = _known(request.id)
     if known is None:
         return UnknownFilter(request.id, _words(request))
     try:

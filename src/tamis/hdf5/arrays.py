@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -15,6 +16,7 @@ from tamis.chunks.engine import ordered_map
 from tamis.chunks.selection import Piece, Points, Selection, select
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5.chunked import ChunkSource
+from tamis.hdf5.companions import ANCILLARY, MARK, companion_of, other_ancillary
 from tamis.hdf5.storage import number_type, pipeline_of, zfp_problem
 from tamis.zfp.blocks import block_count
 
@@ -30,7 +32,8 @@ class Array:
     """One dataset of a file, to be sliced like a NumPy array. Made by `tamis.open`.
 
     Chunks of numbers are read and decoded in threads, without HDF5; anything else is read by h5py. It can be pickled,
-    and used from many threads at once; dask, xarray and NumPy take it as an array.
+    and used from many threads at once; dask, xarray and NumPy take it as an array. Missing values that are in a
+    companion of the dataset are put back.
 
     Parameters
     ----------
@@ -60,6 +63,13 @@ class Array:
         self._null = dataset.shape is None
         # Who writes to the file in this process has chunks in memory that only HDF5 knows.
         self._raw = number_type(dataset) is not None and ChunkSource.can_read(dataset) and dataset.file.mode == "r"
+        self._companion = companion_of(dataset) if file.restore else None
+        self._flags: Array | None = None
+        if self._companion is not None:
+            self._flags = Array(file, self._companion.dataset, self._companion.dataset.name)
+        # Otherwise missing values are put back into all that is selected at once.
+        flags = self._flags
+        self._by_piece = bool(flags and self._raw and flags._raw and flags.chunks == self.chunks)
 
     @property
     def ndim(self) -> int:
@@ -78,9 +88,16 @@ class Array:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """Attributes of the dataset."""
+        """Attributes of the dataset; without those that name its companion, where missing values are put back."""
         self._file.check_open()
-        return dict(self._dataset.attrs)
+        found = dict(self._dataset.attrs)
+        if self._companion is not None:
+            del found[MARK]
+            if others := " ".join(other_ancillary(self._dataset)):
+                found[ANCILLARY] = others
+            else:
+                found.pop(ANCILLARY, None)
+        return found
 
     def __len__(self) -> int:
         if not self.shape:
@@ -92,13 +109,15 @@ class Array:
 
     def __getitem__(self, key: Any) -> Any:
         self._file.check_open()
-        if not self._raw or _only_h5py_knows(key):
-            return self._by_h5py(key)
-        selection = select(key, self.shape)
-        out = np.empty(selection.full_shape, self.dtype)
-        self._fill(out, selection)
-        found = out.reshape(selection.shape)
-        return found if selection.shape else found[()]
+        if self._raw and not _only_h5py_knows(key):
+            selection = select(key, self.shape)
+            out = np.empty(selection.full_shape, self.dtype)
+            self._fill(out, selection)
+            found = out.reshape(selection.shape)
+            found = found if self._by_piece else self._restored(found, key)
+            return found if selection.shape else found[()]
+        found = self._by_h5py(key)
+        return found if self._flags is None else self._restored(np.array(found), key)[()]
 
     def read(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read all values.
@@ -126,14 +145,14 @@ class Array:
             raise FileError(f"{self._place}: expected values, found a null dataspace")
         if out is None:
             if not self._raw:
-                return np.asarray(self._by_h5py(()), self.dtype)
+                return np.asarray(self[()], self.dtype)
             out = np.empty(self.shape, self.dtype)
         self._check_out(out)
         if self._raw:
             self._fill(out, select((), self.shape))
         else:
             out[...] = self._by_h5py(())
-        return out
+        return out if self._by_piece else self._restored(out, ())
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
@@ -157,6 +176,8 @@ class Array:
         def place(some: list[Piece]) -> None:
             for piece in some:
                 self._place_piece(source, piece, out)
+                if self._by_piece:
+                    self._restore_piece(piece, out)
 
         pieces = selection.pieces(source.chunk.shape)
         together = max(1, _TASK_NBYTES // source.chunk.nbytes)
@@ -187,6 +208,24 @@ class Array:
         cache.put(key, values)
         return values
 
+    def _restored(self, values: NDArray[Any], key: Any) -> NDArray[Any]:
+        """Put missing values back into what a key selects, which may be the values themselves."""
+        if self._companion is None or self._flags is None:
+            return values
+        return self._companion.restore(values, np.asarray(self._flags[key]))
+
+    def _restore_piece(self, piece: Piece, out: NDArray[Any]) -> None:
+        """Put missing values back into a part of a chunk; that of the companion's flags is decoded for it."""
+        if self._companion is None or self._flags is None:
+            return
+        source = self._file.source(self._flags.name, self._flags._dataset)
+        if piece.origin not in source.records and not source.fill:
+            return
+        values = out[piece.outside]
+        flags = np.empty(values.shape, np.uint8)
+        self._flags._place_piece(source, replace(piece, outside=(...,)), flags)
+        out[piece.outside] = self._companion.restore(values, flags)
+
     @property
     def _place(self) -> str:
         return f"{self._file.path}: {self.name}"
@@ -206,7 +245,7 @@ class Array:
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """Tell dask what makes the values the same: the file as it was opened, and the name."""
-        return (*self._file.identity, self.name)
+        return (*self._file.identity, self.name, self._companion is not None)
 
     def __repr__(self) -> str:
         chunks = f" in chunks of {self.chunks}" if self.chunks else ""

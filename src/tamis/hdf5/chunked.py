@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import os
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,15 +47,18 @@ class Record(NamedTuple):
 
 def records_of(dataset: h5py.Dataset) -> dict[Origin, Record]:
     """Read the index of a chunked dataset, once: its stored chunks by their origins, in their order."""
-    found: dict[Origin, Record] = {}
-    if dataset.size:
-        base = dataset.file.userblock_size
-        if base and _offsets_count_user_block():
-            base = 0
-        dataset.id.chunk_iter(
-            lambda each: found.update({each.chunk_offset: Record(base + each.byte_offset, each.size, each.filter_mask)})
-        )
-    return dict(sorted(found.items()))
+    stored: list[h5d.StoreInfo] = []
+    if not dataset.size:
+        return {}
+    base = dataset.file.userblock_size
+    if base and _offsets_count_user_block():
+        base = 0
+    dataset.id.chunk_iter(stored.append)  # returns None, which tells HDF5 to go on
+    stored.sort(key=_origin)
+    return {origin: Record(base + offset, nbytes, mask) for origin, mask, offset, nbytes in stored}
+
+
+_origin = operator.attrgetter("chunk_offset")
 
 
 @cache
@@ -126,6 +129,7 @@ class ChunkSource:
         self.shape: tuple[int, ...] = dataset.shape
         self._partial_filtered = library.filters_partial_chunks(dataset.id.get_create_plist())
         self._file: _Descriptor | None = _descriptor(dataset.file)
+        self._nbytes = os.fstat(self._file.number).st_size  # of the file, which may grow
         self._zfp = _DirectZfp.of(self.pipeline.stages[0], self.chunk) if self.pipeline.stages else None
 
     @staticmethod
@@ -177,9 +181,7 @@ class ChunkSource:
         mask = self._true_mask(origin, mask)
         try:
             if out is not None and self._zfp is not None and not mask & 1 and self._zfp.fits(out):
-                plain = self._undone(data, mask)
-                with self._naming(0):
-                    return self._zfp.decode(plain, out)
+                return self._decoded(self._undone(data, mask), out)
             return _put(self.pipeline.decode(data, mask, self.chunk), out)
         except TamisError as error:
             raise self._failure(origin, error) from error
@@ -220,10 +222,9 @@ class ChunkSource:
         start, stop = blocks.nbytes_of(runs, self._zfp.nbits)
         data = self._bytes(origin, start, max(start, min(stop, self.records[origin].nbytes)))
         try:
-            with self._naming(0):
-                return self._zfp.decode_blocks(data, start, runs, np.empty(self.chunk.shape, self.chunk.dtype))
+            return self._zfp.decode_blocks(data, start, runs, np.empty(self.chunk.shape, self.chunk.dtype))
         except TamisError as error:
-            raise self._failure(origin, error) from error
+            raise self._failure(origin, self._named(0, error)) from error
 
     def extents(self, origin: Origin) -> tuple[int, ...]:
         """Shape of the part of a chunk that lies inside of the array."""
@@ -240,7 +241,9 @@ class ChunkSource:
         if file is None:
             raise FileError(f"{self.place}: expected an open file, got one that was closed")
         # A damaged index may say anything: nothing of that size is made before the file is seen to have it.
-        left = os.fstat(file.number).st_size - offset
+        if offset + stop > self._nbytes:
+            self._nbytes = os.fstat(file.number).st_size
+        left = self._nbytes - offset
         data = os.pread(file.number, stop - start, offset + start) if stop <= left else b""
         if len(data) != stop - start:
             raise FileError(
@@ -253,24 +256,28 @@ class ChunkSource:
         """Set every bit where every filter was left out, and HDF5 does not say so."""
         return -1 if not self._partial_filtered and self.extents(origin) != self.chunk.shape else mask
 
+    def _decoded(self, data: Any, out: NDArray[Any]) -> NDArray[Any]:
+        try:
+            return self._zfp.decode(data, out)  # type: ignore[union-attr]
+        except TamisError as error:
+            raise self._named(0, error) from error
+
     def _undone(self, data: bytes, mask: int) -> Any:
         """Undo all filters but the first."""
         plain: Any = data
         for i in range(len(self.pipeline.stages) - 1, 0, -1):
             if not mask >> i & 1:
                 stage = self.pipeline.stages[i]
-                with self._naming(i):
+                try:
                     plain = stage.filter.decode(plain, self.chunk, stage.stored or ())
+                except TamisError as error:
+                    raise self._named(i, error) from error
         return plain
 
-    @contextmanager
-    def _naming(self, index: int) -> Iterator[None]:
+    def _named(self, index: int, error: TamisError) -> TamisError:
         """Let an error say which filter found it."""
-        try:
-            yield
-        except TamisError as error:
-            stage = self.pipeline.stages[index]
-            raise type(error)(f"filter {index + 1}, {stage.filter} ({stage.flag}): {error}") from error
+        stage = self.pipeline.stages[index]
+        return type(error)(f"filter {index + 1}, {stage.filter} ({stage.flag}): {error}")
 
     def _failure(self, origin: Origin, error: TamisError) -> FileError:
         return FileError(f"{self.place}: chunk at {origin} cannot be decoded: {error}")

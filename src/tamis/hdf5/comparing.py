@@ -21,6 +21,7 @@ from tamis.hdf5.references import attribute_names
 Array = NDArray[Any]
 
 _NAMED_TYPE = "named type"
+_SCALE_OF = b"REFERENCE_LIST"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,8 @@ def attribute_differences(source: Any, target: Any, objects: tuple[Objects, Obje
     for name in names:
         text = _text(name)
         if name not in others:
-            yield Difference(text, f"attribute {text!r} is lost")
+            if name != _SCALE_OF or _belonging(_attribute_values(h5a.open(source, name)), objects[0]):
+                yield Difference(text, f"attribute {text!r} is lost")
             continue
         try:
             said = _attribute_difference(name, (h5a.open(source, name), h5a.open(target, name)), objects)
@@ -132,9 +134,8 @@ def _attribute_difference(name: bytes, pair: tuple[Any, Any], objects: tuple[Obj
     if any(empty):
         return "" if alike else f"{words[0]} of shape {shapes[0]} became {words[1]} of shape {shapes[1]}"
     before, after = map(_attribute_values, pair)
-    if name == b"REFERENCE_LIST" and all(each.dtype.names and each.ndim == 1 for each in (before, after)):
-        # Which datasets a dimension scale belongs to: a set, whose integers have several types.
-        sets = [sorted(shown(each, own) for each in v) for v, own in zip((before, after), objects, strict=True)]
+    if name == _SCALE_OF and all(each.dtype.names and each.ndim == 1 for each in (before, after)):
+        sets = [_belonging(values, own) for values, own in zip((before, after), objects, strict=True)]
         return "" if sets[0] == sets[1] else f"{cut(', '.join(sets[0]))} became {cut(', '.join(sets[1]))}"
     if alike and not unlike(before, after, before.dtype, objects).any():
         return ""
@@ -144,6 +145,13 @@ def _attribute_difference(name: bytes, pair: tuple[Any, Any], objects: tuple[Obj
     if not alike:
         return f"{words[0]} of shape {shapes[0]} became {words[1]} of shape {shapes[1]}"
     return "values differ"
+
+
+def _belonging(values: Array, own: Objects) -> list[str]:
+    """Which datasets a dimension scale belongs to, but for companions: a set, whose integers have several types."""
+    if not values.dtype.names or values.ndim != 1:
+        return ["what is no list of references"]
+    return sorted(shown(each, own) for each in values if own.led_to(each[0]) not in own.companions)
 
 
 def _attribute_values(attribute: Any) -> Array:

@@ -7,6 +7,7 @@ files.
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -80,31 +81,48 @@ def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recre
     _Copy(source, target, recreate).run()
 
 
+class _Place(NamedTuple):
+    """Where an object is: its path, the address of the group in the source that it was found in, and its name there."""
+
+    path: bytes
+    group: int
+    name: bytes
+
+
 class _Copy:
-    """The state of one `copy_tree`."""
+    """The state of one `copy_tree`.
+
+    Objects are opened from the group that they are in, and groups by references: finding them by their paths would take
+    time for each group on the way.
+    """
 
     def __init__(self, source: h5py.File, target: h5py.File, recreate: Mapping[str, Recreate]) -> None:
         self.source = h5g.open(source.id, b"/")
         self.target = h5g.open(target.id, b"/")
         self.source_number = h5o.get_info(self.source).fileno
         self.recreate = self._by_address(source, recreate)
-        # Address in the source → path, which is the same in both files.
-        self.paths: dict[int, bytes] = {h5o.get_info(self.source).addr: b"/"}
+        self.root = h5o.get_info(self.source).addr
+        # Address in the source → place, which is the same in both files; those of one group follow each other.
+        self.places: dict[int, _Place] = {self.root: _Place(b"/", self.root, b"/")}
+        # Address in the source → references to a group in source and target.
+        self.groups: dict[int, tuple[Any, Any]] = {}
         # Address in the source → named type in source and target, which may have no path but the staging one.
         self.types: dict[int, tuple[Any, Any]] = {}
         self.staging: Any = None
 
     def run(self) -> None:
         """Do both passes."""
-        pending = deque([b"/"])
+        pending = deque([self.root])
         while pending:
             pending.extend(self._copy_group(pending.popleft()))
-        for path in list(self.paths.values()):
-            with _placed(path):
-                self._finish(path, h5o.open(self.source, path), h5o.open(self.target, path))
-                # Not by h5o.get_comment, which returns memory that it has freed.
-                if comment := self.source.get_comment(path):
-                    self.target.set_comment(path, comment)
+        for address, places in itertools.groupby(list(self.places.values()), key=lambda place: place.group):
+            source, target = self._opened(address)
+            for path, _, name in places:
+                with _placed(path):
+                    self._finish(path, h5o.open(source, name), h5o.open(target, name))
+                    # Not by h5o.get_comment, which returns memory that it has freed.
+                    if comment := source.get_comment(name):
+                        target.set_comment(name, comment)
         self._finish_types()
         if self.staging is not None:
             self.staging = None
@@ -126,30 +144,41 @@ class _Copy:
             functions[info.addr] = function
         return functions
 
-    def _copy_group(self, path: bytes) -> list[bytes]:
-        """Copy the links of a group, and the objects met for the first time; returns the paths of new groups."""
-        source = h5g.open(self.source, path)
-        target = h5g.open(self.target, path)
+    def _opened(self, group: int) -> tuple[Any, Any]:
+        """Open a group in source and target, by its address in the source."""
+        if group == self.root:
+            return self.source, self.target
+        source, target = self.groups[group]
+        return h5r.dereference(source, self.source), h5r.dereference(target, self.target)
+
+    def _copy_group(self, address: int) -> list[int]:
+        """Copy the links of a group, and the objects met for the first time; returns the addresses of new groups."""
+        source, target = self._opened(address)
+        path = self.places[address].path
         with _placed(path):
             check_links(h5py.Group(source))
             links = _links(source)
         groups = []
         for link in links:
             place = path.rstrip(b"/") + b"/" + link.name
+            here = _Place(place, address, link.name)
             hard = link.kind == h5l.TYPE_HARD
-            if hard and link.address in self.recreate and link.address not in self.paths:
-                self._recreate(source, target, link, place)
-                self.paths[link.address] = place
+            if hard and link.address in self.recreate and link.address not in self.places:
+                self._recreate(target, link, place)
+                self.places[link.address] = here
                 continue
             with _placed(place):
                 if not hard:
                     _copy_link(source, target, link)
-                elif link.address in self.paths:
-                    target.links.create_hard(link.name, self.target, self.paths[link.address], _link_plist(link))
+                elif link.address in self.places:
+                    known = self.places[link.address]
+                    target.links.create_hard(link.name, self._opened(known.group)[1], known.name, _link_plist(link))
                 else:
                     if self._copy_object(source, target, link):
-                        groups.append(place)
-                    self.paths[link.address] = place
+                        first, second = (h5r.create(each, link.name, h5r.OBJECT) for each in (source, target))
+                        self.groups[link.address] = first, second
+                        groups.append(link.address)
+                    self.places[link.address] = here
         return groups
 
     def _copy_object(self, source: Any, target: Any, link: _Link) -> bool:
@@ -184,10 +213,11 @@ class _Copy:
             h5o.copy(source, link.name, target, link.name, _copy_plist(h5o.COPY_WITHOUT_ATTR_FLAG), lcpl)
         return False
 
-    def _recreate(self, source: Any, target: Any, link: _Link, place: bytes) -> None:
+    def _recreate(self, target: Any, link: _Link, place: bytes) -> None:
         """Let the caller's function make a dataset, and check that it did."""
         with _placed(place):
-            found = h5d.open(source, link.name)
+            # By its path, since HDF5 would have to search for the name of the object in all of the file.
+            found = h5d.open(self.source, place)
             if found.get_type().committed():
                 self._type(found.get_type())
         name = link.name.decode("utf-8", "surrogateescape")
@@ -226,7 +256,7 @@ class _Copy:
 
     def _finish_types(self) -> None:
         """Copy the attributes of named types without a link; they may lead to further ones."""
-        done = set(self.paths)
+        done = set(self.places)
         while left := self.types.keys() - done:
             for address in left:
                 path = b"/" + STAGING + b"/" + staging_name(address)
@@ -244,14 +274,16 @@ class _Copy:
         if found is None:
             return h5r.RegionReference() if region else h5r.Reference()
         address = h5o.get_info(found).addr
-        path = self.paths.get(address)
-        if path is None and address in self.types:
-            path = STAGING + b"/" + staging_name(address)
-        if path is None:
+        if address in self.places:
+            _, group, name = self.places[address]
+            home = self._opened(group)[1]
+        elif address in self.types:
+            home, name = self.target, STAGING + b"/" + staging_name(address)
+        else:
             raise ValueError(f"expected a reference to an object that links lead to, got the one at address {address}")
         if region:
-            return h5r.create(self.target, path, h5r.DATASET_REGION, h5r.get_region(reference, self.source))
-        return h5r.create(self.target, path, h5r.OBJECT)
+            return h5r.create(home, name, h5r.DATASET_REGION, h5r.get_region(reference, self.source))
+        return h5r.create(home, name, h5r.OBJECT)
 
 
 class _PlacedError(FileError):

@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 from h5py import h5g, h5o, h5r, h5s
 
+from tamis.hdf5.companions import companions_in
 from tamis.hdf5.walking import Contents
 
 _LARGEST_MASK = 1 << 24
@@ -28,9 +29,15 @@ class Objects:
     like
         Contents of a file that this one is compared with: where several paths lead to an object, the one that leads to
         an object there too is its name.
+
+    Attributes
+    ----------
+    companions
+        Paths of datasets that say where values of others are missing, with those of the others.
     """
 
     def __init__(self, file: h5py.File, contents: Contents, like: Contents | None = None) -> None:
+        self.companions: dict[str, str] = {}
         self.root = h5g.open(file.id, b"/")
         self._paths: dict[int, str] = {}
         if like is not None:
@@ -40,6 +47,8 @@ class Objects:
                 self._name(path, dataset_at(file, path))
         for path, each in itertools.chain(contents.groups.items(), contents.datasets.items()):
             self._name(path, each)
+        for companion, path in companions_in(contents.datasets):
+            self.companions[self.path_at(h5o.get_info(companion.id).addr)] = path
 
     def _name(self, path: str, found: h5py.HLObject | None) -> None:
         if found is not None:

@@ -93,21 +93,23 @@ class File(Group):
         Of the file.
     jobs
         Threads that decode.
+    restore
+        Whether missing values are put back that a companion of their dataset has.
 
     Attributes
     ----------
     path
         Absolute.
-    jobs
-        Threads that decode.
+    jobs, restore
+        As given.
     cache
         Decoded chunks that are kept, of all arrays together.
     identity
         What tells the file from others: its path, size, and the time of its last change.
     """
 
-    def __init__(self, path: str | os.PathLike[str], jobs: int | None = None) -> None:
-        self._asked_jobs, self.jobs = jobs, checked_jobs(jobs)
+    def __init__(self, path: str | os.PathLike[str], jobs: int | None = None, restore: bool = True) -> None:
+        self._asked_jobs, self.jobs, self.restore = jobs, checked_jobs(jobs), restore
         self.path = os.path.abspath(os.fsdecode(path))
         self._h5py: h5py.File | None = open_source(self.path)
         status = os.stat(self.path)
@@ -207,7 +209,7 @@ class File(Group):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path, self._asked_jobs)
+        return type(self), (self.path, self._asked_jobs, self.restore)
 
     def __repr__(self) -> str:
         return f"<tamis file {self.path}{' (closed)' * self.closed}>"
@@ -226,7 +228,9 @@ def _reopened(file: tuple[Any, tuple[Any, ...]], name: str) -> Any:
     return file[0](*file[1])[name]
 
 
-def open(path: str | os.PathLike[str], jobs: int | None = None) -> File:  # noqa: A001 - as xarray and gzip name it
+def open(  # noqa: A001 - as xarray and gzip name it
+    path: str | os.PathLike[str], jobs: int | None = None, *, restore: bool = True
+) -> File:
     """Open an HDF5 or netCDF-4 file whose arrays are read in parallel, without a plugin.
 
     Parameters
@@ -235,6 +239,9 @@ def open(path: str | os.PathLike[str], jobs: int | None = None) -> File:  # noqa
         Of the file.
     jobs
         Threads that decode the chunks of a selection; as many as the process may use if None.
+    restore
+        Put missing values back where a dataset has a companion (``tamis repack --missing companion``). False gives the
+        values as they are stored, made up where some are missing, as other readers see them.
 
     Returns
     -------
@@ -257,4 +264,4 @@ def open(path: str | os.PathLike[str], jobs: int | None = None) -> File:  # noqa
             ts = file["TS"]
             first = ts[0]
     """
-    return File(path, jobs)
+    return File(path, jobs, restore)

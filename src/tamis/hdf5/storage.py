@@ -16,7 +16,7 @@ import numpy as np
 from h5py import h5d, h5t, h5z
 from numpy.typing import NDArray
 
-from tamis.chunks.grid import Region, region
+from tamis.chunks.grid import Region, regions
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType, Request, Stage, StoredZfp, UnknownFilter, Zfp, from_values
 from tamis.filters.zfp import is_stored
@@ -263,16 +263,17 @@ def stored_regions(dataset: h5py.Dataset) -> list[Region]:
     shape = dataset.shape
     if dataset.chunks is None:
         # A virtual dataset has its values in other files, and no bytes in this one.
-        stored = dataset.size and (dataset.is_virtual or dataset.id.get_storage_size() > 0)
-        return [tuple(slice(0, extent) for extent in shape)] if stored else []
+        anything = dataset.size and (dataset.is_virtual or dataset.id.get_storage_size() > 0)
+        return [tuple(slice(0, extent) for extent in shape)] if anything else []
     if not dataset.size:
         return []
-    origins: list[tuple[int, ...]] = []
-    dataset.id.chunk_iter(lambda chunk: origins.append(chunk.chunk_offset))
-    for origin in origins:
-        if any(start >= extent for start, extent in zip(origin, shape, strict=True)):
-            raise FileError(f"{dataset.file.filename}: {dataset.name}: damaged: chunk at {origin} of shape {shape}")
-    return [region(origin, shape, dataset.chunks) for origin in sorted(origins)]
+    stored: list[h5d.StoreInfo] = []
+    dataset.id.chunk_iter(stored.append)  # returns None, which tells HDF5 to go on
+    origins = sorted([each.chunk_offset for each in stored])
+    furthest = [max(axis) for axis in zip(*origins, strict=True)]
+    if any(start >= extent for start, extent in zip(furthest, shape, strict=False)):
+        raise FileError(f"{dataset.file.filename}: {dataset.name}: damaged: chunk at {furthest} of shape {shape}")
+    return regions(origins, shape, dataset.chunks)
 
 
 def check_readable(dataset: h5py.Dataset) -> None:

@@ -15,6 +15,7 @@ from tamis.chunks.encoding import Encoded, is_lossy
 from tamis.errors import DataError, FileError, ParameterError
 from tamis.filters import ChunkType
 from tamis.hdf5 import library
+from tamis.hdf5.companions import MARK, has_companion, is_companion, text_attribute
 from tamis.hdf5.direct import Origin, put_chunk
 from tamis.hdf5.missing import missing_of
 from tamis.hdf5.storage import pipeline_of
@@ -62,6 +63,11 @@ class Target:
             raise FileError(f"{place}: expected a file that is open for writing, got it open for reading")
         if dataset.chunks is None:
             raise ParameterError(f"{place}: expected a chunked dataset, got one without chunks: create it with chunks")
+        if has_companion(dataset) or is_companion(dataset):
+            raise ParameterError(
+                f"{place}: expected a dataset that stands for itself, got {_one_of_two(dataset)}: writing to one"
+                " would leave the other out of date; repack the file without (--missing exact), or write a new dataset"
+            )
         dtype = dataset.dtype
         if dtype.hasobject or not h5t.py_create(dtype, logical=True).equal(dataset.id.get_type()):
             raise ParameterError(f"{place}: expected values of fixed size that NumPy has, got {dtype}: write by h5py")
@@ -95,6 +101,12 @@ class Target:
     def put(self, origin: Origin, encoded: Encoded) -> None:
         """Write a chunk, which may be there already; see `put_chunk`."""
         put_chunk(self.dataset, origin, *encoded)
+
+
+def _one_of_two(dataset: h5py.Dataset) -> str:
+    if is_companion(dataset):
+        return "a companion, which says where another one has missing values"
+    return f"one whose missing values are in the companion {text_attribute(dataset, MARK)!r}"
 
 
 def array_like(data: Any) -> Any:

@@ -16,6 +16,7 @@ from tamis.chunks.grid import Region
 from tamis.chunks.values import Values
 from tamis.errors import FileError
 from tamis.hdf5.chunked import ChunkSource, read_bytes
+from tamis.hdf5.companions import RestoredValues, companion_of
 from tamis.hdf5.storage import check_readable, number_type, pipeline_of, stored_type
 
 _SHORT_NBYTES = 2048
@@ -27,11 +28,19 @@ def open_values(dataset: h5py.Dataset) -> Values:
 
     Close what is returned in the end, and the dataset after it.
 
+    Missing values that are in a companion of the dataset are put back.
+
     Raises
     ------
     FileError
         If they cannot be read right; says why.
     """
+    companion = companion_of(dataset)
+    values = _stored_values(dataset)
+    return values if companion is None else RestoredValues(values, companion, _stored_values(companion.dataset))
+
+
+def _stored_values(dataset: h5py.Dataset) -> Values:
     if dataset.file.mode != "r":
         dataset.file.flush()  # so that what was written can be read past HDF5
     if ChunkSource.can_read(dataset):
@@ -50,10 +59,12 @@ class ChunkedValues:
     def read(self, part: Region) -> NDArray[Any]:
         """Decode the chunks that share an element with the part."""
         steps = self._source.chunk.shape
-        firsts = [range(each.start // step * step, each.stop, step) for each, step in zip(part, steps, strict=True)]
-        if all(len(each) == 1 for each in firsts):
-            origin = tuple(each[0] for each in firsts)
-            return self._source.values(origin)[_inside(part, origin)]
+        # Lists, since this is done for each chunk, and a generator takes longer to make than to run.
+        origin = tuple([each.start // step * step for each, step in zip(part, steps, strict=True)])
+        if all(each.stop <= at + step for each, at, step in zip(part, origin, steps, strict=True)):
+            values, extents = self._source.values(origin), tuple([each.stop - each.start for each in part])
+            return values if extents == steps else values[_inside(part, origin)]
+        firsts = [range(at, each.stop, step) for each, at, step in zip(part, origin, steps, strict=True)]
         out = np.empty([each.stop - each.start for each in part], self.dtype)
         for origin in itertools.product(*firsts):
             shared = tuple(
@@ -166,4 +177,4 @@ def read_by_library(dataset: h5py.Dataset, part: Region) -> NDArray[Any]:
 
 
 def _inside(part: Region, origin: tuple[int, ...]) -> Region:
-    return tuple(slice(each.start - at, each.stop - at) for each, at in zip(part, origin, strict=True))
+    return tuple([slice(each.start - at, each.stop - at) for each, at in zip(part, origin, strict=True)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import h5py
@@ -11,6 +12,35 @@ from tamis.errors import FileError, MissingFilterError
 from tamis.hdf5.groups import check_links
 
 _Open = tuple[str, h5g.GroupID, list[bytes]]  # path, group, names that are still to be visited
+
+
+class Datasets(Mapping[str, h5py.Dataset]):
+    """Datasets of a file by their paths, in the order of names.
+
+    Each is opened when it is asked for: HDF5 takes 64 KiB and more for one that is open, and a file may have very many.
+    """
+
+    def __init__(self, file: h5py.File) -> None:
+        self._file, self._paths = file, dict[str, None]()
+
+    def add(self, path: str) -> None:
+        """Add one that the file has."""
+        self._paths[path] = None
+
+    def sort(self) -> None:
+        """Bring them into the order of names."""
+        self._paths = dict.fromkeys(sorted(self._paths))
+
+    def __getitem__(self, path: str) -> h5py.Dataset:
+        if path not in self._paths:
+            raise KeyError(path)
+        return h5py.Dataset(h5d.open(self._file.id, path.encode("utf-8", "surrogateescape")))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
 
 
 @dataclass(slots=True)
@@ -25,7 +55,7 @@ class Contents:
         Groups whose links cannot be listed, and why.
     """
 
-    datasets: dict[str, h5py.Dataset] = field(default_factory=dict)
+    datasets: Datasets
     groups: dict[str, h5py.Group] = field(default_factory=dict)
     closed: dict[str, str] = field(default_factory=dict)
 
@@ -38,7 +68,7 @@ def walk(file: h5py.File) -> Contents:
     FileError
         If an object of the file cannot be read.
     """
-    found = Contents()
+    found = Contents(Datasets(file))
     seen: set[int] = set()
     try:
         # The order in which HDF5 itself visits objects decides which path of several is the first.
@@ -53,11 +83,11 @@ def walk(file: h5py.File) -> Contents:
                 open_groups.append(inner)
     except Exception as error:  # HDF5's errors come as many kinds
         raise FileError(f"{file.filename}: damaged, or not complete: {error}") from error
-    found.datasets = dict(sorted(found.datasets.items()))
+    found.datasets.sort()
     return found
 
 
-def datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
+def datasets(file: h5py.File) -> Datasets:
     """Find every dataset of a file once, by its path and in that order, whatever links lead to it.
 
     Raises
@@ -95,7 +125,8 @@ def _meet(found: Contents, path: str, group: h5g.GroupID, name: bytes, seen: set
     # A name that is no UTF-8 comes as bytes; h5py takes it back in this form.
     place = f"{path.rstrip('/')}/{name.decode('utf-8', 'surrogateescape')}"
     if info.type == h5o.TYPE_DATASET:
-        found.datasets[place] = h5py.Dataset(h5d.open(group, name))
+        h5d.open(group, name)  # to see that it can be, as long as the group is open
+        found.datasets.add(place)
     elif info.type == h5o.TYPE_GROUP:
         return _enter(found, place, h5g.open(group, name))
     return None

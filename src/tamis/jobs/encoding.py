@@ -21,11 +21,12 @@ from tamis.jobs.recipe import Recipes, assigned, chunk_shape, is_pattern, matchi
 from tamis.notation.xarray_encoding import ENGINES, encoding_keywords
 from tamis.pipeline import Pipeline, as_pipeline
 
-# What xarray itself takes out of an encoding, whatever writes the file: how values are stored, and attributes.
+# What xarray itself takes out of an encoding, whatever writes the file: how values are stored, and attributes. It has
+# written down the coordinates of variables before it looks at what it is given.
 _KEPT = (
     *("dtype", "_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned", "_Encoding", "char_dim_name"),
-    *("units", "calendar", "coordinates", "grid_mapping", "bounds", "climatology", "geometry", "formula_terms"),
-    *("node_coordinates", "node_count", "part_node_count", "interior_ring", "cell_measures", "ancillary_variables"),
+    *("units", "calendar", "grid_mapping", "bounds", "climatology", "geometry", "formula_terms", "cell_measures"),
+    *("node_coordinates", "node_count", "part_node_count", "interior_ring"),
 )
 _FILLS = ("_FillValue", "missing_value")
 
@@ -113,7 +114,8 @@ def encoding(
 def _encoded(ds: Any, name: str, pipeline: Pipeline, shape: tuple[int, ...] | None, engine: str) -> dict[str, Any]:
     """Give the encoding of one variable; errors name it."""
     variable = ds.variables[name]
-    made = {key: variable.encoding[key] for key in _KEPT if key in variable.encoding}
+    given = variable.encoding
+    made = {key: given[key] for key in _KEPT if given.get(key) is not None or (key == "_FillValue" and key in given)}
     if "source" in variable.encoding and "_FillValue" not in variable.attrs:
         made.setdefault("_FillValue", None)  # xarray would add NaN
     if engine == "netcdf4" and "least_significant_digit" in variable.encoding:
@@ -183,12 +185,12 @@ def _refuse_missing(array: Any, pipeline: Pipeline) -> None:
         return  # NaN reaches zfp as NaN, and leaves such chunks without it
     missing = int(array.isnull().sum()) + (int(array.isin(raw).sum()) if raw else 0)
     if missing:
-        stored = ", ".join(map(str, numbers or raw)) or "NaN"
+        stored = ", ".join(dict.fromkeys(map(str, numbers or raw))) or "NaN"
         raise DataError(
             f"{array.name}: expected no missing values for {pipeline}, found {missing} of {array.size}, stored as"
             f" {stored} beside others, which a lossy filter then changes beyond its bound: save it without that filter"
             f" and let tamis repack add it, which keeps both; or, for zfp, store NaN: ds[{array.name!r}].encoding"
-            "['_FillValue'] = numpy.nan"
+            ".update(_FillValue=numpy.nan, missing_value=None)"
         )
 
 

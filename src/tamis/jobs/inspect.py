@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tamis.chunks.quality import Chunking, judge, zfp_padding
+from tamis.chunks.quality import Chunking, Note, judge, zfp_padding
 from tamis.chunks.words import filter_name
 from tamis.errors import FileError
 from tamis.filters import Filter
+from tamis.hdf5.companions import companion_of, is_companion
 from tamis.hdf5.files import open_source
 from tamis.hdf5.groups import group_filters
 from tamis.hdf5.readers import Readers, readers_of
@@ -116,6 +117,7 @@ def _examine(name: str, dataset: h5py.Dataset, readers: _Readers) -> DatasetInfo
             stored_nbytes=chunks.nbytes,
             varying=varies(dataset),
         )
+    companion_notes, problem = _companion(dataset)
     return DatasetInfo(
         path=name,
         shape=shape,
@@ -131,9 +133,27 @@ def _examine(name: str, dataset: h5py.Dataset, readers: _Readers) -> DatasetInfo
         chunk_groups=_groups(pipeline, chunks),
         readers=readers(pipeline.filters if chunking is None else chunking.applied_filters),
         zfp_padding=zfp_padding(steps) if chunking and chunking.zfp else None,
-        notes=judge(chunking) if chunking else (),
-        problem=zfp_problem(dataset, pipeline),
+        notes=(judge(chunking) if chunking else ()) + companion_notes,
+        problem=zfp_problem(dataset, pipeline) or problem,
     )
+
+
+def _companion(dataset: h5py.Dataset) -> tuple[tuple[Note, ...], str]:
+    """Say what a dataset has to do with a companion, and why its values cannot be read right for it."""
+    if is_companion(dataset):
+        text = "says where values of another dataset are missing, and which they are: rename or change neither alone"
+        return (Note("companion", text),), ""
+    try:
+        found = companion_of(dataset)
+    except FileError as error:
+        return (), str(error)
+    if found is None:
+        return (), ""
+    text = (
+        f"its missing values are in {found.dataset.name}: tamis puts them back; other readers see values from beside"
+        " them there"
+    )
+    return (Note("companion", text),), ""
 
 
 def _groups(pipeline: Pipeline, chunks: Chunks) -> tuple[ChunkGroup, ...]:

@@ -117,7 +117,7 @@ def assigned(wanted: Mapping[str, T], meant: Callable[[str], list[str]]) -> list
             other, before = (name, value) if is_pattern(name) else named.setdefault(path, (name, value))
             if before != value:
                 raise ParameterError(
-                    f"{path}: expected one recipe or chunk shape for a dataset, got {_shown(before)} for {other!r} and"
+                    f"{path}: expected the same for all names of a dataset, got {_shown(before)} for {other!r} and"
                     f" {_shown(value)} for {name!r}: leave one of them out"
                 )
             found.append((name, path, value))

@@ -8,20 +8,31 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 from tamis.chunks.engine import checked_jobs
-from tamis.chunks.words import percent_text, shape_text
+from tamis.chunks.words import percent_text, shape_text, size_text
 from tamis.errors import DataError, FileError, ParameterError, TamisError
 from tamis.filters import Filter
+from tamis.hdf5.companions import Companion, companion_of
 from tamis.hdf5.copying import copy_tree, create_target
 from tamis.hdf5.failures import disk_text, is_disk_full
 from tamis.hdf5.files import open_source
-from tamis.hdf5.rewriting import Plan, Written, better_chunks, count_missing, verify, verify_copied, write
+from tamis.hdf5.rewriting import (
+    Plan,
+    Written,
+    better_chunks,
+    count_missing,
+    create_empty,
+    replace_companions,
+    verify,
+    verify_copied,
+    write,
+)
 from tamis.hdf5.transaction import Transaction
 from tamis.jobs.recipe import Recipes, chunk_shape
 from tamis.jobs.repacking import Repacked, RepackPlan, RepackResult
-from tamis.jobs.repacking.planning import Wanted, describe, plan_datasets
+from tamis.jobs.repacking.planning import POLICIES, MissingPolicy, Wanted, describe, plan_datasets, replaced_companions
 from tamis.jobs.repacking.resuming import Resuming, interrupted
 from tamis.jobs.repacking.room import check_room
 from tamis.pipeline import as_pipeline
@@ -33,9 +44,6 @@ __all__ = ["Progress", "RepackResult", "Repacked", "plan_repack", "repack"]
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done to which dataset, chunks done so far, and chunks in all."""
-
-MissingPolicy = Literal["exact", "refuse"]
-_POLICIES = ("exact", "refuse")
 
 
 def repack(
@@ -77,8 +85,10 @@ def repack(
         Replace a target that exists.
     missing
         What to do about missing values, which are NaN, infinities, the values of the attributes ``_FillValue`` and
-        ``missing_value``, and a fill value other than 0: ``"exact"`` keeps each of them bit by bit, ``"refuse"`` raises
-        if lossy filters would get any.
+        ``missing_value``, and a fill value other than 0. ``"exact"`` keeps each of them bit by bit. ``"companion"``
+        fills the gaps from beside them, so that zfp takes every chunk, and says in another dataset where they are and
+        which; `tamis.open` puts them back, others see the filling: see docs/missing.md. ``"refuse"`` raises if lossy
+        filters would get any.
     jobs
         Threads; as many as the process may use by default. The target does not depend on it.
     resume
@@ -107,9 +117,7 @@ def repack(
     """
     began = time.perf_counter()
     source, target = Path(source), Path(target)
-    wanted = _wanted(recipes, chunks, checksum)
-    if missing not in _POLICIES:
-        raise ParameterError(f"expected missing to be one of {', '.join(_POLICIES)}, got {missing!r}")
+    wanted = _wanted(recipes, chunks, checksum, missing)
     jobs = checked_jobs(jobs)
     report = progress or (lambda *_: None)
     with open_source(source) as file, Transaction(target, overwrite=overwrite) as transaction:
@@ -142,6 +150,7 @@ def plan_repack(
     *,
     chunks: Mapping[str, tuple[int, ...]] | None = None,
     checksum: bool = True,
+    missing: MissingPolicy = "exact",
     resume: bool = False,
 ) -> RepackPlan:
     """Say what `repack` would do to each dataset, and write nothing.
@@ -150,13 +159,13 @@ def plan_repack(
 
     Parameters
     ----------
-    source, target, recipes, chunks, checksum
+    source, target, recipes, chunks, checksum, missing
         As for `repack`.
     resume
         Say also what could be taken over from a run that was interrupted.
     """
     source, target = Path(source), Path(target)
-    wanted = _wanted(recipes, chunks, checksum)
+    wanted = _wanted(recipes, chunks, checksum, missing)
     with open_source(source) as file:
         plans, kept = plan_datasets(file, wanted)
         found = describe(file, plans, kept)
@@ -167,13 +176,17 @@ def plan_repack(
             return RepackPlan(os.fspath(source), os.fspath(target), found, tuple(resuming.notes))
 
 
-def _wanted(recipes: Recipes, chunks: Mapping[str, tuple[int, ...]] | None, checksum: bool) -> Wanted:
+def _wanted(
+    recipes: Recipes, chunks: Mapping[str, tuple[int, ...]] | None, checksum: bool, missing: MissingPolicy
+) -> Wanted:
+    if missing not in POLICIES:
+        raise ParameterError(f"expected missing to be one of {', '.join(POLICIES)}, got {missing!r}")
     if not isinstance(recipes, Mapping) or isinstance(recipes, Filter) or not (recipes or chunks):
         raise ParameterError(f"expected at least one recipe such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
     if not isinstance(chunks or {}, Mapping) or not all(isinstance(name, str) for name in (*recipes, *(chunks or {}))):
         raise ParameterError(f"expected names as text, got {[*recipes]!r} and chunks {chunks!r}")
     pipelines = {name: as_pipeline(value) for name, value in recipes.items()}
-    return Wanted(pipelines, {name: chunk_shape(value) for name, value in (chunks or {}).items()}, checksum)
+    return Wanted(pipelines, {name: chunk_shape(value) for name, value in (chunks or {}).items()}, checksum, missing)
 
 
 def _check_target(target: Path, source: Path, overwrite: bool) -> None:
@@ -219,7 +232,9 @@ def _write(
         with create_target(file, transaction.path) as out:
             transaction.protect()
             anew = {path: partial(recreate, plan) for path, plan in plans.items() if not plan.copied}
-            copy_tree(file, out, anew)
+            old = replaced_companions(file, plans)
+            copy_tree(file, out, {**anew, **dict.fromkeys(old, create_empty)})
+            replace_companions(out, old, {path: written[path].companion for path in anew})
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise
@@ -246,6 +261,9 @@ def _verify(
 
 def _copied(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Progress, jobs: int) -> Repacked:
     chunks = verify_copied(plan, source, target, partial(report, f"verifying {plan.path}"), jobs)
+    before, after = companion_of(source), companion_of(target)
+    if before and after:
+        verify_copied(plan, before.dataset, after.dataset, partial(report, f"verifying {after.dataset.name}"), jobs)
     return Repacked(
         path=plan.path,
         pipeline=str(plan.pipeline),
@@ -259,6 +277,7 @@ def _copied(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Prog
         notes=plan.notes,
         chunk_shape=plan.chunks,
         copied=True,
+        **_companion(after),
     )
 
 
@@ -266,6 +285,7 @@ def _result(
     plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Written, report: Progress, jobs: int
 ) -> Repacked:
     verified = verify(plan, source, target, partial(report, f"verifying {plan.path}"), jobs)
+    companion = companion_of(target)
     return Repacked(
         path=plan.path,
         pipeline=str(plan.pipeline),
@@ -276,13 +296,20 @@ def _result(
         largest_error=verified.largest_error,
         chunks=written.chunks,
         lossless_chunks=written.lossless_chunks,
-        notes=plan.notes + _skipped_notes(written) + _missing_note(written) + _advice(plan, source, written),
+        notes=plan.notes + _skipped_notes(written) + _missing_note(written, companion) + _advice(plan, source, written),
         chunk_shape=plan.chunks,
         missing_values=written.missing_values,
         lossless_for_missing=written.lossless_for_missing,
         read_by_hdf5=verified.read_by_hdf5,
         reused_chunks=written.reused,
+        **_companion(companion),
     )
+
+
+def _companion(found: Companion | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    return {"companion": found.dataset.name, "companion_nbytes": found.dataset.id.get_storage_size()}
 
 
 def _skipped_notes(written: Written) -> tuple[str, ...]:
@@ -292,9 +319,15 @@ def _skipped_notes(written: Written) -> tuple[str, ...]:
     )
 
 
-def _missing_note(written: Written) -> tuple[str, ...]:
+def _missing_note(written: Written, companion: Companion | None) -> tuple[str, ...]:
     if not written.missing_values:
         return ()
+    if companion is not None:
+        return (
+            f"{written.missing_values} missing values: {companion.dataset.name} says where they are and which, in"
+            f" {size_text(companion.dataset.id.get_storage_size())}; tamis.open puts each back as it was, and other"
+            " readers see values from beside them",
+        )
     return (
         f"{written.missing_values} missing values, each as it was; {written.lossless_for_missing} of {written.chunks}"
         " chunks are stored without zfp for them",
@@ -311,10 +344,11 @@ def _advice(plan: Plan, source: h5py.Dataset, written: Written) -> tuple[str, ..
     )
     if 2 * written.lossless_for_missing <= written.lossless_chunks:
         return (f"{text}: is it too small for such values? If not, smaller chunks than {shape} (-c) may help",)
+    said = (f"{text} beside missing values", "with --missing companion all of them could go through zfp")
     if (better := better_chunks(plan, source)) is None:
-        return (f"{text} beside missing values; no smaller chunks than {shape} would leave much more to zfp",)
+        return (f"{said[0]}; no smaller chunks than {shape} would leave much more to zfp; {said[1]}",)
     chunks, left = better
     return (
-        f"{text} beside missing values: smaller chunks than {shape} leave more to zfp; with -c"
-        f" '{plan.path}:{shape_text(chunks)}' about {percent_text(left)} of the values would go without",
+        f"{said[0]}: smaller chunks than {shape} leave more to zfp; with -c '{plan.path}:{shape_text(chunks)}' about"
+        f" {percent_text(left)} of the values would go without; {said[1]}",
     )

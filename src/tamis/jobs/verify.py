@@ -16,6 +16,7 @@ from tamis.chunks.engine import checked_jobs
 from tamis.chunks.pairing import compared
 from tamis.chunks.statistics import Place, Tally
 from tamis.errors import FileError, ParameterError, TamisError
+from tamis.hdf5.companions import about_companion, has_companion
 from tamis.hdf5.comparing import attribute_differences, group_changes, link_differences, named_type_change
 from tamis.hdf5.describing import type_words
 from tamis.hdf5.elements import unequal_elements
@@ -25,7 +26,7 @@ from tamis.hdf5.objects import Objects, dataset_at, group_at
 from tamis.hdf5.storage import byteorder, chunks_of, number_type, pipeline_of
 from tamis.hdf5.values import open_values
 from tamis.hdf5.walking import Contents, walk
-from tamis.jobs.recipe import is_pattern, matching
+from tamis.jobs.recipe import assigned, is_pattern, matching
 from tamis.jobs.verification.found import Compared, Finding, Verification
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def verify(
     bounds
         Largest absolute error by dataset name or pattern, in units of the data; 0 asks for the same bits. A name holds
         over patterns, and of several patterns the first that fits. With a bound missing values, which are NaN,
-        infinities and fill values, must be in the same places with the same bits.
+        infinities and fill values, must be in the same places with the same bits. Those that are in a companion of
+        the dataset are put back first.
     variables
         Names of datasets, or patterns such as ``/group/*``, to compare only those; by default all, and groups, links
         and attributes of the file too.
@@ -100,7 +102,11 @@ def verify(
             paths = [path for path in paths if path in chosen]
         job = _Job(before, after, _limits(limits, paths, before), threads, progress or (lambda *_: None))
         for path in paths:
-            job.dataset(path)
+            variable = before.objects.companions.get(path)
+            if variable in paths:
+                job.companion(path, variable)
+            else:
+                job.dataset(path)
         if not wanted:
             job.rest()
     return Verification(
@@ -172,6 +178,10 @@ class _Job:
         types = _type_text(source), _type_text(target)
         self.compared.append(Compared(path, source.shape, *types, bound, tally, equal, checksum, problem))
 
+    def companion(self, path: str, variable: str) -> None:
+        """Leave out the companion of a dataset, whose missing values are put back before they are compared."""
+        self._note(path, "companion", f"says where values of {variable} are missing, and is compared with these")
+
     def rest(self) -> None:
         """Compare what is not in datasets: groups, their attributes and links; and what only the target has."""
         pair = self.before.objects, self.after.objects
@@ -198,12 +208,15 @@ class _Job:
             for path, each in found.items():
                 # Another link to what the source has too is a new link.
                 if path not in known and self.after.objects.named(path, each):
+                    if path in self.after.objects.companions:
+                        self.companion(path, self.after.objects.companions[path])
+                        continue
                     self._note(path, f"new-{kind}", "only in the target")
 
     def _attributes(self, path: str, source: object, target: object) -> None:
         for each in attribute_differences(source, target, (self.before.objects, self.after.objects)):
-            said = self._note if each.added or each.name in _BOOKKEEPING else self._violation
-            said(path, "attribute", each.text)
+            harmless = each.added or each.name in _BOOKKEEPING or about_companion(each.name, source, target)
+            (self._note if harmless else self._violation)(path, "attribute", each.text)
 
     def _values(
         self, path: str, source: h5py.Dataset, target: h5py.Dataset, bound: float | None
@@ -236,6 +249,9 @@ class _Job:
                 at = list(unequal.index)
                 self._violation(path, "values", f"{unequal.count} of {source.size} differ: at {at} {unequal.text}")
             return None, unequal is None
+        for name, each in (("source", source), ("target", target)):
+            if has_companion(each):
+                self._note(path, "companion", f"missing values of the {name} are those of its companion")
         with closing(open_values(source)) as before, closing(open_values(target)) as after:
             tally = compared(before, after, missing_of(source).values, self.threads, report)
         for code, text in _broken(tally, bound):
@@ -297,17 +313,14 @@ def _checked_bound(name: object, value: object) -> float:
 def _limits(bounds: Mapping[str, float], paths: list[str], side: _Side) -> dict[str, float]:
     """Bounds by path; names go before patterns, which leave out what has no numbers unless the bits shall be equal."""
     found: dict[str, float] = {}
-    for name, bound in sorted(bounds.items(), key=lambda each: is_pattern(each[0])):
-        for path in _meant(name, paths, side):
-            dataset = side.contents.datasets[path]
-            if bound and number_type(dataset) is None:
-                if not is_pattern(name):
-                    said = type_words(dataset.id.get_type())
-                    raise ParameterError(
-                        f"{path}: expected numbers for a bound of {bound!r}, got {said}: use 0 or none"
-                    )
-                continue
-            found.setdefault(path, bound)
+    for name, path, bound in assigned(bounds, lambda name: _meant(name, paths, side)):
+        dataset = side.contents.datasets[path]
+        if bound and number_type(dataset) is None:
+            if not is_pattern(name):
+                said = type_words(dataset.id.get_type())
+                raise ParameterError(f"{path}: expected numbers for a bound of {bound!r}, got {said}: use 0 or none")
+            continue
+        found.setdefault(path, bound)
     return found
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -91,8 +92,28 @@ def decode_with_header(buffer: Bytes, out: NDArray[Any] | None = None) -> NDArra
     return _decode(buffer, header.shape, header.dtype, header.mode, out, start=nbits)
 
 
-def _signed(array: NDArray[Any]) -> NDArray[Any]:
-    return array.view(array.dtype.name.removeprefix("u"))
+class _Plan(NamedTuple):
+    """What follows from type, shape and mode alone, which are the same for many arrays."""
+
+    params: _native.Params
+    signed: np.dtype[Any]
+    nblocks: int
+
+
+@lru_cache(maxsize=1024)
+def _encoding_plan(dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) -> _Plan:
+    check_encodable(dtype, mode)
+    return _decoding_plan(dtype, shape, mode)
+
+
+@lru_cache(maxsize=1024)
+def _decoding_plan(dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) -> _Plan:
+    check_dtype(dtype)
+    check_shape(shape)
+    nblocks = math.prod(-(-extent // 4) for extent in shape)
+    native = dtype.newbyteorder("=")
+    signed = np.dtype(f"i{dtype.itemsize}") if dtype.kind == "u" else native
+    return _Plan(mode.params(dtype, len(shape)), signed, nblocks)
 
 
 def _encode(array: ArrayLike, mode: Mode, *, with_header: bool) -> bytes:
@@ -100,25 +121,22 @@ def _encode(array: ArrayLike, mode: Mode, *, with_header: bool) -> bytes:
         raise DataError("expected an array without masked values, got some: fill them first, with array.filled(…)")
     values = np.asarray(array)
     dtype = values.dtype
-    check_encodable(dtype, mode)
-    check_shape(values.shape)
+    plan = _encoding_plan(dtype, values.shape, mode)
     if not (dtype.isnative and values.flags.aligned and all(step % dtype.itemsize == 0 for step in values.strides)):
         values = values.astype(dtype.newbyteorder("="), order="C")  # a copy, aligned
-    params = mode.params(dtype, values.ndim)
-    stream = _native.encode(_signed(values), params, with_header)
+    stream = _native.encode(values.view(plan.signed), plan.params, with_header)
     return stream if isinstance(stream, bytes) else refuse(stream, dtype, values.shape, mode)
 
 
 def _decode(
     buffer: Bytes, shape: tuple[int, ...], dtype: np.dtype[Any], mode: Mode, out: NDArray[Any] | None, start: int
 ) -> NDArray[Any]:
-    check_dtype(dtype)
-    check_shape(shape)
-    params = mode.params(dtype, len(shape))
+    plan = _decoding_plan(dtype, shape, mode)
+    params = plan.params
     data = as_view(buffer)
     # A block takes minbits at least: a short stream must not ask for much memory.
     possible = max(len(data) * 8 - start, 0) // max(params.minbits, 1)
-    if possible < math.prod(-(-extent // 4) for extent in shape):
+    if possible < plan.nblocks:
         place = "inside" if params.minbits == params.maxbits else "in or before"
         raise StreamError(
             f"stream of {len(data)} bytes is truncated: it ends {place} block {possible} of shape {shape}"
@@ -134,5 +152,5 @@ def _decode(
         raise ParameterError(f"expected out with a place for each value, got strides {out.strides} of shape {shape}")
     elif not out.flags.writeable:
         raise ParameterError("expected out to be writeable, got a read-only array")
-    end = _native.decode(data, _signed(out), params, start)
+    end = _native.decode(data, out.view(plan.signed), params, start)
     return out if isinstance(end, int) else refuse(end, dtype, shape, mode)

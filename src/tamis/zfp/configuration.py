@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass
-from importlib.metadata import version
 
 from tamis import _native
 
@@ -41,7 +40,7 @@ def config() -> Config:
     >>> tamis.config().kernels
     ('avx2', 'portable')
     """
-    return Config(version("tamis"), CODEC, _native.kernel(), tuple(_native.kernels()))
+    return Config(_native.version, CODEC, _native.kernel(), tuple(_native.kernels()))
 
 
 def warn_unless_as_asked() -> None:

@@ -1,10 +1,11 @@
 """Write one dataset anew, chunk by chunk in threads, and compare what is in the file with its source."""
 
 from tamis.chunks.difference import largest_error
+from tamis.hdf5.rewriting.companions import create_empty, flags_for, replace_companions
 from tamis.hdf5.rewriting.copies import stored_so
 from tamis.hdf5.rewriting.estimating import likely_nbytes, most_nbytes
 from tamis.hdf5.rewriting.history import History
-from tamis.hdf5.rewriting.journal import Journal, Run
+from tamis.hdf5.rewriting.journal import Journal, Run, companion_key
 from tamis.hdf5.rewriting.leftovers import Leftover, find_leftovers
 from tamis.hdf5.rewriting.marks import MissingCount, count_missing
 from tamis.hdf5.rewriting.plans import Plan, Written
@@ -22,11 +23,15 @@ __all__ = [
     "Verified",
     "Written",
     "better_chunks",
+    "companion_key",
     "count_missing",
+    "create_empty",
     "find_leftovers",
+    "flags_for",
     "largest_error",
     "likely_nbytes",
     "most_nbytes",
+    "replace_companions",
     "stored_so",
     "verify",
     "verify_copied",

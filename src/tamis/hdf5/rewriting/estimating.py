@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import closing
 
 import h5py
 
 from tamis.chunks.grid import touched
 from tamis.filters import ChunkType
+from tamis.hdf5.companions import regions_of
 from tamis.hdf5.rewriting.encoding import encode_chunk
 from tamis.hdf5.rewriting.plans import Plan
-from tamis.hdf5.storage import stored_regions
 from tamis.hdf5.values import open_values
 
 _SAMPLES = 8
@@ -19,19 +20,21 @@ _RECORD_NBYTES = 128
 
 
 def most_nbytes(plan: Plan, source: h5py.Dataset) -> int:
-    """Bytes of the chunks if no filter makes them smaller."""
+    """Bytes of the chunks if all are written, and no filter makes them smaller."""
     if plan.copied:
         return int(source.id.get_storage_size())
-    count = len(touched(stored_regions(source), source.shape, plan.chunks))
-    return count * (ChunkType(plan.dtype, plan.chunks).nbytes + _RECORD_NBYTES)
+    count: int = math.prod(-(-extent // step) for extent, step in zip(source.shape, plan.chunks, strict=True))
+    flags = 0 if plan.flags is None else math.prod(plan.chunks) + _RECORD_NBYTES
+    return count * (ChunkType(plan.dtype, plan.chunks).nbytes + _RECORD_NBYTES + flags)
 
 
 def likely_nbytes(plan: Plan, source: h5py.Dataset) -> int:
     """Bytes of the chunks if they are like some of them, which are encoded to see."""
     if plan.copied:
         return int(source.id.get_storage_size())
-    parts = touched(stored_regions(source), source.shape, plan.chunks)
+    parts = touched(regions_of(source), source.shape, plan.chunks)
     chosen = parts[:: -(-len(parts) // _SAMPLES)] if parts else []
     with closing(open_values(source)) as values:
-        sizes = [len(encode_chunk(plan, part, values.read(part).astype(plan.dtype)).data) for part in chosen]
+        encoded = [encode_chunk(plan, part, values.read(part).astype(plan.dtype)) for part in chosen]
+    sizes = [len(each.data) + (len(each.flags[0]) + _RECORD_NBYTES if each.flags else 0) for each in encoded]
     return len(parts) * (sum(sizes) // max(len(sizes), 1) + _RECORD_NBYTES)

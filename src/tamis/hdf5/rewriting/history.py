@@ -7,15 +7,22 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import h5py
+
+from tamis.chunks.flags import Flags
 from tamis.chunks.grid import Region
+from tamis.hdf5.direct import Origin
 from tamis.hdf5.rewriting.encoding import Encoded
-from tamis.hdf5.rewriting.journal import Journal
+from tamis.hdf5.rewriting.journal import Journal, companion_key
 from tamis.hdf5.rewriting.leftovers import Leftover
 from tamis.hdf5.rewriting.plans import Plan
 
 _EXPANDED = 4
 _EXPANDED_NBYTES = 1 << 20
 """No filter makes more of a chunk than so many times its bytes and so many more."""
+
+_MOST_GAPS = 1000
+"""Chunks that HDF5 is asked the place of, so that the cost does not grow with the square of their number."""
 
 
 class History:
@@ -29,8 +36,8 @@ class History:
         The file that is written.
     journal
         Of this run.
-    number
-        Of the dataset in it.
+    numbers
+        Of the dataset in it, and of its companion.
     leftover
         Of an earlier run that made the same of this dataset.
 
@@ -46,7 +53,7 @@ class History:
         shape: tuple[int, ...],
         path: Path,
         journal: Journal,
-        number: int,
+        numbers: tuple[int, int],
         leftover: Leftover | None = None,
     ) -> None:
         self.reused = 0
@@ -55,11 +62,12 @@ class History:
         self._size = math.prod(plan.chunks)
         self._nbytes = self._size * plan.dtype.itemsize
         self._path = str(path)
+        self._end = self._gaps = 0
         self._journal = journal
-        self._number = number
+        self._number, self._companion_number = numbers
         self._leftover = leftover
 
-    def encoded(self, parts: Sequence[Region]) -> Iterator[Encoded]:
+    def encoded(self, parts: Sequence[Region], flags: Flags | None = None) -> Iterator[Encoded]:
         """Give the chunks that an earlier run wrote, in its order, up to the first that is not there as noted.
 
         All runs write in one order, so that the rest is what comes after.
@@ -68,9 +76,12 @@ class History:
         ----------
         parts
             Parts of the array, one for each chunk.
+        flags
+            What those of a companion stand for: a chunk that has some is taken over with them, or not at all.
         """
         if self._leftover is None:
             return
+        beside = self._leftover.records(companion_key(self._plan.path)) if flags else iter(())
         origins = {self._place(origin): origin for origin in (tuple(each.start for each in part) for part in parts)}
         most_nbytes = _EXPANDED * self._nbytes + _EXPANDED_NBYTES
         for record in self._leftover.records(self._plan.path):
@@ -80,16 +91,38 @@ class History:
             data = self._leftover.read(record, most_nbytes)
             if data is None:
                 return
+            own: tuple[bytes, int] | None = None
+            if flags and (record.missing or flags.fill):
+                found = next(beside, None)
+                encoded = found and found.place == record.place and self._leftover.read(found, most_nbytes)
+                if not found or not encoded:
+                    return
+                own = encoded, found.mask
             self.reused += 1
-            yield Encoded(origin, data, record.mask, record.missing)
+            yield Encoded(origin, data, record.mask, record.missing, own)
 
-    def add(self, each: Encoded) -> None:
-        """Note a chunk that was just written, when nothing else was written after it."""
-        # HDF5 puts a chunk at the end of the file, at once. It tells where only by a walk over all chunks; should it be
-        # elsewhere, the checksum does not fit, and the chunk is not taken over.
-        offset = max(os.stat(self._path).st_size - len(each.data), 0)
+    def add(self, each: Encoded, target: h5py.Dataset) -> None:
+        """Note a chunk that was just written to the dataset, when nothing else was written after it."""
+        offset = self._offset(each.origin, each.data, target)
         place = self._place(each.origin)
         self._journal.add(self._number, place, offset, each.data, each.mask, each.missing, self._nbytes)
+
+    def add_flags(self, each: Encoded, companion: h5py.Dataset | None) -> None:
+        """Note the flags of a chunk, if it has any, when they were just written to the companion."""
+        if each.flags is not None and companion is not None:
+            data, mask = each.flags
+            offset = self._offset(each.origin, data, companion)
+            self._journal.add(self._companion_number, self._place(each.origin), offset, data, mask, 0, self._size)
+
+    def _offset(self, origin: Origin, data: bytes, target: h5py.Dataset) -> int:
+        """Find out where a chunk was put; should it be elsewhere, its checksum does not fit, and it is encoded anew."""
+        # HDF5 puts a chunk at the end of the file, at once. To tell where, it walks over all chunks: it is asked only
+        # where the file has not grown, since the chunk went into a gap that was left by something else.
+        before, self._end = self._end, os.stat(self._path).st_size
+        if self._end == before and self._gaps < _MOST_GAPS:
+            self._gaps += 1
+            return int(target.id.get_chunk_info_by_coord(origin).byte_offset)
+        return max(self._end - len(data), 0)
 
     def _place(self, origin: tuple[int, ...]) -> int:
         """Give the number of a chunk, last axis fastest."""

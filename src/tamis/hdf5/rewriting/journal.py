@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tamis import _native
+
 MAGIC = b"tamis journal 1\n"
 HEAD = struct.Struct("<II")
 """Length and checksum of the text."""
@@ -28,6 +30,7 @@ RECORD = struct.Struct("<IQQQIQI")
 CHECKSUM = struct.Struct("<I")
 """Of the record."""
 
+_PAGE_NBYTES = 512
 _AT_ONCE_NBYTES = 64 << 10
 """Chunks of as many bytes, decoded, are noted at once: as much work can be lost."""
 
@@ -68,8 +71,21 @@ class Run:
             raise ValueError(f"expected the text of a journal, got {error!r}") from error
 
 
+def companion_key(path: str) -> str:
+    """Name the companion of a dataset among the datasets of a run: a path that none can have."""
+    return f"{path}\0missing"
+
+
 def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
     return {str(key): str(value) for key, value in entry.items()}
+
+
+def checksum_of(data: bytes) -> int:
+    """Give the checksum of a chunk: fletcher32, five times as fast as a CRC, which takes 2 % of a fast repack.
+
+    It does not tell bytes 0 from 255, which a disk may well put there; a CRC of one in 512 does.
+    """
+    return _native.fletcher32(data) ^ zlib.crc32(data[::_PAGE_NBYTES])
 
 
 class Journal:
@@ -105,7 +121,7 @@ class Journal:
         nbytes
             Bytes that it has decoded.
         """
-        record = RECORD.pack(dataset, place, offset, len(data), mask, missing, zlib.crc32(data))
+        record = RECORD.pack(dataset, place, offset, len(data), mask, missing, checksum_of(data))
         self._noted += record + CHECKSUM.pack(zlib.crc32(record, self._seed))
         self._nbytes += nbytes
         if self._nbytes >= _AT_ONCE_NBYTES:

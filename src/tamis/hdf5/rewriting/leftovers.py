@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.hdf5.rewriting.journal import CHECKSUM, HEAD, MAGIC, RECORD, Run
+from tamis.hdf5.rewriting.journal import CHECKSUM, HEAD, MAGIC, RECORD, Run, checksum_of
 from tamis.hdf5.transaction import journal_of, temporaries_of
 
 _MOST_TEXT_NBYTES = 256 << 20
@@ -111,7 +111,7 @@ class Leftover:
             data = os.pread(self._handle, record.nbytes, record.offset)
         except OSError:
             return None
-        return data if len(data) == record.nbytes and zlib.crc32(data) == record.checksum else None
+        return data if len(data) == record.nbytes and checksum_of(data) == record.checksum else None
 
     def remove(self) -> None:
         """Remove both files; nothing else that took their names."""

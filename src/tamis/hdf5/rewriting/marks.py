@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.chunks.grid import Region, touched
+from tamis.hdf5.companions import regions_of
 from tamis.hdf5.rewriting.gathering import over_chunks
 from tamis.hdf5.rewriting.plans import Plan
-from tamis.hdf5.storage import check_readable, stored_regions
+from tamis.hdf5.storage import check_readable
 from tamis.hdf5.values import open_values
 
 
@@ -61,7 +62,7 @@ def count_missing(
         If it cannot be read.
     """
     check_readable(source)
-    parts = touched(stored_regions(source), source.shape, plan.chunks)
+    parts = touched(regions_of(source), source.shape, plan.chunks)
     found = MissingCount()
     progress(0, len(parts))
 

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import h5py
 import numpy as np
 
 from tamis.chunks.difference import Missing
+from tamis.chunks.flags import Flags
+from tamis.filters import ChunkType
 from tamis.pipeline import Pipeline
 
 
@@ -32,9 +35,13 @@ class Plan:
         What stands for missing values, which have to stay what they are.
     copied
         Whether chunks are copied as they are stored: pipeline, type and chunks are those of the source.
+    flags
+        What the flags of a companion stand for, to which missing values go; None where they stay among the others.
 
     Attributes
     ----------
+    chunk
+        Type and shape of the target's chunks.
     bound
         Largest absolute error allowed, in units of the data; 0 if lossless; None where a filter gives none.
     lossy
@@ -48,13 +55,16 @@ class Plan:
     notes: tuple[str, ...] = ()
     missing: Missing = field(default_factory=Missing)
     copied: bool = False
+    flags: Flags | None = None
 
     # Asked for each chunk, several times.
+    chunk: ChunkType = field(init=False)
     bound: float | None = field(init=False)
     lossy: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """Find out what the pipeline allows."""
+        object.__setattr__(self, "chunk", ChunkType(self.dtype, self.chunks))
         object.__setattr__(self, "bound", self.pipeline.error_bound)
         object.__setattr__(self, "lossy", self.bound != 0 and not self.copied)
 
@@ -77,6 +87,8 @@ class Written:
         Chunks that each filter but zfp could not be applied to, by its text.
     reused
         Chunks taken over from an earlier run.
+    companion
+        Where the missing values are, open and without a name; None where none was needed.
     """
 
     chunks: int
@@ -85,3 +97,4 @@ class Written:
     lossless_for_missing: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
     reused: int = 0
+    companion: h5py.Dataset | None = None

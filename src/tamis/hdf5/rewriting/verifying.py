@@ -20,10 +20,11 @@ from tamis.chunks.rechunking import within
 from tamis.chunks.values import Values
 from tamis.errors import BoundError
 from tamis.hdf5.chunked import ChunkSource, Origin, records_of
+from tamis.hdf5.companions import regions_of, restored
 from tamis.hdf5.missing import fill_value
 from tamis.hdf5.rewriting.gathering import over_chunks
 from tamis.hdf5.rewriting.plans import Plan
-from tamis.hdf5.storage import number_type, pipeline_of, stored_regions
+from tamis.hdf5.storage import number_type, pipeline_of
 from tamis.hdf5.values import open_values, read_by_library
 
 
@@ -70,7 +71,7 @@ def verify(
         If a chunk cannot be read.
     """
     # Also what `write` may have left out, or put where nothing was.
-    parts = touched((*stored_regions(source), *stored_regions(target)), source.shape, plan.chunks)
+    parts = touched((*regions_of(source), *regions_of(target)), source.shape, plan.chunks)
     if number_type(source) is not None and not np.array_equal(fill_value(source), fill_value(target), equal_nan=True):
         raise BoundError(f"{plan.path}: expected the fill value {source.fillvalue}, found {target.fillvalue}")
     largest = 0.0
@@ -126,9 +127,9 @@ def _compared(plan: Plan, target: Values, part: Region, before: NDArray[Any]) ->
 
 def _error(plan: Plan, part: Region, before: NDArray[Any], after: NDArray[Any]) -> float:
     """Largest error of a chunk; raises BoundError where that is too much."""
-    origin = tuple(each.start for each in part)
     if plan.bound == 0 and same_bits(before, after):
         return 0.0
+    origin = tuple(each.start for each in part)
     if plan.dtype.kind == "V":
         raise BoundError(f"{plan.path}: expected the same bytes, found others in the chunk at {origin}")
     error, kept, _ = plan.missing.compare(before, after) if plan.lossy else (largest_error(before, after), True, 0)
@@ -148,7 +149,7 @@ def _error(plan: Plan, part: Region, before: NDArray[Any], after: NDArray[Any]) 
 
 def _check_library(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, after: Values, part: Region) -> None:
     origin = tuple(each.start for each in part)
-    read = read_by_library(target, part).astype(plan.dtype, copy=False)
+    read = restored(target, part, read_by_library).astype(plan.dtype, copy=False)
     if not same_bits(after.read(part).astype(plan.dtype, copy=False), read):
         raise BoundError(
             f"{plan.path}: expected HDF5 and tamis to read the same, found others in the chunk at {origin}"
@@ -159,7 +160,7 @@ def _check_library(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, after
         slice(each.start, min(each.stop, (each.start // step + 1) * step))
         for each, step in zip(part, steps, strict=True)
     )
-    before = read_by_library(source, shared).astype(plan.dtype, copy=False)
+    before = restored(source, shared, read_by_library).astype(plan.dtype, copy=False)
     _error(plan, shared, before, read[within(shared, part)])
 
 

@@ -14,14 +14,16 @@ import h5py
 from tamis.chunks.grid import Region, touched
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType
+from tamis.hdf5.companions import regions_of
 from tamis.hdf5.creating import create_like
 from tamis.hdf5.datasets import as_recorded, filter_parameters
 from tamis.hdf5.direct import Origin, check_recorded
+from tamis.hdf5.rewriting.companions import CompanionWriter, flags_of_rest
 from tamis.hdf5.rewriting.encoding import Encoded, encode_chunk
 from tamis.hdf5.rewriting.gathering import over_chunks
 from tamis.hdf5.rewriting.history import History
 from tamis.hdf5.rewriting.plans import Plan, Written
-from tamis.hdf5.storage import check_readable, stored_regions, stored_type
+from tamis.hdf5.storage import check_readable, stored_type
 from tamis.hdf5.values import open_values
 from tamis.pipeline import Pipeline
 
@@ -71,7 +73,9 @@ def write(
     check_readable(source)
     target = _created(plan, source, parent, name, chunk)
     plan = replace(plan, pipeline=as_recorded(plan.pipeline, target))
-    parts = touched(stored_regions(source), source.shape, plan.chunks)
+    parts = touched(regions_of(source), source.shape, plan.chunks)
+    plan = replace(plan, flags=flags_of_rest(plan, source, len(parts)))
+    companion = CompanionWriter(target, plan.chunks, plan.flags)
     recorded: dict[Origin, tuple[int, int]] = {}
     missing = lossless = both = 0
     skipped: Counter[str] = Counter()
@@ -80,16 +84,20 @@ def write(
         for each in encoded:
             target.id.write_direct_chunk(each.origin, each.data, each.mask)
             if history is not None:
-                history.add(each)
+                history.add(each, target)
             recorded[each.origin] = (len(each.data), each.mask)
+            companion.put(each.origin, each.flags)
+            if history is not None:
+                history.add_flags(each, companion.dataset)
             without_zfp = plan.pipeline.zfp is not None and bool(each.mask & 1)
             missing, lossless = missing + each.missing, lossless + without_zfp
             both += bool(without_zfp and each.missing)
             skipped.update(_not_applied(plan.pipeline, each.mask))
             progress(len(recorded), len(parts))
     check_recorded(target, recorded)
+    companion.finish()
     reused = 0 if history is None else history.reused
-    return target, Written(len(parts), lossless, missing, both, dict(skipped), reused)
+    return target, Written(len(parts), lossless, missing, both, dict(skipped), reused, companion.dataset)
 
 
 def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:
@@ -104,7 +112,7 @@ def _encoded(
 ) -> Generator[Encoded, None, None]:
     if history is not None:
         done = set()
-        for each in history.encoded(parts):
+        for each in history.encoded(parts, plan.flags):
             yield each
             done.add(each.origin)
         parts = [part for part in parts if tuple(side.start for side in part) not in done]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-
-from rich.console import Console
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from tamis.jobs.inspection.cards import COLUMNS, Card, cards, printable, row, summary, title
 from tamis.jobs.inspection.found import Inspection
 from tamis.jobs.inspection.rows import aligned
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _FOLDED = COLUMNS.index("filters")
 _RIGHT = (COLUMNS.index("stored"), COLUMNS.index("ratio"))
@@ -23,6 +24,8 @@ Line = tuple[str, str]
 
 def show(found: Inspection, console: Console) -> None:
     """Print for a reader at a terminal, in colours where it has some."""
+    from rich.text import Text
+
     for kind, text in _lines(found, console.width):
         console.print(Text(text, _STYLES.get(kind, "")), soft_wrap=True)
 

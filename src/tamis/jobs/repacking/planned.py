@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tamis.jobs.repacking.results import SCHEMA, plain
 
-Action = Literal["store", "copy", "keep"]
+Action = Literal["store", "copy", "keep", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,10 @@ class PlannedDataset:
         In both files.
     action
         ``store``: through other filters or in other chunks. ``copy``: a recipe is for it, and it is stored that way
-        already. ``keep``: as it is.
+        already. ``keep``: as it is. ``drop``: the companion of a dataset that is stored anew, which gets
+        a new one or none.
     reason
-        Why it is kept; empty otherwise.
+        Why it is kept or dropped; empty otherwise.
     dtype, shape
         Of the values.
     source_pipeline, source_chunks

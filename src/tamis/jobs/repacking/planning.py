@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from tamis.chunks.grid import default_chunks
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32
+from tamis.hdf5.companions import companion_of, companions_in, has_companion, is_companion
 from tamis.hdf5.missing import missing_of
-from tamis.hdf5.rewriting import Plan, stored_so
+from tamis.hdf5.rewriting import Plan, flags_for, stored_so
 from tamis.hdf5.storage import pipeline_of, stored_type, type_text
 from tamis.hdf5.walking import datasets
 from tamis.jobs.recipe import assigned, is_pattern, matching
@@ -20,6 +21,9 @@ from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
     import h5py
+
+MissingPolicy = Literal["exact", "companion", "refuse"]
+POLICIES = get_args(MissingPolicy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +36,14 @@ class Wanted:
         By name or pattern.
     checksum
         Whether what is stored anew through zfp gets a checksum.
+    missing
+        What becomes of missing values where filters are lossy.
     """
 
     pipelines: Mapping[str, Pipeline]
     chunks: Mapping[str, tuple[int, ...]]
     checksum: bool
+    missing: MissingPolicy = "exact"
 
 
 def plan_datasets(file: h5py.File, wanted: Wanted) -> tuple[dict[str, Plan], dict[str, str]]:
@@ -67,7 +74,7 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> tuple[dict[str, Plan], dic
         dataset, chunks = found[path], shapes[path][1] if path in shapes else None
         try:
             filters = _own(dataset) if pipeline is None else pipeline
-            plans[path] = _plan_dataset(path, dataset, filters, chunks, wanted.checksum)
+            plans[path] = _plan_dataset(path, dataset, filters, chunks, wanted)
             kept.pop(path, None)
         except MissingFilterError as error:
             raise MissingFilterError(f"{path}: {error}") from error
@@ -75,6 +82,15 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> tuple[dict[str, Plan], dic
             if not is_pattern(name):
                 raise ParameterError(f"{path}: {error}") from error
             kept[path] = str(error)
+    explicit = {path for name, path, _ in recipes if not is_pattern(name)}
+    for path, variable in replaced_companions(file, plans).items():
+        if path in explicit:
+            raise ParameterError(
+                f"{path}: expected no recipe for the companion of {variable}, which is stored anew: it will be made"
+                " anew with it, or left out where it is not needed any more"
+            )
+        plans.pop(path, None)
+        kept.pop(path, None)
     return plans, kept
 
 
@@ -83,19 +99,44 @@ def _own(dataset: h5py.Dataset) -> Pipeline:
     return Pipeline(replace(each, stored=None) for each in pipeline_of(dataset).stages)
 
 
+def replaced_companions(file: h5py.File, plans: Mapping[str, Plan]) -> dict[str, str]:
+    """Paths of companions that will be out of date, as their variables are stored anew; with the paths of these.
+
+    Raises
+    ------
+    FileError
+        If such a variable has not the companion that it names.
+    """
+    found = datasets(file)
+    stay = {path: each for path, each in found.items() if path not in plans or plans[path].copied}
+    others = [companion for companion, _ in companions_in(stay)]
+    anew = [(path, each.dataset) for path in found if path not in stay if (each := companion_of(found[path]))]
+    return {
+        path: variable
+        for variable, companion in anew
+        for path, each in found.items()
+        if each == companion and each not in others
+    }
+
+
 def describe(file: h5py.File, plans: Mapping[str, Plan], kept: Mapping[str, str]) -> tuple[PlannedDataset, ...]:
     """Say what would become of each dataset of a file."""
+    dropped = {
+        path: f"it says where values of {variable} are missing, which is stored anew"
+        for path, variable in replaced_companions(file, plans).items()
+    }
+    kept = {**kept, **dropped}
     return tuple(
-        _described(path, dataset, plans.get(path), kept.get(path, "no recipe is for it"))
+        _described(path, dataset, plans.get(path), kept.get(path, "no recipe is for it"), path in dropped)
         for path, dataset in datasets(file).items()
     )
 
 
-def _described(path: str, dataset: h5py.Dataset, plan: Plan | None, reason: str) -> PlannedDataset:
+def _described(path: str, dataset: h5py.Dataset, plan: Plan | None, reason: str, dropped: bool) -> PlannedDataset:
     stored = str(pipeline_of(dataset))
     return PlannedDataset(
         path=path,
-        action="keep" if plan is None else "copy" if plan.copied else "store",
+        action="store" if plan and not plan.copied else "copy" if plan else "drop" if dropped else "keep",
         reason=reason if plan is None else "",
         dtype=type_text(dataset),
         shape=dataset.shape,
@@ -104,8 +145,14 @@ def _described(path: str, dataset: h5py.Dataset, plan: Plan | None, reason: str)
         pipeline=stored if plan is None or plan.copied else str(plan.pipeline),
         chunks=dataset.chunks if plan is None else plan.chunks,
         bound=0.0 if plan is None or plan.copied else plan.bound,
-        notes=() if plan is None else plan.notes,
+        notes=() if plan is None else plan.notes + _companion_note(plan),
     )
+
+
+def _companion_note(plan: Plan) -> tuple[str, ...]:
+    if plan.flags is None:
+        return ()
+    return ("if values are missing, a companion dataset will say where, and their neighbours fill the gaps",)
 
 
 def _meant(name: str, file: h5py.File, found: Mapping[str, h5py.Dataset]) -> list[str]:
@@ -139,7 +186,7 @@ def _with_checksum(pipeline: Pipeline) -> Pipeline:
 
 
 def _plan_dataset(
-    path: str, dataset: h5py.Dataset, pipeline: Pipeline, chunks: tuple[int, ...] | None, checksum: bool
+    path: str, dataset: h5py.Dataset, pipeline: Pipeline, chunks: tuple[int, ...] | None, wanted: Wanted
 ) -> Plan:
     dtype = stored_type(dataset)
     if dtype is None:
@@ -166,9 +213,15 @@ def _plan_dataset(
     if chunk.nbytes >= 1 << 32:
         raise ParameterError(f"expected a chunk of less than 4 GiB, got {chunks} of {dtype}: {chunk.nbytes} bytes")
     _check(pipeline, chunk, dataset)
-    guarded = _with_checksum(pipeline) if checksum else pipeline
+    guarded = _with_checksum(pipeline) if wanted.checksum else pipeline
+    if is_companion(dataset) and guarded.error_bound != 0:
+        raise ParameterError("expected lossless filters, since it says where values of another dataset are missing")
+    # Without a companion, missing values go back among the others.
+    as_now = not has_companion(dataset) or wanted.missing == "companion"
+    if not as_now:
+        notes.append("its companion is left out: missing values go back among the others (not so: --missing companion)")
     for each in dict.fromkeys((guarded, pipeline)):
-        if stored_so(dataset, each, dtype, chunks):
+        if as_now and stored_so(dataset, each, dtype, chunks):
             text = "copied as they are: chunks are stored through these filters already"
             if each != guarded:
                 text += ", without a checksum"
@@ -178,4 +231,7 @@ def _plan_dataset(
     before = pipeline_of(dataset)
     if before.error_bound != 0 and guarded.error_bound != 0:
         notes.append(f"its values went through {before} before: errors add up to those")
-    return Plan(path, guarded, dtype, chunks, tuple(notes), missing_of(dataset))
+    missing, flags = missing_of(dataset), None
+    if wanted.missing == "companion" and guarded.error_bound != 0:
+        flags = flags_for(dataset, dtype, missing)
+    return Plan(path, guarded, dtype, chunks, tuple(notes), missing, flags=flags)

@@ -41,6 +41,10 @@ class Repacked:
         Whether its chunks were copied as they are stored, since they had these filters, type and shape already.
     read_by_hdf5
         Chunks that HDF5 itself was seen to read as tamis does.
+    companion
+        Path of the dataset that says where values are missing; empty where there is none.
+    companion_nbytes
+        Bytes that it takes in the target.
     reused_chunks
         Chunks taken over from a run that was interrupted.
     """
@@ -60,12 +64,14 @@ class Repacked:
     lossless_for_missing: int = 0
     copied: bool = False
     read_by_hdf5: int = 0
+    companion: str = ""
+    companion_nbytes: int = 0
     reused_chunks: int = 0
 
     @property
     def ratio(self) -> float:
-        """Bytes of the values for each byte in the target."""
-        return self.nbytes / max(self.target_nbytes, 1)
+        """Bytes of the values for each byte in the target, those of the companion included."""
+        return self.nbytes / max(self.target_nbytes + self.companion_nbytes, 1)
 
     def to_dict(self) -> dict[str, Any]:
         """Give what JSON holds; an error that is infinite is null there."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Collection, Mapping
-from importlib import metadata
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tamis.chunks.words import shape_text, size_text
 from tamis.errors import FileError
-from tamis.hdf5.rewriting import History, Journal, Leftover, Plan, Run, find_leftovers
+from tamis.hdf5.rewriting import History, Journal, Leftover, Plan, Run, companion_key, find_leftovers
 from tamis.hdf5.transaction import Transaction
 from tamis.jobs.inspection.cards import printable
 from tamis.pipeline import Pipeline
+from tamis.zfp.configuration import config
 
 _AGAIN = "--resume goes on with it"
 
@@ -85,8 +86,8 @@ class Resuming:
         """Give the history of a dataset; None before `begin`."""
         if self._journal is None:
             return None
-        number, leftover = self._numbers[plan.path], self._chosen.get(plan.path)
-        return History(plan, shape, self._path, self._journal, number, leftover)
+        numbers = self._numbers[plan.path], self._numbers[companion_key(plan.path)]
+        return History(plan, shape, self._path, self._journal, numbers, self._chosen.get(plan.path))
 
     def flush(self) -> None:
         """Write what was noted so far."""
@@ -122,6 +123,8 @@ class Resuming:
             self.notes.append(f"nothing to resume: {source} has changed since a run was interrupted; started anew")
             return
         for path, entry in self.run.datasets.items():
+            if not entry:  # a companion, which goes with its dataset
+                continue
             alike = [each for each in fitting if each.run and each.run.datasets.get(path) == entry]
             if alike:
                 self._chosen[path] = max(alike, key=lambda each: each.count(path))
@@ -148,7 +151,8 @@ def interrupted(target: Path) -> list[str]:
 def _run(source: Path, plans: Collection[Plan]) -> Run:
     found = source.stat()
     same = {"nbytes": found.st_size, "mtime_ns": found.st_mtime_ns, "inode": found.st_ino}
-    return Run(same, {plan.path: _entry(plan) for plan in plans})
+    entries: dict[str, dict[str, str]] = {plan.path: _entry(plan) for plan in plans}
+    return Run(same, entries | {companion_key(plan.path): {} for plan in plans})
 
 
 def _entry(plan: Plan) -> dict[str, str]:
@@ -162,11 +166,17 @@ def _entry(plan: Plan) -> dict[str, str]:
     }
 
 
+@cache
 def _versions(pipeline: Pipeline) -> str:
     """Name the versions of whatever encodes."""
-    modules = {"tamis"}.union(*((*each.needs, type(each).__module__) for each in pipeline.filters))
-    found = [f"zlib {zlib.ZLIB_RUNTIME_VERSION}"]
-    for name in sorted({each.partition(".")[0] for each in modules}):
+    from importlib import metadata  # imported late: it takes as long as all of h5py
+
+    modules = set[str]().union(*((*each.needs, type(each).__module__) for each in pipeline.filters))
+    found = [f"zlib {zlib.ZLIB_RUNTIME_VERSION}", f"tamis {config().version}"]
+    others = sorted({each.partition(".")[0] for each in modules} - {"tamis"})
+    if others:
+        from importlib import metadata  # imported late: it takes as long as all of h5py
+    for name in others:
         try:
             found.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:

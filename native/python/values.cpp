@@ -1,0 +1,74 @@
+// The part of `_native` that looks at values; src/tamis/chunks/difference.py gives it a Python face.
+//
+// Arrays are C-contiguous buffers of native floats. The lock is released while many values are looked at.
+
+#include "tamis/values/difference.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/tuple.h>
+
+#include <bit>
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+#include "python/binding.hpp"
+
+namespace tamis::python {
+
+using namespace nb::literals;
+
+namespace {
+
+template <class Scalar>
+std::span<const Scalar> values_of(const Buffer& buffer) {
+    return {static_cast<const Scalar*>((*buffer).buf), static_cast<std::size_t>((*buffer).len) / sizeof(Scalar)};
+}
+
+// Call `f` with a value of the arrays' type, which all of them must have.
+template <class F, class... Buffers>
+auto specialise(F f, const Buffer& first, const Buffers&... rest) {
+    const auto format = [](const Buffer& each) {
+        const std::string_view said = (*each).format == nullptr ? "" : (*each).format;
+        // As NumPy says it of types that h5py made.
+        constexpr char order = std::endian::native == std::endian::little ? '<' : '>';
+        return said.starts_with(order) ? said.substr(1) : said;
+    };
+    if ((format(first) != "f" && format(first) != "d") || ((format(rest) != format(first)) || ...))
+        throw nb::type_error("expected arrays of native float32 or of native float64");
+    std::optional<nb::gil_scoped_release> unlocked;
+    if (worth_unlocking((*first).len)) unlocked.emplace();
+    return format(first) == "f" ? f(float{}) : f(double{});
+}
+
+constexpr int contiguous = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT;
+
+std::tuple<double, std::size_t, bool> survey(nb::handle array, nb::handle marks) {
+    const Buffer values(array, contiguous), marked(marks, contiguous);
+    const auto found = specialise(
+        [&]<class Scalar>(Scalar) { return values::survey(values_of<Scalar>(values), values_of<Scalar>(marked)); },
+        values, marked);
+    return {found.largest, found.missing, found.finite};
+}
+
+std::tuple<double, bool, std::size_t> compare(nb::handle expected, nb::handle found, nb::handle marks) {
+    const Buffer was(expected, contiguous), now(found, contiguous), marked(marks, contiguous);
+    if ((*was).len != (*now).len) throw nb::value_error("expected arrays of the same size");
+    const auto difference = specialise(
+        [&]<class Scalar>(Scalar) {
+            return values::compare(values_of<Scalar>(was), values_of<Scalar>(now), values_of<Scalar>(marked));
+        },
+        was, now, marked);
+    return {difference.error, difference.kept, difference.missing};
+}
+
+}  // namespace
+
+void bind_values(nb::module_& m) {
+    m.def("survey", &survey, "array"_a, "marks"_a,
+          "Largest magnitude of the finite values, how many are missing, and whether all are finite.");
+    m.def("compare", &compare, "expected"_a, "found"_a, "marks"_a,
+          "Largest absolute error, whether missing values were kept, and how many there were.");
+}
+
+}  // namespace tamis::python

@@ -1,0 +1,224 @@
+"""Companions: datasets that say where the values of another one are missing, so that zfp need not code them.
+
+A variable names its companion in the attribute `MARK`, and for people and CF's readers in ``ancillary_variables``. The
+companion has a flag for each value, and in the attribute `TABLE` the missing values that the flags stand for, in the
+type of the variable: docs/missing.md describes both.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5a, h5d, h5t
+from numpy.typing import NDArray
+
+from tamis.chunks.flags import MOST_FLAGS, Flags
+from tamis.chunks.grid import Region
+from tamis.chunks.values import Values
+from tamis.errors import DataError, FileError
+from tamis.hdf5.storage import number_type, stored_regions, type_text
+
+MARK = "missing_companion"
+"""Attribute of a variable: path of its companion."""
+
+TABLE = "flag_missing_values"
+"""Attribute of a companion: item k − 1 is what flag k stands for."""
+
+ANCILLARY = "ancillary_variables"
+"""Attribute of CF: names of variables that say something about the values of this one, with blanks between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """The companion of a variable.
+
+    Parameters
+    ----------
+    dataset
+        Of the flags.
+    flags
+        What they stand for.
+    place
+        File and path, for messages.
+    """
+
+    dataset: h5py.Dataset
+    flags: Flags
+    place: str
+
+    def restore(self, values: NDArray[Any], flags: NDArray[np.uint8]) -> NDArray[Any]:
+        """Put missing values back, in place; see `Flags.restore`.
+
+        Raises
+        ------
+        FileError
+            If there is a flag that stands for nothing.
+        """
+        try:
+            self.flags.restore(values, flags)
+        except DataError as error:
+            raise FileError(f"{self.place}: {error}") from error
+        return values
+
+
+class RestoredValues:
+    """Values of a variable with its missing values put back. Threads may share it.
+
+    Parameters
+    ----------
+    values
+        As they are stored.
+    companion
+        Of the variable.
+    flags
+        Its flags, as they are stored.
+    """
+
+    def __init__(self, values: Values, companion: Companion, flags: Values) -> None:
+        self.shape, self.dtype, self.chunks = values.shape, values.dtype, values.chunks
+        self._values, self._companion, self._flags = values, companion, flags
+
+    def read(self, part: Region) -> NDArray[Any]:
+        """Read a part of the array."""
+        values, flags = self._values.read(part), self._flags.read(part)
+        return self._companion.restore(np.array(values), flags) if flags.any() else values
+
+    def close(self) -> None:
+        """Close both."""
+        self._values.close()
+        self._flags.close()
+
+
+def has_companion(dataset: h5py.Dataset) -> bool:
+    """Tell whether some values of a dataset are only placeholders of missing ones, which a companion knows."""
+    return bool(h5a.exists(dataset.id, MARK.encode()))
+
+
+def is_companion(dataset: h5py.Dataset) -> bool:
+    """Tell whether a dataset is the companion of another one, by its attributes."""
+    return bool(h5a.exists(dataset.id, TABLE.encode()))
+
+
+def companion_of(dataset: h5py.Dataset) -> Companion | None:
+    """Find the companion of a variable; None where it has none.
+
+    Raises
+    ------
+    FileError
+        If it should have one, and there is none, or one that does not fit.
+    """
+    if not has_companion(dataset):
+        return None
+    place = f"{dataset.file.filename}: {dataset.name}"
+    path = text_attribute(dataset, MARK)
+    if path is None:
+        raise FileError(f"{place}: expected the path of its companion in the attribute {MARK!r}, found no text")
+    found = _at(dataset, path)
+    if found is None:
+        raise FileError(
+            f"{place}: its missing values are in the companion {path!r}, which is not there: restore or rename it, or"
+            f" read the values without it, which are made up where some were missing: tamis.open(…, restore=False)"
+        )
+    companion = f"{dataset.file.filename}: {found.name}"
+    said = f"{companion}: damaged, or no companion of {dataset.name}"
+    if has_companion(found):
+        raise FileError(f"{said}: expected flags, found a dataset that has a companion itself")
+    if number_type(found) != np.uint8 or found.shape != dataset.shape:
+        raise FileError(
+            f"{said}: expected uint8 of shape {dataset.shape}, found {type_text(found)} of shape {found.shape}"
+        )
+    return Companion(found, Flags(_table(dataset, found, said)), companion)
+
+
+def other_ancillary(dataset: h5py.Dataset) -> list[str]:
+    """Names of the ancillary variables of a dataset, without that of its companion."""
+    own = (text_attribute(dataset, MARK) or "").rpartition("/")[2]
+    return [each for each in (text_attribute(dataset, ANCILLARY) or "").split() if each != own]
+
+
+def companions_in(datasets: Mapping[str, h5py.Dataset]) -> Iterator[tuple[h5py.Dataset, str]]:
+    """Yield each companion that some datasets have, and the path of its variable; those that are damaged are left out.
+
+    Parameters
+    ----------
+    datasets
+        By path.
+    """
+    for path, each in datasets.items():
+        with suppress(FileError):
+            if companion := companion_of(each):
+                yield companion.dataset, path
+
+
+def about_companion(name: str, source: Any, target: Any) -> bool:
+    """Whether an attribute of two objects differs only by naming the companion that a dataset has in one of the files.
+
+    Parameters
+    ----------
+    name
+        Of the attribute.
+    source, target
+        Low-level identifiers of the objects.
+    """
+    if name not in (MARK, ANCILLARY) or not isinstance(source, h5d.DatasetID):
+        return False
+    before, after = h5py.Dataset(source), h5py.Dataset(target)
+    marked = has_companion(before) or has_companion(after)
+    return marked and (name == MARK or other_ancillary(before) == other_ancillary(after))
+
+
+def regions_of(dataset: h5py.Dataset) -> list[Region]:
+    """Parts of the array that have values in the file, missing ones that a companion knows included."""
+    companion = companion_of(dataset)
+    return stored_regions(dataset) + ([] if companion is None else stored_regions(companion.dataset))
+
+
+def restored(dataset: h5py.Dataset, part: Region, read: Callable[[h5py.Dataset, Region], NDArray[Any]]) -> NDArray[Any]:
+    """Read a part of a dataset by a function, and of its companion where there is one, to put missing values back."""
+    companion = companion_of(dataset)
+    values = read(dataset, part)
+    return values if companion is None else companion.restore(np.array(values), read(companion.dataset, part))
+
+
+def text_attribute(dataset: h5py.Dataset, name: str) -> str | None:
+    """Read an attribute as text; None where there is none, or none of text."""
+    try:
+        value = dataset.attrs.get(name)
+        value = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
+        value = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+        return value if isinstance(value, str) else None
+    except (OSError, TypeError, ValueError, RuntimeError):
+        return None
+
+
+def _at(dataset: h5py.Dataset, path: str) -> h5py.Dataset | None:
+    """Look beside the variable first: groups may have been copied to another place."""
+    beside = posixpath.join(posixpath.dirname(str(dataset.name or "/")), posixpath.basename(path))
+    for each in (beside, path):
+        try:
+            found = dataset.file.get(each.encode("utf-8", "surrogateescape"))
+        except (OSError, RuntimeError, ValueError):
+            continue
+        if isinstance(found, h5py.Dataset) and found.file == dataset.file:
+            return found
+    return None
+
+
+def _table(variable: h5py.Dataset, companion: h5py.Dataset, said: str) -> NDArray[Any]:
+    dtype = variable.dtype.newbyteorder("=")
+    if not is_companion(companion):
+        raise FileError(f"{said}: expected the attribute {TABLE!r}, found none")
+    attribute = h5a.open(companion.id, TABLE.encode())
+    kind, shape = attribute.get_type(), attribute.shape
+    fits = isinstance(kind, (h5t.TypeFloatID, h5t.TypeIntegerID)) and kind.dtype.newbyteorder("=") == dtype
+    if not fits or len(shape) > 1 or not 0 < int(np.prod(shape)) <= MOST_FLAGS:
+        raise FileError(f"{said}: expected {TABLE!r} to have up to {MOST_FLAGS} values of {dtype}, found others")
+    values = np.empty(shape, kind.dtype)
+    attribute.read(values, mtype=kind)
+    return values.reshape(-1).astype(dtype)
