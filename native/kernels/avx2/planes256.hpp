@@ -51,9 +51,8 @@ template <const FewShuffles& shuffles>
     const auto gather = [&]<unsigned group, unsigned first, std::size_t... i>(std::index_sequence<i...>) {
         __m256i sum = _mm256_setzero_si256();
         ((sum = _mm256_or_si256(
-              sum, _mm256_shuffle_epi8(
-                       from[shuffles.from[first + i]],
-                       _mm256_broadcastsi128_si256(load_half(shuffles.places[first + i].data()))))),
+              sum, _mm256_shuffle_epi8(from[shuffles.from[first + i]],
+                                       _mm256_broadcastsi128_si256(load_half(shuffles.places[first + i].data()))))),
          ...);
         to[group] = sum;
     };
