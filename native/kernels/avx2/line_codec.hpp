@@ -41,9 +41,9 @@ public:
         if (!codes_.to_planes(columns, openings, any)) return false;
         turn(columns, rows);
         BitWriter writer = shared;
-        for (unsigned first = 0; first < used; first += 2) {
-            Slots slots(rows, first);
-            for (unsigned i = 0; i < 2 && first + i < used; ++i) {
+        for (unsigned first = 0; first < used; first += 4) {
+            Slots slots(rows, first, few_planes(openings, first));
+            for (unsigned i = 0; i < 4 && first + i < used; ++i) {
                 const unsigned lane = lane_of(first + i);
                 put(writer, slots, i, openings[lane], bit_length(any[lane]));
             }
@@ -124,23 +124,38 @@ private:
         }
     }
 
-    // The slots of two blocks. The lower half of 64 planes is made when it is asked for.
-    struct Slots : NibbleSlots<nbits> {
-        Words32 low[1];
-        __m256i significant = _mm256_setzero_si256();
-        bool with_lower = !wide;
-
-        Slots(const Row (&rows)[4], unsigned first) {
-            Words32 high[1];
-            if constexpr (wide)
-                split<1>({rows[first]}, {rows[first + 1]}, high, low);
-            else
-                high[0] = rows[first / 2];
-            this->make(to_nibbles(high[0]), significant, 0);
+    // Whether no more than 16 planes can be sent of any of four blocks. Each takes a bit or more.
+    bool few_planes(const Opening (&openings)[lanes], unsigned first) const {
+        bool few = true;
+        for (unsigned i = 0; i < 4; ++i) {
+            const Opening& opening = openings[lane_of(first + i)];
+            few &= opening.precision <= 16 || params_.maxbits <= opening.nbits + 16;
         }
-        void make_lower() {
-            if (!with_lower) this->make(to_nibbles(low[0]), significant, 1);
-            with_lower = true;
+        return few;
+    }
+
+    // The slots of four blocks. The lower half of 64 planes is made when it is asked for.
+    struct Slots : LineSlots<nbits> {
+        Words32 low[2];
+        __m256i significant[2];
+        bool with_lower[2] = {};
+
+        [[gnu::always_inline]] Slots(const Row (&rows)[4], unsigned first, bool few) {
+            Words32 high[2];
+            if constexpr (wide) {
+                split<2>({rows[0], rows[2]}, {rows[1], rows[3]}, high, low);
+            } else {
+                high[0] = rows[first / 2], high[1] = rows[first / 2 + 1];
+            }
+            if (few) this->make_upper(to_upper_nibbles(high[0], high[1]));
+            for (unsigned pair = 0; pair < 2 && !few; ++pair) {
+                significant[pair] = _mm256_setzero_si256();
+                this->make(2 * pair, 0, to_nibbles(high[pair]), significant[pair]);
+            }
+        }
+        [[gnu::always_inline]] void make_lower(unsigned pair) {
+            if (!with_lower[pair]) this->make(2 * pair, 1, to_nibbles(low[pair]), significant[pair]);
+            with_lower[pair] = true;
         }
     };
 
@@ -156,7 +171,7 @@ private:
         put_opening(writer, opening.bits, opening.nbits, empty);
         left -= empty;
         for (unsigned planes = precision - 8 * i; planes != 0 && left != 0; ++i) {
-            if (wide && i >= 4) slots.make_lower();
+            if (wide && i >= 4) slots.make_lower(block / 2);
             const unsigned now = std::min(planes, 8u);
             const std::uint64_t sent = _bzhi_u64(slots.sent[block][i], 8 * now);
             const auto count = static_cast<unsigned>(std::min<std::size_t>(popcount(sent), left));  // ≤ 35
