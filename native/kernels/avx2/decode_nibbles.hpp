@@ -51,10 +51,10 @@ template <unsigned nbits>
     }
 }
 
-// Read `precision` ≤ nbits planes or, if they end sooner, `budget` bits.
+// Read `precision` ≤ nbits planes or, if they end sooner, `budget` bits. Returns how many planes were read.
 template <unsigned nbits>
-[[gnu::always_inline]] inline void decode_nibbles(BitReader& shared, Nibbles<nbits>& planes, unsigned precision,
-                                                  std::size_t budget) {
+[[gnu::always_inline]] inline unsigned decode_nibbles(BitReader& shared, Nibbles<nbits>& planes, unsigned precision,
+                                                      std::size_t budget) {
     BitReader reader = shared;
     std::memset(planes.bytes, 0, sizeof planes.bytes);
     const std::size_t end = reader.position + budget;
@@ -72,6 +72,7 @@ template <unsigned nbits>
             const zfp::detail::NibbleEnd last = zfp::detail::end_table[index];
             if (last.count <= precision - done) {
                 planes.add(done, last.planes);
+                done += last.count, n = 0;
                 reader.position = end;
                 break;
             }
@@ -102,8 +103,10 @@ template <unsigned nbits>
         const std::size_t raw = std::min<std::size_t>(4 * (precision - done), end - reader.position);
         copy_planes(reader, planes, done, static_cast<unsigned>(raw));
         reader.position += raw;
+        done += static_cast<unsigned>((raw + 3) / 4);
     }
     shared = reader;
+    return done;
 }
 
 }  // namespace tamis::zfp::avx2

@@ -59,9 +59,10 @@ public:
         if (opened.precision == 0) {
             opened.exponent = 0;  // zeros take any scale
             std::memset(planes_[block].bytes, 0, nbits / 2);
+            reached_[block] = 0;
         } else {
-            decode_nibbles(reader, planes_[block], std::min(opened.precision, nbits),
-                           start + params_.maxbits - reader.position);
+            reached_[block] = decode_nibbles(reader, planes_[block], std::min(opened.precision, nbits),
+                                             start + params_.maxbits - reader.position);
         }
         reader.position = std::max(reader.position, start + params_.minbits);
     }
@@ -71,8 +72,21 @@ public:
         for (unsigned block = used; block < lanes; ++block) {
             planes_[block] = planes_[0];
             opened_[lane_of(block)] = opened_[0];
+            reached_[block] = reached_[0];
         }
         Row rows[4];
+        if (upper_halves_are_enough())
+            restore_upper(rows);
+        else
+            restore_all(rows);
+        if (dense(places, used)) return store(rows, places[0].at);
+        alignas(32) Scalar values[lanes][4];
+        store(rows, values[0]);
+        for (unsigned block = 0; block < used; ++block) store_block<1>(values[block], places[block], layout_);
+    }
+
+private:
+    void restore_all(Row (&rows)[4]) const {
         for (unsigned block = 0; block < lanes; block += 2) {
             const Words32 high[1] = {planes_of(block, 0)};
             if constexpr (wide) {
@@ -88,16 +102,43 @@ public:
         turn(rows, columns);
         codes_.from_planes(columns, opened_);
         turn(columns, rows);
-        if (dense(places, used)) {
-            std::memcpy(places[0].at, rows, sizeof rows);
-        } else {
-            alignas(32) Scalar values[lanes][4];
-            std::memcpy(values, rows, sizeof rows);
-            for (unsigned block = 0; block < used; ++block) store_block<1>(values[block], places[block], layout_);
+    }
+
+    // Of 64-bit blocks that have no planes but these, the 32-bit transform of their upper halves gives the upper halves
+    // of the values, and their lower ones are zero: an inverse lift halves twice, and so needs two planes more.
+    static constexpr unsigned upper_planes = 30;
+
+    bool upper_halves_are_enough() const {
+        bool enough = wide && !reversible;
+        for (unsigned block = 0; block < lanes; ++block)
+            enough &= reached_[block] <= upper_planes && opened_[block].exponent >= least_shifted_exponent;
+        return enough;
+    }
+
+    void restore_upper(Row (&rows)[4]) const {
+        if constexpr (wide) {
+            Words32 v[4] = {planes_of(0, 0), planes_of(2, 0), Words32::all(0), Words32::all(0)};
+            transpose(v[0], v[1], v[2], v[3]);
+            for (Words32& each : v) each = out_of_negabinary(each);
+            detail::LossyLift::inverse(v[0], v[1], v[2], v[3]);
+            transpose(v[0], v[1], v[2], v[3]);
+            for (unsigned block = 0; block < lanes; ++block) {
+                const __m256i pair = v[block / 2].bits;
+                rows[block] = widen(block % 2 == 0 ? lower(pair) : upper(pair), opened_[block].exponent);
+            }
         }
     }
 
-private:
+    // Values whose integers are these, times 2^32.
+    static Row widen(__m128i integers, int exponent) {
+        if constexpr (std::is_floating_point_v<Scalar>) {
+            const __m256d scale = _mm256_set1_pd(detail::power_of_two<double>(exponent - 30));
+            return {_mm256_castpd_si256(_mm256_mul_pd(scale, _mm256_cvtepi32_pd(integers)))};
+        } else {
+            return {_mm256_slli_epi64(_mm256_cvtepi32_epi64(integers), 32)};
+        }
+    }
+
     // Blocks 2i and 2i + 1 of 32 bits are the halves of row i, which transposition keeps apart.
     static constexpr unsigned lane_of(unsigned block) { return wide ? block : block / 2 + block % 2 * 4; }
 
@@ -114,14 +155,20 @@ private:
         return used == lanes && layout_.stride[0] == 1 && places[lanes - 1].whole;
     }
 
+    // Register by register: a copy in smaller pieces could not be loaded again before it has reached the cache.
+    static void load(const Scalar* from, Row (&rows)[4]) {
+        for (unsigned i = 0; i < 4; ++i)
+            rows[i].bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i * lanes));
+    }
+    static void store(const Row (&rows)[4], Scalar* to) {
+        for (unsigned i = 0; i < 4; ++i) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i * lanes), rows[i].bits);
+    }
+
     void load(const Place<const Scalar>* places, unsigned used, Row (&rows)[4]) const {
-        if (dense(places, used)) {
-            std::memcpy(rows, places[0].at, sizeof rows);
-        } else {
-            alignas(32) Scalar values[lanes][4] = {};
-            for (unsigned block = 0; block < used; ++block) load_block<1>(values[block], places[block], layout_);
-            std::memcpy(rows, values, sizeof rows);
-        }
+        if (dense(places, used)) return load(places[0].at, rows);
+        alignas(32) Scalar values[lanes][4] = {};
+        for (unsigned block = 0; block < used; ++block) load_block<1>(values[block], places[block], layout_);
+        load(values[0], rows);
     }
 
     // Whether no more than 16 planes can be sent of any of four blocks. Each takes a bit or more.
@@ -191,6 +238,7 @@ private:
     const Layout& layout_;
     Nibbles<nbits> planes_[lanes];
     Opened opened_[lanes];
+    unsigned reached_[lanes];  // planes that were read
 };
 
 }  // namespace tamis::zfp::avx2
