@@ -90,6 +90,7 @@ template <class Scalar>
     alignas(32) double values[4][4];  // by row
     std::memcpy(values, rows, sizeof values);
     for (unsigned i = 0; i < 4; ++i) {
+        if (exponents[i] > 1024) continue;  // a block with NaN or infinity, which is sent as patterns
         const double block[4] = {values[0][i], values[1][i], values[2][i], values[3][i]};
         std::uint64_t integers[4];
         zfp::to_integers<4>(integers, block, exponents[i]);
