@@ -1,10 +1,11 @@
 // Bit planes of blocks of four coefficients: each is a nibble, and the 32 planes of a 32-bit block are 128 bits, the
 // highest plane lowest, so that once all four coefficients are significant the code is these bits as they stand.
 //
-// Two blocks share a register, one to a half. All steps act on all 64 planes at once: coefficients to nibbles, then the
-// slots of planes64.hpp, two per coefficient and so a byte per plane; a PEXT packs the slots of eight planes. Nothing
-// branches. Per block of 32 bits about 40 vector operations and four PEXTs (portable: a table look-up for two planes,
-// and a branch that goes wrong once or twice a block, where the last coefficient becomes significant).
+// Two blocks share a register, one to a half; or four, where only their upper 16 planes can be sent. All steps act on
+// all 64 planes at once: coefficients to nibbles, then the slots of planes64.hpp, two per coefficient and so a byte per
+// plane; a PEXT packs the slots of eight planes. No branch depends on the data. Time to encode a block (1-D float32,
+// accuracy 1e-3): 46 ns with a table for two planes at a time, whose branches go wrong once or twice a block, 22 ns
+// with the slots made block by block out of PDEPs, 17 ns here, 16 ns with four blocks to a register.
 #pragma once
 
 #include "kernels/avx2/planes16.hpp"

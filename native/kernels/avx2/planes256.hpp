@@ -1,8 +1,10 @@
 // Bit planes of two blocks of 256 coefficients: four words each, and a plane is handled as the word that its n lies in.
 //
 // From the block's order to the stream's, 16 bytes of the stream gather from 16 groups of 16 bytes of the block, as in
-// bytes.hpp; but of these 256 shuffles only the 141 are done that move a byte. Bits are transposed as for 64
-// coefficients, four times.
+// bytes.hpp; but of these 256 shuffles only the 141 are done that move a byte, one after the other, without a loop (497
+// instead of 624 ns to encode a block, 4-D float32 at accuracy 1e-3). Bits are transposed as for 64 coefficients, four
+// times. A plane's code is that of planes64.hpp, taken in pieces of up to 27 coefficients or 57 bits: most planes are
+// one piece.
 #pragma once
 
 #include <utility>
@@ -110,6 +112,7 @@ public:
     [[gnu::always_inline]] void load(const Rows<Words32, 4>& rows, const EncoderPlanes*, unsigned) {
         to_bytes<4>(rows, bytes_);
         made_ = 4;
+        words_[0][32][0] = words_[1][32][0] = 0;
     }
 
     [[gnu::always_inline]] void encode(BitWriter& writer, unsigned lane, unsigned k, unsigned lowest, unsigned& n,
