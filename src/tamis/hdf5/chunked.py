@@ -186,6 +186,21 @@ class ChunkSource:
         except TamisError as error:
             raise self._failure(origin, error) from error
 
+    def first_output(self, origin: Origin) -> bytes | None:
+        """Read what the first filter made of a stored chunk; None where it was left out.
+
+        Raises
+        ------
+        FileError
+            If a filter behind it finds damage.
+        """
+        data, mask = self.stored(origin)
+        mask = self._true_mask(origin, mask)
+        try:
+            return None if mask & 1 else bytes(self._undone(data, mask))
+        except TamisError as error:
+            raise self._failure(origin, error) from error
+
     def touched_blocks(self, origin: Origin, inside: Sequence[Any]) -> list[Run] | None:
         """Find the blocks of a chunk that a selection touches.
 

@@ -234,7 +234,7 @@ def _write(
             anew = {path: partial(recreate, plan) for path, plan in plans.items() if not plan.copied}
             old = replaced_companions(file, plans)
             copy_tree(file, out, {**anew, **dict.fromkeys(old, create_empty)})
-            replace_companions(out, old, {path: written[path].companion for path in anew})
+            replace_companions(out, old, {path: written[path].companion for path in anew if plans[path].recoded})
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise
@@ -270,7 +270,7 @@ def _copied(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Prog
         nbytes=source.size * source.id.get_type().get_size(),
         source_nbytes=source.id.get_storage_size(),
         target_nbytes=target.id.get_storage_size(),
-        bound=0.0,
+        bound=plan.bound,
         largest_error=0.0,
         chunks=len(chunks),
         lossless_chunks=sum(plan.pipeline.zfp is not None and mask & 1 for mask in chunks),
@@ -335,7 +335,7 @@ def _missing_note(written: Written, companion: Companion | None) -> tuple[str, .
 
 
 def _advice(plan: Plan, source: h5py.Dataset, written: Written) -> tuple[str, ...]:
-    if 2 * written.lossless_chunks <= written.chunks:
+    if not plan.recoded or 2 * written.lossless_chunks <= written.chunks:
         return ()
     shape = shape_text(plan.chunks)
     text = (

@@ -10,6 +10,7 @@ from tamis.hdf5.rewriting.leftovers import Leftover, find_leftovers
 from tamis.hdf5.rewriting.marks import MissingCount, count_missing
 from tamis.hdf5.rewriting.plans import Plan, Written
 from tamis.hdf5.rewriting.shapes import better_chunks
+from tamis.hdf5.rewriting.streams import has_streams
 from tamis.hdf5.rewriting.verifying import Verified, verify, verify_copied
 from tamis.hdf5.rewriting.writing import write
 
@@ -28,6 +29,7 @@ __all__ = [
     "create_empty",
     "find_leftovers",
     "flags_for",
+    "has_streams",
     "largest_error",
     "likely_nbytes",
     "most_nbytes",
