@@ -13,9 +13,8 @@ from collections.abc import Mapping
 import h5py
 from h5py import h5d
 
+from tamis.chunks.grid import Origin
 from tamis.errors import FileError
-
-Origin = tuple[int, ...]
 
 
 def check_recorded(dataset: h5py.Dataset, expected: Mapping[Origin, tuple[int, int]]) -> None:
