@@ -13,10 +13,8 @@ from typing import TypeVar
 import click
 
 import tamis
-from tamis.cli.ending import Commands, ended_by_signals
+from tamis.cli.ending import FAILED, VIOLATED, Commands, ended_by_signals
 from tamis.cli.printing import (
-    FAILED,
-    VIOLATED,
     failures,
     print_arguments,
     print_inspection,

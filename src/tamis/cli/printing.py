@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from tamis.chunks.words import shape_text, size_text
+from tamis.cli.ending import FAILED, USAGE, VIOLATED
 from tamis.errors import BoundError, ParameterError, TamisError
 from tamis.jobs.inspection import Inspection
 from tamis.jobs.inspection.arguments import COMMENTS, arguments
@@ -23,9 +24,6 @@ from tamis.jobs.repacking import RepackPlan, RepackResult
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-FAILED, USAGE, VIOLATED = 1, 2, 3
-"""Exit codes; 0 is done as asked."""
 
 
 def print_table(table: Table) -> None:

@@ -169,8 +169,6 @@ def _entry(plan: Plan) -> dict[str, str]:
 @cache
 def _versions(pipeline: Pipeline) -> str:
     """Name the versions of whatever encodes."""
-    from importlib import metadata  # imported late: it takes as long as all of h5py
-
     modules = set[str]().union(*((*each.needs, type(each).__module__) for each in pipeline.filters))
     found = [f"zlib {zlib.ZLIB_RUNTIME_VERSION}", f"tamis {config().version}"]
     others = sorted({each.partition(".")[0] for each in modules} - {"tamis"})
