@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from tamis.errors import FileError
+from tamis.hdf5.chunked import descriptor_of
 from tamis.hdf5.missing import changed_fill, missing_of
 from tamis.hdf5.values import ContiguousValues, LibraryValues, open_values
 
@@ -42,6 +44,21 @@ def test_open_values_of_contiguous_dataset_reads_the_file_that_is_open_not_its_n
             assert isinstance(values, ContiguousValues)
             assert (values.read((slice(0, 3), slice(0, 4000))) == ord("a")).all()
         with pytest.raises(FileError, match="expected an open file, got one that was closed"):
+            values.read((slice(0, 3), slice(0, 4000)))
+
+
+@pytest.mark.parametrize("chunks", [None, (3, 4000)])
+def test_open_values_that_the_disk_does_not_give_are_an_error_of_their_file(
+    chunks: tuple[int, ...] | None, tmp_path: Path
+) -> None:
+    """Not one of whatever else was read or written at that moment."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=np.ones((3, 4000), "f4"), chunks=chunks)
+    with h5py.File(tmp_path / "a.h5") as file, closing(open_values(file["v"])) as values:
+        folder, found = os.open(tmp_path, os.O_RDONLY), descriptor_of(file)
+        os.dup2(folder, found.number)  # what gives no bytes
+        os.close(folder)
+        with pytest.raises(FileError, match=r"a\.h5: /v: .* cannot be read: Is a directory"):
             values.read((slice(0, 3), slice(0, 4000)))
 
 

@@ -243,7 +243,10 @@ class ChunkSource:
         if offset + stop > self._nbytes:
             self._nbytes = os.fstat(file.number).st_size
         left = self._nbytes - offset
-        data = os.pread(file.number, stop - start, offset + start) if stop <= left else b""
+        try:
+            data = os.pread(file.number, stop - start, offset + start) if stop <= left else b""
+        except OSError as error:
+            raise FileError(f"{self.place}: chunk at {origin} cannot be read: {error.strerror}") from error
         if len(data) != stop - start:
             raise FileError(
                 f"{self.place}: chunk at {origin}: expected {stop} bytes at {offset}, got {max(left, 0)}:"

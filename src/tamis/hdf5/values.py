@@ -133,7 +133,10 @@ class ContiguousValues:
         if file is None:
             raise FileError(f"{self.place}: expected an open file, got one that was closed")
         while done < len(room):
-            count = os.preadv(file.number, [room[done:]], offset + done)
+            try:
+                count = os.preadv(file.number, [room[done:]], offset + done)
+            except OSError as error:
+                raise FileError(f"{self.place}: values cannot be read: {error.strerror}") from error
             if not count:
                 raise FileError(f"{self.place}: expected {len(room)} bytes at {offset}, got {done}: the file is short")
             done += count
