@@ -1,6 +1,5 @@
 """Write one dataset anew, chunk by chunk in threads, and compare what is in the file with its source."""
 
-from tamis.chunks.difference import largest_error
 from tamis.hdf5.rewriting.companions import create_empty, flags_for, replace_companions
 from tamis.hdf5.rewriting.copies import stored_so
 from tamis.hdf5.rewriting.counting import MissingCount, count_missing
@@ -28,7 +27,6 @@ __all__ = [
     "create_empty",
     "find_leftovers",
     "flags_for",
-    "largest_error",
     "likely_nbytes",
     "most_nbytes",
     "replace_companions",
