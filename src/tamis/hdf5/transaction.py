@@ -55,6 +55,12 @@ class Transaction:
                 raise FileError(f"{target}: expected the name of a file to write, got a folder")
             if not target.parent.is_dir():
                 raise FileError(f"{target}: expected an existing folder, found none at {target.parent}")
+            if target.exists() and not target.is_file():
+                # A rename would put a file where a device was, as in /dev/null, for every program of the machine.
+                raise FileError(
+                    f"{target}: expected the name of a file to write, got a {_kind(target)}, which nothing may take the"
+                    " place of: choose another name"
+                )
             self.place = target.resolve() if target.is_symlink() else target
         except FileError:
             raise
@@ -133,6 +139,10 @@ def temporaries_of(place: Path) -> list[Path]:
     except OSError:  # a folder that may be written to, and not be listed
         return []
     return [place.with_name(name) for name in sorted({each[1] for each in found if each})]
+
+
+def _kind(path: Path) -> str:
+    return "pipe" if path.is_fifo() else "socket" if path.is_socket() else "device"
 
 
 def _beginning(place: Path) -> str:
