@@ -91,6 +91,24 @@ def test_transaction_onto_a_folder_refused_before_any_work(tmp_path: Path) -> No
         Transaction(tmp_path / "sub")
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_transaction_onto_a_pipe_refused_which_stays(linked: bool, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    target = tmp_path / "link" if linked else pipe
+    if linked:
+        target.symlink_to(pipe)
+    with pytest.raises(FileError, match=rf"{target.name}: expected the name of a file to write, got a pipe"):
+        Transaction(target)
+    assert pipe.is_fifo()
+
+
+def test_transaction_onto_a_device_refused_before_any_work() -> None:
+    # Made only: to enter it, or to commit, would risk the device where this is broken.
+    with pytest.raises(FileError, match=r"/dev/null: expected the name of a file to write, got a device"):
+        Transaction(Path("/dev/null"))
+
+
 def test_transaction_error_inside_is_not_hidden_by_clearing_up(tmp_path: Path) -> None:
     """Nothing can be removed there: the name is too long for this file system."""
 

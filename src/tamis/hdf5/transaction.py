@@ -57,6 +57,12 @@ class Transaction:
             self.place = Path(os.path.realpath(target)) if target.is_symlink() else target
             if self.place.is_symlink() or not self.place.parent.is_dir():
                 raise FileError(f"{target}: expected the name of a file to write, got a link that leads nowhere")
+            if target.exists() and not target.is_file():
+                # A rename would put a file where a device was, as in /dev/null, for every program of the machine.
+                raise FileError(
+                    f"{target}: expected the name of a file to write, got a {_kind(target)}, which nothing may take the"
+                    " place of: choose another name"
+                )
         except FileError:
             raise
         except OSError as error:
@@ -134,6 +140,10 @@ def temporaries_of(place: Path) -> list[Path]:
     except OSError:  # a folder that may be written to, and not be listed
         return []
     return [place.with_name(name) for name in sorted({each[1] for each in found if each})]
+
+
+def _kind(path: Path) -> str:
+    return "pipe" if path.is_fifo() else "socket" if path.is_socket() else "device"
 
 
 def _beginning(place: Path) -> str:
