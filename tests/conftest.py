@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +25,9 @@ settings.load_profile("tamis")
 
 # So that netCDF4, when a test imports it, does not put its own folder there: h5py would load filters from it.
 os.environ["HDF5_PLUGIN_PATH"] = "/nonexistent"
+
+# A shell has its background jobs ignore interrupts, and so would the programs that tests run and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

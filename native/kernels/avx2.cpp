@@ -13,17 +13,9 @@ namespace {
 
 struct Avx2 {
     template <class Scalar, unsigned rank, bool reversible>
-    static constexpr auto codec_type() {
-        if constexpr (rank == 1)
-            return std::type_identity<avx2::LineCodec<Avx2, Scalar, reversible>>();
-        else if constexpr (rank < 4)
-            return std::type_identity<avx2::PairCodec<Avx2, Scalar, rank, reversible>>();
-        else
-            return std::type_identity<BlockCodec<Avx2, Scalar, rank, reversible>>();
-    }
-
-    template <class Scalar, unsigned rank, bool reversible>
-    using Codec = typename decltype(codec_type<Scalar, rank, reversible>())::type;
+    using Codec =
+        typename std::conditional_t<rank == 1, std::type_identity<avx2::LineCodec<Avx2, Scalar, reversible>>,
+                                    std::type_identity<avx2::PairCodec<Avx2, Scalar, rank, reversible>>>::type;
 };
 
 }  // namespace

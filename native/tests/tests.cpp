@@ -37,6 +37,8 @@ void bits_come_back() {
             }
             if (bits == 0)
                 writer.put_zeros(count);
+            else if (count == 64)
+                writer.put_word(bits);
             else
                 writer.put_wide(bits, count);
             require(writer.position() == before + count, "the writer counts its bits");

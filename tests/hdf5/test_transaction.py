@@ -78,10 +78,35 @@ def test_transaction_without_a_file_name_refused(target: str) -> None:
         Transaction(Path(target))
 
 
+@pytest.mark.parametrize("leads", ["a.h5", "none/b.h5"])
+def test_transaction_onto_a_link_that_leads_nowhere_refused_before_any_work(leads: str, tmp_path: Path) -> None:
+    (tmp_path / "a.h5").symlink_to(leads)
+    with pytest.raises(FileError, match=r"a\.h5: expected the name of a file to write, got a link that leads nowhere"):
+        Transaction(tmp_path / "a.h5")
+
+
 def test_transaction_onto_a_folder_refused_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     with pytest.raises(FileError, match=r"sub: expected .*folder"):
         Transaction(tmp_path / "sub")
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_transaction_onto_a_pipe_refused_which_stays(linked: bool, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    target = tmp_path / "link" if linked else pipe
+    if linked:
+        target.symlink_to(pipe)
+    with pytest.raises(FileError, match=rf"{target.name}: expected the name of a file to write, got a pipe"):
+        Transaction(target)
+    assert pipe.is_fifo()
+
+
+def test_transaction_onto_a_device_refused_before_any_work() -> None:
+    # Made only: to enter it, or to commit, would risk the device where this is broken.
+    with pytest.raises(FileError, match=r"/dev/null: expected the name of a file to write, got a device"):
+        Transaction(Path("/dev/null"))
 
 
 def test_transaction_error_inside_is_not_hidden_by_clearing_up(tmp_path: Path) -> None:

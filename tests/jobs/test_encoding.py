@@ -266,6 +266,24 @@ def test_encoding_of_classic_file_and_of_memory_has_nothing_to_keep(tmp_path: Pa
         assert tamis.encoding(opened) == {}
 
 
+def test_encoding_chunks_alone_of_what_is_in_memory_are_in_the_file(tmp_path: Path) -> None:
+    ds = xarray.Dataset({"TS": (("y", "x"), np.ones((20, 30), "f4")), "lat": (("y",), np.ones(20))})
+    ds.to_netcdf(tmp_path / "a.nc", engine="h5netcdf", encoding=tamis.encoding(ds, chunks={"TS": (5, 6)}))
+    with h5py.File(tmp_path / "a.nc") as file:
+        assert file["TS"].chunks == (5, 6)
+        assert file["lat"].chunks is None
+    with pytest.raises(tamis.errors.ParameterError, match=r"lat: expected chunks with 1 axes, got \(5, 6\)"):
+        tamis.encoding(ds, chunks={"lat": (5, 6)})
+    with pytest.warns(UserWarning, match="lat: expected chunks with 1 axes"):
+        assert tamis.encoding(ds, chunks={"*": (5, 6)})["TS"]["chunksizes"] == (5, 6)
+    assert "lat" not in tamis.encoding(ds, {"TS": "deflate(4)"}, chunks={"*": (5, 6)})
+
+
+def test_encoding_of_a_data_array_refused() -> None:
+    with pytest.raises(tamis.errors.ParameterError, match="expected an xarray Dataset, got DataArray"):
+        tamis.encoding(made()["TS"], {"TS": "deflate(4)"})
+
+
 @pytest.mark.parametrize("decode", [True, "all"])
 @pytest.mark.parametrize("engine", ["h5netcdf", "netcdf4"])
 def test_encoding_attributes_that_xarray_made_coordinates_of_stay(engine: Any, decode: Any, tmp_path: Path) -> None:

@@ -8,36 +8,39 @@
 
 namespace tamis::zfp::avx2 {
 
-template <unsigned rank>
-[[gnu::always_inline]] inline std::ptrdiff_t row_offset(unsigned row, const Layout& layout) {
-    return row % 4 * layout.stride[1] + (rank == 3 ? row / 4 * layout.stride[2] : 0);
+// Visit the rows of a block of 2 to 4 axes: number, and where it is from the first.
+template <unsigned rank, class Visit>
+[[gnu::always_inline]] inline void for_each_row(const Layout& layout, Visit visit) {
+    unsigned row = 0;
+    for (unsigned w = 0; w < (rank > 3 ? 4 : 1); ++w)
+        for (unsigned z = 0; z < (rank > 2 ? 4 : 1); ++z)
+            for (unsigned y = 0; y < 4; ++y, ++row)
+                visit(row, w * layout.stride[3] + z * layout.stride[2] + y * layout.stride[1]);
 }
 
 // Bit patterns of rows: of two blocks for 32 bits, of one for 64.
 template <unsigned rank, class Scalar>
 [[gnu::always_inline]] inline void load_rows(const Scalar* a, const Scalar* b, const Layout& layout,
                                              Rows<WordsOf<Scalar, rank>, rank>& rows) {
-    for (unsigned i = 0; i < block_size(rank) / 4; ++i) {
-        const std::ptrdiff_t at = row_offset<rank>(i, layout);
+    for_each_row<rank>(layout, [&](unsigned i, std::ptrdiff_t at) {
         if constexpr (sizeof(Scalar) == 4)
             rows[i].bits = join(load_half(a + at), load_half(b + at));
         else
             rows[i].bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + at));
-    }
+    });
 }
 
 template <unsigned rank, class Scalar>
 [[gnu::always_inline]] inline void store_rows(const Rows<WordsOf<Scalar, rank>, rank>& rows, Scalar* a, Scalar* b,
                                               const Layout& layout) {
-    for (unsigned i = 0; i < block_size(rank) / 4; ++i) {
-        const std::ptrdiff_t at = row_offset<rank>(i, layout);
+    for_each_row<rank>(layout, [&](unsigned i, std::ptrdiff_t at) {
         if constexpr (sizeof(Scalar) == 4) {
             store_half(a + at, lower(rows[i].bits));
             store_half(b + at, upper(rows[i].bits));
         } else {
             _mm256_storeu_si256(reinterpret_cast<__m256i*>(a + at), rows[i].bits);
         }
-    }
+    });
 }
 
 // The bits that any value of a block has.
@@ -80,6 +83,11 @@ template <unsigned count>
     for (const Words64& row : rows) most = _mm256_max_epu32(most, _mm256_and_si256(row.bits, magnitude));
     const __m128i two = _mm_max_epu32(lower(most), upper(most));
     largest[0] = static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_max_epu32(two, _mm_unpackhi_epi64(two, two))));
+}
+
+template <class Scalar, class UInt, std::size_t count>
+[[gnu::always_inline]] inline void block_exponents(const UInt (&largest)[count], int (&exponents)[count]) {
+    for (std::size_t i = 0; i < count; ++i) exponents[i] = block_exponent<Scalar>(largest[i]);
 }
 
 // |x| < 2^exponent, so that the products stay below 2^30. Where a scale is infinite, so is the product, or NaN, and the
@@ -156,22 +164,20 @@ template <unsigned rank>
                                                double* b, const Layout& layout) {
     const __m256d scale_a = _mm256_set1_pd(detail::power_of_two<double>(exponent[0] - 30));
     const __m256d scale_b = _mm256_set1_pd(detail::power_of_two<double>(exponent[1] - 30));
-    for (unsigned i = 0; i < block_size(rank) / 4; ++i) {
-        const std::ptrdiff_t at = row_offset<rank>(i, layout);
+    for_each_row<rank>(layout, [&](unsigned i, std::ptrdiff_t at) {
         _mm256_storeu_pd(a + at, _mm256_mul_pd(scale_a, _mm256_cvtepi32_pd(lower(rows[i].bits))));
         _mm256_storeu_pd(b + at, _mm256_mul_pd(scale_b, _mm256_cvtepi32_pd(upper(rows[i].bits))));
-    }
+    });
 }
 
 template <unsigned rank>
 [[gnu::always_inline]] inline void store_upper(const Rows<Words32, rank>& rows, const int (&)[2], std::int64_t* a,
                                                std::int64_t* b, const Layout& layout) {
     const auto widen = [](__m128i x) { return _mm256_slli_epi64(_mm256_cvtepi32_epi64(x), 32); };
-    for (unsigned i = 0; i < block_size(rank) / 4; ++i) {
-        const std::ptrdiff_t at = row_offset<rank>(i, layout);
+    for_each_row<rank>(layout, [&](unsigned i, std::ptrdiff_t at) {
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(a + at), widen(lower(rows[i].bits)));
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(b + at), widen(upper(rows[i].bits)));
-    }
+    });
 }
 
 // As flip_negative of cast.hpp.

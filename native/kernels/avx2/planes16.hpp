@@ -1,13 +1,16 @@
 // Bit planes of two blocks of 16 coefficients, and the code of eight planes at once.
 //
-// The slots of planes64.hpp, two per coefficient, are computed in 16-bit lanes, one per plane, for eight planes of each
-// of two blocks. L, the coefficients up to the last one significant after a plane, is the OR of it and all planes
-// above, smeared down; B is L of the plane before. Of coefficient i, the group slot is sent if i begins the code (i =
-// n) or follows a one there, up to and with the terminator: F = 2(x & ~B) + B + 1 has those bits, and the plain ones,
-// all of whose slots of group bits stay out: they are in B, whose lowest zero is n, where the sum carries to. The value
-// slot is sent below L, the last coefficient's only if it is plain: G = L & (B | 0x7fff). Slots are interleaved by
-// tables of nibbles, and two planes are packed by one PEXT of 64 bits. No branch depends on the data. Against a PEXT
-// per plane, with masks made one by one: 6.1 instead of 3.3 times libzfp's speed (2-D float32).
+// The slots of planes64.hpp, two per coefficient, in 16-bit lanes, a lane per plane: eight planes of each of two
+// blocks. With x a plane and n its plain bits, let B have the bits below n, and L those up to the last one of x, or B
+// if x adds none: L is the OR of x and all planes above, smeared down, and B is L of the plane before. Then
+//
+//     group bits sent   F = 2(x & ~B) + B + 1     one at n (the sum carries there), one after each new 1
+//     values sent       G = L & (B | 0x7fff)      all below the last 1, the very last coefficient's only if plain
+//     what they hold    L and x
+//
+// since a group bit is 1 exactly if a 1 follows. F has no bit where no coefficient is left. Slots are interleaved by
+// tables of nibbles, and two planes are packed by one PEXT of 64 bits. No branch depends on the data. Against masks and
+// a PEXT for each plane: 6.1 instead of 3.3 times libzfp's speed (2-D float32, 2-core Zen 3).
 #pragma once
 
 #include "kernels/avx2/planes64.hpp"

@@ -107,41 +107,55 @@ template <class Register>
     return {_mm256_or_si256(_mm256_srli_epi64(value.bits, 1), _mm256_and_si256(value.bits, sign))};
 }
 
-// A block of 2 or 3 axes: row y + 4z holds four values along x. Of blocks of one axis, row x holds a value of each.
+// A block of 2 to 4 axes: row y + 4z + 16w holds four values along x. Of blocks of one axis, row x holds a value of
+// each.
 template <class Register, unsigned rank>
 using Rows = Register[rank == 1 ? 4 : block_size(rank) / 4];
 
-// Lines along x lie inside a register, so the block is turned over once (x ↔ its slowest axis), lifted along x and y
-// without a further shuffle, turned back and lifted along the slowest axis: two transpositions instead of four.
+// Lines along an axis on which rows are `stride` apart.
+template <unsigned stride, std::size_t count, class Register, class Step>
+[[gnu::always_inline]] inline void along_rows(Register (&v)[count], Step step) {
+    for (unsigned first = 0; first < count; first += 4 * stride)
+        for (unsigned i = first; i < first + stride; ++i)
+            step(v[i], v[i + stride], v[i + 2 * stride], v[i + 3 * stride]);
+}
+
+// Lines along x lie inside a register, so the block is turned over once (x ↔ its slowest axis), lifted along x and the
+// axes between without a further shuffle, turned back and lifted along the slowest axis: two transpositions instead of
+// four.
 template <class Lift, unsigned rank, class Register>
 [[gnu::always_inline]] inline void forward_transform(Rows<Register, rank>& v) {
-    if constexpr (rank == 1) return Lift::forward(v[0], v[1], v[2], v[3]);
-    constexpr unsigned columns = rank == 3 ? 4 : 1;  // a row every `columns` along the slowest axis
-    for (unsigned y = 0; y < columns; ++y) {
-        transpose(v[y], v[columns + y], v[2 * columns + y], v[3 * columns + y]);
-        Lift::forward(v[y], v[columns + y], v[2 * columns + y], v[3 * columns + y]);
-    }
-    if constexpr (rank == 3)
-        for (unsigned x = 0; x < 16; x += 4) Lift::forward(v[x], v[x + 1], v[x + 2], v[x + 3]);
-    for (unsigned y = 0; y < columns; ++y) {
-        transpose(v[y], v[columns + y], v[2 * columns + y], v[3 * columns + y]);
-        Lift::forward(v[y], v[columns + y], v[2 * columns + y], v[3 * columns + y]);
+    constexpr auto lift = [](Register& a, Register& b, Register& c, Register& d) { Lift::forward(a, b, c, d); };
+    if constexpr (rank == 1) {
+        lift(v[0], v[1], v[2], v[3]);
+    } else {
+        constexpr unsigned slowest = block_size(rank) / 16;
+        constexpr auto turn_and_lift = [](Register& a, Register& b, Register& c, Register& d) {
+            transpose(a, b, c, d);
+            Lift::forward(a, b, c, d);
+        };
+        along_rows<slowest>(v, turn_and_lift);
+        if constexpr (rank > 2) along_rows<1>(v, lift);
+        if constexpr (rank > 3) along_rows<4>(v, lift);
+        along_rows<slowest>(v, turn_and_lift);
     }
 }
 
 template <class Lift, unsigned rank, class Register>
 [[gnu::always_inline]] inline void inverse_transform(Rows<Register, rank>& v) {
-    if constexpr (rank == 1) return Lift::inverse(v[0], v[1], v[2], v[3]);
-    constexpr unsigned columns = rank == 3 ? 4 : 1;
-    for (unsigned y = 0; y < columns; ++y) {
-        Lift::inverse(v[y], v[columns + y], v[2 * columns + y], v[3 * columns + y]);
-        transpose(v[y], v[columns + y], v[2 * columns + y], v[3 * columns + y]);
-    }
-    if constexpr (rank == 3)
-        for (unsigned x = 0; x < 16; x += 4) Lift::inverse(v[x], v[x + 1], v[x + 2], v[x + 3]);
-    for (unsigned y = 0; y < columns; ++y) {
-        Lift::inverse(v[y], v[columns + y], v[2 * columns + y], v[3 * columns + y]);
-        transpose(v[y], v[columns + y], v[2 * columns + y], v[3 * columns + y]);
+    constexpr auto lift = [](Register& a, Register& b, Register& c, Register& d) { Lift::inverse(a, b, c, d); };
+    if constexpr (rank == 1) {
+        lift(v[0], v[1], v[2], v[3]);
+    } else {
+        constexpr unsigned slowest = block_size(rank) / 16;
+        constexpr auto lift_and_turn = [](Register& a, Register& b, Register& c, Register& d) {
+            Lift::inverse(a, b, c, d);
+            transpose(a, b, c, d);
+        };
+        along_rows<slowest>(v, lift_and_turn);
+        if constexpr (rank > 3) along_rows<4>(v, lift);
+        if constexpr (rank > 2) along_rows<1>(v, lift);
+        along_rows<slowest>(v, lift_and_turn);
     }
 }
 

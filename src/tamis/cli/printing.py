@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from tamis.chunks.words import printable, shape_text, size_text
+from tamis.cli.ending import FAILED, USAGE, VIOLATED
 from tamis.errors import BoundError, ParameterError, TamisError
 from tamis.jobs.repack import Progress as Report
 from tamis.jobs.repacking import RepackPlan, RepackResult
@@ -20,14 +21,11 @@ from tamis.jobs.repacking import RepackPlan, RepackResult
 if TYPE_CHECKING:
     from tamis.jobs.inspection import Inspection
 
-FAILED, USAGE, VIOLATED = 1, 2, 3
-"""Exit codes; 0 is done as asked."""
-
 
 def print_table(*rows: Sequence[str]) -> None:
     """Print a table, its header first: folded on a terminal, a line for each row through a pipe."""
+    cells = [[printable(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
-        cells = [[printable(cell) for cell in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         for line in cells:
             click.echo(f"│ {' │ '.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))} │")
@@ -35,8 +33,8 @@ def print_table(*rows: Sequence[str]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*rows[0])
-    for row in rows[1:]:
+    table = Table(*cells[0])
+    for row in cells[1:]:
         table.add_row(*row)
     Console(markup=False, emoji=False, highlight=False).print(table)  # names are no markup
 
@@ -65,9 +63,9 @@ def print_arguments(found: Inspection, notation: str, *, alone: bool) -> tuple[s
             click.echo(f"{COMMENTS[notation]} {printable(found.path)}")
         click.echo(made.text)
     for each in made.notes:
-        click.echo(f"tamis inspect: note: {each}", err=True)
+        complain("inspect", f"note: {each}")
     for each in made.problems:
-        click.echo(f"tamis inspect: {each}", err=True)
+        complain("inspect", each)
     return made.problems
 
 
@@ -90,11 +88,11 @@ def print_repacked(result: RepackResult) -> None:
     print_table(*rows)
     for each in result.datasets:
         for note in each.notes:
-            click.echo(f"{each.path}: {note}")
+            _say(f"{each.path}: {note}")
     for path, reason in result.kept:
-        click.echo(f"{path}: kept as it was: {reason}")
+        _say(f"{path}: kept as it was: {reason}")
     copied = sum(each.copied for each in result.datasets)
-    click.echo(
+    _say(
         f"{result.source} {size_text(result.source_nbytes)} -> {result.target} {size_text(result.target_nbytes)}"
         f" in {result.seconds:.2f} s, {len(result.datasets) - copied} dataset(s) stored anew,"
         f"{f' {copied} copied as they are,' * bool(copied)} read again and verified"
@@ -103,7 +101,7 @@ def print_repacked(result: RepackResult) -> None:
         chunks = sum(each.chunks for each in result.datasets if not each.copied)
         click.echo(f"{reused} of {chunks} chunks were taken over from an interrupted run")
     for note in result.notes:
-        click.echo(note)
+        _say(note)
 
 
 def print_plan(plan: RepackPlan) -> None:
@@ -124,13 +122,18 @@ def print_plan(plan: RepackPlan) -> None:
     print_table(*rows)
     for each in plan.datasets:
         if each.reusable_chunks:
-            click.echo(f"{each.path}: {each.reusable_chunks} chunks can be taken over from an interrupted run")
+            _say(f"{each.path}: {each.reusable_chunks} chunks can be taken over from an interrupted run")
         what = "dropped" if each.action == "drop" else "kept as it is"
         for text in (*([f"{what}: {each.reason}"] if each.reason else []), *each.notes):
-            click.echo(f"{each.path}: {text}")
+            _say(f"{each.path}: {text}")
     for note in plan.notes:
-        click.echo(note)
-    click.echo(f"{plan.target}: nothing was written")
+        _say(note)
+    _say(f"{plan.target}: nothing was written")
+
+
+def _say(text: str) -> None:
+    """Print a line; names in a file may hold what a terminal would act on."""
+    click.echo(printable(text))
 
 
 @contextmanager
@@ -144,7 +147,7 @@ def progress_bars(check: Callable[[], None] = lambda: None) -> Iterator[Report]:
 
     def told(what: str, done: int, total: int) -> None:
         check()
-        bars.update(task, description=what, completed=done, total=total)
+        bars.update(task, description=printable(what), completed=done, total=total)
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
@@ -167,5 +170,10 @@ def failures(command: str) -> Iterator[None]:
 
 def stop(command: str, error: Exception, code: int) -> NoReturn:
     """Print an error and end."""
-    click.echo(f"tamis {command}: {error}", err=True)
+    complain(command, str(error))
     sys.exit(code)
+
+
+def complain(command: str, text: str) -> None:
+    """Print what a command has to say beside its output."""
+    click.echo("\n".join(map(printable, f"tamis {command}: {text}".splitlines())), err=True)

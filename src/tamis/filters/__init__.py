@@ -10,7 +10,7 @@ from tamis.filters.foreign import Sperr, Sz3
 from tamis.filters.lz4 import Lz4
 from tamis.filters.nbit import Nbit
 from tamis.filters.plain import Bzip2, Lzf, Zstd
-from tamis.filters.registry import by_id, by_name, from_values, named, requested_filter
+from tamis.filters.registry import by_id, by_name, filter_named, from_values, requested_filter
 from tamis.filters.scaleoffset import Scaleoffset
 from tamis.filters.stage import Stage
 from tamis.filters.standard import Deflate, Fletcher32, Shuffle
@@ -46,8 +46,8 @@ __all__ = [
     "by_id",
     "by_name",
     "choice",
+    "filter_named",
     "from_values",
-    "named",
     "number",
     "real",
     "requested_filter",

@@ -43,14 +43,15 @@ _OWN: tuple[type[Filter], ...] = (
     Blosc2,
     Sperr,
 )
+_OWN_BY_ID = {known.id: known for known in _OWN}
 
 
 @cache
 def by_id() -> Mapping[int, type[Filter]]:
     """Every filter that there is a type for, by its HDF5 id, smallest first."""
-    found = {known.id: known for known in _OWN}
     from importlib.metadata import entry_points  # imported late: it takes as long as all of h5py
 
+    found = dict(_OWN_BY_ID)
     for each in entry_points(group=ENTRY_POINTS):
         try:
             added = each.load()
@@ -72,16 +73,14 @@ def by_name() -> Mapping[str, type[Filter]]:
     return MappingProxyType({known.name: known for known in by_id().values()})
 
 
-@cache
-def named(name: str) -> type[Filter] | None:
+def filter_named(name: str) -> type[Filter] | None:
     """Find a filter by its name; other packages are looked at only for one that is not tamis's own."""
     return next((each for each in _OWN if each.name == name), None) or by_name().get(name)
 
 
-@cache
 def _known(code: int) -> type[Filter] | None:
     """Find a filter by its id; other packages are looked at only for one that is not tamis's own."""
-    return next((each for each in _OWN if each.id == code), None) or by_id().get(code)
+    return _OWN_BY_ID.get(code) or by_id().get(code)
 
 
 def from_values(request: Request, label: str = "", *, stored: bool = False) -> Filter:

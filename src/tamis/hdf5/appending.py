@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tamis.chunks.encoding import Encoded, can_skip_loss, encode_chunk, is_lossy
 from tamis.chunks.engine import checked_jobs, ordered_map
-from tamis.chunks.grid import Region, touched
+from tamis.chunks.grid import Origin, Region, touched
 from tamis.errors import FileError, ParameterError, StreamError, TamisError
-from tamis.hdf5.direct import Origin, record_of, settle
+from tamis.hdf5.direct import check_recorded, record_of, settle
 from tamis.hdf5.targets import Target, converted
 
 
@@ -102,6 +102,7 @@ class Appender:
         self._written = self._count
         self._nbytes, self._lossless = 0, True
         self._frozen: set[Origin] = set()
+        self._recorded: dict[Origin, tuple[int, int]] = {}
         self._missing = self._target.missing
         shape = list(dataset.shape)
         shape[self._axis] = self._full
@@ -186,13 +187,15 @@ class Appender:
         self._target.dataset.flush()
 
     def close(self) -> None:
-        """Flush, and take no more steps. Does nothing the second time.
+        """Flush, check that HDF5 has recorded each chunk as it was written, and take no more steps.
 
-        After an error the steps that wait are lost only if the appender is dropped: it stays open.
+        Does nothing the second time. After an error the steps that wait are lost only if the appender is dropped: it
+        stays open.
         """
         if self._closed:
             return
         self.flush()
+        check_recorded(self._target.dataset, self._recorded, others=True)
         self._closed = True
 
     def __enter__(self) -> Self:
@@ -287,6 +290,7 @@ class Appender:
             self._target.dataset.resize(shape)
             for origin, each in encoded:
                 self._target.put(origin, each)
+                self._recorded[origin] = (len(each.data), each.mask)
         except BaseException as error:
             # Some chunks may be there and others not, and HDF5 has no way back.
             self._closed, self._ended = True, "failed to write: the last steps in the file may be incomplete"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, NamedTuple
 
-from h5py import h5a, h5f, h5g, h5i, h5p, h5s, h5t
+from h5py import h5a, h5d, h5f, h5g, h5i, h5p, h5s, h5t
 from h5py._objects import phil
 
 from tamis.errors import FileError
@@ -32,6 +32,7 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
         ctypes.POINTER(_unsigned),
     ),
     "H5Pget_chunk_opts": (_hid, ctypes.POINTER(_unsigned)),
+    "H5Dget_chunk_storage_size": (_hid, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64)),
     "H5Gget_info": (_hid, ctypes.c_void_p),
     "H5Fset_libver_bounds": (_hid, ctypes.c_int, ctypes.c_int),
     "H5Pset_char_encoding": (_hid, ctypes.c_int),
@@ -186,6 +187,14 @@ def create_utf8_attribute(owner: Any, name: bytes, datatype: h5t.TypeID, space: 
         return h5a.AttrID(_call("H5Acreate2", owner.id, name, datatype.id, space.id, plist, 0))
     finally:
         _call("H5Pclose", plist)
+
+
+def stored_nbytes(dataset: h5d.DatasetID, origin: tuple[int, ...]) -> int:
+    """Give the size of a chunk as it is stored, 0 if it is not: by a look into the index, not a walk over all of it."""
+    found = ctypes.c_uint64()
+    with suppress(FileError):  # which is how HDF5 says that it is not
+        _call("H5Dget_chunk_storage_size", dataset.id, (ctypes.c_uint64 * len(origin))(*origin), ctypes.byref(found))
+    return found.value
 
 
 @contextmanager

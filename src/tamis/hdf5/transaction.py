@@ -29,7 +29,6 @@ class Transaction:
     ----------
     target
         The name that `commit` gives, or the file that it links to. Until then it holds what it held before.
-
     overwrite
         Whether a file that has the name, or gets it in the meantime, is replaced.
 
@@ -54,7 +53,15 @@ class Transaction:
                 raise FileError(f"{target}: expected the name of a file to write, got a folder")
             if not target.parent.is_dir():
                 raise FileError(f"{target}: expected an existing folder, found none at {target.parent}")
-            self.place = target.resolve() if target.is_symlink() else target
+            self.place = Path(os.path.realpath(target)) if target.is_symlink() else target
+            if self.place.is_symlink() or not self.place.parent.is_dir():
+                raise FileError(f"{target}: expected the name of a file to write, got a link that leads nowhere")
+            if target.exists() and not target.is_file():
+                # A rename would put a file where a device was, as in /dev/null, for every program of the machine.
+                raise FileError(
+                    f"{target}: expected the name of a file to write, got a {_kind(target)}, which nothing may take the"
+                    " place of: choose another name"
+                )
         except FileError:
             raise
         except OSError as error:
@@ -132,6 +139,10 @@ def temporaries_of(place: Path) -> list[Path]:
     except OSError:  # a folder that may be written to, and not be listed
         return []
     return [place.with_name(name) for name in sorted({each[1] for each in found if each})]
+
+
+def _kind(path: Path) -> str:
+    return "pipe" if path.is_fifo() else "socket" if path.is_socket() else "device"
 
 
 def _beginning(place: Path) -> str:

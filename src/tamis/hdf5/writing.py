@@ -15,11 +15,12 @@ from numpy.typing import DTypeLike, NDArray
 from tamis import zfp
 from tamis.chunks.encoding import Encoded, encode_chunk, is_lossy
 from tamis.chunks.engine import checked_jobs, ordered_map
-from tamis.chunks.grid import Region, region
+from tamis.chunks.grid import Origin, Region, region
 from tamis.errors import FileError, ParameterError, TamisError
 from tamis.filters import ChunkType, StoredZfp, Zfp
+from tamis.hdf5 import library
 from tamis.hdf5.datasets import check_place, named, new_dataset
-from tamis.hdf5.direct import Origin, check_recorded, first_stored, settle
+from tamis.hdf5.direct import check_recorded, first_stored, settle
 from tamis.hdf5.targets import Target, array_like, converted
 from tamis.pipeline import Pipeline
 
@@ -155,11 +156,13 @@ def write_stream(
             f"{target.place}: expected an origin that is a multiple of {target.chunk.shape} inside of {dataset.shape},"
             f" got {place}"
         )
-    if dataset.id.get_chunk_info_by_coord(place).size:
+    if library.stored_nbytes(dataset.id, place):
         raise FileError(f"{target.place}: expected no chunk at {place} yet, found one: write into a new dataset")
     encoded = _behind_zfp(target, start)
     target.pipeline.decode(*encoded, target.chunk)
     target.put(place, encoded)
+    if library.stored_nbytes(dataset.id, place) != len(encoded.data):
+        raise FileError(f"{target.place}: HDF5 recorded the chunk at {place} otherwise than it was written")
     settle(dataset, place, encoded.mask)
 
 

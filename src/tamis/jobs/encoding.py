@@ -15,6 +15,7 @@ from tamis.errors import DataError, FileError, MissingFilterError, ParameterErro
 from tamis.filters import ChunkType, Filter, Stage, UnknownFilter
 from tamis.filters.base import is_enum
 from tamis.hdf5.files import is_hdf5, open_source
+from tamis.hdf5.missing import FILL_ATTRIBUTES
 from tamis.hdf5.plugin import writes
 from tamis.hdf5.storage import pipeline_of
 from tamis.jobs.recipe import Recipes, assigned, chunk_shape, is_pattern, matching
@@ -28,7 +29,6 @@ _KEPT = (
     *("units", "calendar", "grid_mapping", "bounds", "climatology", "geometry", "formula_terms", "cell_measures"),
     *("node_coordinates", "node_count", "part_node_count", "interior_ring"),
 )
-_FILLS = ("_FillValue", "missing_value")
 
 
 def encoding(
@@ -82,6 +82,8 @@ def encoding(
         raise ParameterError(f"expected an engine that writes filters, {' or '.join(ENGINES)}, got {engine!r}")
     if isinstance(recipes, Filter) or not isinstance(recipes or {}, Mapping):
         raise ParameterError(f"expected recipes such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
+    if not hasattr(ds, "variables"):
+        raise ParameterError(f"expected an xarray Dataset, got {type(ds).__name__}: a DataArray has to_dataset(name=…)")
     paths = [f"/{name}" for name in ds.variables]
 
     def meant(name: str) -> list[str]:
@@ -89,8 +91,10 @@ def encoding(
 
     wanted = {name: as_pipeline(value) for name, value in (recipes or {}).items()}
     shapes: dict[str, tuple[int, ...]] = {}
-    for _, path, shape in assigned({name: chunk_shape(value) for name, value in (chunks or {}).items()}, meant):
+    named: set[str] = set()
+    for name, path, shape in assigned({name: chunk_shape(value) for name, value in (chunks or {}).items()}, meant):
         shapes.setdefault(path[1:], shape)
+        named |= set() if is_pattern(name) else {path[1:]}
     made: dict[str, dict[str, Any]] = {}
     passed: dict[str, ParameterError] = {}
     for name, path, pipeline in assigned(wanted, meant):
@@ -106,6 +110,15 @@ def encoding(
     for variable, pipeline in _stored(ds, [name for name in ds.variables if name not in made], group):
         if pipeline.stages or variable in shapes:
             made[variable] = _encoded(ds, variable, pipeline, shapes.get(variable), engine)
+    # From no file, without a recipe; a pattern of chunks is for what gets filters, unless nothing does, as in repack.
+    for variable in shapes.keys() - made.keys() - passed.keys():
+        try:
+            if variable in named or not wanted:
+                made[variable] = _encoded(ds, variable, Pipeline(()), shapes[variable], engine)
+        except ParameterError as error:
+            if variable in named:
+                raise
+            passed[variable] = error
     if passed:
         warnings.warn(f"left as they are: {'; '.join(map(str, passed.values()))}", UserWarning, stacklevel=2)
     return {name: made[name] for name in ds.variables if name in made}
@@ -178,9 +191,9 @@ def _check_known(pipeline: Pipeline, engine: str) -> None:
 
 def _refuse_missing(array: Any, pipeline: Pipeline) -> None:
     """Raise DataError where missing values would reach a lossy filter as numbers. It reads the values for that."""
-    fills = [array.encoding.get(key) for key in _FILLS]
+    fills = [array.encoding.get(key) for key in FILL_ATTRIBUTES]
     numbers = [each for fill in fills if fill is not None for each in np.atleast_1d(fill).ravel() if each == each]
-    raw = [each for key in _FILLS if key in array.attrs for each in np.atleast_1d(array.attrs[key]).ravel()]
+    raw = [each for key in FILL_ATTRIBUTES if key in array.attrs for each in np.atleast_1d(array.attrs[key]).ravel()]
     if pipeline.zfp is not None and not numbers and not raw:
         return  # NaN reaches zfp as NaN, and leaves such chunks without it
     missing = int(array.isnull().sum()) + (int(array.isin(raw).sum()) if raw else 0)

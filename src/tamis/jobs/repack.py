@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tamis.chunks.engine import checked_jobs
 from tamis.chunks.words import percent_text, shape_text, size_text
 from tamis.errors import DataError, FileError, ParameterError, TamisError
@@ -35,7 +37,7 @@ from tamis.jobs.repacking import Repacked, RepackPlan, RepackResult
 from tamis.jobs.repacking.planning import POLICIES, MissingPolicy, Wanted, describe, plan_datasets, replaced_companions
 from tamis.jobs.repacking.resuming import Resuming, interrupted
 from tamis.jobs.repacking.room import check_room
-from tamis.pipeline import as_pipeline
+from tamis.pipeline import Pipeline, as_pipeline
 
 if TYPE_CHECKING:
     import h5py
@@ -263,7 +265,10 @@ def _copied(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Prog
     chunks = verify_copied(plan, source, target, partial(report, f"verifying {plan.path}"), jobs)
     before, after = companion_of(source), companion_of(target)
     if before and after:
-        verify_copied(plan, before.dataset, after.dataset, partial(report, f"verifying {after.dataset.name}"), jobs)
+        # Its values, since a recipe may be for it, and any program may have stored it anew.
+        name = str(after.dataset.name)
+        flags = Plan(name, Pipeline(), np.dtype(np.uint8), plan.chunks)
+        verify(flags, before.dataset, after.dataset, partial(report, f"verifying {name}"), jobs)
     return Repacked(
         path=plan.path,
         pipeline=str(plan.pipeline),
@@ -344,11 +349,13 @@ def _advice(plan: Plan, source: h5py.Dataset, written: Written) -> tuple[str, ..
     )
     if 2 * written.lossless_for_missing <= written.lossless_chunks:
         return (f"{text}: is it too small for such values? If not, smaller chunks than {shape} (-c) may help",)
-    said = (f"{text} beside missing values", "with --missing companion all of them could go through zfp")
+    text += " beside missing values"
+    # With one already, what is left are NaN of other bits, or valid values that would become missing ones.
+    companion = "" if plan.flags else "; with --missing companion all of them could go through zfp"
     if (better := better_chunks(plan, source)) is None:
-        return (f"{said[0]}; no smaller chunks than {shape} would leave much more to zfp; {said[1]}",)
+        return (f"{text}; no smaller chunks than {shape} would leave much more to zfp{companion}",)
     chunks, left = better
     return (
-        f"{said[0]}: smaller chunks than {shape} leave more to zfp; with -c '{plan.path}:{shape_text(chunks)}' about"
-        f" {percent_text(left)} of the values would go without; {said[1]}",
+        f"{text}: smaller chunks than {shape} leave more to zfp; with -c '{plan.path}:{shape_text(chunks)}' about"
+        f" {percent_text(left)} of the values would go without{companion}",
     )

@@ -20,7 +20,7 @@ from inspect import signature
 from typing import NoReturn
 
 from tamis.errors import ParameterError
-from tamis.filters import Filter, Request, Stage, UnknownFilter, by_name, named, requested_filter
+from tamis.filters import Filter, Request, Stage, UnknownFilter, by_name, filter_named, requested_filter
 from tamis.notation.places import malformed, refused
 
 _TOKEN = re.compile(
@@ -107,7 +107,7 @@ def names_filter(text: str) -> bool:
     """Whether a text begins with the name of a filter, so that it is meant as tamis text."""
     found = _TOKEN.match(text)
     word = (found["word"] if found else None) or ""
-    return _ALIASES.get(word, word) == UnknownFilter.name or named(_ALIASES.get(word, word)) is not None
+    return _ALIASES.get(word, word) == UnknownFilter.name or filter_named(_ALIASES.get(word, word)) is not None
 
 
 def _stage(reader: _Reader) -> Stage:
@@ -118,7 +118,7 @@ def _stage(reader: _Reader) -> Stage:
 
 def _filter(reader: _Reader) -> Filter:
     name = _ALIASES.get(reader.token, reader.token) if reader.kind == "word" else ""
-    kind = UnknownFilter if name == UnknownFilter.name else named(name)
+    kind = UnknownFilter if name == UnknownFilter.name else filter_named(name)
     if kind is None:
         reader.fail(f"a filter ({', '.join(sorted(by_name()))}){_nearest(reader.token, by_name())}")
     start = reader.start

@@ -36,6 +36,14 @@ public:
         put(bits >> 32, count - 32);
     }
 
+    // As put, for 64 bits.
+    [[gnu::always_inline]] void put_word(std::uint64_t bits) {
+        store_le64(next_, buffer_ | bits << waiting_);
+        next_ += 8;
+        buffer_ = bits >> 1 >> (63 - waiting_);
+        *next_ = static_cast<std::uint8_t>(buffer_);  // for seek
+    }
+
     void put_zeros(std::size_t count) {
         for (; count > 56; count -= 56) put(0, 56);
         put(0, static_cast<unsigned>(count));

@@ -1,13 +1,12 @@
 """Write one dataset anew, chunk by chunk in threads, and compare what is in the file with its source."""
 
-from tamis.chunks.difference import largest_error
 from tamis.hdf5.rewriting.companions import create_empty, flags_for, replace_companions
 from tamis.hdf5.rewriting.copies import stored_so
+from tamis.hdf5.rewriting.counting import MissingCount, count_missing
 from tamis.hdf5.rewriting.estimating import likely_nbytes, most_nbytes
 from tamis.hdf5.rewriting.history import History
 from tamis.hdf5.rewriting.journal import Journal, Run, companion_key
 from tamis.hdf5.rewriting.leftovers import Leftover, find_leftovers
-from tamis.hdf5.rewriting.marks import MissingCount, count_missing
 from tamis.hdf5.rewriting.plans import Plan, Written
 from tamis.hdf5.rewriting.shapes import better_chunks
 from tamis.hdf5.rewriting.streams import has_streams
@@ -30,7 +29,6 @@ __all__ = [
     "find_leftovers",
     "flags_for",
     "has_streams",
-    "largest_error",
     "likely_nbytes",
     "most_nbytes",
     "replace_companions",

@@ -11,12 +11,12 @@ from typing import Any
 
 import h5py
 
-from tamis.chunks.grid import Region
+from tamis.chunks.grid import Origin, Region
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType
 from tamis.hdf5.creating import create_like
 from tamis.hdf5.datasets import as_recorded, filter_parameters
-from tamis.hdf5.direct import Origin, check_recorded
+from tamis.hdf5.direct import check_recorded
 from tamis.hdf5.rewriting.companions import CompanionWriter, flags_of_rest
 from tamis.hdf5.rewriting.encoding import Encoded, encode_chunk
 from tamis.hdf5.rewriting.gathering import over_chunks

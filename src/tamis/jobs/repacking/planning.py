@@ -14,7 +14,7 @@ from tamis.hdf5.companions import companion_of, companions_in, has_companion, is
 from tamis.hdf5.missing import missing_of
 from tamis.hdf5.rewriting import Plan, flags_for, has_streams, stored_so
 from tamis.hdf5.storage import pipeline_of, stored_type, type_text
-from tamis.hdf5.walking import datasets
+from tamis.hdf5.walking import address_of, datasets
 from tamis.jobs.recipe import assigned, is_pattern, matching
 from tamis.jobs.repacking.planned import PlannedDataset
 from tamis.pipeline import Pipeline
@@ -108,15 +108,15 @@ def replaced_companions(file: h5py.File, plans: Mapping[str, Plan]) -> dict[str,
         If such a variable has not the companion that it names.
     """
     found = datasets(file)
-    stay = {path: each for path, each in found.items() if path not in plans or not plans[path].recoded}
-    others = [companion for companion, _ in companions_in(stay)]
-    anew = [(path, each.dataset) for path in found if path not in stay if (each := companion_of(found[path]))]
-    return {
-        path: variable
-        for variable, companion in anew
-        for path, each in found.items()
-        if each == companion and each not in others
+    stay = {path for path in found if path not in plans or not plans[path].recoded}
+    others = {address_of(each) for each, variable in companions_in(found) if variable in stay}
+    replaced = {
+        address_of(each.dataset): path for path in found if path not in stay and (each := companion_of(found[path]))
     }
+    for address in others:
+        replaced.pop(address, None)
+    paths = ((path, address_of(each)) for path, each in found.items()) if replaced else ()
+    return {path: replaced[address] for path, address in paths if address in replaced}
 
 
 def describe(file: h5py.File, plans: Mapping[str, Plan], kept: Mapping[str, str]) -> tuple[PlannedDataset, ...]:
