@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 
 SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
@@ -53,3 +55,23 @@ def test_command_whose_output_nobody_reads_is_quiet(command: list[str | Path], t
         run.stdout.close()
         assert run.stderr.read() == ""
         assert run.wait() == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["-f", "*:zfp(accuracy=0.1)"], 0),
+        (["-f", "*:zfp(accuracy=0.1)", "--dry-run"], 0),
+        (["-f", "nothing:zfp(accuracy=0.1)"], 1),
+        (["-f", "*:zfp(accuracy=0.1)", "--missing", "refuse"], 1),
+    ],
+)
+def test_repack_name_that_a_terminal_would_act_on_is_written_out(options: list[str], code: int, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x\x1b[2J"] = np.array([1, 2, np.nan, 4], "f4")
+        file["t\x1b]0;"] = "text"
+    command = [TAMIS, "repack", tmp_path / "a.h5", tmp_path / "b.h5", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert "x\\x1b[2J" in done.stdout + done.stderr
+    assert "\x1b" not in done.stdout + done.stderr

@@ -128,9 +128,16 @@ class Pipeline:
             raise ParameterError(f"expected values as a file has them, got Python objects of {values.dtype}")
         chunk = ChunkType(values.dtype, values.shape)
         data: Data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
+        return self._encoded(data, chunk, 0, skip)
+
+    def encode_rest(self, data: Data, chunk: ChunkType, *, skip: Sequence[type[Filter]] = ()) -> tuple[bytes, int]:
+        """Encode what the first filter made of a chunk by those behind it: see `encode`."""
+        return self._encoded(data, chunk, 1, skip)
+
+    def _encoded(self, data: Data, chunk: ChunkType, begin: int, skip: Sequence[type[Filter]]) -> tuple[bytes, int]:
         mask = 0
         skipped = tuple(skip)
-        for i, stage in enumerate(self.stages):
+        for i, stage in enumerate(self.stages[begin:], begin):
             if isinstance(stage.filter, skipped):
                 mask |= 1 << i
                 continue

@@ -217,6 +217,12 @@ def damage(name: str, file: h5py.File) -> None:
         del flags.attrs["flag_missing_values"]
     elif name == "empty table":
         flags.attrs["flag_missing_values"] = np.empty(0, "f4")
+    elif name == "null table":
+        flags.attrs["flag_missing_values"] = h5py.Empty("f4")
+    elif name == "long double":
+        del file["TS"]
+        file.create_dataset("TS", (30, 192, 288), np.longdouble).attrs["missing_companion"] = "/TS_missing"
+        flags.attrs["flag_missing_values"] = table.astype(np.longdouble)
     elif name == "other table":
         flags.attrs["flag_missing_values"] = table.astype("f8")
     elif name == "text table":
@@ -242,6 +248,8 @@ def damage(name: str, file: h5py.File) -> None:
         ("itself", "expected flags, found a dataset that has a companion itself"),
         ("no table", "expected the attribute 'flag_missing_values', found none"),
         ("empty table", "expected 'flag_missing_values' to have up to 250 values of float32, found others"),
+        ("null table", "expected 'flag_missing_values' to have up to 250 values of float32, found others"),
+        ("long double", "expected it to have numbers of 1, 2, 4 or 8 bytes, found float128"),
         ("other table", "expected 'flag_missing_values' to have up to 250 values of float32, found others"),
         ("text table", "expected 'flag_missing_values' to have up to 250 values of float32, found others"),
         ("number", "expected the path of its companion in the attribute 'missing_companion', found no text"),

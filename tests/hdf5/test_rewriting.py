@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
+from tamis.chunks.difference import largest_error
 from tamis.errors import BoundError
-from tamis.hdf5.rewriting import Plan, largest_error, verify, write
+from tamis.hdf5.rewriting import Plan, verify, write
 from tamis.pipeline import Pipeline
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 from tamis.errors import FileError
+from tamis.hdf5.chunked import descriptor_of
 from tamis.hdf5.missing import changed_fill, missing_of
-from tamis.hdf5.values import LibraryValues, open_values
+from tamis.hdf5.values import ContiguousValues, LibraryValues, open_values
 
 
 def test_open_values_of_scalar_reads_it(tmp_path: Path) -> None:
@@ -30,6 +32,34 @@ def test_open_values_of_virtual_dataset_without_its_file_refused(tmp_path: Path)
         file.create_virtual_dataset("v", layout)
     with h5py.File(tmp_path / "a.h5") as file, pytest.raises(FileError, match=r"expected the file gone\.h5"):
         open_values(file["v"])
+
+
+def test_open_values_of_contiguous_dataset_reads_the_file_that_is_open_not_its_name(tmp_path: Path) -> None:
+    for name in ("a.h5", "b.h5"):
+        with h5py.File(tmp_path / name, "w") as file:
+            file["v"] = np.full((3, 4000), ord(name[0]), "f4")
+    with h5py.File(tmp_path / "a.h5") as file:
+        (tmp_path / "b.h5").replace(tmp_path / "a.h5")
+        with closing(open_values(file["v"])) as values:
+            assert isinstance(values, ContiguousValues)
+            assert (values.read((slice(0, 3), slice(0, 4000))) == ord("a")).all()
+        with pytest.raises(FileError, match="expected an open file, got one that was closed"):
+            values.read((slice(0, 3), slice(0, 4000)))
+
+
+@pytest.mark.parametrize("chunks", [None, (3, 4000)])
+def test_open_values_that_the_disk_does_not_give_are_an_error_of_their_file(
+    chunks: tuple[int, ...] | None, tmp_path: Path
+) -> None:
+    """Not one of whatever else was read or written at that moment."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=np.ones((3, 4000), "f4"), chunks=chunks)
+    with h5py.File(tmp_path / "a.h5") as file, closing(open_values(file["v"])) as values:
+        folder, found = os.open(tmp_path, os.O_RDONLY), descriptor_of(file)
+        os.dup2(folder, found.number)  # what gives no bytes
+        os.close(folder)
+        with pytest.raises(FileError, match=r"a\.h5: /v: .* cannot be read: Is a directory"):
+            values.read((slice(0, 3), slice(0, 4000)))
 
 
 def test_missing_of_dataset_without_numbers_is_nothing(tmp_path: Path) -> None:

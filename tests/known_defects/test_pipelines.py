@@ -1,4 +1,4 @@
-"""D11, D17, D20, D21, D26: order, flags and masks of filters, kept and honoured chunk by chunk."""
+"""D11, D15, D17, D20, D21, D26: order, flags and masks of filters, kept and honoured chunk by chunk."""
 
 from __future__ import annotations
 
@@ -250,3 +250,19 @@ def test_d26_repack_keeps_order_duplicates_and_flags(tmp_path: Path, text: str) 
 def test_d11_any_filter_before_zfp_is_refused_when_the_pipeline_is_built(first: str) -> None:
     with pytest.raises(ParameterError, match=r"expected zfp first in a pipeline, got .* before it"):
         Pipeline.parse(f"{first}|zfp(rate=8)")
+
+
+# D15
+
+
+def test_d15_other_filters_behind_zfp_add_no_error(tmp_path: Path) -> None:
+    """D15: read-modify-write of a lossy chunk compounds the error past the tolerance."""
+    values = np.random.default_rng(15).normal(scale=100, size=(64, 64)).astype("f4")
+    values[0, 0] = np.nan
+    with h5py.File(tmp_path / "0.h5", "w") as file:
+        file.create_dataset("x", data=values, chunks=(16, 16))
+    for number, rest in enumerate(["", "|fletcher32", "|deflate(9)", "|shuffle|deflate", "|shuffle!|fletcher32!", ""]):
+        tamis.repack(tmp_path / f"{number}.h5", tmp_path / f"{number + 1}.h5", {"x": f"zfp(accuracy=9){rest}"})
+    found = [np.asarray(tamis.open(tmp_path / f"{number}.h5")["x"][...]) for number in (1, 6)]
+    assert found[0].tobytes() == found[1].tobytes()
+    assert 0 < np.nanmax(np.abs(found[1].astype("f8") - values)) <= 9

@@ -113,6 +113,11 @@ def encode_chunk(
     return Encoded(*pipeline.encode(whole, skip=(type(first.filter),)))
 
 
+def encode_stream(pipeline: Pipeline, stream: bytes, chunk: ChunkType) -> Encoded:
+    """Encode what the first filter made of a chunk, as `encode_chunk` does with what it makes itself."""
+    return Encoded(*pipeline.encode_rest(stream, chunk, skip=_rest(pipeline)))
+
+
 def _padded(values: NDArray[Any], chunk: ChunkType, padding: NDArray[Any] | None) -> NDArray[Any]:
     if values.shape == chunk.shape:
         return values

@@ -8,6 +8,9 @@ from collections.abc import Collection, Iterable
 
 from tamis.zfp import MAX_RANK, max_extent
 
+Origin = tuple[int, ...]
+"""Index of the first value of a chunk."""
+
 Region = tuple[slice, ...]
 
 # 1 MiB: large enough for the codec, small enough for a reader's cache.

@@ -13,10 +13,9 @@ from typing import TypeVar
 import click
 
 import tamis
-from tamis.cli.ending import Commands, ended_by_signals
+from tamis.cli.ending import FAILED, VIOLATED, Commands, ended_by_signals
 from tamis.cli.printing import (
-    FAILED,
-    VIOLATED,
+    complain,
     failures,
     print_arguments,
     print_inspection,
@@ -107,7 +106,7 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
             elif not as_json:
                 print_inspection(each, first=not found)
         except TamisError as error:
-            click.echo(f"tamis inspect: {error}", err=True)
+            complain("inspect", str(error))
             errors.append((path, str(error)))
         else:
             found.append(each)
@@ -199,7 +198,7 @@ def repack(
             click.echo(plan.to_json(indent=2)) if as_json else print_plan(plan)
             return
         for note in () if resume else interrupted(Path(target)):
-            click.echo(f"tamis repack: {note}", err=True)
+            complain("repack", note)
         with ended_by_signals(terminate=not resume) as check, progress_bars(check) as progress:
             result = tamis.repack(
                 source,

@@ -15,7 +15,8 @@ import click
 
 from tamis.errors import TamisError
 
-FAILED, INTERRUPTED, TERMINATED = 1, 128 + signal.SIGINT, 128 + signal.SIGTERM
+FAILED, USAGE, VIOLATED, INTERRUPTED, TERMINATED = 1, 2, 3, 128 + signal.SIGINT, 128 + signal.SIGTERM
+"""Exit codes; 0 is done as asked."""
 
 
 class Commands(click.Group):

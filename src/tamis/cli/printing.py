@@ -12,20 +12,17 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from tamis.chunks.words import shape_text, size_text
+from tamis.chunks.words import printable, shape_text, size_text
+from tamis.cli.ending import FAILED, USAGE, VIOLATED
 from tamis.errors import BoundError, ParameterError, TamisError
 from tamis.jobs.inspection import Inspection
 from tamis.jobs.inspection.arguments import COMMENTS, arguments
-from tamis.jobs.inspection.cards import printable
 from tamis.jobs.inspection.terminal import lines, show
 from tamis.jobs.repack import Progress as Report
 from tamis.jobs.repacking import RepackPlan, RepackResult
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-FAILED, USAGE, VIOLATED = 1, 2, 3
-"""Exit codes; 0 is done as asked."""
 
 
 def print_table(table: Table) -> None:
@@ -57,9 +54,9 @@ def print_arguments(found: Inspection, notation: str, *, alone: bool) -> tuple[s
             click.echo(f"{COMMENTS[notation]} {printable(found.path)}")
         click.echo(made.text)
     for each in made.notes:
-        click.echo(f"tamis inspect: note: {each}", err=True)
+        complain("inspect", f"note: {each}")
     for each in made.problems:
-        click.echo(f"tamis inspect: {each}", err=True)
+        complain("inspect", each)
     return made.problems
 
 
@@ -70,8 +67,8 @@ def print_repacked(result: RepackResult) -> None:
     table = Table("dataset", "filters", "in", "out", "ratio", "largest error", "bound", "chunks without zfp")
     for each in result.datasets:
         table.add_row(
-            each.path,
-            each.pipeline,
+            printable(each.path),
+            printable(each.pipeline),
             size_text(each.source_nbytes),
             size_text(each.target_nbytes + each.companion_nbytes),
             f"{each.ratio:.2f}",
@@ -82,11 +79,11 @@ def print_repacked(result: RepackResult) -> None:
     print_table(table)
     for each in result.datasets:
         for note in each.notes:
-            click.echo(f"{each.path}: {note}")
+            _say(f"{each.path}: {note}")
     for path, reason in result.kept:
-        click.echo(f"{path}: kept as it was: {reason}")
+        _say(f"{path}: kept as it was: {reason}")
     copied = sum(each.copied for each in result.datasets)
-    click.echo(
+    _say(
         f"{result.source} {size_text(result.source_nbytes)} -> {result.target} {size_text(result.target_nbytes)}"
         f" in {result.seconds:.2f} s, {len(result.datasets) - copied} dataset(s) stored anew,"
         f"{f' {copied} copied as they are,' * bool(copied)} read again and verified"
@@ -95,7 +92,7 @@ def print_repacked(result: RepackResult) -> None:
         chunks = sum(each.chunks for each in result.datasets if not each.copied)
         click.echo(f"{reused} of {chunks} chunks were taken over from an interrupted run")
     for note in result.notes:
-        click.echo(note)
+        _say(note)
 
 
 def print_plan(plan: RepackPlan) -> None:
@@ -105,24 +102,29 @@ def print_plan(plan: RepackPlan) -> None:
     table = Table("dataset", "what", "filters now", "chunks now", "filters then", "chunks then", "bound")
     for each in plan.datasets:
         table.add_row(
-            each.path,
+            printable(each.path),
             each.action,
-            each.source_pipeline,
+            printable(each.source_pipeline),
             "" if each.source_chunks is None else shape_text(each.source_chunks),
-            each.pipeline,
+            printable(each.pipeline),
             "" if each.chunks is None else shape_text(each.chunks),
             "none" if each.bound is None else f"{each.bound:g}",
         )
     print_table(table)
     for each in plan.datasets:
         if each.reusable_chunks:
-            click.echo(f"{each.path}: {each.reusable_chunks} chunks can be taken over from an interrupted run")
+            _say(f"{each.path}: {each.reusable_chunks} chunks can be taken over from an interrupted run")
         what = "dropped" if each.action == "drop" else "kept as it is"
         for text in (*([f"{what}: {each.reason}"] if each.reason else []), *each.notes):
-            click.echo(f"{each.path}: {text}")
+            _say(f"{each.path}: {text}")
     for note in plan.notes:
-        click.echo(note)
-    click.echo(f"{plan.target}: nothing was written")
+        _say(note)
+    _say(f"{plan.target}: nothing was written")
+
+
+def _say(text: str) -> None:
+    """Print a line; names in a file may hold what a terminal would act on."""
+    click.echo(printable(text))
 
 
 @contextmanager
@@ -136,7 +138,7 @@ def progress_bars(check: Callable[[], None] = lambda: None) -> Iterator[Report]:
 
     def told(what: str, done: int, total: int) -> None:
         check()
-        bars.update(task, description=what, completed=done, total=total)
+        bars.update(task, description=printable(what), completed=done, total=total)
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
@@ -159,5 +161,10 @@ def failures(command: str) -> Iterator[None]:
 
 def stop(command: str, error: Exception, code: int) -> NoReturn:
     """Print an error and end."""
-    click.echo(f"tamis {command}: {error}", err=True)
+    complain(command, str(error))
     sys.exit(code)
+
+
+def complain(command: str, text: str) -> None:
+    """Print what a command has to say beside its output."""
+    click.echo("\n".join(map(printable, f"tamis {command}: {text}".splitlines())), err=True)

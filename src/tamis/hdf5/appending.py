@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tamis.chunks.encoding import Encoded, can_skip_loss, encode_chunk, is_lossy
 from tamis.chunks.engine import checked_jobs, ordered_map
-from tamis.chunks.grid import Region, touched
+from tamis.chunks.grid import Origin, Region, touched
 from tamis.errors import FileError, ParameterError, StreamError, TamisError
-from tamis.hdf5.direct import Origin, check_recorded, record_of, settle
+from tamis.hdf5.direct import check_recorded, record_of, settle
 from tamis.hdf5.targets import Target, converted
 
 

@@ -17,7 +17,7 @@ from h5py import h5d, h5f, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 from tamis import zfp
-from tamis.chunks.grid import Region
+from tamis.chunks.grid import Origin, Region
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType, Stage, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
@@ -25,8 +25,6 @@ from tamis.hdf5 import library
 from tamis.hdf5.storage import chunk_type, number_type, pipeline_of, stored_type, zfp_problem
 from tamis.zfp import blocks
 from tamis.zfp.blocks import Run
-
-Origin = tuple[int, ...]
 
 
 class Record(NamedTuple):
@@ -82,7 +80,7 @@ def _first_offset(user_block: int) -> int:
         file.close()
 
 
-class _Descriptor:
+class Descriptor:
     """A file descriptor that is closed with the last reference to it, so that no read meets one that is closed."""
 
     def __init__(self, number: int) -> None:
@@ -92,15 +90,16 @@ class _Descriptor:
         os.close(self.number)
 
 
-_descriptors: weakref.WeakValueDictionary[tuple[int, int], _Descriptor] = weakref.WeakValueDictionary()
+_descriptors: weakref.WeakValueDictionary[tuple[int, int], Descriptor] = weakref.WeakValueDictionary()
 """By device and inode: all datasets of a file share one."""
 
 
-def _descriptor(file: h5py.File) -> _Descriptor:
+def descriptor_of(file: h5py.File) -> Descriptor:
+    """Open a file beside HDF5, to read from it past HDF5."""
     # HDF5's own descriptor leads to its file also where another one has the name now.
     own = file.driver == "sec2"
     number = os.dup(file.id.get_vfd_handle()) if own else os.open(file.filename, os.O_RDONLY)
-    made = _Descriptor(number)
+    made = Descriptor(number)
     status = os.fstat(number)
     return _descriptors.setdefault((status.st_dev, status.st_ino), made)
 
@@ -128,7 +127,7 @@ class ChunkSource:
             self.fill = _fill_bytes(dataset, self.chunk, self.records)
         self.shape: tuple[int, ...] = dataset.shape
         self._partial_filtered = library.filters_partial_chunks(dataset.id.get_create_plist())
-        self._file: _Descriptor | None = _descriptor(dataset.file)
+        self._file: Descriptor | None = descriptor_of(dataset.file)
         self._nbytes = os.fstat(self._file.number).st_size  # of the file, which may grow
         self._zfp = _DirectZfp.of(self.pipeline.stages[0], self.chunk) if self.pipeline.stages else None
 
@@ -183,6 +182,21 @@ class ChunkSource:
             if out is not None and self._zfp is not None and not mask & 1 and self._zfp.fits(out):
                 return self._decoded(self._undone(data, mask), out)
             return _put(self.pipeline.decode(data, mask, self.chunk), out)
+        except TamisError as error:
+            raise self._failure(origin, error) from error
+
+    def first_output(self, origin: Origin) -> bytes | None:
+        """Read what the first filter made of a stored chunk; None where it was left out.
+
+        Raises
+        ------
+        FileError
+            If a filter behind it finds damage.
+        """
+        data, mask = self.stored(origin)
+        mask = self._true_mask(origin, mask)
+        try:
+            return None if mask & 1 else bytes(self._undone(data, mask))
         except TamisError as error:
             raise self._failure(origin, error) from error
 
@@ -244,7 +258,10 @@ class ChunkSource:
         if offset + stop > self._nbytes:
             self._nbytes = os.fstat(file.number).st_size
         left = self._nbytes - offset
-        data = os.pread(file.number, stop - start, offset + start) if stop <= left else b""
+        try:
+            data = os.pread(file.number, stop - start, offset + start) if stop <= left else b""
+        except OSError as error:
+            raise FileError(f"{self.place}: chunk at {origin} cannot be read: {error.strerror}") from error
         if len(data) != stop - start:
             raise FileError(
                 f"{self.place}: chunk at {origin}: expected {stop} bytes at {offset}, got {max(left, 0)}:"

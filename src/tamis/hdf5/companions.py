@@ -18,7 +18,7 @@ import numpy as np
 from h5py import h5a, h5d, h5t
 from numpy.typing import NDArray
 
-from tamis.chunks.flags import MOST_FLAGS, Flags
+from tamis.chunks.flags import MOST_FLAGS, Flags, can_flag
 from tamis.chunks.grid import Region
 from tamis.chunks.values import Values
 from tamis.errors import DataError, FileError
@@ -211,13 +211,16 @@ def _at(dataset: h5py.Dataset, path: str) -> h5py.Dataset | None:
 
 
 def _table(variable: h5py.Dataset, companion: h5py.Dataset, said: str) -> NDArray[Any]:
-    dtype = variable.dtype.newbyteorder("=")
+    stored = number_type(variable)
+    if stored is None or not can_flag(stored):
+        raise FileError(f"{said}: expected it to have numbers of 1, 2, 4 or 8 bytes, found {type_text(variable)}")
+    dtype = stored.newbyteorder("=")
     if not is_companion(companion):
         raise FileError(f"{said}: expected the attribute {TABLE!r}, found none")
     attribute = h5a.open(companion.id, TABLE.encode())
     kind, shape = attribute.get_type(), attribute.shape
     fits = isinstance(kind, (h5t.TypeFloatID, h5t.TypeIntegerID)) and kind.dtype.newbyteorder("=") == dtype
-    if not fits or len(shape) > 1 or not 0 < int(np.prod(shape)) <= MOST_FLAGS:
+    if not fits or shape is None or len(shape) > 1 or not 0 < int(np.prod(shape)) <= MOST_FLAGS:
         raise FileError(f"{said}: expected {TABLE!r} to have up to {MOST_FLAGS} values of {dtype}, found others")
     values = np.empty(shape, kind.dtype)
     attribute.read(values, mtype=kind)

@@ -13,10 +13,9 @@ from collections.abc import Mapping
 import h5py
 from h5py import h5d
 
+from tamis.chunks.grid import Origin
 from tamis.errors import FileError
 from tamis.hdf5 import library
-
-Origin = tuple[int, ...]
 
 
 def check_recorded(dataset: h5py.Dataset, expected: Mapping[Origin, tuple[int, int]], *, others: bool = False) -> None:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from tamis.chunks.difference import Missing
 from tamis.hdf5.storage import number_type
 
-_ATTRIBUTES = ("_FillValue", "missing_value")
+FILL_ATTRIBUTES = ("_FillValue", "missing_value")
+"""Attributes that name values which stand for missing ones."""
 
 
 def missing_of(dataset: h5py.Dataset) -> Missing:
@@ -32,7 +33,7 @@ def missing_of(dataset: h5py.Dataset) -> Missing:
         return Missing()
     dtype = stored.newbyteorder("=")
     found: list[Any] = []
-    for name in _ATTRIBUTES:
+    for name in FILL_ATTRIBUTES:
         # What cannot be read, or is no number of this type, names no value.
         with suppress(Exception):
             found.extend(_exact(np.asarray(dataset.attrs[name]), dtype))

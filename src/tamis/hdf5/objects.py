@@ -11,7 +11,7 @@ import numpy as np
 from h5py import h5g, h5o, h5r, h5s
 
 from tamis.hdf5.companions import companions_in
-from tamis.hdf5.walking import Contents
+from tamis.hdf5.walking import Contents, address_of
 
 _LARGEST_MASK = 1 << 24
 """Elements of the box around a selection that is looked at element by element."""
@@ -48,11 +48,11 @@ class Objects:
         for path, each in itertools.chain(contents.groups.items(), contents.datasets.items()):
             self._name(path, each)
         for companion, path in companions_in(contents.datasets):
-            self.companions[self.path_at(h5o.get_info(companion.id).addr)] = path
+            self.companions[self.path_at(address_of(companion))] = path
 
     def _name(self, path: str, found: h5py.HLObject | None) -> None:
         if found is not None:
-            self._paths.setdefault(h5o.get_info(found.id).addr, path)
+            self._paths.setdefault(address_of(found), path)
 
     def path_at(self, address: int) -> str:
         """Path of an object; empty where no path leads to it but that of a named type."""
@@ -60,7 +60,7 @@ class Objects:
 
     def named(self, path: str, found: h5py.HLObject) -> bool:
         """Whether a path is the name of an object, rather than another link to it."""
-        return self.path_at(h5o.get_info(found.id).addr) == path
+        return self.path_at(address_of(found)) == path
 
     def led_to(self, reference: Any) -> str:
         """Say where a reference leads to."""

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from tamis.chunks.difference import Missing
 from tamis.chunks.encoding import Encoded, is_lossy
+from tamis.chunks.grid import Origin
 from tamis.errors import DataError, FileError, ParameterError
 from tamis.filters import ChunkType
 from tamis.hdf5 import library
 from tamis.hdf5.companions import MARK, has_companion, is_companion, text_attribute
-from tamis.hdf5.direct import Origin, put_chunk
+from tamis.hdf5.direct import put_chunk
 from tamis.hdf5.missing import missing_of
 from tamis.hdf5.storage import pipeline_of
 from tamis.pipeline import Pipeline

@@ -30,7 +30,6 @@ class Transaction:
     ----------
     target
         The name that `commit` gives, or the file that it links to. Until then it holds what it held before.
-
     overwrite
         Whether a file that has the name, or gets it in the meantime, is replaced.
 
@@ -55,7 +54,9 @@ class Transaction:
                 raise FileError(f"{target}: expected the name of a file to write, got a folder")
             if not target.parent.is_dir():
                 raise FileError(f"{target}: expected an existing folder, found none at {target.parent}")
-            self.place = target.resolve() if target.is_symlink() else target
+            self.place = Path(os.path.realpath(target)) if target.is_symlink() else target
+            if self.place.is_symlink() or not self.place.parent.is_dir():
+                raise FileError(f"{target}: expected the name of a file to write, got a link that leads nowhere")
         except FileError:
             raise
         except OSError as error:

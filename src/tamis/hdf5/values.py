@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tamis.chunks.grid import Region
 from tamis.chunks.values import Values
 from tamis.errors import FileError
-from tamis.hdf5.chunked import ChunkSource, read_bytes
+from tamis.hdf5.chunked import ChunkSource, Descriptor, descriptor_of, read_bytes
 from tamis.hdf5.companions import RestoredValues, companion_of
 from tamis.hdf5.storage import check_readable, number_type, pipeline_of, stored_type
 
@@ -91,7 +91,7 @@ class ContiguousValues:
         self.shape = dataset.shape
         self.chunks: tuple[int, ...] | None = None
         self._offset = dataset.id.get_offset()
-        self._file = os.open(dataset.file.filename, os.O_RDONLY)
+        self._file: Descriptor | None = descriptor_of(dataset.file)
 
     @staticmethod
     def can_read(dataset: h5py.Dataset) -> bool:
@@ -129,16 +129,21 @@ class ContiguousValues:
         return out
 
     def _fill(self, room: memoryview, offset: int) -> None:
-        done = 0
+        file, done = self._file, 0
+        if file is None:
+            raise FileError(f"{self.place}: expected an open file, got one that was closed")
         while done < len(room):
-            count = os.preadv(self._file, [room[done:]], offset + done)
+            try:
+                count = os.preadv(file.number, [room[done:]], offset + done)
+            except OSError as error:
+                raise FileError(f"{self.place}: values cannot be read: {error.strerror}") from error
             if not count:
                 raise FileError(f"{self.place}: expected {len(room)} bytes at {offset}, got {done}: the file is short")
             done += count
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+        """Let go of the file; reads that are under way end first."""
+        self._file = None
 
 
 class LibraryValues:

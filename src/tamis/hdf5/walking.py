@@ -101,6 +101,11 @@ def datasets(file: h5py.File) -> Datasets:
     return found.datasets
 
 
+def address_of(found: h5py.HLObject) -> int:
+    """Where an object is in its file, which tells it from others there, whatever path led to it."""
+    return int(h5o.get_info(found.id).addr)
+
+
 def _enter(found: Contents, path: str, group: h5g.GroupID) -> _Open:
     """Take note of a group, and list its links."""
     found.groups[path] = h5py.Group(group)

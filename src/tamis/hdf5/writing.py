@@ -15,12 +15,12 @@ from numpy.typing import DTypeLike, NDArray
 from tamis import zfp
 from tamis.chunks.encoding import Encoded, encode_chunk, is_lossy
 from tamis.chunks.engine import checked_jobs, ordered_map
-from tamis.chunks.grid import Region, region
+from tamis.chunks.grid import Origin, Region, region
 from tamis.errors import FileError, ParameterError, TamisError
 from tamis.filters import ChunkType, StoredZfp, Zfp
 from tamis.hdf5 import library
 from tamis.hdf5.datasets import check_place, named, new_dataset
-from tamis.hdf5.direct import Origin, check_recorded, first_stored, settle
+from tamis.hdf5.direct import check_recorded, first_stored, settle
 from tamis.hdf5.targets import Target, array_like, converted
 from tamis.pipeline import Pipeline
 

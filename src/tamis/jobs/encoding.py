@@ -15,6 +15,7 @@ from tamis.errors import DataError, FileError, MissingFilterError, ParameterErro
 from tamis.filters import ChunkType, Filter, Stage, UnknownFilter
 from tamis.filters.base import is_enum
 from tamis.hdf5.files import is_hdf5, open_source
+from tamis.hdf5.missing import FILL_ATTRIBUTES
 from tamis.hdf5.plugin import writes
 from tamis.hdf5.storage import pipeline_of
 from tamis.jobs.recipe import Recipes, assigned, chunk_shape, is_pattern, matching
@@ -28,7 +29,6 @@ _KEPT = (
     *("units", "calendar", "grid_mapping", "bounds", "climatology", "geometry", "formula_terms", "cell_measures"),
     *("node_coordinates", "node_count", "part_node_count", "interior_ring"),
 )
-_FILLS = ("_FillValue", "missing_value")
 
 
 def encoding(
@@ -178,9 +178,9 @@ def _check_known(pipeline: Pipeline, engine: str) -> None:
 
 def _refuse_missing(array: Any, pipeline: Pipeline) -> None:
     """Raise DataError where missing values would reach a lossy filter as numbers. It reads the values for that."""
-    fills = [array.encoding.get(key) for key in _FILLS]
+    fills = [array.encoding.get(key) for key in FILL_ATTRIBUTES]
     numbers = [each for fill in fills if fill is not None for each in np.atleast_1d(fill).ravel() if each == each]
-    raw = [each for key in _FILLS if key in array.attrs for each in np.atleast_1d(array.attrs[key]).ravel()]
+    raw = [each for key in FILL_ATTRIBUTES if key in array.attrs for each in np.atleast_1d(array.attrs[key]).ravel()]
     if pipeline.zfp is not None and not numbers and not raw:
         return  # NaN reaches zfp as NaN, and leaves such chunks without it
     missing = int(array.isnull().sum()) + (int(array.isin(raw).sum()) if raw else 0)

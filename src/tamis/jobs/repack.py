@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tamis.chunks.engine import checked_jobs
 from tamis.chunks.words import percent_text, shape_text, size_text
 from tamis.errors import DataError, FileError, ParameterError, TamisError
@@ -35,7 +37,7 @@ from tamis.jobs.repacking import Repacked, RepackPlan, RepackResult
 from tamis.jobs.repacking.planning import POLICIES, MissingPolicy, Wanted, describe, plan_datasets, replaced_companions
 from tamis.jobs.repacking.resuming import Resuming, interrupted
 from tamis.jobs.repacking.room import check_room
-from tamis.pipeline import as_pipeline
+from tamis.pipeline import Pipeline, as_pipeline
 
 if TYPE_CHECKING:
     import h5py
@@ -234,7 +236,7 @@ def _write(
             anew = {path: partial(recreate, plan) for path, plan in plans.items() if not plan.copied}
             old = replaced_companions(file, plans)
             copy_tree(file, out, {**anew, **dict.fromkeys(old, create_empty)})
-            replace_companions(out, old, {path: written[path].companion for path in anew})
+            replace_companions(out, old, {path: written[path].companion for path in anew if plans[path].recoded})
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise
@@ -263,14 +265,17 @@ def _copied(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Prog
     chunks = verify_copied(plan, source, target, partial(report, f"verifying {plan.path}"), jobs)
     before, after = companion_of(source), companion_of(target)
     if before and after:
-        verify_copied(plan, before.dataset, after.dataset, partial(report, f"verifying {after.dataset.name}"), jobs)
+        # Its values, since a recipe may be for it, and any program may have stored it anew.
+        name = str(after.dataset.name)
+        flags = Plan(name, Pipeline(), np.dtype(np.uint8), plan.chunks)
+        verify(flags, before.dataset, after.dataset, partial(report, f"verifying {name}"), jobs)
     return Repacked(
         path=plan.path,
         pipeline=str(plan.pipeline),
         nbytes=source.size * source.id.get_type().get_size(),
         source_nbytes=source.id.get_storage_size(),
         target_nbytes=target.id.get_storage_size(),
-        bound=0.0,
+        bound=plan.bound,
         largest_error=0.0,
         chunks=len(chunks),
         lossless_chunks=sum(plan.pipeline.zfp is not None and mask & 1 for mask in chunks),
@@ -335,7 +340,7 @@ def _missing_note(written: Written, companion: Companion | None) -> tuple[str, .
 
 
 def _advice(plan: Plan, source: h5py.Dataset, written: Written) -> tuple[str, ...]:
-    if 2 * written.lossless_chunks <= written.chunks:
+    if not plan.recoded or 2 * written.lossless_chunks <= written.chunks:
         return ()
     shape = shape_text(plan.chunks)
     text = (

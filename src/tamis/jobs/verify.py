@@ -101,9 +101,10 @@ def verify(
             chosen = {path for name in wanted for path in _meant(name, paths, before)}
             paths = [path for path in paths if path in chosen]
         job = _Job(before, after, _limits(limits, paths, before), threads, progress or (lambda *_: None))
+        known = set(paths)
         for path in paths:
             variable = before.objects.companions.get(path)
-            if variable in paths:
+            if variable in known:
                 job.companion(path, variable)
             else:
                 job.dataset(path)

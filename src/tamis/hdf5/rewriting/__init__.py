@@ -1,15 +1,15 @@
 """Write one dataset anew, chunk by chunk in threads, and compare what is in the file with its source."""
 
-from tamis.chunks.difference import largest_error
 from tamis.hdf5.rewriting.companions import create_empty, flags_for, replace_companions
 from tamis.hdf5.rewriting.copies import stored_so
+from tamis.hdf5.rewriting.counting import MissingCount, count_missing
 from tamis.hdf5.rewriting.estimating import likely_nbytes, most_nbytes
 from tamis.hdf5.rewriting.history import History
 from tamis.hdf5.rewriting.journal import Journal, Run, companion_key
 from tamis.hdf5.rewriting.leftovers import Leftover, find_leftovers
-from tamis.hdf5.rewriting.marks import MissingCount, count_missing
 from tamis.hdf5.rewriting.plans import Plan, Written
 from tamis.hdf5.rewriting.shapes import better_chunks
+from tamis.hdf5.rewriting.streams import has_streams
 from tamis.hdf5.rewriting.verifying import Verified, verify, verify_copied
 from tamis.hdf5.rewriting.writing import write
 
@@ -28,7 +28,7 @@ __all__ = [
     "create_empty",
     "find_leftovers",
     "flags_for",
-    "largest_error",
+    "has_streams",
     "likely_nbytes",
     "most_nbytes",
     "replace_companions",

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from tamis.chunks.difference import Missing
 from tamis.chunks.flags import MOST_FLAGS, Flags, can_flag
+from tamis.chunks.grid import Origin
 from tamis.hdf5.companions import ANCILLARY, MARK, TABLE, has_companion, other_ancillary
 from tamis.hdf5.creating import create_like
 from tamis.hdf5.datasets import new_dataset
-from tamis.hdf5.direct import Origin, check_recorded
+from tamis.hdf5.direct import check_recorded
+from tamis.hdf5.missing import FILL_ATTRIBUTES
 from tamis.hdf5.references import copy_attribute
 from tamis.hdf5.rewriting.encoding import FLAGS_PIPELINE
 from tamis.hdf5.rewriting.plans import Plan
@@ -57,7 +59,7 @@ def _nan_values(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> list[NDArray[Any
     if dtype.kind != "f":
         return []
     found = [np.asarray(dataset.fillvalue)]
-    for name in ("_FillValue", "missing_value"):
+    for name in FILL_ATTRIBUTES:
         with suppress(Exception):  # what cannot be read names no value
             found.append(np.asarray(dataset.attrs[name]))
     return [each for some in found if some.dtype.kind == "f" for each in some.astype(dtype).reshape(-1) if each != each]
@@ -150,7 +152,7 @@ def replace_companions(file: h5py.File, old: Iterable[str], new: Mapping[str, h5
     new
         By path of a variable that was written anew: its companion without a name, None if it has none any more.
     """
-    for path, _ in new.items():
+    for path in new:
         if has_companion(file[path]):
             _forget(file[path])
     for path in old:

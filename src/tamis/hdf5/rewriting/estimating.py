@@ -7,11 +7,10 @@ from contextlib import closing
 
 import h5py
 
-from tamis.chunks.grid import touched
 from tamis.filters import ChunkType
-from tamis.hdf5.companions import regions_of
 from tamis.hdf5.rewriting.encoding import encode_chunk
-from tamis.hdf5.rewriting.plans import Plan
+from tamis.hdf5.rewriting.plans import Plan, parts_of
+from tamis.hdf5.rewriting.streams import encode_streams
 from tamis.hdf5.values import open_values
 
 _SAMPLES = 8
@@ -32,9 +31,12 @@ def likely_nbytes(plan: Plan, source: h5py.Dataset) -> int:
     """Bytes of the chunks if they are like some of them, which are encoded to see."""
     if plan.copied:
         return int(source.id.get_storage_size())
-    parts = touched(regions_of(source), source.shape, plan.chunks)
+    parts = parts_of(plan, source)
     chosen = parts[:: -(-len(parts) // _SAMPLES)] if parts else []
-    with closing(open_values(source)) as values:
-        encoded = [encode_chunk(plan, part, values.read(part).astype(plan.dtype)) for part in chosen]
+    if plan.streams_kept:
+        encoded = [*encode_streams(plan, source, chosen, 1)]
+    else:
+        with closing(open_values(source)) as values:
+            encoded = [encode_chunk(plan, part, values.read(part).astype(plan.dtype)) for part in chosen]
     sizes = [len(each.data) + (len(each.flags[0]) + _RECORD_NBYTES if each.flags else 0) for each in encoded]
     return len(parts) * (sum(sizes) // max(len(sizes), 1) + _RECORD_NBYTES)

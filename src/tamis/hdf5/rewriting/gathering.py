@@ -60,12 +60,9 @@ def over_chunks(
         Number of threads.
     """
     pieces = _pieces(source)
-    largest = max(math.prod(chunks), math.prod(pieces)) * dtype.itemsize
-    jobs = max(1, min(jobs, _LARGE_NBYTES // max(_COPIES * largest, 1)))
+    jobs = bounded_jobs(max(math.prod(chunks), math.prod(pieces)) * dtype.itemsize, jobs)
     gathered = gathered_shape(shape, pieces, chunks, dtype.itemsize, GATHERED_NBYTES) if parts else chunks
-
-    # Threads that hand over the interpreter's lock after each small chunk would mostly wait for it.
-    at_once = max(1, _TASK_NBYTES // (math.prod(chunks) * dtype.itemsize))
+    at_once = chunks_at_once(math.prod(chunks) * dtype.itemsize)
 
     def direct(wanted: Sequence[Region]) -> list[R]:
         return [function(part, source.read(part).astype(dtype, copy=False)) for part in wanted]
@@ -93,6 +90,19 @@ def over_chunks(
     with closing(ordered_map(call, calls(), jobs)) as results:
         for each in results:
             yield from each
+
+
+def bounded_jobs(nbytes: int, jobs: int) -> int:
+    """Count the threads that may work on chunks of so many bytes, with bounded memory."""
+    return max(1, min(jobs, _LARGE_NBYTES // max(_COPIES * nbytes, 1)))
+
+
+def chunks_at_once(nbytes: int) -> int:
+    """Count the chunks of so many bytes that are one task.
+
+    Threads that hand over the interpreter's lock after each small chunk would mostly wait for it.
+    """
+    return max(1, _TASK_NBYTES // nbytes)
 
 
 def _pieces(source: Values) -> tuple[int, ...]:

@@ -10,8 +10,7 @@ from pathlib import Path
 import h5py
 
 from tamis.chunks.flags import Flags
-from tamis.chunks.grid import Region
-from tamis.hdf5.direct import Origin
+from tamis.chunks.grid import Origin, Region
 from tamis.hdf5.rewriting.encoding import Encoded
 from tamis.hdf5.rewriting.journal import Journal, companion_key
 from tamis.hdf5.rewriting.leftovers import Leftover

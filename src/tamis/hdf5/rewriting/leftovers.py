@@ -172,8 +172,10 @@ def _opened(path: Path, flags: int) -> int | None:
 
 def _is_journal(handle: int) -> bool:
     """Whether a file begins as a journal does; one that is killed right at its beginning leaves less of it."""
-    begin = os.pread(handle, len(MAGIC), 0)
-    return MAGIC.startswith(begin)
+    try:
+        return MAGIC.startswith(os.pread(handle, len(MAGIC), 0))
+    except OSError:
+        return False
 
 
 def _lock(handle: int) -> bool:

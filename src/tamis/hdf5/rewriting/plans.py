@@ -11,7 +11,10 @@ import numpy as np
 
 from tamis.chunks.difference import Missing
 from tamis.chunks.flags import Flags
+from tamis.chunks.grid import Region, touched
 from tamis.filters import ChunkType
+from tamis.hdf5.companions import regions_of
+from tamis.hdf5.storage import stored_regions
 from tamis.pipeline import Pipeline
 
 
@@ -35,6 +38,8 @@ class Plan:
         What stands for missing values, which have to stay what they are.
     copied
         Whether chunks are copied as they are stored: pipeline, type and chunks are those of the source.
+    streams_kept
+        Whether the streams of zfp are kept as they are, and only filters behind it change.
     flags
         What the flags of a companion stand for, to which missing values go; None where they stay among the others.
 
@@ -42,6 +47,8 @@ class Plan:
     ----------
     chunk
         Type and shape of the target's chunks.
+    recoded
+        Whether values are encoded anew, and not taken over with the losses that they have.
     bound
         Largest absolute error allowed, in units of the data; 0 if lossless; None where a filter gives none.
     lossy
@@ -55,18 +62,27 @@ class Plan:
     notes: tuple[str, ...] = ()
     missing: Missing = field(default_factory=Missing)
     copied: bool = False
+    streams_kept: bool = False
     flags: Flags | None = None
 
     # Asked for each chunk, several times.
     chunk: ChunkType = field(init=False)
+    recoded: bool = field(init=False)
     bound: float | None = field(init=False)
     lossy: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """Find out what the pipeline allows."""
         object.__setattr__(self, "chunk", ChunkType(self.dtype, self.chunks))
-        object.__setattr__(self, "bound", self.pipeline.error_bound)
-        object.__setattr__(self, "lossy", self.bound != 0 and not self.copied)
+        object.__setattr__(self, "recoded", not (self.copied or self.streams_kept))
+        object.__setattr__(self, "bound", self.pipeline.error_bound if self.recoded else 0.0)
+        object.__setattr__(self, "lossy", self.bound != 0)
+
+
+def parts_of(plan: Plan, source: h5py.Dataset) -> list[Region]:
+    """Parts of the array, one for each chunk that is to be written."""
+    stored = stored_regions(source) if plan.streams_kept else regions_of(source)
+    return touched(stored, source.shape, plan.chunks)
 
 
 @dataclass(frozen=True, slots=True)

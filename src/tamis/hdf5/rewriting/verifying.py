@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from tamis.chunks.difference import largest_error, same_bits
 from tamis.chunks.engine import ordered_map
-from tamis.chunks.grid import Region, touched
+from tamis.chunks.grid import Origin, Region, touched
 from tamis.chunks.rechunking import within
 from tamis.chunks.values import Values
 from tamis.errors import BoundError
-from tamis.hdf5.chunked import ChunkSource, Origin, records_of
+from tamis.hdf5.chunked import ChunkSource, records_of
 from tamis.hdf5.companions import regions_of, restored
 from tamis.hdf5.missing import fill_value
 from tamis.hdf5.rewriting.gathering import over_chunks

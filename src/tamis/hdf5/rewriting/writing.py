@@ -11,18 +11,18 @@ from typing import Any
 
 import h5py
 
-from tamis.chunks.grid import Region, touched
+from tamis.chunks.grid import Origin, Region
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType
-from tamis.hdf5.companions import regions_of
 from tamis.hdf5.creating import create_like
 from tamis.hdf5.datasets import as_recorded, filter_parameters
-from tamis.hdf5.direct import Origin, check_recorded
+from tamis.hdf5.direct import check_recorded
 from tamis.hdf5.rewriting.companions import CompanionWriter, flags_of_rest
 from tamis.hdf5.rewriting.encoding import Encoded, encode_chunk
 from tamis.hdf5.rewriting.gathering import over_chunks
 from tamis.hdf5.rewriting.history import History
-from tamis.hdf5.rewriting.plans import Plan, Written
+from tamis.hdf5.rewriting.plans import Plan, Written, parts_of
+from tamis.hdf5.rewriting.streams import encode_streams
 from tamis.hdf5.storage import check_readable, stored_type
 from tamis.hdf5.values import open_values
 from tamis.pipeline import Pipeline
@@ -73,7 +73,7 @@ def write(
     check_readable(source)
     target = _created(plan, source, parent, name, chunk)
     plan = replace(plan, pipeline=as_recorded(plan.pipeline, target))
-    parts = touched(regions_of(source), source.shape, plan.chunks)
+    parts = parts_of(plan, source)
     plan = replace(plan, flags=flags_of_rest(plan, source, len(parts)))
     companion = CompanionWriter(target, plan.chunks, plan.flags)
     recorded: dict[Origin, tuple[int, int]] = {}
@@ -116,6 +116,10 @@ def _encoded(
             yield each
             done.add(each.origin)
         parts = [part for part in parts if tuple(side.start for side in part) not in done]
+    if plan.streams_kept:
+        with closing(encode_streams(plan, source, parts, jobs)) as encoded:
+            yield from encoded
+        return
     values = open_values(source)
     with (
         closing(values),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tamis.chunks.words import filter_name, percent_text, shape_text, size_text
+from tamis.chunks.words import filter_name, percent_text, printable, shape_text, size_text
 from tamis.filters import Filter, UnknownFilter
 from tamis.jobs.inspection.found import DatasetInfo, GroupInfo, Inspection
 
@@ -60,13 +60,6 @@ def title(paths: tuple[str, ...], most: int = 4) -> str:
     """Name the first paths, and how many more there are."""
     more = f" and {len(paths) - most} more" if len(paths) > most else ""
     return ", ".join(paths[:most]) + more
-
-
-def printable(text: str) -> str:
-    """Write what a terminal would act on, or cannot show, as Python's escapes."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
 
 
 def _facts(each: DatasetInfo) -> tuple[Fact, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from tamis.jobs.inspection.cards import COLUMNS, cards, printable, row, summary, title
+from tamis.chunks.words import printable
+from tamis.jobs.inspection.cards import COLUMNS, cards, row, summary, title
 from tamis.jobs.inspection.found import DatasetInfo, Inspection
 
 _MOST_ROWS = 500

@@ -12,9 +12,9 @@ from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32
 from tamis.hdf5.companions import companion_of, companions_in, has_companion, is_companion
 from tamis.hdf5.missing import missing_of
-from tamis.hdf5.rewriting import Plan, flags_for, stored_so
+from tamis.hdf5.rewriting import Plan, flags_for, has_streams, stored_so
 from tamis.hdf5.storage import pipeline_of, stored_type, type_text
-from tamis.hdf5.walking import datasets
+from tamis.hdf5.walking import address_of, datasets
 from tamis.jobs.recipe import assigned, is_pattern, matching
 from tamis.jobs.repacking.planned import PlannedDataset
 from tamis.pipeline import Pipeline
@@ -108,15 +108,15 @@ def replaced_companions(file: h5py.File, plans: Mapping[str, Plan]) -> dict[str,
         If such a variable has not the companion that it names.
     """
     found = datasets(file)
-    stay = {path: each for path, each in found.items() if path not in plans or plans[path].copied}
-    others = [companion for companion, _ in companions_in(stay)]
-    anew = [(path, each.dataset) for path in found if path not in stay if (each := companion_of(found[path]))]
-    return {
-        path: variable
-        for variable, companion in anew
-        for path, each in found.items()
-        if each == companion and each not in others
+    stay = {path for path in found if path not in plans or not plans[path].recoded}
+    others = {address_of(each) for each, variable in companions_in(found) if variable in stay}
+    replaced = {
+        address_of(each.dataset): path for path in found if path not in stay and (each := companion_of(found[path]))
     }
+    for address in others:
+        replaced.pop(address, None)
+    paths = ((path, address_of(each)) for path, each in found.items()) if replaced else ()
+    return {path: replaced[address] for path, address in paths if address in replaced}
 
 
 def describe(file: h5py.File, plans: Mapping[str, Plan], kept: Mapping[str, str]) -> tuple[PlannedDataset, ...]:
@@ -144,7 +144,7 @@ def _described(path: str, dataset: h5py.Dataset, plan: Plan | None, reason: str,
         source_chunks=dataset.chunks,
         pipeline=stored if plan is None or plan.copied else str(plan.pipeline),
         chunks=dataset.chunks if plan is None else plan.chunks,
-        bound=0.0 if plan is None or plan.copied else plan.bound,
+        bound=0.0 if plan is None else plan.bound,
         notes=() if plan is None else plan.notes + _companion_note(plan),
     )
 
@@ -228,6 +228,9 @@ def _plan_dataset(
             return Plan(path, each, dtype, chunks, (*notes, text), copied=True)
     guarded.check(chunk)
     guarded.check_encodable()
+    if as_now and has_streams(dataset, guarded, dtype, chunks):
+        text = "zfp streams kept as they are: only filters behind zfp change, and no error adds up"
+        return Plan(path, guarded, dtype, chunks, (*notes, text), streams_kept=True)
     before = pipeline_of(dataset)
     if before.error_bound != 0 and guarded.error_bound != 0:
         notes.append(f"its values went through {before} before: errors add up to those")

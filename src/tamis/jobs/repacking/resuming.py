@@ -10,11 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tamis.chunks.words import shape_text, size_text
+from tamis.chunks.words import printable, shape_text, size_text
 from tamis.errors import FileError
 from tamis.hdf5.rewriting import History, Journal, Leftover, Plan, Run, companion_key, find_leftovers
 from tamis.hdf5.transaction import Transaction
-from tamis.jobs.inspection.cards import printable
 from tamis.pipeline import Pipeline
 from tamis.zfp.configuration import config
 
@@ -169,8 +168,6 @@ def _entry(plan: Plan) -> dict[str, str]:
 @cache
 def _versions(pipeline: Pipeline) -> str:
     """Name the versions of whatever encodes."""
-    from importlib import metadata  # imported late: it takes as long as all of h5py
-
     modules = set[str]().union(*((*each.needs, type(each).__module__) for each in pipeline.filters))
     found = [f"zlib {zlib.ZLIB_RUNTIME_VERSION}", f"tamis {config().version}"]
     others = sorted({each.partition(".")[0] for each in modules} - {"tamis"})

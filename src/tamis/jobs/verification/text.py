@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tamis.chunks.statistics import Place
-from tamis.jobs.inspection.cards import printable, title
+from tamis.chunks.words import printable
+from tamis.jobs.inspection.cards import title
 from tamis.jobs.inspection.rows import aligned
 from tamis.jobs.verification.found import Compared, Finding, Verification
 

@@ -1,0 +1,84 @@
+"""zfp streams that are kept as they are while the filters behind zfp change, so that no error adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from typing import Any
+
+import h5py
+import numpy as np
+
+from tamis.chunks import encoding
+from tamis.chunks.engine import ordered_map
+from tamis.chunks.grid import Region
+from tamis.errors import BoundError, TamisError
+from tamis.filters import ChunkType, StoredZfp, Zfp
+from tamis.filters.zfp import is_stored
+from tamis.hdf5.chunked import ChunkSource
+from tamis.hdf5.rewriting.encoding import Encoded
+from tamis.hdf5.rewriting.gathering import bounded_jobs, chunks_at_once
+from tamis.hdf5.rewriting.plans import Plan
+from tamis.hdf5.storage import pipeline_of, stored_type
+from tamis.pipeline import Pipeline
+
+
+def has_streams(dataset: h5py.Dataset, pipeline: Pipeline, dtype: np.dtype[Any], chunks: tuple[int, ...]) -> bool:
+    """Whether a dataset is stored in such chunks of such values by the zfp of the pipeline, whatever is behind it."""
+    if dataset.chunks != chunks or stored_type(dataset) != dtype or not ChunkSource.can_read(dataset):
+        return False
+    found, wanted = (each.stages[0] if each.stages else None for each in (pipeline_of(dataset), pipeline))
+    if not (found and wanted and isinstance(found.filter, Zfp) and isinstance(wanted.filter, Zfp)):
+        return False
+    stored, asked = found.stored or (), wanted.filter.stored(ChunkType(dtype, chunks))
+    # All but the version that wrote it: a tolerance is the power of two to which it is rounded down.
+    return is_stored(stored) and _without_version(stored) == _without_version(asked)
+
+
+def _without_version(stored: tuple[int, ...]) -> tuple[object, ...]:
+    found = StoredZfp.parse(stored)
+    return found.filter, found.dtype, found.shape, found.swapped
+
+
+def encode_streams(
+    plan: Plan, source: h5py.Dataset, parts: Sequence[Region], jobs: int
+) -> Generator[Encoded, None, None]:
+    """Undo the filters behind zfp, chunk by chunk in threads, and apply those of the plan to its streams.
+
+    A chunk without zfp goes through the other filters of the plan.
+
+    Raises
+    ------
+    FileError
+        If a chunk of the source is damaged, as far as the filters behind zfp can tell.
+    BoundError
+        If the source has a chunk without zfp, and the plan allows none.
+    """
+    at_once, jobs = chunks_at_once(plan.chunk.nbytes), bounded_jobs(plan.chunk.nbytes, jobs)
+    tasks = (parts[at : at + at_once] for at in range(0, len(parts), at_once))
+    with closing(ChunkSource(source)) as chunks:
+
+        def encode(some: Sequence[Region]) -> list[Encoded]:
+            return [_encoded(plan, chunks, part) for part in some]
+
+        with closing(ordered_map(encode, tasks, jobs)) as encoded:
+            for each in encoded:
+                yield from each
+
+
+def _encoded(plan: Plan, chunks: ChunkSource, part: Region) -> Encoded:
+    origin = tuple(each.start for each in part)
+    stream = chunks.first_output(origin)
+    if stream is None and not plan.pipeline.stages[0].optional:
+        raise BoundError(
+            f"{plan.path}: chunk at {origin}: expected it to be stored through zfp, found it without: as an optional"
+            f" filter, {plan.pipeline.filters[0]}?, zfp is left out of such a chunk"
+        )
+    try:
+        if stream is None:
+            data, mask = plan.pipeline.encode(chunks.values(origin), skip=(Zfp,))
+        else:
+            data, mask = encoding.encode_stream(plan.pipeline, stream, plan.chunk)
+    except TamisError as error:
+        raise type(error)(f"{plan.path}: chunk at {origin}: {error}") from error
+    return Encoded(origin, data, mask, 0)
