@@ -211,7 +211,11 @@ def test_encoding_missing_values_that_zfp_would_get_as_numbers_refused(tmp_path:
         ({"TS": "lzf"}, {"engine": "scipy"}, r"expected an engine that writes filters, h5netcdf or netcdf4, got"),
         ({"TS": "lzf"}, {"chunks": {"TS": (4, 4)}}, r"TS: expected chunks with 3 axes"),
         ({"TS": "zfp(accuracy=0.1)"}, {"engine": "netcdf4"}, r"TS: the engine netcdf4 cannot write zfp.*h5netcdf"),
-        ({"TS": "zfp(rate=8)|shuffle|deflate(4)"}, {}, r"TS: the engine h5netcdf cannot write .*: tamis repack"),
+        (
+            {"TS": "zfp(rate=8)|shuffle|deflate(4)|fletcher32"},
+            {},
+            r"TS: the engine h5netcdf cannot write .* the recipe 'zfp\(rate=8\)\|fletcher32' is one that it can; tamis",
+        ),
         ({"TS": "scaleoffset(kind=decimal,factor=2)"}, {}, r"TS: the engine h5netcdf cannot write .*no scaleoffset"),
         (
             {"TS": "shuffle|zstd(3)"},
@@ -264,6 +268,24 @@ def test_encoding_of_classic_file_and_of_memory_has_nothing_to_keep(tmp_path: Pa
     ds.to_netcdf(tmp_path / "classic.nc", engine="netcdf4", format="NETCDF3_CLASSIC")
     with xarray.open_dataset(tmp_path / "classic.nc", engine="netcdf4") as opened:
         assert tamis.encoding(opened) == {}
+
+
+def test_encoding_chunks_alone_of_what_is_in_memory_are_in_the_file(tmp_path: Path) -> None:
+    ds = xarray.Dataset({"TS": (("y", "x"), np.ones((20, 30), "f4")), "lat": (("y",), np.ones(20))})
+    ds.to_netcdf(tmp_path / "a.nc", engine="h5netcdf", encoding=tamis.encoding(ds, chunks={"TS": (5, 6)}))
+    with h5py.File(tmp_path / "a.nc") as file:
+        assert file["TS"].chunks == (5, 6)
+        assert file["lat"].chunks is None
+    with pytest.raises(tamis.errors.ParameterError, match=r"lat: expected chunks with 1 axes, got \(5, 6\)"):
+        tamis.encoding(ds, chunks={"lat": (5, 6)})
+    with pytest.warns(UserWarning, match="lat: expected chunks with 1 axes"):
+        assert tamis.encoding(ds, chunks={"*": (5, 6)})["TS"]["chunksizes"] == (5, 6)
+    assert "lat" not in tamis.encoding(ds, {"TS": "deflate(4)"}, chunks={"*": (5, 6)})
+
+
+def test_encoding_of_a_data_array_refused() -> None:
+    with pytest.raises(tamis.errors.ParameterError, match="expected an xarray Dataset, got DataArray"):
+        tamis.encoding(made()["TS"], {"TS": "deflate(4)"})
 
 
 @pytest.mark.parametrize("decode", [True, "all"])

@@ -149,6 +149,19 @@ def test_companion_nan_of_other_bits_stays_in_a_lossless_chunk(make_ocean: Make,
         assert words[file["TS_missing"][7, 40, 100]] == "other_nan"
 
 
+def test_companion_lossless_chunks_do_not_advise_a_companion(tmp_path: Path) -> None:
+    values = np.linspace(270, 290, 8 * 32 * 32, dtype="f4").reshape(8, 32, 32)
+    values.view("u4")[::2, ::3, ::3] = 0x7FC12345  # NaN of bits that no flag stands for
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("TS", data=values, chunks=(8, 16, 16))
+    with_one = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", RECIPE, missing="companion").datasets[0]
+    without = tamis.repack(tmp_path / "a.h5", tmp_path / "c.h5", RECIPE).datasets[0]
+    assert with_one.lossless_chunks == without.lossless_chunks == 4
+    assert "--missing companion" in without.notes[-1]
+    assert "smaller chunks than 8x16x16" in with_one.notes[-1]
+    assert "--missing companion" not in with_one.notes[-1]
+
+
 def test_companion_only_where_values_are_missing(sample: Path, tmp_path: Path) -> None:
     (said,) = tamis.repack(sample, tmp_path / "b.nc", RECIPE, missing="companion").datasets
     assert (said.companion, said.missing_values) == ("", 0)

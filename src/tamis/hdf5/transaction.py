@@ -57,6 +57,12 @@ class Transaction:
             self.place = Path(os.path.realpath(target)) if target.is_symlink() else target
             if self.place.is_symlink() or not self.place.parent.is_dir():
                 raise FileError(f"{target}: expected the name of a file to write, got a link that leads nowhere")
+            if target.exists() and not target.is_file():
+                # A rename would put a file where a device was, as in /dev/null, for every program of the machine.
+                raise FileError(
+                    f"{target}: expected the name of a file to write, got a {_kind(target)}, which nothing may take the"
+                    " place of: choose another name"
+                )
         except FileError:
             raise
         except OSError as error:
@@ -96,11 +102,17 @@ class Transaction:
                 os.replace(self.path, self.place)
             else:
                 self._take_free_name()
-            _sync(self.place.parent)
         except FileError:
             raise
         except OSError as error:
             raise FileError(f"{self.target}: cannot be written: {disk_text(error)}") from error
+        try:
+            _sync(self.place.parent)
+        except OSError as error:
+            raise FileError(
+                f"{self.target}: complete and under its name, which a loss of power may undo: its folder cannot be made"
+                f" durable: {disk_text(error)}"
+            ) from error
 
     def _take_free_name(self) -> None:
         try:
@@ -134,6 +146,10 @@ def temporaries_of(place: Path) -> list[Path]:
     except OSError:  # a folder that may be written to, and not be listed
         return []
     return [place.with_name(name) for name in sorted({each[1] for each in found if each})]
+
+
+def _kind(path: Path) -> str:
+    return "pipe" if path.is_fifo() else "socket" if path.is_socket() else "device"
 
 
 def _beginning(place: Path) -> str:

@@ -82,6 +82,8 @@ def encoding(
         raise ParameterError(f"expected an engine that writes filters, {' or '.join(ENGINES)}, got {engine!r}")
     if isinstance(recipes, Filter) or not isinstance(recipes or {}, Mapping):
         raise ParameterError(f"expected recipes such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
+    if not hasattr(ds, "variables"):
+        raise ParameterError(f"expected an xarray Dataset, got {type(ds).__name__}: a DataArray has to_dataset(name=…)")
     paths = [f"/{name}" for name in ds.variables]
 
     def meant(name: str) -> list[str]:
@@ -89,8 +91,10 @@ def encoding(
 
     wanted = {name: as_pipeline(value) for name, value in (recipes or {}).items()}
     shapes: dict[str, tuple[int, ...]] = {}
-    for _, path, shape in assigned({name: chunk_shape(value) for name, value in (chunks or {}).items()}, meant):
+    named: set[str] = set()
+    for name, path, shape in assigned({name: chunk_shape(value) for name, value in (chunks or {}).items()}, meant):
         shapes.setdefault(path[1:], shape)
+        named |= set() if is_pattern(name) else {path[1:]}
     made: dict[str, dict[str, Any]] = {}
     passed: dict[str, ParameterError] = {}
     for name, path, pipeline in assigned(wanted, meant):
@@ -106,6 +110,15 @@ def encoding(
     for variable, pipeline in _stored(ds, [name for name in ds.variables if name not in made], group):
         if pipeline.stages or variable in shapes:
             made[variable] = _encoded(ds, variable, pipeline, shapes.get(variable), engine)
+    # From no file, without a recipe; a pattern of chunks is for what gets filters, unless nothing does, as in repack.
+    for variable in shapes.keys() - made.keys() - passed.keys():
+        try:
+            if variable in named or not wanted:
+                made[variable] = _encoded(ds, variable, Pipeline(()), shapes[variable], engine)
+        except ParameterError as error:
+            if variable in named:
+                raise
+            passed[variable] = error
     if passed:
         warnings.warn(f"left as they are: {'; '.join(map(str, passed.values()))}", UserWarning, stacklevel=2)
     return {name: made[name] for name in ds.variables if name in made}

@@ -349,11 +349,13 @@ def _advice(plan: Plan, source: h5py.Dataset, written: Written) -> tuple[str, ..
     )
     if 2 * written.lossless_for_missing <= written.lossless_chunks:
         return (f"{text}: is it too small for such values? If not, smaller chunks than {shape} (-c) may help",)
-    said = (f"{text} beside missing values", "with --missing companion all of them could go through zfp")
+    text += " beside missing values"
+    # With one already, what is left are NaN of other bits, or valid values that would become missing ones.
+    companion = "" if plan.flags else "; with --missing companion all of them could go through zfp"
     if (better := better_chunks(plan, source)) is None:
-        return (f"{said[0]}; no smaller chunks than {shape} would leave much more to zfp; {said[1]}",)
+        return (f"{text}; no smaller chunks than {shape} would leave much more to zfp{companion}",)
     chunks, left = better
     return (
-        f"{said[0]}: smaller chunks than {shape} leave more to zfp; with -c '{plan.path}:{shape_text(chunks)}' about"
-        f" {percent_text(left)} of the values would go without; {said[1]}",
+        f"{text}: smaller chunks than {shape} leave more to zfp; with -c '{plan.path}:{shape_text(chunks)}' about"
+        f" {percent_text(left)} of the values would go without{companion}",
     )
