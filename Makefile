@@ -26,9 +26,16 @@ lint: $(VENV)/.dev $(VENV)/.package
 	$(RUN) -m mypy --strict src
 	$(VENV)/bin/clang-format --dry-run -Werror $(NATIVE)
 
+# Half an hour. Each says beside its name what it does; `benchmarks/codec.py --quick` takes two minutes.
 bench: $(VENV)/.test $(VENV)/.package
 	$(RUN) benchmarks/codec.py
 	$(RUN) benchmarks/hdf5.py
+	$(RUN) benchmarks/writing.py
+	$(RUN) benchmarks/reading.py
+	$(RUN) benchmarks/repack.py
+	$(RUN) benchmarks/costs.py
+	$(RUN) benchmarks/codecs.py
+	$(RUN) benchmarks/inspection.py
 
 clean:
 	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,24 @@ def test_transaction_committed_replaces_what_was_there(tmp_path: Path) -> None:
         assert target.read_bytes() == b"old"
         transaction.commit()
     assert target.read_bytes() == b"new"
+
+
+def test_transaction_whose_folder_cannot_be_synced_says_that_the_target_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync = os.fsync
+
+    def files_only(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", files_only)
+    with Transaction(tmp_path / "a.h5") as transaction:
+        transaction.path.write_bytes(b"new")
+        with pytest.raises(FileError, match=r"a\.h5: complete and under its name, .*: Input/output error"):
+            transaction.commit()
+    assert (tmp_path / "a.h5").read_bytes() == b"new"
 
 
 @pytest.mark.parametrize("error", [None, ValueError("x"), KeyboardInterrupt(), SystemExit(1)], ids=repr)

@@ -13,12 +13,12 @@
 
 namespace tamis::zfp::avx2 {
 
-// The shuffles that move a byte, those to group 0 first; `ends` says where those to each group end.
+// The shuffles that move a byte, those to group 0 first; `begins` says where those to each group begin.
 struct FewShuffles {
     static constexpr unsigned most = 160;
     std::array<std::array<std::uint8_t, 16>, most> places{};
     std::array<std::uint8_t, most> from{};
-    std::array<std::uint8_t, 16> ends{};
+    std::array<std::uint8_t, 17> begins{};
 };
 
 constexpr FewShuffles make_few_shuffles(const std::array<std::uint8_t, 256>& place) {
@@ -37,7 +37,7 @@ constexpr FewShuffles make_few_shuffles(const std::array<std::uint8_t, 256>& pla
             shuffles.places[count] = places;
             shuffles.from[count++] = static_cast<std::uint8_t>(from);
         }
-        shuffles.ends[to] = static_cast<std::uint8_t>(count);
+        shuffles.begins[to + 1] = static_cast<std::uint8_t>(count);
     }
     return shuffles;
 }
@@ -47,20 +47,24 @@ inline constexpr auto to_stream_order<4> = make_few_shuffles(coefficient_order<4
 template <>
 inline constexpr auto to_block_order<4> = make_few_shuffles(inverse_order<4>());
 
-// Written out, since counting and looking up would take as long as the shuffles.
-template <const FewShuffles& shuffles>
+// Written out, since counting and looking up would take as long as the shuffles. Only the first `sources` groups are
+// looked at: the others are zero.
+template <const FewShuffles& shuffles, unsigned sources = 16>
 [[gnu::always_inline]] inline void shuffle_bytes(const Bytes<4>& from, Bytes<4>& to) {
-    const auto gather = [&]<unsigned group, unsigned first, std::size_t... i>(std::index_sequence<i...>) {
+    const auto shuffle = [&]<std::size_t i>(__m256i& sum) {
+        if constexpr (shuffles.from[i] < sources) {
+            const __m256i places = _mm256_broadcastsi128_si256(load_half(shuffles.places[i].data()));
+            sum = _mm256_or_si256(sum, _mm256_shuffle_epi8(from[shuffles.from[i]], places));
+        }
+    };
+    const auto gather = [&]<std::size_t group, std::size_t first, std::size_t... i>(std::index_sequence<i...>) {
         __m256i sum = _mm256_setzero_si256();
-        ((sum = _mm256_or_si256(
-              sum, _mm256_shuffle_epi8(from[shuffles.from[first + i]],
-                                       _mm256_broadcastsi128_si256(load_half(shuffles.places[first + i].data()))))),
-         ...);
+        (shuffle.template operator()<first + i>(sum), ...);
         to[group] = sum;
     };
     const auto gather_all = [&]<std::size_t... group>(std::index_sequence<group...>) {
-        (gather.template operator()<unsigned{group}, group == 0 ? 0 : shuffles.ends[group - 1]>(
-             std::make_index_sequence<shuffles.ends[group] - (group == 0 ? 0 : shuffles.ends[group - 1])>()),
+        (gather.template operator()<group, shuffles.begins[group]>(
+             std::make_index_sequence<shuffles.begins[group + 1] - shuffles.begins[group]>()),
          ...);
     };
     gather_all(std::make_index_sequence<16>());
@@ -201,6 +205,9 @@ template <unsigned size>
 // Planes of two blocks, from `reached` on, back to words; `a` and `b` are zero below.
 [[gnu::always_inline]] inline void planes_to_rows(const WidePlane* a, const WidePlane* b, unsigned reached,
                                                   Rows<Words32, 4>& rows) {
+    const auto words = [](const WidePlane& plane) {
+        return _mm256_load_si256(reinterpret_cast<const __m256i*>(plane.data()));
+    };
     const auto two = [](const WidePlane* planes, unsigned g) {
         return _mm_set_epi64x(static_cast<long long>(planes[1][g]), static_cast<long long>(planes[0][g]));
     };
@@ -210,14 +217,22 @@ template <unsigned size>
             for (__m256i& each : bytes[index]) each = _mm256_setzero_si256();
             continue;
         }
+        __m256i any = _mm256_setzero_si256();
+        for (unsigned k = 8 * index; k < 8 * index + 8; ++k)
+            any = _mm256_or_si256(any, _mm256_or_si256(words(a[k]), words(b[k])));
+        // Smooth blocks have nothing past their first 64 coefficients in most of their planes.
+        const bool few = _mm256_testz_si256(any, _mm256_setr_epi64x(0, -1, -1, -1));
         Bytes<4> stream;
-        for (unsigned g = 0; g < 4; ++g) {
+        for (unsigned g = 0; g < (few ? 1 : 4); ++g) {
             __m256i v[4];
             for (unsigned i = 0; i < 4; ++i) v[i] = join(two(a + 8 * index + 2 * i, g), two(b + 8 * index + 2 * i, g));
             planes_to_bytes(v);
             for (unsigned i = 0; i < 4; ++i) stream[4 * g + i] = v[i];
         }
-        shuffle_bytes<to_block_order<4>>(stream, bytes[index]);
+        if (few)
+            shuffle_bytes<to_block_order<4>, 4>(stream, bytes[index]);
+        else
+            shuffle_bytes<to_block_order<4>>(stream, bytes[index]);
     }
     from_bytes<4>(bytes, rows);
 }

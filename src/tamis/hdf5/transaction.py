@@ -101,11 +101,17 @@ class Transaction:
                 os.replace(self.path, self.place)
             else:
                 self._take_free_name()
-            _sync(self.place.parent)
         except FileError:
             raise
         except OSError as error:
             raise FileError(f"{self.target}: cannot be written: {disk_text(error)}") from error
+        try:
+            _sync(self.place.parent)
+        except OSError as error:
+            raise FileError(
+                f"{self.target}: complete and under its name, which a loss of power may undo: its folder cannot be made"
+                f" durable: {disk_text(error)}"
+            ) from error
 
     def _take_free_name(self) -> None:
         try:

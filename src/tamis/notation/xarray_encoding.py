@@ -28,15 +28,32 @@ def encoding_keywords(chain: Chain, engine: str) -> dict[str, Any]:
         If the engine cannot write it; says what can.
     """
     stages = tuple(chain)
-    text = "|".join(map(str, stages))
     try:
-        return _OFF | (_h5netcdf(stages) if engine == "h5netcdf" else _netcdf4(stages))
+        return _written(stages, engine)
     except ParameterError as error:
         other = "" if engine == "h5netcdf" else "engine='h5netcdf' writes more; "
         raise ParameterError(
-            f"the engine {engine} cannot write {text}: {error}: {other}tamis repack stores a saved file through any"
-            " filters"
+            f"the engine {engine} cannot write {_text(stages)}: {error}: {_simpler(stages, engine)}{other}tamis repack"
+            " stores a saved file through any filters"
         ) from error
+
+
+def _written(stages: tuple[Stage, ...], engine: str) -> dict[str, Any]:
+    return _OFF | (_h5netcdf(stages) if engine == "h5netcdf" else _netcdf4(stages))
+
+
+def _simpler(stages: tuple[Stage, ...], engine: str) -> str:
+    """Name a recipe of the first filter and checksums alone, where the engine can write that."""
+    less = (*stages[:1], *(each for each in stages[1:] if isinstance(each.filter, Fletcher32)))
+    try:
+        _written(less, engine)
+    except ParameterError:
+        return ""
+    return f"the recipe {_text(less)!r} is one that it can; "
+
+
+def _text(stages: tuple[Stage, ...]) -> str:
+    return "|".join(map(str, stages))
 
 
 def _h5netcdf(chain: tuple[Stage, ...]) -> dict[str, Any]:

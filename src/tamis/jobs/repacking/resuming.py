@@ -57,12 +57,13 @@ class Resuming:
         self._dead = found.dead
         self._chosen: dict[str, Leftover] = {}
         self.notes: list[str] = []
+        if wanted and found.busy:
+            self.close()
+            raise FileError(
+                f"{found.busy[0]}: expected a run that was interrupted, found one that still writes this, or that"
+                " another run goes on with"
+            )
         if wanted:
-            if found.busy:
-                self.close()
-                raise FileError(
-                    f"{found.busy[0]}: expected a run that was interrupted, found one that still writes this"
-                )
             self._choose(source)
         self.notes += [
             f"{path}: it is not known whether a run writes this, since it has no journal: remove it if none does"
