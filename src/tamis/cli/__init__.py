@@ -14,6 +14,7 @@ import click
 
 import tamis
 from tamis.cli.ending import FAILED, VIOLATED, Commands, ended_by_signals
+from tamis.cli.memory import keep_freed_memory
 from tamis.cli.printing import (
     complain,
     failures,
@@ -70,6 +71,7 @@ def main() -> None:
 
     Exit codes: 0 done as asked, 1 failed, 2 wrong usage, 3 the bound was violated, 130 after Ctrl-C, 143 after SIGTERM.
     """
+    keep_freed_memory()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names may hold what the terminal cannot show
