@@ -51,6 +51,29 @@ def test_transaction_whose_folder_cannot_be_synced_says_that_the_target_is_there
     assert (tmp_path / "a.h5").read_bytes() == b"new"
 
 
+def test_transaction_whose_file_the_disk_did_not_take_early_keeps_the_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "a.h5"
+    target.write_bytes(b"old")
+    sync, calls = os.fsync, []
+
+    def first_fails(handle: int) -> None:  # as Linux does, which says once that bytes were lost
+        calls.append(handle)
+        if len(calls) == 1:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", first_fails)
+    with Transaction(target) as transaction:
+        transaction.path.write_bytes(b"new")
+        transaction.begin_sync()
+        with pytest.raises(FileError, match=r"a\.h5: cannot be written: Input/output error"):
+            transaction.commit()
+    assert target.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
 @pytest.mark.parametrize("error", [None, ValueError("x"), KeyboardInterrupt(), SystemExit(1)], ids=repr)
 def test_transaction_without_commit_leaves_the_old(error: BaseException | None, tmp_path: Path) -> None:
     target = tmp_path / "a.h5"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import threading
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -70,6 +71,7 @@ class Transaction:
         self._overwrite = overwrite
         self.path = self.place.with_name(f"{_beginning(self.place)}{os.urandom(_TOKEN_NBYTES).hex()}{_ENDING}")
         self.journal = journal_of(self.path)
+        self._early: _Sync | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -87,6 +89,11 @@ class Transaction:
         with suppress(FileNotFoundError):
             self.path.chmod(stat.S_IMODE(self.place.stat().st_mode))
 
+    def begin_sync(self) -> None:
+        """Begin to make the file durable, in a thread: the disk then works while the file is verified."""
+        self._early = _Sync(self.path)
+        self._early.start()
+
     def commit(self) -> None:
         """Make the file durable and give it its name.
 
@@ -96,6 +103,8 @@ class Transaction:
             If the file system does not take it.
         """
         try:
+            if self._early is not None:
+                self._early.finish()
             _sync(self.path)
             if self._overwrite:
                 os.replace(self.path, self.place)
@@ -155,6 +164,27 @@ def _beginning(place: Path) -> str:
     """Begin the name of a temporary file with as much of the target's as there is room for."""
     room = _LONGEST_NAME_NBYTES - len("..") - 2 * _TOKEN_NBYTES - len(_ENDING) - len(_JOURNAL_ENDING)
     return f".{os.fsdecode(os.fsencode(place.name)[:room])}."
+
+
+class _Sync(threading.Thread):
+    """Makes a file durable; nobody waits for it unless `finish` is called."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(name="tamis fsync", daemon=True)
+        self._path = path
+        self._error: OSError | None = None
+
+    def run(self) -> None:
+        try:
+            _sync(self._path)
+        except OSError as error:
+            self._error = error
+
+    def finish(self) -> None:
+        """Wait for the end; raises what the system said, which it may not say a second time."""
+        self.join()
+        if self._error is not None:
+            raise self._error
 
 
 def _sync(path: Path) -> None:

@@ -130,6 +130,7 @@ def repack(
         check_room(transaction.path.parent, source, file, plans)
         with Resuming(transaction, source, plans, wanted=resume) as resuming:
             written = _write(file, plans, transaction, resuming, report, jobs)
+            transaction.begin_sync()
             done = _verify(file, plans, written, transaction, report, jobs)
             transaction.commit()
             resuming.remove()
