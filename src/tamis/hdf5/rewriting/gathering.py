@@ -143,4 +143,6 @@ class _Box:
     def use(self, parts: Sequence[Region], function: Callable[[Region, NDArray[Any]], R]) -> list[R]:
         """Call the function on some chunks' values, when all are there; not after a failure, which is raised before."""
         self._full.wait()
-        return [] if self._failed else [function(part, self.values[within(part, self.part)]) for part in parts]
+        # Copied once, rather than by each step that wants the values side by side.
+        values = ((part, np.ascontiguousarray(self.values[within(part, self.part)])) for part in parts)
+        return [] if self._failed else [function(*each) for each in values]
