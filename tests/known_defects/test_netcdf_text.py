@@ -19,7 +19,7 @@ READ_OTHERWISE = {
 
 @pytest.mark.parametrize("text", [*READ_OTHERWISE, "[0]307,9"])
 def test_d25_strict_parser_refuses_with_the_position(text: str) -> None:
-    with pytest.raises(ParameterError, match="at position [0-9]+"):
+    with pytest.raises(ParameterError, match=r"at position [0-9]+"):
         parse_chain(text)
 
 

@@ -95,9 +95,8 @@ template <unsigned size>
     return decode_plane<size>(reader, n, end);
 }
 
-// Read planes k - 1 … lowest of a block that ends at bit `end`; returns the lowest one that was reached, k
-// if all are empty. `planes` is
-// zero before.
+// Read planes k - 1 … lowest of a block that ends at bit `end`; returns the lowest one that was reached, k if all are
+// empty. `planes` is zero before.
 template <unsigned size, class Word>
 [[gnu::always_inline]] inline unsigned decode_planes(BitReader& shared, Word* planes, unsigned k, unsigned lowest,
                                                      std::size_t end) {
