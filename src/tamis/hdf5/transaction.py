@@ -83,6 +83,8 @@ class Transaction:
         for path in (self.path, self.journal):
             with suppress(OSError):
                 path.unlink(missing_ok=True)
+        if self._early is not None:
+            self._early.join()
 
     def protect(self) -> None:
         """Give the file, once it is there, the permissions of the one that it replaces."""
@@ -167,7 +169,7 @@ def _beginning(place: Path) -> str:
 
 
 class _Sync(threading.Thread):
-    """Makes a file durable; nobody waits for it unless `finish` is called."""
+    """Makes a file durable."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(name="tamis fsync", daemon=True)
