@@ -76,7 +76,7 @@ int main(int count, char** arguments) {
     if (count < 2) cases = 100000;
     std::uint64_t encoded = 0;
     const std::vector<const zfp::Kernel*> kernels(zfp::available_kernels().begin(), zfp::available_kernels().end());
-    for (const zfp::Kernel* each : kernels) require_chains_join(*each);
+    for (const zfp::Kernel* each : kernels) require_chain_becomes_true(*each);
     for (std::uint64_t i = first; i < first + cases; ++i) {
         Random random(seed, i);
         place = {"case", i};

@@ -230,7 +230,7 @@ int main(int count, char** arguments) {
         for (unsigned thread = 1; thread < thread_count; ++thread)
             require(streams[i].empty() || found[thread][i] == found[0][i], "eight threads decode the same");
 
-    for (const zfp::Kernel* each : kernels) require_chains_join(*each);
+    for (const zfp::Kernel* each : kernels) require_chain_becomes_true(*each);
     in_threads([&](unsigned thread) {
         for (std::size_t i = 0; i < number; ++i) {
             place = {"array that threads share", thread_count * i + thread};

@@ -1,19 +1,23 @@
-// Where blocks of any length begin, found from several places of a stream at once.
+// Blocks of any length, decoded from several places of a stream at once.
 //
 // Where a block ends is known when it has been read, and where it begins when the one before it has ended. But a block
 // depends on nothing before it: read on from any bit whatever, and as soon as a block happens to end where a true one
 // does, all that follow are true, too. In streams of fields that takes tens to hundreds of blocks, 3,000 the most that
-// was seen (benchmarks/threads.py). So threads read ahead from bits of their choice, without making values, and
-// what each finds is true from the bit on at which the one before it arrives at one of its blocks. Nothing is guessed:
-// where two never meet, as in streams whose blocks are all the same, the later one is of no use.
+// was seen (docs/fast.md). So threads decode from bits of their choice to memory of their own, and what each finds is
+// true from the bit on at which the one before it arrives at one of its blocks. Then it is known, too, which blocks
+// they are, and they are copied to their places. Nothing is guessed: where two never meet, as in streams whose blocks
+// are all the same, the later one is of no use.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
+#include <new>
 #include <optional>
 #include <vector>
 
 #include "codec.hpp"
+#include "memory.hpp"
+#include "row.hpp"
 
 namespace tamis::zfp {
 
@@ -27,6 +31,9 @@ struct Source {
 
     std::size_t walk(std::size_t start, std::span<std::size_t> ends) const {
         return kernel.walk(type, rank, params, in, start, ends);
+    }
+    Status decode(void* to, const Layout& layout, std::size_t start, std::size_t& end) const {
+        return kernel.decode(type, to, layout, params, in, start, end);
     }
 };
 
@@ -79,68 +86,61 @@ inline std::optional<Meeting> meet(Cursor a, Cursor b, std::size_t most) {
     return Meeting{a.at(), b.at()};
 }
 
-// Blocks as they follow from one bit of the stream, numbered from there.
+// Blocks as they follow from one bit of the stream, numbered from there, in rows of `batch`.
 class Chain {
 public:
-    // It may be walked in another thread, and so takes its memory here. The whole stream has `blocks`; every `step`-th
-    // is marked.
-    Chain(std::size_t start, std::size_t blocks, std::size_t step) : start_(start), blocks_(blocks), step_(step) {
-        marks_.reserve(blocks / step + 1);
+    // Throws std::bad_alloc: it may be decoded in another thread, and so takes all memory here.
+    Chain(const Source& source, std::size_t batch, std::size_t rows)
+        : source_(source),
+          layout_(row_of_blocks(source.rank, batch)),
+          batch_(batch),
+          rows_(rows),
+          row_nbytes_(batch * block_size(source.rank) * item_nbytes(source.type)),
+          memory_(raw_memory(rows * row_nbytes_)) {
+        if (!memory_) throw std::bad_alloc();
+        marks_.reserve(rows + 1);
+        marks_.push_back({~std::size_t{0}, 0});
     }
 
-    // Go on to the first block that the chain from bit `next` has, too, or until there are no more.
-    void walk(const Source& source, std::size_t next, const std::atomic<bool>& stop) {
-        Cursor here(source, {start_, 0}), there(source, {next, 0}, 64);
-        do {
-            if (here.at().number % step_ == 0) {
-                marks_.push_back(here.at());
-                if (stop) return;
-            }
-            while (there.at().position < here.at().position && there.next()) {
-            }
-            if (there.at().position == here.at().position) {
-                joint_ = Meeting{here.at(), there.at()};
-                return;
-            }
-        } while (here.at().number < blocks_ && here.next());
+    // Decode from bit `start` on to bit `next` at least, as far as memory and the stream go.
+    void decode(std::size_t start, std::size_t next, const std::atomic<bool>& stop) {
+        marks_.assign(1, {start, 0});
+        while (marks_.size() <= rows_ && marks_.back().position < next && !stop) {
+            const auto [position, number] = marks_.back();
+            std::size_t end = 0;
+            if (!source_.decode(row(marks_.size() - 1), layout_, position, end)) return;
+            marks_.push_back({end, number + batch_});
+        }
     }
 
-    std::size_t start() const { return start_; }
-    // In order; none where it was stopped before it began.
+    std::size_t start() const { return marks_.front().position; }
+    const Mark& end() const { return marks_.back(); }
+    // Where rows begin, and where the last one ends.
     const std::vector<Mark>& marks() const { return marks_; }
-    // Where it goes over into the next one.
-    const std::optional<Meeting>& joint() const { return joint_; }
+
+    // The nearest place to a bit, or to a block, that is not behind it.
+    const Mark& near_position(std::size_t position) const {
+        const auto beyond = [](std::size_t wanted, const Mark& mark) { return wanted < mark.position; };
+        return *(std::upper_bound(marks_.begin() + 1, marks_.end(), position, beyond) - 1);
+    }
+    const Mark& near_number(std::size_t number) const { return marks_[std::min(number / batch_, marks_.size() - 1)]; }
+
+    // Blocks from `first` to `end` that are those from `number` on in the array.
+    void add_pieces(std::size_t first, std::size_t end, std::size_t number, std::vector<Piece>& pieces) const {
+        for (std::size_t next; first < end; number += next - first, first = next) {
+            next = std::min(end, (first / batch_ + 1) * batch_);
+            pieces.push_back({row(first / batch_), batch_, first % batch_, next - first, number});
+        }
+    }
 
 private:
-    std::size_t start_, blocks_, step_;
+    std::uint8_t* row(std::size_t number) const { return memory_.get() + number * row_nbytes_; }
+
+    Source source_;
+    Layout layout_;
+    std::size_t batch_, rows_, row_nbytes_;
+    RawMemory memory_;
     std::vector<Mark> marks_;
-    std::optional<Meeting> joint_;
 };
-
-inline std::size_t position_of(const Mark& mark) { return mark.position; }
-inline std::size_t position_of(const Chain& chain) { return chain.start(); }
-
-// Marks of true blocks: `at`, and those of the chains that lead on from it. The chains are in the order of the stream.
-inline std::vector<Mark> true_marks(const Source& source, const Mark& at, std::span<const Chain> chains,
-                                    std::size_t most) {
-    const auto beyond = [](std::size_t position, const auto& each) { return position < position_of(each); };
-    std::vector<Mark> found{at};
-    auto chain = std::upper_bound(chains.begin(), chains.end(), at.position, beyond);
-    if (chain == chains.begin() || (--chain)->marks().empty()) return found;
-    const auto near = std::upper_bound(chain->marks().begin(), chain->marks().end(), at.position, beyond) - 1;
-    const auto met = meet(Cursor(source, at), Cursor(source, *near), most);
-    if (!met) return found;
-    std::size_t from = met->a.position;                  // true from here on
-    std::size_t offset = met->a.number - met->b.number;  // of this chain's numbers, modulo 2^64
-    for (; chain != chains.end(); ++chain) {
-        for (const Mark& mark : chain->marks())
-            if (mark.position >= from) found.push_back({mark.position, mark.number + offset});
-        const auto& joint = chain->joint();
-        if (!joint) break;
-        from = std::max(from, joint->a.position);
-        offset += joint->a.number - joint->b.number;
-    }
-    return found;
-}
 
 }  // namespace tamis::zfp

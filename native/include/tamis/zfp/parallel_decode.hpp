@@ -1,12 +1,11 @@
 // One array decoded in threads, to the values and refusals that one thread gives.
 //
-// At a fixed rate it is known where each run of blocks begins. At any other, one thread decodes from the start while
-// the others look for blocks further on (chain.hpp); when they are through, all decode what is left.
+// At a fixed rate it is known where each run of blocks begins. At any other, one thread decodes from the last block
+// that is known and the others from bits further on (chain.hpp). Then all put what they have found to its places, and
+// so on.
 #pragma once
 
-#include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "chain.hpp"
 #include "runs.hpp"
@@ -19,105 +18,131 @@ public:
     ParallelDecoder(const Source& source, void* data, const Layout& layout, std::size_t start, const Sharing& sharing)
         : source_(source),
           data_(static_cast<std::uint8_t*>(data)),
-          runs_(layout, sharing.run_nvalues),
+          layout_(layout),
+          sharing_(sharing),
           blocks_(layout.blocks()),
-          start_(start),
-          threads_(sharing.threads),
-          step_(std::max<std::size_t>(sharing.mark_nvalues / block_size(layout.rank), 1)) {}
+          at_{start, 0} {}
 
     // `end` is the bit at which the stream ended. Throws std::bad_alloc.
     Status decode(std::size_t& end) {
-        const Params& params = source_.params;
-        if (params.minbits == params.maxbits)
-            share_out(threads_, 0, runs_.count(), [&](std::size_t run) {
-                std::size_t position = start_ + runs_.first(run) * params.maxbits;
-                return decode_run(run, position);
-            });
+        if (source_.params.minbits == source_.params.maxbits)
+            decode_fixed();
         else
             decode_variable();
-        end = end_;
+        end = at_.position;
         const std::size_t failed = failed_;
         return failed == none ? Status{} : Status{Code::truncated, failed};
     }
 
 private:
     static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
-    // A part of a stream must be much longer than what it takes a chain to become true.
-    static constexpr std::size_t part_runs = 8;
 
-    // Of an array of any mode but fixed rate: this thread decodes from the start, at least to the first chain and until
-    // all chains are walked.
+    // A row of blocks that this thread decodes at once.
+    struct Scratch {
+        std::uint8_t* row;
+        std::size_t most;
+    };
+
+    void decode_fixed() {
+        const Runs runs(layout_, sharing_.run_nvalues);
+        const std::size_t nbits = source_.params.maxbits;
+        share_out(sharing_.threads, 0, runs.count(), [&](std::size_t number) {
+            const Run run = runs[number];
+            std::size_t end = 0;
+            auto* to = data_ + run.offset * static_cast<std::ptrdiff_t>(item_nbytes(source_.type));
+            const Status status = source_.decode(to, run.layout, at_.position + run.first * nbits, end);
+            return status || fail(run.first + status.where);
+        });
+        at_.position += blocks_ * nbits;
+    }
+
     void decode_variable() {
-        std::vector<Chain> chains = cut();
-        const std::size_t first = chains.empty() ? none : chains.front().start();
-        std::atomic<std::size_t> next = 0, walked = 0;
+        const std::size_t size = block_size(source_.rank);
+        const std::size_t batch = std::max<std::size_t>(sharing_.batch_nvalues / size, 1);
+        const std::size_t part = std::min(sharing_.part_nvalues / size, blocks_ / sharing_.threads + 1);
+        const RawMemory row = raw_memory(batch * size * item_nbytes(source_.type));
+        if (!row) throw std::bad_alloc();
+        std::vector<Chain> chains;
+        if (part >= sharing_.search_blocks)
+            for (std::size_t i = 1; i < sharing_.threads; ++i)  // parts of as many bits are not of as many blocks
+                chains.emplace_back(source_, batch, part / batch * 5 / 4 + 2);
+
+        double block_nbits = mean_block_nbits();
+        while (at_.number < blocks_ && failed_ == none) {
+            const Mark before = at_;
+            const std::size_t blocks = std::min(part, (blocks_ - at_.number) / sharing_.threads + 1);
+            if (blocks < sharing_.search_blocks) chains.clear();
+            decode_parts(chains, static_cast<std::size_t>(block_nbits * static_cast<double>(blocks)) + 1,
+                         {row.get(), batch});
+            block_nbits = static_cast<double>(at_.position - before.position) /
+                          static_cast<double>(std::max<std::size_t>(at_.number - before.number, 1));
+        }
+    }
+
+    double mean_block_nbits() const {
+        const std::size_t nbits = std::max(8 * source_.in.size(), at_.position) - at_.position;
+        const unsigned longest = block_max_nbits(source_.type, source_.rank, source_.params);
+        return std::min(static_cast<double>(nbits) / static_cast<double>(blocks_), static_cast<double>(longest));
+    }
+
+    // This thread decodes the first `nbits` at least, and goes on until the others have decoded as many each.
+    void decode_parts(std::vector<Chain>& chains, std::size_t nbits, const Scratch& scratch) {
+        const std::size_t start = at_.position;
+        std::atomic<std::size_t> next = 0, done = 0;
         std::atomic<bool> stop = false;
-        std::size_t run = 0;  // the next one
-        Mark at{start_, 0};
         in_threads(chains.size() + 1, [&](std::size_t thread) {
             if (thread == 0) {
-                while (run < runs_.count() && (walked < chains.size() || at.position < first)) {
-                    if (!decode_run(run, at.position)) break;
-                    at.number = runs_.first(++run);
-                }
+                while (at_.number < blocks_ && (at_.position - start < nbits || done < chains.size()))
+                    if (!decode_row(scratch, blocks_)) break;
                 stop = true;
             } else {
-                for (std::size_t i; (i = next++) < chains.size(); ++walked)
-                    chains[i].walk(source_, i + 1 < chains.size() ? chains[i + 1].start() : none, stop);
+                for (std::size_t i; (i = next++) < chains.size(); ++done)
+                    chains[i].decode(start + (i + 1) * nbits, start + (i + 2) * nbits, stop);
             }
         });
-        if (run < runs_.count() && failed_ == none) decode_from(run, true_marks(source_, at, chains, longest_search()));
+        if (failed_ == none) join(chains, scratch);
     }
 
-    // Chains for all threads but this one. Walking takes 0.4 to 0.9 times as long as decoding, so that the part before
-    // the first chain is made 0.7 times as long as the others.
-    std::vector<Chain> cut() const {
-        const std::size_t longest = block_max_nbits(source_.type, source_.rank, source_.params);
-        std::size_t nbits = std::max(8 * source_.in.size(), start_) - start_;
-        if (blocks_ < nbits / longest) nbits = blocks_ * longest;  // what may follow the stream is not looked at
-        const std::size_t count = std::min(threads_, runs_.count() / part_runs);
-        std::vector<Chain> chains;
-        for (std::size_t i = 1; i < count; ++i)
-            chains.emplace_back(start_ + nbits / (10 * count - 3) * (10 * i - 3), blocks_, step_);
-        return chains;
-    }
-
-    // Blocks to look for a meeting: a tenth of a part, and far more than it ever took.
-    std::size_t longest_search() const { return (std::size_t{1} << 20) / block_size(source_.rank); }
-
-    // Decode all runs from one on, with marks from there on.
-    void decode_from(std::size_t first, const std::vector<Mark>& marks) {
-        std::size_t end = first;  // of the runs that marks lead to
-        while (end < runs_.count() && runs_.first(end) <= marks.back().number + step_) ++end;
-        share_out(threads_, first, end, [&](std::size_t run) {
-            std::size_t position = 0;
-            return find(runs_.first(run), marks, position) && decode_run(run, position);
+    // Put what the chains have found that is true to its places.
+    void join(const std::vector<Chain>& chains, const Scratch& scratch) {
+        std::vector<Piece> pieces;
+        for (const Chain& chain : chains) {
+            if (at_.number == blocks_ || chain.start() > at_.position) break;
+            if (chain.end().position <= at_.position) continue;
+            const auto met = meet({source_, at_}, {source_, chain.near_position(at_.position)}, sharing_.search_blocks);
+            if (!met || met->a.number >= blocks_) break;
+            const std::size_t first = met->b.number;
+            const std::size_t end = std::min(chain.end().number, first + blocks_ - met->a.number);
+            if (end <= first) continue;
+            while (at_.number < met->a.number)
+                if (!decode_row(scratch, met->a.number)) return;
+            chain.add_pieces(first, end, at_.number, pieces);
+            Cursor cursor(source_, chain.near_number(end));
+            while (cursor.at().number < end) cursor.next();
+            at_ = {cursor.at().position, at_.number + end - first};
+        }
+        share_out(sharing_.threads, 0, pieces.size(), [&](std::size_t i) {
+            put(pieces[i]);
+            return true;
         });
+    }
+
+    // Decode the next blocks, up to `end`, and put them in their places. False where the stream ends first.
+    bool decode_row(const Scratch& scratch, std::size_t end) {
+        const std::size_t count = std::min(scratch.most, end - at_.number);
         std::size_t position = 0;
-        if (end == runs_.count() || failed_ != none || !find(runs_.first(end), marks, position)) return;
-        while (end < runs_.count() && decode_run(end, position)) ++end;
-    }
-
-    // Find where a block begins. False where the stream ends before that.
-    bool find(std::size_t block, const std::vector<Mark>& marks, std::size_t& position) {
-        const auto beyond = [](std::size_t number, const Mark& mark) { return number < mark.number; };
-        Cursor cursor(source_, *(std::upper_bound(marks.begin(), marks.end(), block, beyond) - 1), step_);
-        while (cursor.at().number < block)
-            if (!cursor.next()) return fail(cursor.at().number);
-        position = cursor.at().position;
+        const Status status = source_.decode(scratch.row, row_of_blocks(source_.rank, count), at_.position, position);
+        if (!status) return fail(at_.number + status.where);
+        put({scratch.row, count, 0, count, at_.number});
+        at_ = {position, at_.number + count};
         return true;
     }
 
-    // Decode the blocks of a run from a bit on, which becomes the one at which they end. False where the stream ends
-    // first.
-    bool decode_run(std::size_t number, std::size_t& position) {
-        const Run run = runs_[number];
-        auto* to = data_ + run.offset * static_cast<std::ptrdiff_t>(item_nbytes(source_.type));
-        const Status status =
-            source_.kernel.decode(source_.type, to, run.layout, source_.params, source_.in, position, position);
-        if (!status) return fail(run.first + status.where);
-        if (number + 1 == runs_.count()) end_ = position;
-        return true;
+    void put(const Piece& piece) {
+        if (item_nbytes(source_.type) == 4)
+            put_in_place<4>(piece, data_, layout_);
+        else
+            put_in_place<8>(piece, data_, layout_);
     }
 
     // Of all blocks that have no end the first is the one to name.
@@ -130,8 +155,10 @@ private:
 
     Source source_;
     std::uint8_t* data_;
-    Runs runs_;
-    std::size_t blocks_, start_, threads_, step_, end_ = 0;
+    Layout layout_;
+    Sharing sharing_;
+    std::size_t blocks_;
+    Mark at_;  // up to which all is decoded
     std::atomic<std::size_t> failed_ = none;
 };
 

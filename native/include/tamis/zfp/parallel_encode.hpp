@@ -4,31 +4,17 @@
 // copy. When all lengths are known, the copies are shifted to their bits of the stream, again in threads.
 #pragma once
 
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <vector>
 
 #include "bits.hpp"
 #include "codec.hpp"
+#include "memory.hpp"
 #include "runs.hpp"
 #include "tamis/threads.hpp"
 
 namespace tamis::zfp {
-
-namespace detail {
-
-struct Free {
-    void operator()(std::uint8_t* memory) const { std::free(memory); }
-};
-
-}  // namespace detail
-
-// Memory that is not touched until it is used; null where there is none.
-using RawMemory = std::unique_ptr<std::uint8_t, detail::Free>;
-
-inline RawMemory raw_memory(std::size_t nbytes) { return RawMemory(static_cast<std::uint8_t*>(std::malloc(nbytes))); }
 
 // A stream in parts that are not joined yet.
 class EncodedRuns {

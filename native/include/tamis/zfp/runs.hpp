@@ -20,9 +20,13 @@ struct Sharing {
     // Values of a run: enough that to begin one costs nothing, few enough that they stay in the cache and that all
     // threads end at about the same time.
     std::size_t run_nvalues = std::size_t{1} << 16;
-    // Values between two places of a stream that are noted down: few enough that it takes nothing to get from there to
-    // the first block of a run, enough that notes take a hundredth of the values' memory at most.
-    std::size_t mark_nvalues = 1024;
+    // Of blocks that differ in length: values that a thread decodes before all put together what they have, and those
+    // that it decodes at once.
+    std::size_t part_nvalues = std::size_t{1} << 22;
+    std::size_t batch_nvalues = std::size_t{1} << 14;
+    // Blocks to look for one that begins where two threads say so, and the least that a part is worth a thread. Fields
+    // take 3,100 at most (docs/fast.md).
+    std::size_t search_blocks = 4096;
 };
 
 // Whether an array takes longer to code than threads take to start.
