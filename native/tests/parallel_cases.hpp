@@ -108,7 +108,7 @@ inline void require_chain_becomes_true(const zfp::Kernel& kernel) {
 
     const std::atomic<bool> stop = false;
     zfp::Chain chain(source, 16, blocks / 16);
-    chain.decode(whole.end / 3, whole.end, stop);
+    chain.decode(whole.end / 3, 0, whole.end, stop);
     const auto second = std::upper_bound(ends.begin(), ends.end(), whole.end / 3);  // that begins in the chain
     const zfp::Mark at{*second, static_cast<std::size_t>(second - ends.begin()) + 1};
     const auto met = zfp::meet({source, at}, {source, chain.near_position(at.position)}, blocks);

@@ -76,9 +76,9 @@ struct Meeting {
     Mark a, b;
 };
 
-// Absent where they do not meet before either has passed `most` blocks.
+// Absent where they do not meet before `a` has passed `most` blocks. What `b` takes for blocks may be shorter.
 inline std::optional<Meeting> meet(Cursor a, Cursor b, std::size_t most) {
-    const std::size_t last_a = a.at().number + most, last_b = b.at().number + most;
+    const std::size_t last_a = a.at().number + most, last_b = b.at().number + 16 * most;
     while (a.at().position != b.at().position) {
         Cursor& behind = a.at().position < b.at().position ? a : b;
         if (a.at().number == last_a || b.at().number == last_b || !behind.next()) return std::nullopt;
@@ -102,9 +102,13 @@ public:
         marks_.push_back({~std::size_t{0}, 0});
     }
 
-    // Decode from bit `start` on to bit `next` at least, as far as memory and the stream go.
-    void decode(std::size_t start, std::size_t next, const std::atomic<bool>& stop) {
-        marks_.assign(1, {start, 0});
+    // From bit `start` on, decode to bit `next` at least, as far as memory and the stream go. What the first `lead`
+    // bits hold is not decoded: false blocks are short and many.
+    void decode(std::size_t start, std::size_t lead, std::size_t next, const std::atomic<bool>& stop) {
+        Cursor cursor(source_, {start, 0});
+        while (cursor.at().position < start + lead && !stop)
+            if (!cursor.next()) break;
+        marks_.assign(1, {cursor.at().position, 0});
         while (marks_.size() <= rows_ && marks_.back().position < next && !stop) {
             const auto [position, number] = marks_.back();
             std::size_t end = 0;

@@ -72,7 +72,10 @@ private:
             const Mark before = at_;
             const std::size_t blocks = std::min(part, (blocks_ - at_.number) / sharing_.threads + 1);
             if (blocks < sharing_.search_blocks) chains.clear();
-            decode_parts(chains, static_cast<std::size_t>(block_nbits * static_cast<double>(blocks)) + 1,
+            const auto nbits_of = [&](std::size_t count) {
+                return static_cast<std::size_t>(block_nbits * static_cast<double>(count)) + 1;
+            };
+            decode_parts(chains, chains.empty() ? none : nbits_of(blocks), nbits_of(sharing_.search_blocks / 8),
                          {row.get(), batch});
             block_nbits = static_cast<double>(at_.position - before.position) /
                           static_cast<double>(std::max<std::size_t>(at_.number - before.number, 1));
@@ -85,8 +88,9 @@ private:
         return std::min(static_cast<double>(nbits) / static_cast<double>(blocks_), static_cast<double>(longest));
     }
 
-    // This thread decodes the first `nbits` at least, and goes on until the others have decoded as many each.
-    void decode_parts(std::vector<Chain>& chains, std::size_t nbits, const Scratch& scratch) {
+    // This thread decodes the first `nbits` at least, and goes on until the others have decoded as many each. They come
+    // to true blocks within about `lead` bits.
+    void decode_parts(std::vector<Chain>& chains, std::size_t nbits, std::size_t lead, const Scratch& scratch) {
         const std::size_t start = at_.position;
         std::atomic<std::size_t> next = 0, done = 0;
         std::atomic<bool> stop = false;
@@ -97,7 +101,7 @@ private:
                 stop = true;
             } else {
                 for (std::size_t i; (i = next++) < chains.size(); ++done)
-                    chains[i].decode(start + (i + 1) * nbits, start + (i + 2) * nbits, stop);
+                    chains[i].decode(start + (i + 1) * nbits - lead, lead, start + (i + 2) * nbits, stop);
             }
         });
         if (failed_ == none) join(chains, scratch);

@@ -23,36 +23,29 @@ struct Piece {
 
 namespace detail {
 
-using Index = std::array<std::size_t, max_rank>;
-
-inline std::ptrdiff_t offset_of(const Index& index, const Layout& layout) {
-    std::ptrdiff_t offset = 0;
-    for (unsigned axis = 0; axis < layout.rank; ++axis)
-        offset += static_cast<std::ptrdiff_t>(index[axis]) * layout.stride[axis];
-    return offset;
-}
-
-template <std::size_t item>
-void copy_line(const std::uint8_t* from, std::uint8_t* to, std::size_t count, std::ptrdiff_t stride) {
-    if (stride == 1) {
-        std::memcpy(to, from, count * item);
-    } else {
-        for (; count > 0; --count, from += item, to += stride * static_cast<std::ptrdiff_t>(item))
+// Copy a box along `axis` and all faster ones, with strides in bytes.
+template <std::size_t item, unsigned axis>
+void copy_box(const std::uint8_t* from, const std::ptrdiff_t* from_step, std::uint8_t* to,
+              const std::ptrdiff_t* to_step, const std::size_t* count) {
+    if constexpr (axis == 0) {
+        if (to_step[0] == item) {
+            std::memcpy(to, from, count[0] * item);
+            return;
+        }
+    }
+    for (std::size_t i = 0; i < count[axis]; ++i, from += from_step[axis], to += to_step[axis]) {
+        if constexpr (axis == 0)
             std::memcpy(to, from, item);
+        else
+            copy_box<item, axis - 1>(from, from_step, to, to_step, count);
     }
 }
 
-// Copy a box that begins at `at` of `layout`.
 template <std::size_t item>
-void copy_box(const std::uint8_t* row, const Layout& from, std::uint8_t* data, const Layout& layout, const Index& at,
-              const Index& count) {
-    constexpr auto width = static_cast<std::ptrdiff_t>(item);
-    for (std::size_t w = 0; w < count[3]; ++w)
-        for (std::size_t z = 0; z < count[2]; ++z)
-            for (std::size_t y = 0; y < count[1]; ++y)
-                copy_line<item>(row + offset_of({0, y, z, w}, from) * width,
-                                data + offset_of({at[0], at[1] + y, at[2] + z, at[3] + w}, layout) * width, count[0],
-                                layout.stride[0]);
+std::array<std::ptrdiff_t, max_rank> steps(const Layout& layout) {
+    auto nbytes = layout.stride;
+    for (auto& each : nbytes) each *= static_cast<std::ptrdiff_t>(item);
+    return nbytes;
 }
 
 }  // namespace detail
@@ -60,18 +53,21 @@ void copy_box(const std::uint8_t* row, const Layout& from, std::uint8_t* data, c
 // Copy blocks to their places in an array; what lies beyond its ends is left out.
 template <std::size_t item>
 void put_in_place(Piece piece, std::uint8_t* data, const Layout& layout) {
-    const Layout row = row_of_blocks(layout.rank, piece.row_blocks);
+    const auto from_step = detail::steps<item>(row_of_blocks(layout.rank, piece.row_blocks));
+    const auto to_step = detail::steps<item>(layout);
     while (piece.count > 0) {
-        detail::Index at{}, count{1, 1, 1, 1};
+        std::array<std::size_t, max_rank> count{1, 1, 1, 1};
         std::size_t number = piece.number;
+        std::uint8_t* to = data;
         for (unsigned axis = 0; axis < layout.rank; ++axis) {
-            const std::size_t blocks = (layout.extent[axis] - 1) / 4 + 1;
-            at[axis] = 4 * (number % blocks);
+            const std::size_t blocks = (layout.extent[axis] - 1) / 4 + 1, at = number % blocks;
             number /= blocks;
-            count[axis] = std::min<std::size_t>(layout.extent[axis] - at[axis], 4);
+            to += 4 * static_cast<std::ptrdiff_t>(at) * to_step[axis];
+            // Of a row all blocks that there are; along other axes one.
+            count[axis] = std::min(layout.extent[axis] - 4 * at, axis == 0 ? 4 * piece.count : 4);
         }
-        count[0] = std::min(layout.extent[0] - at[0], 4 * piece.count);
-        detail::copy_box<item>(piece.row + 4 * piece.skip * item, row, data, layout, at, count);
+        detail::copy_box<item, max_rank - 1>(piece.row + 4 * piece.skip * item, from_step.data(), to, to_step.data(),
+                                             count.data());
         const std::size_t done = (count[0] - 1) / 4 + 1;
         piece.skip += done, piece.number += done, piece.count -= done;
     }
