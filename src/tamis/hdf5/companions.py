@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tamis.chunks.flags import MOST_FLAGS, Flags, can_flag
 from tamis.chunks.grid import Region
-from tamis.chunks.values import Values
+from tamis.chunks.values import Values, put
 from tamis.errors import DataError, FileError
 from tamis.hdf5.storage import number_type, stored_regions, type_text
 
@@ -84,10 +84,10 @@ class RestoredValues:
         self.shape, self.dtype, self.chunks = values.shape, values.dtype, values.chunks
         self._values, self._companion, self._flags = values, companion, flags
 
-    def read(self, part: Region) -> NDArray[Any]:
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read a part of the array."""
         values, flags = self._values.read(part), self._flags.read(part)
-        return self._companion.restore(np.array(values), flags) if flags.any() else values
+        return put(self._companion.restore(np.array(values), flags) if flags.any() else values, out)
 
     def close(self) -> None:
         """Close both."""
