@@ -10,7 +10,7 @@ from pathlib import Path
 import h5py
 
 from tamis.chunks.flags import Flags
-from tamis.chunks.grid import Origin, Region
+from tamis.chunks.grid import Origin, Region, origin_of
 from tamis.hdf5.rewriting.encoding import Encoded
 from tamis.hdf5.rewriting.journal import Journal, companion_key
 from tamis.hdf5.rewriting.leftovers import Leftover
@@ -81,7 +81,7 @@ class History:
         if self._leftover is None:
             return
         beside = self._leftover.records(companion_key(self._plan.path)) if flags else iter(())
-        origins = {self._place(origin): origin for origin in (tuple(each.start for each in part) for part in parts)}
+        origins = {self._place(origin): origin for origin in map(origin_of, parts)}
         most_nbytes = _EXPANDED * self._nbytes + _EXPANDED_NBYTES
         for record in self._leftover.records(self._plan.path):
             origin = origins.pop(record.place, None)
@@ -98,7 +98,7 @@ class History:
                     return
                 own = encoded, found.mask
             self.reused += 1
-            yield Encoded(origin, data, record.mask, record.missing, own)
+            yield Encoded(origin, data, record.mask, record.missing, flags=own)
 
     def add(self, each: Encoded, target: h5py.Dataset) -> None:
         """Note a chunk that was just written to the dataset, when nothing else was written after it."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from tamis.chunks import encoding
 from tamis.chunks.engine import ordered_map
-from tamis.chunks.grid import Region
+from tamis.chunks.grid import Region, origin_of
 from tamis.errors import BoundError, TamisError
 from tamis.filters import ChunkType, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
@@ -67,7 +67,7 @@ def encode_streams(
 
 
 def _encoded(plan: Plan, chunks: ChunkSource, part: Region) -> Encoded:
-    origin = tuple(each.start for each in part)
+    origin = origin_of(part)
     stream = chunks.first_output(origin)
     if stream is None and not plan.pipeline.stages[0].optional:
         raise BoundError(
@@ -81,4 +81,4 @@ def _encoded(plan: Plan, chunks: ChunkSource, part: Region) -> Encoded:
             data, mask = encoding.encode_stream(plan.pipeline, stream, plan.chunk)
     except TamisError as error:
         raise type(error)(f"{plan.path}: chunk at {origin}: {error}") from error
-    return Encoded(origin, data, mask, 0)
+    return Encoded(origin, data, mask)
