@@ -21,7 +21,7 @@ FLAGS_PIPELINE = Pipeline([Deflate(6), Fletcher32()])
 """Of companions: what every reader of HDF5 has. A lower level gives three times the bytes."""
 
 
-class Encoded(NamedTuple):
+class NewChunk(NamedTuple):
     """A chunk as it is to be stored.
 
     Parameters
@@ -46,7 +46,7 @@ class Encoded(NamedTuple):
     flags: tuple[bytes, int] | None = None
 
 
-def encode_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> Encoded:
+def make_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> NewChunk:
     """Encode what the array has of a chunk: see `tamis.chunks.encoding.encode_chunk`.
 
     What was encoded is decoded and compared at once, while it is in the processor's cache; with a companion it is not,
@@ -64,19 +64,19 @@ def encode_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> Encoded:
         made, found = encoding.encode_compared(plan.pipeline, values, plan.chunk, plan.missing)
     except TamisError as error:
         raise type(error)(f"{plan.path}: chunk at {origin}: {error}") from error
-    return Encoded(origin, made.data, made.mask, found.missing, checked(plan, origin, found))
+    return NewChunk(origin, made.data, made.mask, found.missing, checked(plan, origin, found))
 
 
-def _with_flags(plan: Plan, table: Flags, origin: tuple[int, ...], values: NDArray[Any]) -> Encoded:
+def _with_flags(plan: Plan, table: Flags, origin: tuple[int, ...], values: NDArray[Any]) -> NewChunk:
     """Encode a chunk with its gaps filled, and say in another one where they are."""
     found = table.find(values)
     if found is None:
         made = encoding.encode_chunk(plan.pipeline, values, plan.chunk, missing=plan.missing)
         if table.fill == 0:
-            return Encoded(origin, made.data, made.mask)
+            return NewChunk(origin, made.data, made.mask)
         found = np.zeros(values.shape, np.uint8)
     else:
         made = encode_filled(plan.pipeline, values, found, plan.chunk, table, plan.missing)
     flags = encoding.encode_chunk(FLAGS_PIPELINE, found, ChunkType(found.dtype, plan.chunks))
     missing = int(np.count_nonzero(found))
-    return Encoded(origin, made.data, made.mask, missing, flags=(flags.data, flags.mask))
+    return NewChunk(origin, made.data, made.mask, missing, flags=(flags.data, flags.mask))

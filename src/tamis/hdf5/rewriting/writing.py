@@ -18,7 +18,7 @@ from tamis.hdf5.creating import create_like
 from tamis.hdf5.datasets import as_recorded, filter_parameters
 from tamis.hdf5.direct import check_recorded
 from tamis.hdf5.rewriting.companions import CompanionWriter, flags_of_rest
-from tamis.hdf5.rewriting.encoding import Encoded, encode_chunk
+from tamis.hdf5.rewriting.encoding import NewChunk, make_chunk
 from tamis.hdf5.rewriting.gathering import over_chunks
 from tamis.hdf5.rewriting.history import History
 from tamis.hdf5.rewriting.journal import seal_of
@@ -126,7 +126,7 @@ def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:
 
 def _encoded(
     plan: Plan, source: h5py.Dataset, parts: list[Region], jobs: int, history: History | None
-) -> Generator[Encoded, None, None]:
+) -> Generator[NewChunk, None, None]:
     if history is not None:
         done = set()
         for each in history.encoded(parts, plan.flags):
@@ -141,7 +141,7 @@ def _encoded(
     with (
         closing(values),
         closing(
-            over_chunks(values, parts, source.shape, plan.chunks, plan.dtype, partial(encode_chunk, plan), jobs)
+            over_chunks(values, parts, source.shape, plan.chunks, plan.dtype, partial(make_chunk, plan), jobs)
         ) as encoded,
     ):
         yield from encoded
