@@ -67,8 +67,16 @@ def over_chunks(
 
     spare: deque[NDArray[np.uint8]] = deque()
 
+    mine = threading.local()
+
     def direct(wanted: Sequence[Region]) -> list[R]:
-        return [function(part, source.read(part).astype(dtype, copy=False)) for part in wanted]
+        if not hasattr(mine, "room"):
+            mine.room = np.empty(math.prod(chunks), dtype)  # again and again: its pages need not be made anew
+        found = []
+        for part in wanted:
+            extents = [each.stop - each.start for each in part]
+            found.append(function(part, source.read(part, mine.room[: math.prod(extents)].reshape(extents))))
+        return found
 
     def calls() -> Iterator[Callable[[], list[R]]]:
         alone: list[Region] = []
