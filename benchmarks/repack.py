@@ -77,7 +77,7 @@ def commands(case: Case, words: list[int], target: Path, between: Path) -> dict[
     shape = "x".join(map(str, case.chunks))
     source = str(case.source)
     recipe = ["-f", f"{case.name}:zfp(accuracy={case.accuracy})", "-c", f"{case.name}:{shape}", "--overwrite"]
-    main = [sys.executable, "-c", "from tamis.cli import main; main()", "repack", source, str(target), *recipe]
+    main = [str(Path(sys.executable).with_name("tamis")), "repack", source, str(target), *recipe]
     number = ",".join(f"{word}u" for word in words)
     sizes = ",".join(f"{name}/{step}" for name, step in zip(case.dimensions, case.chunks, strict=True))
     copy = ["nccopy", "-F", f"{case.name},32013,{number}", "-c", sizes]
