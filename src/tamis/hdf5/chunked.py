@@ -17,7 +17,8 @@ from h5py import h5d, h5f, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 from tamis import zfp
-from tamis.chunks.grid import Origin, Region
+from tamis.chunks.grid import Origin, Region, origin_of
+from tamis.chunks.values import put
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType, Stage, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
@@ -175,13 +176,16 @@ class ChunkSource:
             If it is damaged; names the filter that found it.
         """
         if origin not in self.records:
-            return _put(np.broadcast_to(self.fill, self.chunk.shape), out)
+            return put(np.broadcast_to(self.fill, self.chunk.shape), out)
+        if out is not None and out.dtype == self.chunk.dtype and out.flags.c_contiguous and self._is_plain(origin):
+            self._bytes(origin, 0, self.chunk.nbytes, out.reshape(-1).view(np.uint8).data)
+            return out
         data, mask = self.stored(origin)
         mask = self._true_mask(origin, mask)
         try:
             if out is not None and self._zfp is not None and not mask & 1 and self._zfp.fits(out):
                 return self._decoded(self._undone(data, mask), out)
-            return _put(self.pipeline.decode(data, mask, self.chunk), out)
+            return put(self.pipeline.decode(data, mask, self.chunk), out)
         except TamisError as error:
             raise self._failure(origin, error) from error
 
@@ -249,8 +253,14 @@ class ChunkSource:
         """Let go of the file; reads that are under way end first."""
         self._file = None
 
-    def _bytes(self, origin: Origin, start: int, stop: int) -> bytes:
-        """Read part of a stored chunk."""
+    def _is_plain(self, origin: Origin) -> bool:
+        """Whether the bytes of a stored chunk are its values."""
+        record, every = self.records[origin], (1 << len(self.pipeline.stages)) - 1
+        whole = record.nbytes == self.chunk.nbytes and hasattr(os, "preadv")
+        return whole and self._true_mask(origin, record.mask) & every == every
+
+    def _bytes(self, origin: Origin, start: int, stop: int, room: memoryview | None = None) -> Any:
+        """Read part of a stored chunk, into `room` if it is given."""
         file, offset = self._file, self.records[origin].offset
         if file is None:
             raise FileError(f"{self.place}: expected an open file, got one that was closed")
@@ -259,7 +269,12 @@ class ChunkSource:
             self._nbytes = os.fstat(file.number).st_size
         left = self._nbytes - offset
         try:
-            data = os.pread(file.number, stop - start, offset + start) if stop <= left else b""
+            if stop > left:
+                data: Any = b""
+            elif room is None:
+                data = os.pread(file.number, stop - start, offset + start)
+            else:
+                data = room[: os.preadv(file.number, [room], offset + start)]
         except OSError as error:
             raise FileError(f"{self.place}: chunk at {origin} cannot be read: {error.strerror}") from error
         if len(data) != stop - start:
@@ -368,12 +383,5 @@ def selected(dataset: h5py.Dataset, part: Region) -> tuple[h5s.SpaceID, h5s.Spac
     shape, space = tuple(each.stop - each.start for each in part), dataset.id.get_space()
     if not shape:
         return h5s.create(h5s.SCALAR), space
-    space.select_hyperslab(tuple(each.start for each in part), shape)
+    space.select_hyperslab(origin_of(part), shape)
     return h5s.create_simple(shape), space
-
-
-def _put(values: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
-    if out is None:
-        return values
-    out[...] = values
-    return out
