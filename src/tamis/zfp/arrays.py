@@ -27,7 +27,7 @@ def encode(array: ArrayLike, mode: Mode, *, threads: int = 1) -> bytes:
         How to encode.
     threads
         Threads to encode in, at most; the bytes are the same. For one large array where nothing else runs beside it:
-        arrays of fewer than 262,144 values take one thread. Memory beside the array is twice the stream's.
+        arrays of fewer than 262,144 values take one.
 
     Returns
     -------
@@ -74,9 +74,9 @@ def decode(
         Array to fill, of that shape and dtype, any strides. Its contents are undefined after an error.
     threads
         Threads to decode in, at most; values and errors are the same. For one large array where nothing else runs
-        beside it: arrays of fewer than 262,144 values take one thread, or, where blocks differ in length (any mode but
-        rate), of fewer than 1,048,576. In such streams threads look ahead for blocks, so that two of them are 1.3 to
-        1.6 times as fast as one; in those whose blocks are all alike they may find none, and one thread does it all.
+        beside it: arrays of fewer than 262,144 values take one. Where blocks differ in length, as in all modes but
+        rate, each further thread takes 40 MiB at most and at least 4,096 blocks, and what it finds may be of no use in
+        streams whose blocks are all the same: then one thread does all.
 
     Returns
     -------

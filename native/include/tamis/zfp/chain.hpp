@@ -117,12 +117,11 @@ public:
         }
     }
 
-    std::size_t start() const { return marks_.front().position; }
     const Mark& end() const { return marks_.back(); }
     // Where rows begin, and where the last one ends.
     const std::vector<Mark>& marks() const { return marks_; }
 
-    // The nearest place to a bit, or to a block, that is not behind it.
+    // The nearest of these to a bit, or to a block, that is not behind it; the first where all are.
     const Mark& near_position(std::size_t position) const {
         const auto beyond = [](std::size_t wanted, const Mark& mark) { return wanted < mark.position; };
         return *(std::upper_bound(marks_.begin() + 1, marks_.end(), position, beyond) - 1);

@@ -59,27 +59,31 @@ private:
     void decode_variable() {
         const std::size_t size = block_size(source_.rank);
         const std::size_t batch = std::max<std::size_t>(sharing_.batch_nvalues / size, 1);
-        const std::size_t part = std::min(sharing_.part_nvalues / size, blocks_ / sharing_.threads + 1);
+        const std::size_t part = std::min(sharing_.part_nvalues / size, blocks_ / threads_for(blocks_) + 1);
         const RawMemory row = raw_memory(batch * size * item_nbytes(source_.type));
         if (!row) throw std::bad_alloc();
         std::vector<Chain> chains;
-        if (part >= sharing_.search_blocks)
-            for (std::size_t i = 1; i < sharing_.threads; ++i)  // parts of as many bits are not of as many blocks
-                chains.emplace_back(source_, batch, part / batch * 5 / 4 + 2);
+        for (std::size_t i = 1; i < threads_for(blocks_); ++i)  // parts of as many bits are not of as many blocks
+            chains.emplace_back(source_, batch, part / batch * 5 / 4 + 2);
 
         double block_nbits = mean_block_nbits();
+        const auto nbits_of = [&](std::size_t blocks) {
+            return static_cast<std::size_t>(block_nbits * static_cast<double>(blocks)) + 1;
+        };
         while (at_.number < blocks_ && failed_ == none) {
             const Mark before = at_;
-            const std::size_t blocks = std::min(part, (blocks_ - at_.number) / sharing_.threads + 1);
-            if (blocks < sharing_.search_blocks) chains.clear();
-            const auto nbits_of = [&](std::size_t count) {
-                return static_cast<std::size_t>(block_nbits * static_cast<double>(count)) + 1;
-            };
-            decode_parts(chains, chains.empty() ? none : nbits_of(blocks), nbits_of(sharing_.search_blocks / 8),
+            const std::size_t left = blocks_ - at_.number, threads = threads_for(left);
+            const std::size_t nbits = threads == 1 ? none : nbits_of(std::min(part, left / threads + 1));
+            decode_parts(std::span(chains).first(threads - 1), nbits, nbits_of(sharing_.search_blocks / 8),
                          {row.get(), batch});
             block_nbits = static_cast<double>(at_.position - before.position) /
                           static_cast<double>(std::max<std::size_t>(at_.number - before.number, 1));
         }
+    }
+
+    // Threads that so many blocks are enough for.
+    std::size_t threads_for(std::size_t blocks) const {
+        return std::clamp<std::size_t>(blocks / sharing_.search_blocks, 1, sharing_.threads);
     }
 
     double mean_block_nbits() const {
@@ -88,30 +92,33 @@ private:
         return std::min(static_cast<double>(nbits) / static_cast<double>(blocks_), static_cast<double>(longest));
     }
 
-    // This thread decodes the first `nbits` at least, and goes on until the others have decoded as many each. They come
-    // to true blocks within about `lead` bits.
-    void decode_parts(std::vector<Chain>& chains, std::size_t nbits, std::size_t lead, const Scratch& scratch) {
+    // This thread decodes the first `nbits`, and goes on until each chain has come to the next. The last one goes on
+    // for that long. They come to true blocks within about `lead` bits.
+    void decode_parts(std::span<Chain> chains, std::size_t nbits, std::size_t lead, const Scratch& scratch) {
         const std::size_t start = at_.position;
         std::atomic<std::size_t> next = 0, done = 0;
         std::atomic<bool> stop = false;
         in_threads(chains.size() + 1, [&](std::size_t thread) {
             if (thread == 0) {
-                while (at_.number < blocks_ && (at_.position - start < nbits || done < chains.size()))
+                while (at_.number < blocks_ && (at_.position - start < nbits || done + 1 < chains.size()))
                     if (!decode_row(scratch, blocks_)) break;
                 stop = true;
             } else {
-                for (std::size_t i; (i = next++) < chains.size(); ++done)
-                    chains[i].decode(start + (i + 1) * nbits - lead, lead, start + (i + 2) * nbits, stop);
+                for (std::size_t i; (i = next++) < chains.size();) {
+                    const bool last = i + 1 == chains.size();
+                    chains[i].decode(start + (i + 1) * nbits - lead, lead, last ? none : start + (i + 2) * nbits, stop);
+                    if (!last) ++done;
+                }
             }
         });
         if (failed_ == none) join(chains, scratch);
     }
 
     // Put what the chains have found that is true to its places.
-    void join(const std::vector<Chain>& chains, const Scratch& scratch) {
+    void join(std::span<const Chain> chains, const Scratch& scratch) {
         std::vector<Piece> pieces;
         for (const Chain& chain : chains) {
-            if (at_.number == blocks_ || chain.start() > at_.position) break;
+            if (at_.number == blocks_) break;
             if (chain.end().position <= at_.position) continue;
             const auto met = meet({source_, at_}, {source_, chain.near_position(at_.position)}, sharing_.search_blocks);
             if (!met || met->a.number >= blocks_) break;
