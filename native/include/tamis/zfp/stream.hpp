@@ -123,8 +123,9 @@ Status encode_array(const Scalar* data, const Layout& layout, const Params& para
 // Blocks of a stream that may end anywhere, one after the other.
 //
 // As long as the longest block and the guard remain, a block is read where it lies. The rest of the stream is copied to
-// where zeros follow it, and there a block that needs more bits than there are is found out.
-template <class Scalar, unsigned rank>
+// where zeros follow it, and there a block that needs more bits than there are is found out. `Codec` is part of its name
+// so that no two instruction sets share it.
+template <class Codec, class Scalar, unsigned rank>
 class BlockReader {
 public:
     BlockReader(std::span<const std::uint8_t> in, std::size_t start)
@@ -134,7 +135,6 @@ public:
     std::size_t position() const { return origin_ + reader_.position; }
 
     // False where the stream has ended before the block does.
-    template <class Codec>
     [[gnu::always_inline]] bool read(Codec& codec, unsigned lane) {
         if (!in_tail_ && stop_ - reader_.position < margin) enter_tail();
         codec.read(reader_, lane);  // in bounds: `margin` bits follow, in `in_` or in `tail_`
@@ -168,7 +168,7 @@ Status decode_array(Scalar* data, const Layout& layout, const Params& params, st
     if (start > in.size() * 8) return {Code::truncated, 0};
     const FloatEnvironment environment;
     Codec codec(params, layout);
-    BlockReader<Scalar, rank> blocks(in, start);
+    BlockReader<Codec, Scalar, rank> blocks(in, start);
     std::size_t number = 0;
     const bool done = detail::for_each_row(layout, [&](std::ptrdiff_t offset, bool whole, const Counts& counts) {
         detail::Row row(data + offset, layout, whole, counts);
@@ -193,7 +193,7 @@ std::size_t walk_blocks(const Params& params, std::span<const std::uint8_t> in, 
     const FloatEnvironment environment;
     const Layout layout = Layout::contiguous(rank, {4, 4, 4, 4});
     Codec codec(params, layout);
-    BlockReader<Scalar, rank> blocks(in, start);
+    BlockReader<Codec, Scalar, rank> blocks(in, start);
     std::size_t count = 0;
     for (; count < ends.size() && blocks.read(codec, 0); ++count) ends[count] = blocks.position();
     return count;
