@@ -123,8 +123,8 @@ Status encode_array(const Scalar* data, const Layout& layout, const Params& para
 // Blocks of a stream that may end anywhere, one after the other.
 //
 // As long as the longest block and the guard remain, a block is read where it lies. The rest of the stream is copied to
-// where zeros follow it, and there a block that needs more bits than there are is found out. `Codec` is part of its name
-// so that no two instruction sets share it.
+// where zeros follow it, and there a block that needs more bits than there are is found out. `Codec` is part of its
+// name so that no two instruction sets share it.
 template <class Codec, class Scalar, unsigned rank>
 class BlockReader {
 public:
