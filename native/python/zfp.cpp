@@ -94,6 +94,21 @@ nb::bytes new_bytes(std::size_t nbytes) {
     return nb::steal<nb::bytes>(made);
 }
 
+// From here on the C library asks the system for memory each time, which makes every page of it anew: to copy a stream
+// would make them twice. Below, memory that was used before is faster than what a shorter stream would leave of it.
+constexpr std::size_t fresh_nbytes = 32 << 20;
+
+// What was not filled goes back to the system; the rest stays where it is, where the C library can.
+nb::bytes shortened(nb::bytes made, std::size_t nbytes) {
+    PyObject* object = made.release().ptr();
+    if (_PyBytes_Resize(&object, static_cast<Py_ssize_t>(nbytes)) != 0) throw nb::python_error();
+    return nb::steal<nb::bytes>(object);
+}
+
+std::uint8_t* memory_of(const nb::bytes& made) {
+    return reinterpret_cast<std::uint8_t*>(PyBytes_AS_STRING(made.ptr()));
+}
+
 // Absent where a value is refused.
 std::optional<nb::bytes> encode_in_threads(const Py_buffer& buffer, const Array& array, const Params& params,
                                            const std::uint8_t* header, std::size_t start, std::size_t threads) {
@@ -103,7 +118,7 @@ std::optional<nb::bytes> encode_in_threads(const Py_buffer& buffer, const Array&
         if (!runs.encode(*kernel.load(), array.type, buffer.buf, params, header, start)) return std::nullopt;
     }
     nb::bytes stream = new_bytes(runs.nbytes());
-    auto* out = reinterpret_cast<std::uint8_t*>(PyBytes_AS_STRING(stream.ptr()));
+    auto* out = memory_of(stream);
     {
         const nb::gil_scoped_release unlocked;
         runs.join(out);
@@ -126,16 +141,21 @@ Or<nb::bytes> encode(nb::handle object, const Params& params, bool with_header, 
         // One thread says which value is refused.
     }
     const std::size_t capacity = zfp::encode_capacity(type, layout, params, start);
-    const zfp::RawMemory out = zfp::raw_memory(capacity);
-    if (capacity == 0 || !out) throw std::bad_alloc();
-    std::memcpy(out.get(), header, (start + 7) / 8);
-    Status status;
-    {
+    if (capacity == 0) throw std::bad_alloc();
+    const auto code = [&](std::uint8_t* out) {
+        std::memcpy(out, header, (start + 7) / 8);
         std::optional<nb::gil_scoped_release> unlocked;
         if (worth_unlocking((*buffer).len)) unlocked.emplace();
-        status = kernel.load()->encode(type, (*buffer).buf, layout, params, out.get(), start, end);
+        return kernel.load()->encode(type, (*buffer).buf, layout, params, out, start, end);
+    };
+    if (capacity >= fresh_nbytes) {
+        nb::bytes stream = new_bytes(capacity);
+        if (const Status status = code(memory_of(stream)); !status) return status;
+        return shortened(std::move(stream), (end + 7) / 8);
     }
-    if (!status) return status;
+    const zfp::RawMemory out = zfp::raw_memory(capacity);
+    if (!out) throw std::bad_alloc();
+    if (const Status status = code(out.get()); !status) return status;
     return nb::bytes(out.get(), (end + 7) / 8);
 }
 
