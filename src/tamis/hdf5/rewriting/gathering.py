@@ -56,7 +56,7 @@ def over_chunks(
     shape, chunks, dtype
         Of the array, of the chunks, and of the values that the function gets.
     function
-        Called in threads; its array may be read-only and have gaps.
+        Called in threads; its array is there for the call alone, and may be read-only.
     jobs
         Number of threads.
     """
@@ -66,7 +66,6 @@ def over_chunks(
     at_once = chunks_at_once(math.prod(chunks) * dtype.itemsize)
 
     spare: deque[NDArray[np.uint8]] = deque()
-
     mine = threading.local()
 
     def direct(wanted: Sequence[Region]) -> list[R]:
