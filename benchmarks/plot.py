@@ -25,7 +25,8 @@ INK, QUIET, CARD, LINES = "#24292f", "#57606a", "#fbfaf7", "#d0d7de"
 STYLE = {
     "svg.hashsalt": "tamis",
     "svg.fonttype": "none",  # text stays text
-    "font.family": "DejaVu Sans",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # which matplotlib brings along; readers without it see another
     "font.size": 9,
     "text.color": INK,
     "axes.edgecolor": LINES,
