@@ -34,6 +34,7 @@ bench: $(VENV)/.bench $(VENV)/.package
 	$(RUN) benchmarks/plot.py $(BENCH)/codec.csv $(BENCH)/codec.svg
 	$(RUN) benchmarks/files.py $(if $(QUICK),--quick) --csv $(BENCH)/files.csv
 ifeq ($(QUICK),)
+	$(RUN) benchmarks/threads.py
 	$(RUN) benchmarks/costs.py
 	$(RUN) benchmarks/codecs.py
 	$(RUN) benchmarks/inspection.py
