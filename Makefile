@@ -26,17 +26,20 @@ lint: $(VENV)/.dev $(VENV)/.package
 	$(RUN) -m mypy --strict src
 	$(VENV)/bin/clang-format --dry-run -Werror $(NATIVE)
 
-# Half an hour. Each says beside its name what it does; `benchmarks/codec.py --quick` takes two minutes.
-bench: $(VENV)/.test $(VENV)/.package
-	$(RUN) benchmarks/codec.py
+# Half an hour, on a machine that does nothing else; `make bench QUICK=1` takes two minutes. Each says in its --help what it does.
+BENCH := build/bench
+bench: $(VENV)/.bench $(VENV)/.package
+	mkdir -p $(BENCH)
+	$(RUN) benchmarks/codec.py $(if $(QUICK),--quick) --csv $(BENCH)/codec.csv
+	$(RUN) benchmarks/plot.py $(BENCH)/codec.csv $(BENCH)/codec.svg
+	$(RUN) benchmarks/files.py $(if $(QUICK),--quick) --csv $(BENCH)/files.csv
+ifeq ($(QUICK),)
 	$(RUN) benchmarks/threads.py
-	$(RUN) benchmarks/hdf5.py
-	$(RUN) benchmarks/writing.py
-	$(RUN) benchmarks/reading.py
-	$(RUN) benchmarks/repack.py
 	$(RUN) benchmarks/costs.py
 	$(RUN) benchmarks/codecs.py
 	$(RUN) benchmarks/inspection.py
+endif
+	@echo "figures: $(BENCH)/codec.csv, $(BENCH)/files.csv; picture: $(BENCH)/codec.svg"
 
 clean:
 	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -65,4 +68,8 @@ $(VENV)/.test: $(VENV)/.build | $(VENV)/.package
 # With the test extra, so that mypy sees the same packages whichever verb came first.
 $(VENV)/.dev: $(VENV)/.test
 	$(PIP) --no-build-isolation '.[test,dev]'
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.test
+	$(PIP) --no-build-isolation '.[bench]'
 	touch $@

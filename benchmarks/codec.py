@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import argparse
 import csv
-import math
-import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import zfpy
+from aims import AIMS, DTYPES, PORTABLE, Case, geometric_mean
 from fields import CUTOFFS, field
+from machine import machine
 
 import tamis
 from tamis import zfp
 
-DTYPES = ("float32", "float64", "int32", "int64")
 FLOAT_MODES: dict[str, tuple[zfp.Mode, dict[str, float]]] = {
     "accuracy 1e-3": (zfp.Accuracy(1e-3), {"tolerance": 1e-3}),
     "accuracy 1e-6": (zfp.Accuracy(1e-6), {"tolerance": 1e-6}),
@@ -37,45 +36,6 @@ MODES: dict[str, tuple[zfp.Mode, dict[str, float]]] = {
     "precision 16": (zfp.Precision(16), {"precision": 16}),
     "reversible": (zfp.Reversible(), {}),
 }
-
-
-class Aim(NamedTuple):
-    """What a group of cases is held against: least ratios of each case and of the mean, and a goal; encode, decode."""
-
-    name: str
-    every: tuple[float, float]
-    mean: tuple[float, float]
-    goal: tuple[float, float]
-    ranks: tuple[int, ...]
-    dtypes: tuple[str, ...]
-    reversible: bool = False
-
-
-AIMS = (
-    Aim("3-D float32", (3, 2), (5, 3.5), (8, 5), (3,), ("float32",)),
-    Aim("3-D float64", (3, 2), (4.5, 3), (6.5, 4.5), (3,), ("float64",)),
-    Aim("2-D float32", (2.5, 1.7), (4, 2.5), (5.5, 3.5), (2,), ("float32",)),
-    Aim("2-D float64", (2, 1.7), (3, 2.5), (4, 3.5), (2,), ("float64",)),
-    Aim("1-D float32, float64", (1.5, 1), (3, 1.8), (4, 2.5), (1,), ("float32", "float64")),
-    Aim("4-D float32, float64", (2, 3), (3, 4), (5, 8), (4,), ("float32", "float64")),
-    Aim("int32, int64", (1.5, 1.5), (3, 3), (5, 5), (1, 2, 3, 4), ("int32", "int64")),
-    Aim("reversible", (1.5, 1.5), (3, 3), (5, 5), (1, 2, 3, 4), DTYPES, reversible=True),
-)
-PORTABLE = Aim("all, portable kernel", (1.2, 1.2), (2, 2), (3, 3), (1, 2, 3, 4), ("float32", "float64"))
-
-
-class Case(NamedTuple):
-    """One row: speeds in MB/s, and how many times as fast as libzfp."""
-
-    rank: int
-    dtype: str
-    field: str
-    mode: str
-    encode: float
-    encode_ratio: float
-    decode: float
-    decode_ratio: float
-    bits_per_value: float
 
 
 def seconds(calls: list[Callable[[], Any]], rounds: int) -> list[float]:
@@ -134,10 +94,6 @@ def measure(
     )
 
 
-def geometric_mean(ratios: list[float]) -> float:
-    return math.exp(statistics.fmean(map(math.log, ratios)))
-
-
 def print_means(done: list[Case]) -> None:
     """Print a row per rank and type, over all modes and fields."""
     print("\n| | encode: mean | worst | decode: mean | worst |\n|---|---|---|---|---|")
@@ -156,11 +112,7 @@ def print_aims(done: list[Case]) -> None:
     """Print each group of cases beside what it is held against; ``!`` marks what is below."""
     print("\n| encode / decode | mean | at least | aimed at | worst | at least |\n|---|---|---|---|---|---|")
     for aim in (*AIMS, PORTABLE) if tamis.config().kernel == "portable" else AIMS:
-        rows = [
-            case
-            for case in done
-            if case.rank in aim.ranks and case.dtype in aim.dtypes and (case.mode == "reversible") == aim.reversible
-        ]
+        rows = [case for case in done if case in aim]
         both = [[case.encode_ratio for case in rows], [case.decode_ratio for case in rows]]
         means = [geometric_mean(ratios) for ratios in both]
         print(
@@ -180,9 +132,10 @@ def against(ratios: list[float], least: tuple[float, float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="rough fields only, fewer rounds")
-    parser.add_argument("--csv", type=Path, metavar="F", help="write the rows to a file, too")
+    parser.add_argument("--csv", type=Path, metavar="F", help="write the rows to a file, too, for plot.py")
     options = parser.parse_args()
-    print(f"{platform.machine()}, {platform.system()}; {tamis.config()}; zfpy {version('zfpy')}; one thread")
+    ran_on = {"machine": machine(), "kernel": tamis.config().kernel, "peer": f"zfpy {version('zfpy')}"}
+    print(f"{ran_on['machine']}; {tamis.config()}; {ran_on['peer']}; one thread")
     print("× = times as fast as libzfp")
     done: list[Case] = []
     for case in cases(options.quick):
@@ -197,9 +150,9 @@ def main() -> None:
     print_aims(done)
     if options.csv:
         with options.csv.open("w", newline="") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(Case._fields)
-            writer.writerows(done)
+            writer = csv.DictWriter(stream, [*Case._fields, *ran_on])
+            writer.writeheader()
+            writer.writerows(case._asdict() | ran_on for case in done)
 
 
 if __name__ == "__main__":

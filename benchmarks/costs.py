@@ -18,6 +18,7 @@ piece by piece, by others.
 
 from __future__ import annotations
 
+import argparse
 import os
 import resource
 import subprocess
@@ -220,7 +221,12 @@ def main() -> None:
         globals()[sys.argv[2]](Path(sys.argv[3]))
         print(f"    peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MIB:.0f} MiB")
         return
-    for name in sys.argv[1:] or RUNS:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", metavar="WHAT", help=f"of {', '.join(RUNS)}: all, if none is named")
+    asked = parser.parse_args().what or list(RUNS)
+    if unknown := sorted(set(asked) - set(RUNS)):
+        parser.error(f"expected some of {', '.join(RUNS)}, got {', '.join(unknown)}")
+    for name in asked:
         for write, use in RUNS[name]:
             with tempfile.TemporaryDirectory() as folder:
                 for step in (write, use):

@@ -6,6 +6,7 @@ cache warm.
 
 from __future__ import annotations
 
+import argparse
 import resource
 import statistics
 import subprocess
@@ -56,6 +57,7 @@ def processor() -> float:
 
 def main() -> None:
     """Print a line for each file."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.h5"
         for libver in ("earliest", "latest"):

@@ -35,7 +35,15 @@ LAYERS = [
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # The folders that each file format library belongs to.
-LIBRARIES = {"h5py": "hdf5", "netCDF4": "netcdf", "zarr": "zarr", "hdf5plugin": "", "zfpy": "", "xarray": "netcdf"}
+LIBRARIES = {
+    "h5py": "hdf5",
+    "netCDF4": "netcdf",
+    "zarr": "zarr",
+    "hdf5plugin": "",
+    "zfpy": "",
+    "xarray": "netcdf",
+    "matplotlib": "",
+}
 MAX_LINES = 400
 
 

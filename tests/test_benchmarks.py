@@ -1,0 +1,84 @@
+"""Each benchmark starts and says what it does; the table of files and the picture are made of something small."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py") if "ArgumentParser" in path.read_text())
+MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
+needs_matplotlib = pytest.mark.skipif(not MATPLOTLIB, reason="needs matplotlib: pip install '.[bench]'")
+
+ROWS = """\
+rank,dtype,field,mode,encode,encode_ratio,decode,decode_ratio,bits_per_value,machine,kernel,peer
+3,float32,rough,rate 8,1800,8.0,900,4.0,8.0,a machine,avx2,zfpy 1.0.1
+3,float32,smooth,rate 8,1600,2.0,900,4.0,8.0,a machine,avx2,zfpy 1.0.1
+2,int32,rough,reversible,900,3.5,800,7.25,20.1,a machine,avx2,zfpy 1.0.1
+"""
+
+
+def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key != "HDF5_PLUGIN_PATH"}
+    command = [sys.executable, str(FOLDER / name), *map(str, arguments)]
+    return subprocess.run(command, check=False, capture_output=True, text=True, env=environment, timeout=300)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=needs_matplotlib) if name == "plot.py" else name for name in SCRIPTS]
+)
+def test_help_of_each_benchmark_says_how_it_is_called(name: str) -> None:
+    done = run(name, "--help")
+    assert done.returncode == 0, done.stderr
+    assert f"python benchmarks/{name}" in " ".join(done.stdout.split())
+
+
+def test_makefile_runs_every_benchmark() -> None:
+    assert set(re.findall(r"benchmarks/(\w+\.py)", (FOLDER.parent / "Makefile").read_text())) == set(SCRIPTS)
+
+
+@needs_matplotlib
+def test_plot_of_same_rows_same_picture_with_their_means(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text(ROWS)
+    for name in ("first.svg", "second.svg"):
+        done = run("plot.py", tmp_path / "rows.csv", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+    picture = (tmp_path / "first.svg").read_bytes()
+    assert picture == (tmp_path / "second.svg").read_bytes()
+    words = {"".join(each.itertext()).strip() for each in ElementTree.fromstring(picture).iterfind(".//{*}text")}
+    assert {"3-D float32", "reversible, all", "4.0×", "3.5×", "7.2×"} <= words  # 4 is the geometric mean of 8 and 2
+    assert "tamis, kernel avx2, against zfpy 1.0.1 on a machine" in words
+
+
+@needs_matplotlib
+def test_plot_of_other_columns_says_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("rank,dtype\n3,float32\n")
+    done = run("plot.py", tmp_path / "rows.csv", tmp_path / "picture.svg")
+    assert done.returncode == 1
+    assert "got none called ['bits_per_value', 'decode'," in done.stderr
+    assert not (tmp_path / "picture.svg").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.peer
+def test_files_of_small_arrays_prints_a_row_per_job_and_peer(tmp_path: Path) -> None:
+    done = run(
+        "files.py", "--quick", "--extent", 128, "--rounds", 1, "--data", tmp_path, "--csv", tmp_path / "rows.csv"
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [
+        line.split(" | ") for line in done.stdout.splitlines() if line.startswith(("| write", "| read", "| repack"))
+    ]
+    peers = ["h5py"] * 7 + [name for name in ("h5repack", "nccopy") if shutil.which(name)]
+    assert [row[1].split()[0] for row in rows] == peers
+    assert all(len(row) == 6 and row[3].strip() and row[4].strip() for row in rows)
+    assert "left out, not here" in done.stdout  # the files of climate models
+    assert (tmp_path / "rows.csv").read_text().startswith("job,program,runs,seconds,")
