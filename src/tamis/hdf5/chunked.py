@@ -16,14 +16,13 @@ import numpy as np
 from h5py import h5d, h5f, h5p, h5s, h5t
 from numpy.typing import NDArray
 
-from tamis import zfp
 from tamis.chunks.grid import Origin, Region, origin_of
 from tamis.chunks.values import put
 from tamis.errors import FileError, TamisError
-from tamis.filters import ChunkType, Stage, StoredZfp, Zfp
-from tamis.filters.zfp import is_stored
+from tamis.filters import ChunkType
 from tamis.hdf5 import library
 from tamis.hdf5.storage import chunk_type, number_type, pipeline_of, stored_type, zfp_problem
+from tamis.hdf5.zfp_chunks import ZfpChunks
 from tamis.zfp import blocks
 from tamis.zfp.blocks import Run
 
@@ -130,7 +129,7 @@ class ChunkSource:
         self._partial_filtered = library.filters_partial_chunks(dataset.id.get_create_plist())
         self._file: Descriptor | None = descriptor_of(dataset.file)
         self._nbytes = os.fstat(self._file.number).st_size  # of the file, which may grow
-        self._zfp = _DirectZfp.of(self.pipeline.stages[0], self.chunk) if self.pipeline.stages else None
+        self._zfp = ZfpChunks.of(self.pipeline.stages[0], self.chunk) if self.pipeline.stages else None
 
     @staticmethod
     def can_read(dataset: h5py.Dataset) -> bool:
@@ -313,52 +312,6 @@ class ChunkSource:
 
     def _failure(self, origin: Origin, error: TamisError) -> FileError:
         return FileError(f"{self.place}: chunk at {origin} cannot be decoded: {error}")
-
-
-class _DirectZfp:
-    """The zfp of chunks whose shape is the one that its stored parameters say, decoded to where the values shall be."""
-
-    def __init__(self, header: StoredZfp, chunk: ChunkType) -> None:
-        self._header, self._mode, self._chunk = header, header.filter.mode, chunk
-        self._squeeze = tuple(0 if extent == 1 else slice(None) for extent in chunk.shape)
-        self.nbits = blocks.block_nbits(self._mode, header.dtype, len(header.shape))
-
-    @classmethod
-    def of(cls, stage: Stage, chunk: ChunkType) -> _DirectZfp | None:
-        if not isinstance(stage.filter, Zfp) or not is_stored(stage.stored or ()):
-            return None
-        header = StoredZfp.parse(stage.stored or ())
-        squeezed = tuple(extent for extent in chunk.shape if extent > 1)
-        if header.shape != squeezed or header.dtype.itemsize != chunk.dtype.itemsize:
-            return None
-        return cls(header, chunk)
-
-    def fits(self, out: NDArray[Any]) -> bool:
-        """Whether the codec can put the values there."""
-        return out.shape == self._chunk.shape and out.dtype == self._chunk.dtype and out.flags.aligned
-
-    def decode(self, data: Any, out: NDArray[Any]) -> NDArray[Any]:
-        view = self._view(out)
-        zfp.decode(data, view.shape, view.dtype, self._mode, out=view)
-        return self._swapped(out)
-
-    def touched(self, inside: Sequence[Any]) -> list[Run] | None:
-        longer = [each for each, extent in zip(inside, self._chunk.shape, strict=True) if extent > 1]
-        return blocks.touched(longer, self._header.shape)
-
-    def decode_blocks(self, data: bytes, offset: int, runs: Sequence[Run], out: NDArray[Any]) -> NDArray[Any]:
-        blocks.decode_blocks(data, offset, runs, self._view(out), self._mode, self.nbits or 0)
-        return self._swapped(out)
-
-    def _view(self, out: NDArray[Any]) -> NDArray[Any]:
-        """As the codec sees it: signed, in native byte order, without unit axes."""
-        return out[self._squeeze].view(self._header.dtype)
-
-    def _swapped(self, out: NDArray[Any]) -> NDArray[Any]:
-        if self._header.swapped:
-            # The file's type is that of the machine that wrote it.
-            out.byteswap(inplace=True)
-        return out
 
 
 def _fill_bytes(dataset: h5py.Dataset, chunk: ChunkType, records: dict[Origin, Record]) -> NDArray[Any]:
