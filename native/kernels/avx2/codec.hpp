@@ -18,7 +18,7 @@ template <class Kernel, class Scalar, unsigned rank, bool reversible>
 class PairCodec {
     using UInt = typename Traits<Scalar>::UInt;
     using Register = WordsOf<Scalar, rank>;
-    using Codes = Values<Scalar, rank, reversible>;
+    using Codes = Values<Kernel, Scalar, rank, reversible>;
     using Plane = std::conditional_t<rank == 4, WidePlane, std::conditional_t<rank == 3, std::uint64_t, std::uint16_t>>;
     static constexpr unsigned size = block_size(rank), nbits = int_nbits<Scalar>;
     static constexpr bool wide = nbits == 64;
@@ -59,7 +59,7 @@ public:
         }
         constexpr unsigned origin = nbits - 32;  // of the upper planes
         const unsigned highest = bit_length(any[0] | any[1]);
-        EncoderPlanes<rank> upper_planes, lower_planes;
+        EncoderPlanes<Kernel, rank> upper_planes, lower_planes;
         upper_planes.load(high, nullptr, std::max(highest, origin) - origin);
         bool with_lower = false;
         BitWriter writer = shared;
@@ -90,7 +90,7 @@ public:
         std::fill_n(block.planes, nbits, Plane{});
         block.opened = codes_.open(reader);
         const unsigned precision = block.opened.precision, lowest = precision < nbits ? nbits - precision : 0;
-        block.reached = decode_planes<size>(reader, block.planes, nbits, lowest, start + params_.maxbits);
+        block.reached = decode_planes<Kernel, size>(reader, block.planes, nbits, lowest, start + params_.maxbits);
         reader.position = std::max(reader.position, start + params_.minbits);
     }
 

@@ -32,8 +32,19 @@ namespace tamis::zfp::avx2 {
     high = _mm256_unpackhi_epi8(a, b);
 }
 
-template <>
-class EncoderPlanes<2> {
+// From a byte plane to its eight planes, in 16-bit lanes, the highest one first.
+[[gnu::always_inline]] inline __m256i bytes_to_planes(const Bytes<2>& bytes) {
+    // Byte m of each 64 transposed bits is a plane's.
+    const __m256i descending =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(7, 15, 6, 14, 5, 13, 4, 12, 3, 11, 2, 10, 1, 9, 0, 8));
+    Bytes<2> stream;
+    shuffle_bytes<2>(to_stream_order<2>, bytes, stream);
+    return _mm256_shuffle_epi8(transpose_bits(stream[0]), descending);
+}
+
+template <class Kernel>
+    requires(Kernel::fast_pext)
+class EncoderPlanes<Kernel, 2> {
 public:
     // No plane above `highest` has a one.
     [[gnu::always_inline]] void load(const Rows<Words32, 2>& rows, EncoderPlanes* above, unsigned highest) {
@@ -74,12 +85,7 @@ private:
 
     // The slots of the next eight planes.
     [[gnu::always_inline]] void make() {
-        // Byte m of each 64 bits is a plane's; to 16-bit lanes, the highest plane first.
-        const __m256i descending =
-            _mm256_broadcastsi128_si256(_mm_setr_epi8(7, 15, 6, 14, 5, 13, 4, 12, 3, 11, 2, 10, 1, 9, 0, 8));
-        Bytes<2> stream;
-        shuffle_bytes<2>(to_stream_order<2>, bytes_[3 - made_ / 8], stream);
-        const __m256i x = _mm256_shuffle_epi8(transpose_bits(stream[0]), descending);
+        const __m256i x = bytes_to_planes(bytes_[3 - made_ / 8]);
         // OR of the planes above, the last one of the eight before, and of the bits above.
         __m256i after = _mm256_or_si256(x, _mm256_slli_si256(x, 2));
         after = _mm256_or_si256(after, _mm256_slli_si256(after, 4));
@@ -112,6 +118,37 @@ private:
     __m256i significant_;
     // By plane, the highest first.
     alignas(32) std::uint32_t sent_[2][32], values_[2][32];
+    unsigned made_ = 0;
+};
+
+// Where PDEP and PEXT are slow, by counting zeros.
+template <class Kernel>
+    requires(!Kernel::fast_pext)
+class EncoderPlanes<Kernel, 2> {
+public:
+    [[gnu::always_inline]] void load(const Rows<Words32, 2>& rows, const EncoderPlanes*, unsigned highest) {
+        to_bytes<2>(rows, bytes_);
+        made_ = (32 - highest) / 8 * 8;
+    }
+
+    [[gnu::always_inline]] void encode(BitWriter& writer, unsigned lane, unsigned k, unsigned lowest, unsigned& n,
+                                       std::size_t end) {
+        for (; k > lowest && writer.position() < end; --k) {
+            while (made_ <= 32 - k) make();
+            n = encode_plane<16>(writer, planes_[lane][32 - k], n);
+        }
+    }
+
+private:
+    [[gnu::always_inline]] void make() {
+        const __m256i x = bytes_to_planes(bytes_[3 - made_ / 8]);
+        store_half(planes_[0] + made_, lower(x));
+        store_half(planes_[1] + made_, upper(x));
+        made_ += 8;
+    }
+
+    Bytes<2> bytes_[4];
+    alignas(32) std::uint16_t planes_[2][32];  // the highest first
     unsigned made_ = 0;
 };
 

@@ -77,6 +77,8 @@ template <const FewShuffles& shuffles, unsigned sources = 16>
 
 // Write one plane, four words with a fifth to look at after them; returns the new n. The slots are those of
 // planes64.hpp, 27 coefficients at a time.
+template <class Kernel>
+    requires(Kernel::fast_pext)
 [[gnu::always_inline]] inline unsigned encode_plane(BitWriter& writer, const std::uint64_t* plane, unsigned n) {
     constexpr unsigned most = 27;  // whose code, with the last group bit, is one put
     unsigned word = 0;
@@ -109,8 +111,15 @@ template <const FewShuffles& shuffles, unsigned sources = 16>
     return n + h;
 }
 
-template <>
-class EncoderPlanes<4> {
+// Where PDEP and PEXT are slow, by counting zeros.
+template <class Kernel>
+    requires(!Kernel::fast_pext)
+[[gnu::always_inline]] inline unsigned encode_plane(BitWriter& writer, const std::uint64_t* plane, unsigned n) {
+    return zfp::encode_plane(writer, WidePlane{plane[0], plane[1], plane[2], plane[3]}, n);
+}
+
+template <class Kernel>
+class EncoderPlanes<Kernel, 4> {
 public:
     // As for 64 coefficients.
     [[gnu::always_inline]] void load(const Rows<Words32, 4>& rows, const EncoderPlanes*, unsigned) {
@@ -123,7 +132,7 @@ public:
                                        std::size_t end) {
         for (; k > lowest && writer.position() < end; --k) {
             while (8 * made_ >= k) make(--made_);
-            n = encode_plane(writer, words_[lane][k - 1], n);
+            n = encode_plane<Kernel>(writer, words_[lane][k - 1], n);
         }
     }
 
@@ -151,6 +160,7 @@ private:
 // The group tests and runs of a plane, from bit `at` on; true if they were read to their end, false if the rest is for
 // plane_code.hpp's decoder. As in decode_planes.hpp, but code that fills the bits looked at is taken up to its last
 // one.
+template <class Kernel>
 [[gnu::always_inline]] inline bool decode_runs(BitReader& reader, WidePlane& plane, unsigned& n, std::size_t end) {
     constexpr unsigned looked_at = 57;
     for (bool ends = false; !ends;) {
@@ -165,7 +175,7 @@ private:
             ends = length <= looked_at;
             if (!ends) length = bit_length(_bzhi_u64(bits & is_value, looked_at));
             const std::uint64_t values = _bzhi_u64(is_value, length - ends);
-            ones = _pext_u64(bits, values);
+            ones = extract<Kernel>(bits, values);
             advance = popcount(values);
         }
         if (length == 0 || n + advance >= 256 || reader.position + length > end) return false;
@@ -178,7 +188,7 @@ private:
 }
 
 // Read planes as decode_planes.hpp does. `planes` is zero before.
-template <unsigned size>
+template <class Kernel, unsigned size>
     requires(size == 256)
 [[gnu::always_inline]] inline unsigned decode_planes(BitReader& shared, WidePlane* planes, unsigned k, unsigned lowest,
                                                      std::size_t end) {
@@ -194,7 +204,7 @@ template <unsigned size>
         for (unsigned at = 0; at < plain; at += 64)
             plane[at / 64] = _bzhi_u64(reader.peek_wide(reader.position + at), std::min(plain - at, 64u));
         reader.position += plain;
-        if (n == 256 || left <= n || decode_runs(reader, plane, n, end)) continue;
+        if (n == 256 || left <= n || decode_runs<Kernel>(reader, plane, n, end)) continue;
         n = zfp::detail::decode_runs(reader, n, 256, end,
                                      [&](unsigned i) { plane[i / 64] |= std::uint64_t{1} << i % 64; });
     }

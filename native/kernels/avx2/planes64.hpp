@@ -22,6 +22,20 @@ inline constexpr std::uint64_t even_places = 0x5555555555555555, odd_places = ~e
 [[gnu::always_inline]] inline unsigned popcount(std::uint64_t x) { return static_cast<unsigned>(_mm_popcnt_u64(x)); }
 [[gnu::always_inline]] inline unsigned bit_length(std::uint64_t x) { return 64 - static_cast<unsigned>(_lzcnt_u64(x)); }
 
+// The bits of `x` under `mask`, packed: PEXT or, where that is slow, each one to the place that the mask's bits below
+// it give.
+template <class Kernel>
+[[gnu::always_inline]] inline std::uint64_t extract(std::uint64_t x, std::uint64_t mask) {
+    if constexpr (Kernel::fast_pext) {
+        return _pext_u64(x, mask);
+    } else {
+        std::uint64_t packed = 0;
+        for (std::uint64_t ones = x & mask; ones != 0; ones &= ones - 1)
+            packed |= std::uint64_t{1} << popcount(_bzhi_u64(mask, zfp::detail::trailing_zeros(ones)));
+        return packed;
+    }
+}
+
 // What opens a block, and a group bit 0 for each of the empty planes on top of it.
 [[gnu::always_inline]] inline void put_opening(BitWriter& writer, std::uint64_t bits, unsigned nbits, unsigned empty) {
     if (nbits + empty <= 56) [[likely]]
@@ -32,7 +46,8 @@ inline constexpr std::uint64_t even_places = 0x5555555555555555, odd_places = ~e
 
 // A plane whose ones reach further than 31 coefficients past n: the same slots, 28 coefficients at a time. `first` says
 // that the slot of the next group bit is sent.
-inline void encode_long_run(BitWriter& writer, std::uint64_t rest, unsigned h, unsigned left) {
+template <class Kernel>
+void encode_long_run(BitWriter& writer, std::uint64_t rest, unsigned h, unsigned left) {
     std::uint64_t first = 1;
     for (; h > 28; h -= 28, left -= 28, rest >>= 28) {
         const std::uint64_t part = _bzhi_u64(rest, 28);
@@ -48,6 +63,8 @@ inline void encode_long_run(BitWriter& writer, std::uint64_t rest, unsigned h, u
 }
 
 // Write planes k - 1 … lowest, of which `words` has all; returns the new n. Stops once bit `end` is passed.
+template <class Kernel>
+    requires(Kernel::fast_pext)
 [[gnu::always_inline]] inline unsigned encode_planes(BitWriter& writer, const std::uint64_t* words, unsigned k,
                                                      unsigned lowest, unsigned n, std::size_t end) {
     for (; k > lowest && n < 64 && writer.position() < end; --k) {
@@ -66,11 +83,20 @@ inline void encode_long_run(BitWriter& writer, std::uint64_t rest, unsigned h, u
             }
         } else {
             writer.put_wide(plain, n);
-            encode_long_run(writer, rest, h, 64 - n);
+            encode_long_run<Kernel>(writer, rest, h, 64 - n);
         }
         n += h;
     }
     for (; k > lowest && writer.position() < end; --k) writer.put_wide(words[k - 1], 64);
+    return n;
+}
+
+// Where PDEP and PEXT are slow, by counting zeros.
+template <class Kernel>
+    requires(!Kernel::fast_pext)
+[[gnu::always_inline]] inline unsigned encode_planes(BitWriter& writer, const std::uint64_t* words, unsigned k,
+                                                     unsigned lowest, unsigned n, std::size_t end) {
+    for (; k > lowest && writer.position() < end; --k) n = zfp::encode_plane<64>(writer, words[k - 1], n);
     return n;
 }
 
@@ -97,11 +123,11 @@ inline void encode_long_run(BitWriter& writer, std::uint64_t rest, unsigned h, u
 }
 
 // 32 planes of each of two blocks, made eight at a time when they are needed, highest first.
-template <unsigned rank>
+template <class Kernel, unsigned rank>
 class EncoderPlanes;
 
-template <>
-class EncoderPlanes<3> {
+template <class Kernel>
+class EncoderPlanes<Kernel, 3> {
 public:
     // `above`: the planes on top of these, if words have 64 bits; `highest`: planes from there on are empty.
     [[gnu::always_inline]] void load(const Rows<Words32, 3>& rows, const EncoderPlanes*, unsigned) {
@@ -114,7 +140,7 @@ public:
         while (k > lowest && writer.position() < end) {
             const unsigned index = (k - 1) / 8, base = std::max(lowest, 8 * index);
             while (made_ > index) make(--made_);
-            n = encode_planes(writer, words_[lane], k, base, n, end);
+            n = encode_planes<Kernel>(writer, words_[lane], k, base, n, end);
             k = base;
         }
     }

@@ -20,7 +20,7 @@ struct Opened {
     unsigned precision = 0;
 };
 
-template <class Scalar, unsigned rank, bool reversible>
+template <class Kernel, class Scalar, unsigned rank, bool reversible>
 class Values {
     using T = Traits<Scalar>;
     using UInt = typename T::UInt;

@@ -38,7 +38,7 @@ def config() -> Config:
     Examples
     --------
     >>> tamis.config().kernels
-    ('avx2', 'portable')
+    ('avx2', 'avx2-tzcnt', 'portable')
     """
     return Config(_native.version, CODEC, _native.kernel(), tuple(_native.kernels()))
 

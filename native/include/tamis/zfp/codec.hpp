@@ -19,8 +19,8 @@ struct Kernel {
 
 // Plain C++, for every machine.
 extern const Kernel portable_kernel;
-// x86-64 with AVX2, BMI2 and PCLMUL.
-extern const Kernel avx2_kernel;
+// x86-64 with AVX2, BMI2 and PCLMUL; the second one without PDEP and PEXT.
+extern const Kernel avx2_kernel, avx2_tzcnt_kernel;
 
 // Those that this machine can run, the fastest first.
 std::span<const Kernel* const> available_kernels();

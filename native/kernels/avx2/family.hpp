@@ -1,0 +1,18 @@
+// The codecs of kernels with AVX2, BMI1, BMI2, LZCNT and PCLMUL.
+//
+// `Kernel` is a type that the kernel's file keeps to itself, so that no two instruction sets share an instantiation. It
+// says what its processors have besides:
+//
+//     fast_pext    PDEP and PEXT in a few cycles; else they do not occur
+#pragma once
+
+#include "kernels/avx2/codec.hpp"
+#include "kernels/avx2/line_codec.hpp"
+
+namespace tamis::zfp::avx2 {
+
+template <class Kernel, class Scalar, unsigned rank, bool reversible>
+using CodecOf = typename std::conditional_t<rank == 1, std::type_identity<LineCodec<Kernel, Scalar, reversible>>,
+                                            std::type_identity<PairCodec<Kernel, Scalar, rank, reversible>>>::type;
+
+}  // namespace tamis::zfp::avx2
