@@ -11,6 +11,8 @@ namespace tamis::zfp {
 namespace {
 
 struct Avx2 {
+    template <unsigned rank>
+    using Matrices = avx2::Matrices<rank>;
     static constexpr bool fast_pext = true;
 
     template <class Scalar, unsigned rank, bool reversible>

@@ -10,6 +10,8 @@ namespace tamis::zfp {
 namespace {
 
 struct Avx2Tzcnt {
+    template <unsigned rank>
+    using Matrices = avx2::Matrices<rank>;
     static constexpr bool fast_pext = false;
 
     template <class Scalar, unsigned rank, bool reversible>

@@ -17,6 +17,9 @@ KernelList kernels_for([[maybe_unused]] const Cpu& cpu) {
 #ifdef __x86_64__
     if (cpu.avx2 && !cpu.fast_pext) list.add(avx2_kernel);
 #endif
+#ifdef TAMIS_AVX512
+    if (cpu.avx512) list.add(avx512_kernel);
+#endif
     return list;
 }
 

@@ -38,4 +38,8 @@ void tamis::tests::test_choice() {
     require(names({.avx2 = true}) == "avx2-tzcnt portable avx2 ",
             "where PEXT is slow, the kernel without it comes first");
 #endif
+#ifdef TAMIS_AVX512
+    require(names({.avx2 = true, .fast_pext = true, .avx512 = true}) == "avx2 avx2-tzcnt portable avx512 ",
+            "AVX-512 is never chosen");
+#endif
 }

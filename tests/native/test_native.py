@@ -99,6 +99,7 @@ def test_kernels_hold_no_code_of_one_another(tmp_path: Path) -> None:
     assert {"pdep", "pext", "vpshufb"} <= has["avx2"]
     assert "vpshufb" in has["avx2_tzcnt"]
     assert not {"pdep", "pext"} & has["avx2_tzcnt"], "they are microcode there"
+    assert {name for name in has if "vgf2p8affineqb" in has[name]} == found.keys() & {"avx512"}
 
 
 @pytest.mark.slow

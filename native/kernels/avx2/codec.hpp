@@ -144,8 +144,8 @@ private:
         const unsigned reached = std::min(one.reached, other.reached);
         if (reached == nbits) return fill_zeros(a, b, layout);
         Rows<Words32, rank> high;
-        planes_to_rows(one.planes + nbits - 32, other.planes + nbits - 32, std::max(reached, nbits - 32) - (nbits - 32),
-                       high);
+        planes_to_rows<Kernel>(one.planes + nbits - 32, other.planes + nbits - 32,
+                               std::max(reached, nbits - 32) - (nbits - 32), high);
         if constexpr (!wide) {
             Codes::from_planes(high, {one.opened, other.opened});
             store_rows<rank>(high, a, b, layout);
@@ -155,7 +155,7 @@ private:
             store_upper<rank>(high, {one.opened.exponent, other.opened.exponent}, a, b, layout);
         } else {
             Rows<Words32, rank> low;
-            planes_to_rows(one.planes, other.planes, std::min(reached, 32u), low);
+            planes_to_rows<Kernel>(one.planes, other.planes, std::min(reached, 32u), low);
             Rows<Words64, rank> blocks[2];
             merge(high, low, blocks[0], blocks[1]);
             for (unsigned lane = 0; lane < 2; ++lane) {

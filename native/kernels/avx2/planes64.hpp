@@ -122,6 +122,26 @@ template <class Kernel>
     v[2] = transpose_bits(_mm256_unpacklo_epi32(AB, CD)), v[3] = transpose_bits(_mm256_unpackhi_epi32(AB, CD));
 }
 
+template <>
+struct Matrices<3> {
+    [[gnu::always_inline]] static void to_planes(const Bytes<3>& bytes, std::uint64_t* a, std::uint64_t* b) {
+        Bytes<3> v;
+        shuffle_bytes<3>(to_stream_order<3>, bytes, v);
+        bytes_to_planes(v);
+        for (unsigned i = 0; i < 4; ++i) {
+            store_half(a + 2 * i, lower(v[i]));
+            store_half(b + 2 * i, upper(v[i]));
+        }
+    }
+
+    [[gnu::always_inline]] static void from_planes(const std::uint64_t* a, const std::uint64_t* b, Bytes<3>& bytes) {
+        Bytes<3> v;
+        for (unsigned i = 0; i < 4; ++i) v[i] = join(load_half(a + 2 * i), load_half(b + 2 * i));
+        planes_to_bytes(v);
+        shuffle_bytes<3>(to_block_order<3>, v, bytes);
+    }
+};
+
 // 32 planes of each of two blocks, made eight at a time when they are needed, highest first.
 template <class Kernel, unsigned rank>
 class EncoderPlanes;
@@ -139,29 +159,23 @@ public:
                                        std::size_t end) {
         while (k > lowest && writer.position() < end) {
             const unsigned index = (k - 1) / 8, base = std::max(lowest, 8 * index);
-            while (made_ > index) make(--made_);
+            for (; made_ > index; --made_) {
+                const unsigned at = 8 * made_ - 8;
+                Kernel::template Matrices<3>::to_planes(bytes_[made_ - 1], words_[0] + at, words_[1] + at);
+            }
             n = encode_planes<Kernel>(writer, words_[lane], k, base, n, end);
             k = base;
         }
     }
 
 private:
-    [[gnu::always_inline]] void make(unsigned index) {
-        Bytes<3> v;
-        shuffle_bytes<3>(to_stream_order<3>, bytes_[index], v);
-        bytes_to_planes(v);
-        for (unsigned i = 0; i < 4; ++i) {
-            store_half(words_[0] + 8 * index + 2 * i, lower(v[i]));
-            store_half(words_[1] + 8 * index + 2 * i, upper(v[i]));
-        }
-    }
-
     Bytes<3> bytes_[4];
     alignas(32) std::uint64_t words_[2][32];
     unsigned made_ = 4;  // planes from 8 · made_ on are in words_
 };
 
 // Planes of two blocks, from `reached` on, back to words; `a` and `b` are zero below.
+template <class Kernel>
 [[gnu::always_inline]] inline void planes_to_rows(const std::uint64_t* a, const std::uint64_t* b, unsigned reached,
                                                   Rows<Words32, 3>& rows) {
     Bytes<3> bytes[4];
@@ -170,11 +184,7 @@ private:
             for (__m256i& each : bytes[index]) each = _mm256_setzero_si256();
             continue;
         }
-        Bytes<3> v;
-        for (unsigned i = 0; i < 4; ++i)
-            v[i] = join(load_half(a + 8 * index + 2 * i), load_half(b + 8 * index + 2 * i));
-        planes_to_bytes(v);
-        shuffle_bytes<3>(to_block_order<3>, v, bytes[index]);
+        Kernel::template Matrices<3>::from_planes(a + 8 * index, b + 8 * index, bytes[index]);
     }
     from_bytes<3>(bytes, rows);
 }

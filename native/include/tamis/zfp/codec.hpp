@@ -21,6 +21,8 @@ struct Kernel {
 extern const Kernel portable_kernel;
 // x86-64 with AVX2, BMI2 and PCLMUL; the second one without PDEP and PEXT.
 extern const Kernel avx2_kernel, avx2_tzcnt_kernel;
+// These, and AVX-512 with GFNI; not there if the compiler lacks them (TAMIS_AVX512).
+extern const Kernel avx512_kernel;
 
 // Those that this machine can run, the fastest first.
 std::span<const Kernel* const> available_kernels();

@@ -1,0 +1,25 @@
+// The kernel for x86-64 with AVX-512 (F, BW, DQ, VL, VBMI) and GFNI besides what avx2.cpp needs. It is never chosen
+// unless it is asked for.
+
+#include "kernels/avx2/family.hpp"
+#include "kernels/avx512/matrices.hpp"
+#include "kernels/kernel.hpp"
+
+namespace tamis::zfp {
+
+namespace {
+
+struct Avx512 {
+    template <unsigned rank>
+    using Matrices = avx512::Matrices<rank>;
+    static constexpr bool fast_pext = true;
+
+    template <class Scalar, unsigned rank, bool reversible>
+    using Codec = avx2::CodecOf<Avx512, Scalar, rank, reversible>;
+};
+
+}  // namespace
+
+const Kernel avx512_kernel{"avx512", detail::encode<Avx512>, detail::decode<Avx512>};
+
+}  // namespace tamis::zfp
