@@ -26,7 +26,7 @@ MIB = 1 << 20
 
 PREPARE = """
 import json, sys, h5py, numpy as np, tamis
-values = np.random.default_rng(0).standard_normal((256, 512, 512), dtype="f4")
+values = np.random.default_rng(0).standard_normal((512, 512, 512), dtype="f4")
 for axis in range(3):
     values = np.cumsum(values, axis=axis)
 with h5py.File(sys.argv[1], "w") as file:

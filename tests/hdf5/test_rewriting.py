@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from tamis.chunks.difference import largest_error
 from tamis.errors import BoundError
-from tamis.hdf5.rewriting import Plan, verify, write
+from tamis.filters import Zfp
+from tamis.hdf5.chunked import ChunkSource
+from tamis.hdf5.rewriting import Plan, Written, verify, write
 from tamis.pipeline import Pipeline
 
 
@@ -143,6 +145,91 @@ def test_verify_missing_value_that_changed_is_never_within_a_bound(was: float, b
     source, target = file.create_dataset("s", data=old), file.create_dataset("v", data=new)
     with pytest.raises(BoundError, match="found inf in the chunk at"):
         verify(plan("zfp(accuracy=1e38)"), source, target, quiet)
+
+
+@pytest.mark.parametrize("text", ["zfp(accuracy=0.1)", "zfp(accuracy=0.1)|shuffle|deflate(1)|fletcher32", "deflate"])
+def test_verify_of_what_was_proven_in_writing_decodes_nothing_again(
+    text: str, file: h5py.File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = field()
+    data[12, 20] = np.nan
+    source = file.create_dataset("s", data=data)
+    _, written = write(plan(text), source, file, "v", quiet, jobs=2)
+    assert len(written.proven) == written.chunks == 6
+    path = file.filename
+    file.close()
+    read: list[str] = []
+    values = ChunkSource.values
+
+    def noted(self: ChunkSource, *arguments: Any) -> Any:
+        read.append(self.place)
+        return values(self, *arguments)
+
+    monkeypatch.setattr(ChunkSource, "values", noted)
+    with h5py.File(path) as again:
+        everything = verify(plan(text), again["s"], again["v"], quiet)
+        assert len(read) > 6
+        read.clear()
+        counts: list[tuple[int, int]] = []
+        found = verify(plan(text), again["s"], again["v"], lambda *each: counts.append(each), 2, written)
+        assert found == everything
+        assert counts == [(done, 6) for done in range(7)]
+        assert len(read) == found.read_by_hdf5, "those that HDF5 reads too"
+
+
+def rewritten(file: h5py.File, text: str) -> tuple[Path, Written]:
+    """Write a dataset, and close the file."""
+    _, written = write(plan(text), file.create_dataset("s", data=field()), file, "v", quiet)
+    path = Path(file.filename)
+    file.close()
+    return path, written
+
+
+@pytest.mark.parametrize("change", ["byte", "mask", "longer"])
+def test_verify_chunk_that_is_not_as_it_was_written_refused(change: str, file: h5py.File) -> None:
+    """A bit that does no harm to any value is enough: what the file holds was not proven."""
+    path, written = rewritten(file, "zfp(accuracy=0.1)|deflate")
+    with h5py.File(path, "r+") as again:
+        mask, data = again["v"].id.read_direct_chunk((8, 0))
+        data = bytes(data)
+        if change == "byte":
+            data = data[:-5] + bytes([data[-5] ^ 1]) + data[-4:]
+        again["v"].id.write_direct_chunk((8, 0), data + b"\0" * (change != "byte"), 2 if change == "mask" else mask)
+    with (
+        h5py.File(path) as again,
+        pytest.raises(
+            BoundError,
+            match=r"^/v: expected the bytes and filter mask that were written, found others in the chunk at \(8, 0\)$",
+        ),
+    ):
+        verify(plan("zfp(accuracy=0.1)|deflate"), again["s"], again["v"], quiet, 1, written)
+
+
+def test_verify_chunk_of_what_was_written_that_is_gone_refused(file: h5py.File) -> None:
+    path, written = rewritten(file, "zfp(accuracy=0.1)")
+    with h5py.File(path, "r+") as again:
+        chunks = {tuple(origin): again["v"].id.read_direct_chunk(origin) for origin in written.proven}
+        words = Zfp(accuracy=0.1).requested
+        del again["v"]
+        made = again.create_dataset("v", (13, 21), "f4", chunks=(8, 8), compression=32013, compression_opts=words)
+        for origin, (mask, data) in chunks.items():
+            if origin != (8, 8):
+                made.id.write_direct_chunk(origin, data, mask)
+    with h5py.File(path) as again, pytest.raises(BoundError, match=r"found others in the chunk at \(8, 8\)$"):
+        verify(plan("zfp(accuracy=0.1)"), again["s"], again["v"], quiet, 1, written)
+
+
+def test_verify_filters_that_are_others_than_those_of_the_proof_decodes_all(file: h5py.File) -> None:
+    """The very bytes of the proof, in a dataset whose header tells readers to decode them otherwise."""
+    path, written = rewritten(file, "scaleoffset(kind=decimal,factor=1)")
+    with h5py.File(path, "r+") as again:
+        chunks = {tuple(origin): again["v"].id.read_direct_chunk(origin) for origin in written.proven}
+        del again["v"]
+        made = again.create_dataset("v", (13, 21), "f4", chunks=(8, 8), scaleoffset=2)
+        for origin, (mask, data) in chunks.items():
+            made.id.write_direct_chunk(origin, data, mask)
+    with h5py.File(path) as again, pytest.raises(BoundError, match=r"expected an error of at most 0\.1, found"):
+        verify(plan("scaleoffset(kind=decimal,factor=1)"), again["s"], again["v"], quiet, 1, written)
 
 
 @pytest.mark.parametrize(

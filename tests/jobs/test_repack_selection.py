@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import h5py
+import netCDF4
 import numpy as np
 import pytest
 
@@ -202,3 +203,19 @@ def test_repack_names_the_file_and_the_dataset_of_what_cannot_be(source: Path, t
         tamis.repack(source, tmp_path / "b.h5", {"XX": "deflate"})
     with pytest.raises(MissingFilterError, match=r"/TS: filter 1, "):
         tamis.repack(source, tmp_path / "b.h5", {"TS": "filter(399,1)"})
+
+
+def test_repack_pattern_keeps_dimensions_that_have_no_variable(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("time")
+        file.createDimension("x", 4)
+        file.createVariable("v", "f4", ("time", "x"))[:3] = 1
+    result = tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", {"*": "shuffle|deflate(1)"})
+    assert [each.path for each in result.datasets] == ["/v"]
+    reason = "expected values, got a dimension of netCDF-4 without a variable, which has none"
+    assert dict(result.kept) == {"/time": reason, "/x": reason}
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert {name: (len(each), each.isunlimited()) for name, each in file.dimensions.items()} == {
+            "time": (3, True),
+            "x": (4, False),
+        }

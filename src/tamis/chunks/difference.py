@@ -130,6 +130,23 @@ class Missing:
         return np.array(self.values, dtype) if self.values else _NO_MARKS.view(dtype)
 
 
+def compare(expected: NDArray[Any], found: NDArray[Any], missing: Missing | None) -> Comparison:
+    """Compare values with what became of them.
+
+    Parameters
+    ----------
+    expected, found
+        Arrays of one shape and type, of numbers or bytes.
+    missing
+        What stands for missing values; None where every bit should be what it was: `kept` then says whether that is so.
+    """
+    if missing is not None:
+        return missing.compare(expected, found)
+    if same_bits(expected, found):
+        return Comparison(0.0, True, 0)
+    return Comparison(math.inf if expected.dtype.kind == "V" else largest_error(expected, found), False, 0)
+
+
 def _native_has(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" and dtype.itemsize in (4, 8) and dtype.isnative
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.chunks.difference import Missing
+from tamis.chunks.difference import Comparison, Missing, compare
 from tamis.errors import BoundError, ParameterError
 from tamis.filters import Bitshuffle, ChunkType, Filter, Fletcher32, Shuffle, Zfp
 from tamis.pipeline import Pipeline
@@ -58,9 +58,10 @@ def encode_chunk(
 ) -> Encoded:
     """Encode a chunk so that every value keeps the bound of the pipeline, and missing values are what they were.
 
-    What was encoded is decoded and compared. Where zfp, or another filter of values, cannot take the values or does not
-    keep them so, it is left out, which the mask says, if it is optional. Where it is applied, an optional shuffle and
-    what follows it are left out but for checksums: they are there for the chunks that go without it.
+    What was encoded is decoded and compared, unless it is known to keep them. Where zfp, or another filter of values,
+    cannot take the values or does not keep them so, it is left out, which the mask says, if it is optional. Where it is
+    applied, an optional shuffle and what follows it are left out but for checksums: they are there for the chunks that
+    go without it.
 
     Parameters
     ----------
@@ -94,23 +95,50 @@ def encode_chunk(
         if not can_skip_loss(pipeline):
             raise ParameterError(f"expected filters without loss or optional ones, got {pipeline}")
         return Encoded(*pipeline.encode(whole, skip=_lossy_types(pipeline)))
+    return _encoded(pipeline, whole, values, chunk, missing, compared=False)[0]
+
+
+def encode_compared(
+    pipeline: Pipeline, values: NDArray[Any], chunk: ChunkType, missing: Missing = _NONE_MISSING
+) -> tuple[Encoded, Comparison]:
+    """Encode a chunk as `encode_chunk` does, and compare it with what it decodes to in any case.
+
+    Parameters and errors are those of `encode_chunk`. Where nothing is lossy, the comparison is one of bits.
+    """
+    made, found = _encoded(pipeline, _padded(values, chunk, None), values, chunk, missing, compared=True)
+    return made, found or _compared(pipeline, made, values, chunk, missing)
+
+
+def _encoded(
+    pipeline: Pipeline,
+    whole: NDArray[Any],
+    values: NDArray[Any],
+    chunk: ChunkType,
+    missing: Missing,
+    *,
+    compared: bool,
+) -> tuple[Encoded, Comparison | None]:
+    """Encode a chunk; the comparison is None where there was none to be made."""
     first = pipeline.stages[0] if pipeline.stages else None
     if first is None or not first.filter.needs_values:
-        return Encoded(*pipeline.encode(whole))
+        return Encoded(*pipeline.encode(whole)), None
     idle = _rest(pipeline)
     found = Encoded(*pipeline.encode(whole, skip=idle))
     if found.mask & 1:  # it could not take these values, and the filters behind it are there for that
-        return found if not idle else Encoded(*pipeline.encode(whole, skip=(type(first.filter),)))
+        return found if not idle else Encoded(*pipeline.encode(whole, skip=(type(first.filter),))), None
+    if not compared and _kept_for_sure(pipeline, values, missing):
+        return found, None
     bound = pipeline.error_bound
-    if _kept_for_sure(pipeline, values, missing) or _keeps(pipeline, found, values, chunk, missing):
-        return found
+    comparison = _compared(pipeline, found, values, chunk, missing)
+    if comparison.kept and (bound is None or comparison.error <= bound):
+        return found, comparison
     if not first.optional:
         wanted = "missing values" if bound is None else f"an error of at most {bound:g} and missing values"
         raise BoundError(
             f"expected {first.filter} to keep {wanted}, which it cannot; as an optional filter, {first.filter}?, it is"
             " left out of such a chunk"
         )
-    return Encoded(*pipeline.encode(whole, skip=(type(first.filter),)))
+    return Encoded(*pipeline.encode(whole, skip=(type(first.filter),))), None
 
 
 def encode_stream(pipeline: Pipeline, stream: bytes, chunk: ChunkType) -> Encoded:
@@ -128,15 +156,13 @@ def _padded(values: NDArray[Any], chunk: ChunkType, padding: NDArray[Any] | None
     return np.pad(values, [(0, step - n) for step, n in zip(chunk.shape, values.shape, strict=True)], mode="edge")
 
 
-def _keeps(pipeline: Pipeline, found: Encoded, values: NDArray[Any], chunk: ChunkType, missing: Missing) -> bool:
+def _compared(
+    pipeline: Pipeline, found: Encoded, values: NDArray[Any], chunk: ChunkType, missing: Missing
+) -> Comparison:
     again = pipeline.decode(found.data, found.mask, chunk)
     if values.shape != chunk.shape:
         again = again[tuple(slice(extent) for extent in values.shape)]
-    bound = pipeline.error_bound
-    if bound == 0:
-        return again.tobytes() == values.tobytes()
-    difference = missing.compare(values, again)
-    return difference.kept and (bound is None or difference.error <= bound)
+    return compare(values, again, None if pipeline.error_bound == 0 else missing)
 
 
 def _kept_for_sure(pipeline: Pipeline, values: NDArray[Any], missing: Missing) -> bool:

@@ -24,6 +24,11 @@ def region(origin: tuple[int, ...], shape: tuple[int, ...], chunks: tuple[int, .
     )
 
 
+def origin_of(part: Region) -> Origin:
+    """Index of the first value of a part."""
+    return tuple([each.start for each in part])  # a list, since this is done for each chunk
+
+
 def regions(origins: Collection[tuple[int, ...]], shape: tuple[int, ...], chunks: tuple[int, ...]) -> list[Region]:
     """Parts of the array that chunks cover, as `region` gives them; they share slices, which saves time and memory."""
     axes = [

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.chunks.engine import ordered_map
-from tamis.chunks.grid import Region
+from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.statistics import Tally, compare
 from tamis.chunks.values import Values
 
@@ -46,7 +46,7 @@ def compared(
         return found
 
     def pair(part: Region) -> Tally:
-        return compare(source.read(part), target.read(part), _origin(part), fills)
+        return compare(source.read(part), target.read(part), origin_of(part), fills)
 
     if source.chunks == target.chunks:
         whole = tuple(slice(0, extent) for extent in shape)
@@ -66,7 +66,7 @@ def compared(
             values[_inside(part, block)] = source.read(part)
 
         def check(part: Region, values: NDArray[Any] = values, block: Region = block) -> Tally:
-            return compare(values[_inside(part, block)], target.read(part), _origin(part), fills)
+            return compare(values[_inside(part, block)], target.read(part), origin_of(part), fills)
 
         for _ in ordered_map(fill, _parts(block, source), jobs):
             pass
@@ -163,7 +163,3 @@ def _clipped(chunk: Shape, shape: Shape) -> Shape:
 
 def _inside(part: Region, block: Region) -> Region:
     return tuple(slice(each.start - base.start, each.stop - base.start) for each, base in zip(part, block, strict=True))
-
-
-def _origin(part: Region) -> Shape:
-    return tuple(each.start for each in part)

@@ -25,10 +25,36 @@ class Values(Protocol):
     dtype: np.dtype[Any]
     chunks: tuple[int, ...] | None
 
-    def read(self, part: Region) -> NDArray[Any]:
-        """Read a part of the array; the result may be read-only. Raises FileError where that cannot be."""
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read a part of the array.
+
+        Parameters
+        ----------
+        part
+            Of the array.
+        out
+            Where to put it, converted to its type: of the shape of the part, and anywhere in a larger array.
+
+        Returns
+        -------
+        array
+            `out`, or one that may be read-only.
+
+        Raises
+        ------
+        FileError
+            If it cannot be read.
+        """
         ...
 
     def close(self) -> None:
         """Close what was opened for them; the array stays with its owner, who closes it later."""
         ...
+
+
+def put(values: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
+    """Copy values to where they were asked for, if anywhere."""
+    if out is None:
+        return values
+    out[...] = values
+    return out

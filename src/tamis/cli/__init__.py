@@ -175,8 +175,8 @@ def repack(
 ) -> None:
     """Copy IN to OUT with other filters on some datasets, and prove the bound.
 
-    Everything else in the file is copied as it is, and so are chunks that are stored as wanted already. What was
-    written is read again and compared with IN, value by value, before OUT gets its name.
+    Everything else in the file is copied as it is, and so are chunks that are stored as wanted already. What is
+    encoded is decoded again and compared with IN, value by value, before OUT gets its name.
 
     \b
     FILTERS is a chain such as

@@ -17,7 +17,8 @@ from h5py import h5d, h5f, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 from tamis import zfp
-from tamis.chunks.grid import Origin, Region
+from tamis.chunks.grid import Origin, Region, origin_of
+from tamis.chunks.values import put
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType, Stage, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
@@ -175,13 +176,13 @@ class ChunkSource:
             If it is damaged; names the filter that found it.
         """
         if origin not in self.records:
-            return _put(np.broadcast_to(self.fill, self.chunk.shape), out)
+            return put(np.broadcast_to(self.fill, self.chunk.shape), out)
         data, mask = self.stored(origin)
         mask = self._true_mask(origin, mask)
         try:
             if out is not None and self._zfp is not None and not mask & 1 and self._zfp.fits(out):
                 return self._decoded(self._undone(data, mask), out)
-            return _put(self.pipeline.decode(data, mask, self.chunk), out)
+            return put(self.pipeline.decode(data, mask, self.chunk), out)
         except TamisError as error:
             raise self._failure(origin, error) from error
 
@@ -368,12 +369,5 @@ def selected(dataset: h5py.Dataset, part: Region) -> tuple[h5s.SpaceID, h5s.Spac
     shape, space = tuple(each.stop - each.start for each in part), dataset.id.get_space()
     if not shape:
         return h5s.create(h5s.SCALAR), space
-    space.select_hyperslab(tuple(each.start for each in part), shape)
+    space.select_hyperslab(origin_of(part), shape)
     return h5s.create_simple(shape), space
-
-
-def _put(values: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
-    if out is None:
-        return values
-    out[...] = values
-    return out

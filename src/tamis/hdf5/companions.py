@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from tamis.chunks.flags import MOST_FLAGS, Flags, can_flag
 from tamis.chunks.grid import Region
-from tamis.chunks.values import Values
+from tamis.chunks.values import Values, put
 from tamis.errors import DataError, FileError
+from tamis.hdf5.attributes import text_attribute
 from tamis.hdf5.storage import number_type, stored_regions, type_text
 
 MARK = "missing_companion"
@@ -84,10 +85,10 @@ class RestoredValues:
         self.shape, self.dtype, self.chunks = values.shape, values.dtype, values.chunks
         self._values, self._companion, self._flags = values, companion, flags
 
-    def read(self, part: Region) -> NDArray[Any]:
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read a part of the array."""
         values, flags = self._values.read(part), self._flags.read(part)
-        return self._companion.restore(np.array(values), flags) if flags.any() else values
+        return put(self._companion.restore(np.array(values), flags) if flags.any() else values, out)
 
     def close(self) -> None:
         """Close both."""
@@ -184,17 +185,6 @@ def restored(dataset: h5py.Dataset, part: Region, read: Callable[[h5py.Dataset, 
     companion = companion_of(dataset)
     values = read(dataset, part)
     return values if companion is None else companion.restore(np.array(values), read(companion.dataset, part))
-
-
-def text_attribute(dataset: h5py.Dataset, name: str) -> str | None:
-    """Read an attribute as text; None where there is none, or none of text."""
-    try:
-        value = dataset.attrs.get(name)
-        value = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
-        value = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
-        return value if isinstance(value, str) else None
-    except (OSError, TypeError, ValueError, RuntimeError):
-        return None
 
 
 def _at(dataset: h5py.Dataset, path: str) -> h5py.Dataset | None:

@@ -16,7 +16,8 @@ from tamis.chunks.grid import Origin
 from tamis.errors import DataError, FileError, ParameterError
 from tamis.filters import ChunkType
 from tamis.hdf5 import library
-from tamis.hdf5.companions import MARK, has_companion, is_companion, text_attribute
+from tamis.hdf5.attributes import text_attribute
+from tamis.hdf5.companions import MARK, has_companion, is_companion
 from tamis.hdf5.direct import put_chunk
 from tamis.hdf5.missing import missing_of
 from tamis.hdf5.storage import pipeline_of

@@ -12,8 +12,8 @@ import numpy as np
 from h5py import h5d, h5z
 from numpy.typing import NDArray
 
-from tamis.chunks.grid import Region
-from tamis.chunks.values import Values
+from tamis.chunks.grid import Origin, Region, origin_of
+from tamis.chunks.values import Values, put
 from tamis.errors import FileError
 from tamis.hdf5.chunked import ChunkSource, Descriptor, descriptor_of, read_bytes
 from tamis.hdf5.companions import RestoredValues, companion_of
@@ -56,25 +56,30 @@ class ChunkedValues:
         self.shape, self.dtype = self._source.shape, self._source.chunk.dtype
         self.chunks: tuple[int, ...] | None = self._source.chunk.shape
 
-    def read(self, part: Region) -> NDArray[Any]:
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Decode the chunks that share an element with the part."""
         steps = self._source.chunk.shape
         # Lists, since this is done for each chunk, and a generator takes longer to make than to run.
         origin = tuple([each.start // step * step for each, step in zip(part, steps, strict=True)])
         if all(each.stop <= at + step for each, at, step in zip(part, origin, steps, strict=True)):
-            values, extents = self._source.values(origin), tuple([each.stop - each.start for each in part])
-            return values if extents == steps else values[_inside(part, origin)]
+            return self._read_one(origin, part, out)
         firsts = [range(at, each.stop, step) for each, at, step in zip(part, origin, steps, strict=True)]
-        out = np.empty([each.stop - each.start for each in part], self.dtype)
+        if out is None:
+            out = np.empty([each.stop - each.start for each in part], self.dtype)
+        begin = origin_of(part)
         for origin in itertools.product(*firsts):
             shared = tuple(
                 slice(max(each.start, at), min(each.stop, at + step))
                 for each, at, step in zip(part, origin, steps, strict=True)
             )
-            out[_inside(shared, tuple(each.start for each in part))] = self._source.values(origin)[
-                _inside(shared, origin)
-            ]
+            self._read_one(origin, shared, out[_inside(shared, begin)])
         return out
+
+    def _read_one(self, origin: Origin, part: Region, out: NDArray[Any] | None) -> NDArray[Any]:
+        """Decode a part of one chunk: all of it to its place, if it was asked for."""
+        if tuple([each.stop - each.start for each in part]) == self._source.chunk.shape:
+            return self._source.values(origin, out)
+        return put(self._source.values(origin)[_inside(part, origin)], out)
 
     def close(self) -> None:
         """Close the file."""
@@ -109,24 +114,25 @@ class ContiguousValues:
             and os.path.isfile(dataset.file.filename)
         )
 
-    def read(self, part: Region) -> NDArray[Any]:
-        """Read the runs of a part."""
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read the runs of a part, straight to their places where these are of the file's type."""
         extents = [each.stop - each.start for each in part]
         axis = len(extents) - 1  # the first one of those that a run goes over
         while axis and extents[axis] == self.shape[axis]:
             axis -= 1
         run = math.prod(extents[axis:]) * self.dtype.itemsize
         if run < _SHORT_NBYTES and run < math.prod(extents) * self.dtype.itemsize:
-            return read_by_library(self.dataset, part)
-        out = np.empty(extents, self.dtype)
-        room = out.reshape(-1).view(np.uint8).data
+            return put(read_by_library(self.dataset, part), out)
+        if out is not None and not (out.dtype == self.dtype and out[(0,) * axis].flags.c_contiguous):
+            return put(self.read(part), out)
+        values = np.empty(extents, self.dtype) if out is None else out
         strides = [math.prod(self.shape[at + 1 :]) * self.dtype.itemsize for at in range(len(extents))]
         tail = sum(each.start * stride for each, stride in zip(part[axis:], strides[axis:], strict=True))
-        leading = (range(each.start, each.stop) for each in part[:axis])
-        for number, index in enumerate(itertools.product(*leading)):
-            offset = self._offset + tail + sum(i * stride for i, stride in zip(index, strides, strict=False))
-            self._fill(room[number * run : (number + 1) * run], offset)
-        return out
+        for index in itertools.product(*map(range, extents[:axis])):
+            places = zip(index, part, strides, strict=False)
+            offset = self._offset + tail + sum((each.start + i) * stride for i, each, stride in places)
+            self._fill(values[index].reshape(-1).view(np.uint8).data, offset)
+        return values
 
     def _fill(self, room: memoryview, offset: int) -> None:
         file, done = self._file, 0
@@ -154,9 +160,9 @@ class LibraryValues:
         self.dataset = dataset
         self.shape, self.dtype, self.chunks = dataset.shape, stored_type(dataset) or dataset.dtype, dataset.chunks
 
-    def read(self, part: Region) -> NDArray[Any]:
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read by h5py."""
-        return read_by_library(self.dataset, part)
+        return put(read_by_library(self.dataset, part), out)
 
     def close(self) -> None:
         """Do nothing: the dataset is its owner's."""
@@ -176,7 +182,7 @@ def read_by_library(dataset: h5py.Dataset, part: Region) -> NDArray[Any]:
         file = dataset.file.filename
         absent = [each.in_words() for each in pipeline_of(dataset).filters if not h5z.filter_avail(each.id)]
         advice = f"; HDF5 has no filter {', '.join(absent)}: import hdf5plugin first" if absent else ""
-        origin = tuple(each.start for each in part)
+        origin = origin_of(part)
         raise FileError(f"{file}: {dataset.name}: values from {origin} on cannot be read: {error}{advice}") from error
     return values
 

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from tamis import zfp
 from tamis.chunks.encoding import Encoded, encode_chunk, is_lossy
 from tamis.chunks.engine import checked_jobs, ordered_map
-from tamis.chunks.grid import Origin, Region, region
+from tamis.chunks.grid import Origin, Region, origin_of, region
 from tamis.errors import FileError, ParameterError, TamisError
 from tamis.filters import ChunkType, StoredZfp, Zfp
 from tamis.hdf5 import library
@@ -227,7 +227,7 @@ def _store(target: Target, data: Any, jobs: int) -> tuple[Origin, int]:
 
     def encode(part: tuple[Region, NDArray[Any]]) -> tuple[Origin, Encoded]:
         place, values = part
-        origin = tuple(each.start for each in place)
+        origin = origin_of(place)
         try:
             wanted = converted(values, target.chunk.dtype, masked)
             missing = target.missing_in(values)

@@ -64,10 +64,10 @@ def repack(
     """Copy an HDF5 or netCDF-4 file, with other filters on some of its datasets.
 
     Groups, attributes, dimension scales, links and all other datasets are copied as they are, and so are the chunks of
-    datasets that are stored through the wanted filters already. What was written is read again and compared with the
-    source, value by value, before the target gets its name; until then the name holds what it held before. A chunk that
-    zfp cannot store within the bound, because of missing values, NaN or infinities, is stored by the rest of its
-    pipeline, without loss, and any reader with a ZFP plugin reads it.
+    datasets that are stored through the wanted filters already. Every encoded chunk is decoded again and compared with
+    the source, value by value, and the file is seen to hold these bytes, before the target gets its name; until then
+    the name holds what it held before. A chunk that zfp cannot store within the bound, because of missing values, NaN
+    or infinities, is stored by the rest of its pipeline, without loss, and any reader with a ZFP plugin reads it.
 
     Parameters
     ----------
@@ -115,7 +115,8 @@ def repack(
     DataError
         If there are missing values, which were to be refused.
     BoundError
-        If the target, read again, differs by more than allowed; it is removed.
+        If what was encoded, decoded again, differs by more than allowed, or the target holds other bytes; it is
+        removed.
     """
     began = time.perf_counter()
     source, target = Path(source), Path(target)
@@ -290,7 +291,7 @@ def _copied(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Prog
 def _result(
     plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Written, report: Progress, jobs: int
 ) -> Repacked:
-    verified = verify(plan, source, target, partial(report, f"verifying {plan.path}"), jobs)
+    verified = verify(plan, source, target, partial(report, f"verifying {plan.path}"), jobs, written)
     companion = companion_of(target)
     return Repacked(
         path=plan.path,

@@ -8,13 +8,13 @@ from contextlib import closing
 import h5py
 
 from tamis.filters import ChunkType
-from tamis.hdf5.rewriting.encoding import encode_chunk
+from tamis.hdf5.rewriting.encoding import make_chunk
 from tamis.hdf5.rewriting.plans import Plan, parts_of
 from tamis.hdf5.rewriting.streams import encode_streams
 from tamis.hdf5.values import open_values
 
 _SAMPLES = 8
-_RECORD_NBYTES = 128
+RECORD_NBYTES = 128
 """What filters and the index of chunks add to a chunk, about."""
 
 
@@ -23,8 +23,8 @@ def most_nbytes(plan: Plan, source: h5py.Dataset) -> int:
     if plan.copied:
         return int(source.id.get_storage_size())
     count: int = math.prod(-(-extent // step) for extent, step in zip(source.shape, plan.chunks, strict=True))
-    flags = 0 if plan.flags is None else math.prod(plan.chunks) + _RECORD_NBYTES
-    return count * (ChunkType(plan.dtype, plan.chunks).nbytes + _RECORD_NBYTES + flags)
+    flags = 0 if plan.flags is None else math.prod(plan.chunks) + RECORD_NBYTES
+    return count * (ChunkType(plan.dtype, plan.chunks).nbytes + RECORD_NBYTES + flags)
 
 
 def likely_nbytes(plan: Plan, source: h5py.Dataset) -> int:
@@ -37,6 +37,6 @@ def likely_nbytes(plan: Plan, source: h5py.Dataset) -> int:
         encoded = [*encode_streams(plan, source, chosen, 1)]
     else:
         with closing(open_values(source)) as values:
-            encoded = [encode_chunk(plan, part, values.read(part).astype(plan.dtype)) for part in chosen]
-    sizes = [len(each.data) + (len(each.flags[0]) + _RECORD_NBYTES if each.flags else 0) for each in encoded]
-    return len(parts) * (sum(sizes) // max(len(sizes), 1) + _RECORD_NBYTES)
+            encoded = [make_chunk(plan, part, values.read(part).astype(plan.dtype)) for part in chosen]
+    sizes = [len(each.data) + (len(each.flags[0]) + RECORD_NBYTES if each.flags else 0) for each in encoded]
+    return len(parts) * (sum(sizes) // max(len(sizes), 1) + RECORD_NBYTES)

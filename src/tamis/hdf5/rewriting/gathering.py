@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -64,6 +65,8 @@ def over_chunks(
     gathered = gathered_shape(shape, pieces, chunks, dtype.itemsize, GATHERED_NBYTES) if parts else chunks
     at_once = chunks_at_once(math.prod(chunks) * dtype.itemsize)
 
+    spare: deque[NDArray[np.uint8]] = deque()
+
     def direct(wanted: Sequence[Region]) -> list[R]:
         return [function(part, source.read(part).astype(dtype, copy=False)) for part in wanted]
 
@@ -76,7 +79,7 @@ def over_chunks(
                 yield partial(direct, alone)
                 alone = []
             if len(group) > 1:
-                box = _Box(source, bounding(group), dtype)
+                box = _Box(source, bounding(group), dtype, len(group), spare)
                 for piece in box.pieces:
                     yield partial(box.fill, piece)
                 for at in range(0, len(group), at_once):
@@ -116,12 +119,17 @@ class _Box:
     Threads take what is to be done in its order: who waits for the pieces waits for threads that work on them.
     """
 
-    def __init__(self, source: Values, part: Region, dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self, source: Values, part: Region, dtype: np.dtype[Any], count: int, spare: deque[NDArray[np.uint8]]
+    ) -> None:
         self.source = source
         self.part = part
-        self.values = np.empty([each.stop - each.start for each in part], dtype)
+        extents = [each.stop - each.start for each in part]
+        nbytes = math.prod(extents) * dtype.itemsize
+        self._spare, self._room = spare, _room(spare, nbytes)
+        self.values = self._room[:nbytes].view(dtype).reshape(extents)
         self.pieces = pieces_of(part, _pieces(source), dtype.itemsize, _PIECE_NBYTES)
-        self._left = len(self.pieces)
+        self._left, self._unused = len(self.pieces), count
         self._lock = threading.Lock()
         self._full = threading.Event()
         self._failed = False
@@ -129,7 +137,7 @@ class _Box:
     def fill(self, piece: Region) -> list[Any]:
         """Read one piece into its place, which gives no result."""
         try:
-            self.values[within(piece, self.part)] = self.source.read(piece)
+            self.source.read(piece, self.values[within(piece, self.part)])
         except BaseException:
             self._failed = True
             raise
@@ -143,6 +151,20 @@ class _Box:
     def use(self, parts: Sequence[Region], function: Callable[[Region, NDArray[Any]], R]) -> list[R]:
         """Call the function on some chunks' values, when all are there; not after a failure, which is raised before."""
         self._full.wait()
+        if self._failed:
+            return []
         # Copied once, rather than by each step that wants the values side by side.
-        values = ((part, np.ascontiguousarray(self.values[within(part, self.part)])) for part in parts)
-        return [] if self._failed else [function(*each) for each in values]
+        found = [function(part, np.ascontiguousarray(self.values[within(part, self.part)])) for part in parts]
+        with self._lock:
+            self._unused -= len(parts)
+            if not self._unused:
+                self._spare.append(self._room)
+        return found
+
+
+def _room(spare: deque[NDArray[np.uint8]], nbytes: int) -> NDArray[np.uint8]:
+    """Take memory that an earlier box had, whose pages are there already, or new one."""
+    while spare:
+        if (room := spare.pop()).nbytes >= nbytes:
+            return room
+    return np.empty(nbytes, np.uint8)

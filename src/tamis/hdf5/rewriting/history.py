@@ -10,8 +10,8 @@ from pathlib import Path
 import h5py
 
 from tamis.chunks.flags import Flags
-from tamis.chunks.grid import Origin, Region
-from tamis.hdf5.rewriting.encoding import Encoded
+from tamis.chunks.grid import Origin, Region, origin_of
+from tamis.hdf5.rewriting.encoding import NewChunk
 from tamis.hdf5.rewriting.journal import Journal, companion_key
 from tamis.hdf5.rewriting.leftovers import Leftover
 from tamis.hdf5.rewriting.plans import Plan
@@ -66,7 +66,7 @@ class History:
         self._number, self._companion_number = numbers
         self._leftover = leftover
 
-    def encoded(self, parts: Sequence[Region], flags: Flags | None = None) -> Iterator[Encoded]:
+    def encoded(self, parts: Sequence[Region], flags: Flags | None = None) -> Iterator[NewChunk]:
         """Give the chunks that an earlier run wrote, in its order, up to the first that is not there as noted.
 
         All runs write in one order, so that the rest is what comes after.
@@ -81,7 +81,7 @@ class History:
         if self._leftover is None:
             return
         beside = self._leftover.records(companion_key(self._plan.path)) if flags else iter(())
-        origins = {self._place(origin): origin for origin in (tuple(each.start for each in part) for part in parts)}
+        origins = {self._place(origin): origin for origin in map(origin_of, parts)}
         most_nbytes = _EXPANDED * self._nbytes + _EXPANDED_NBYTES
         for record in self._leftover.records(self._plan.path):
             origin = origins.pop(record.place, None)
@@ -98,15 +98,15 @@ class History:
                     return
                 own = encoded, found.mask
             self.reused += 1
-            yield Encoded(origin, data, record.mask, record.missing, own)
+            yield NewChunk(origin, data, record.mask, record.missing, flags=own)
 
-    def add(self, each: Encoded, target: h5py.Dataset) -> None:
+    def add(self, each: NewChunk, target: h5py.Dataset) -> None:
         """Note a chunk that was just written to the dataset, when nothing else was written after it."""
         offset = self._offset(each.origin, each.data, target)
         place = self._place(each.origin)
         self._journal.add(self._number, place, offset, each.data, each.mask, each.missing, self._nbytes)
 
-    def add_flags(self, each: Encoded, companion: h5py.Dataset | None) -> None:
+    def add_flags(self, each: NewChunk, companion: h5py.Dataset | None) -> None:
         """Note the flags of a chunk, if it has any, when they were just written to the companion."""
         if each.flags is not None and companion is not None:
             data, mask = each.flags

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tamis import _native
+import deflate
 
-MAGIC = b"tamis journal 1\n"
+MAGIC = b"tamis journal 2\n"
 HEAD = struct.Struct("<II")
 """Length and checksum of the text."""
 
@@ -30,7 +30,6 @@ RECORD = struct.Struct("<IQQQIQI")
 CHECKSUM = struct.Struct("<I")
 """Of the record."""
 
-_PAGE_NBYTES = 512
 _AT_ONCE_NBYTES = 64 << 10
 """Chunks of as many bytes, decoded, are noted at once: as much work can be lost."""
 
@@ -81,11 +80,13 @@ def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
 
 
 def checksum_of(data: bytes) -> int:
-    """Give the checksum of a chunk: fletcher32, five times as fast as a CRC, which takes 2 % of a fast repack.
+    """Give the checksum of a chunk: a CRC-32, by libdeflate, which takes less than 2 % of the time of a copy's."""
+    return deflate.crc32(data)
 
-    It does not tell bytes 0 from 255, which a disk may well put there; a CRC of one in 512 does.
-    """
-    return _native.fletcher32(data) ^ zlib.crc32(data[::_PAGE_NBYTES])
+
+def seal_of(data: bytes, mask: int) -> int:
+    """Give the checksum of a chunk and its filter mask: a CRC that begins with the mask."""
+    return deflate.crc32(data, mask)
 
 
 class Journal:

@@ -88,6 +88,9 @@ class Leftover:
             self.run, seed, begin = _head(journal)
             if self.run is not None and self._handle is not None:
                 self._records = _records(journal, begin, seed)
+        # Those of a dataset side by side, in the order in which they were written.
+        self._records = self._records[np.argsort(self._records["dataset"], kind="stable")]
+        self._datasets = np.ascontiguousarray(self._records["dataset"])
         self._numbers = {name: number for number, name in enumerate(self.run.datasets if self.run else ())}
 
     def count(self, path: str) -> int:
@@ -121,8 +124,9 @@ class Leftover:
                     path.unlink()
 
     def _of(self, path: str) -> NDArray[Any]:
-        number = self._numbers.get(path)
-        return self._records[:0] if number is None else self._records[self._records["dataset"] == number]
+        number = self._numbers.get(path, -1)
+        begin, end = np.searchsorted(self._datasets, [number, number + 1])
+        return self._records[begin:end]
 
     def close(self) -> None:
         """Let go of the lock."""

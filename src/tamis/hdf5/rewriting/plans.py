@@ -11,7 +11,7 @@ import numpy as np
 
 from tamis.chunks.difference import Missing
 from tamis.chunks.flags import Flags
-from tamis.chunks.grid import Region, touched
+from tamis.chunks.grid import Origin, Region, touched
 from tamis.filters import ChunkType
 from tamis.hdf5.companions import regions_of
 from tamis.hdf5.storage import stored_regions
@@ -105,6 +105,13 @@ class Written:
         Chunks taken over from an earlier run.
     companion
         Where the missing values are, open and without a name; None where none was needed.
+    pipeline
+        As HDF5 recorded it: what the chunks that are proven decode by.
+    proven
+        Seals (see `seal_of`), by origin, of the chunks that were decoded and compared with the source before they were
+        written; the file has to be seen to hold them.
+    largest_error
+        Of these.
     """
 
     chunks: int
@@ -114,3 +121,6 @@ class Written:
     skipped: Mapping[str, int] = field(default_factory=dict)
     reused: int = 0
     companion: h5py.Dataset | None = None
+    pipeline: Pipeline = field(default_factory=lambda: Pipeline(()))
+    proven: Mapping[Origin, int] = field(default_factory=dict)
+    largest_error: float = 0.0

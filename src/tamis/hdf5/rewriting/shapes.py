@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.hdf5.rewriting.estimating import RECORD_NBYTES
 from tamis.hdf5.rewriting.plans import Plan
 from tamis.hdf5.values import open_values
 
@@ -19,8 +20,8 @@ _SAMPLE_NBYTES = 4 << 20
 _SIDES = (64, 32, 16, 8)
 _CHUNK_SIZE = 16384
 
-# What a byte of values becomes, about, without zfp and with it, and what a chunk costs beside its bytes.
-_LOSSLESS, _LOSSY, _RECORD_NBYTES = 0.75, 0.15, 120
+# What a byte of values becomes, about, without zfp and with it.
+_LOSSLESS, _LOSSY = 0.75, 0.15
 _WORTH_IT = 0.85
 
 
@@ -49,7 +50,7 @@ def better_chunks(plan: Plan, source: h5py.Dataset) -> tuple[tuple[int, ...], fl
 
     def cost(chunks: tuple[int, ...]) -> tuple[float, float]:
         without = _without_zfp(missing, refused, chunks)
-        per_value = _RECORD_NBYTES / (math.prod(chunks) * plan.dtype.itemsize)
+        per_value = RECORD_NBYTES / (math.prod(chunks) * plan.dtype.itemsize)
         return without * _LOSSLESS + (1 - without) * _LOSSY + per_value, without
 
     now, most = cost(plan.chunks)

@@ -11,12 +11,12 @@ import numpy as np
 
 from tamis.chunks import encoding
 from tamis.chunks.engine import ordered_map
-from tamis.chunks.grid import Region
+from tamis.chunks.grid import Region, origin_of
 from tamis.errors import BoundError, TamisError
 from tamis.filters import ChunkType, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.hdf5.chunked import ChunkSource
-from tamis.hdf5.rewriting.encoding import Encoded
+from tamis.hdf5.rewriting.encoding import NewChunk
 from tamis.hdf5.rewriting.gathering import bounded_jobs, chunks_at_once
 from tamis.hdf5.rewriting.plans import Plan
 from tamis.hdf5.storage import pipeline_of, stored_type
@@ -42,7 +42,7 @@ def _without_version(stored: tuple[int, ...]) -> tuple[object, ...]:
 
 def encode_streams(
     plan: Plan, source: h5py.Dataset, parts: Sequence[Region], jobs: int
-) -> Generator[Encoded, None, None]:
+) -> Generator[NewChunk, None, None]:
     """Undo the filters behind zfp, chunk by chunk in threads, and apply those of the plan to its streams.
 
     A chunk without zfp goes through the other filters of the plan.
@@ -58,7 +58,7 @@ def encode_streams(
     tasks = (parts[at : at + at_once] for at in range(0, len(parts), at_once))
     with closing(ChunkSource(source)) as chunks:
 
-        def encode(some: Sequence[Region]) -> list[Encoded]:
+        def encode(some: Sequence[Region]) -> list[NewChunk]:
             return [_encoded(plan, chunks, part) for part in some]
 
         with closing(ordered_map(encode, tasks, jobs)) as encoded:
@@ -66,8 +66,8 @@ def encode_streams(
                 yield from each
 
 
-def _encoded(plan: Plan, chunks: ChunkSource, part: Region) -> Encoded:
-    origin = tuple(each.start for each in part)
+def _encoded(plan: Plan, chunks: ChunkSource, part: Region) -> NewChunk:
+    origin = origin_of(part)
     stream = chunks.first_output(origin)
     if stream is None and not plan.pipeline.stages[0].optional:
         raise BoundError(
@@ -81,4 +81,4 @@ def _encoded(plan: Plan, chunks: ChunkSource, part: Region) -> Encoded:
             data, mask = encoding.encode_stream(plan.pipeline, stream, plan.chunk)
     except TamisError as error:
         raise type(error)(f"{plan.path}: chunk at {origin}: {error}") from error
-    return Encoded(origin, data, mask, 0)
+    return NewChunk(origin, data, mask)

@@ -1,8 +1,9 @@
-"""Read what was written again, all of it, and compare it with its source."""
+"""Read what was written again, all of it, and show that it is what it should be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -13,18 +14,21 @@ import numpy as np
 from h5py import h5z
 from numpy.typing import NDArray
 
-from tamis.chunks.difference import largest_error, same_bits
+from tamis.chunks.difference import same_bits
 from tamis.chunks.engine import ordered_map
-from tamis.chunks.grid import Origin, Region, touched
+from tamis.chunks.grid import Origin, Region, origin_of, touched
 from tamis.chunks.rechunking import within
 from tamis.chunks.values import Values
 from tamis.errors import BoundError
 from tamis.hdf5.chunked import ChunkSource, records_of
 from tamis.hdf5.companions import regions_of, restored
+from tamis.hdf5.library import filters_partial_chunks
 from tamis.hdf5.missing import fill_value
-from tamis.hdf5.rewriting.gathering import over_chunks
-from tamis.hdf5.rewriting.plans import Plan
-from tamis.hdf5.storage import number_type, pipeline_of
+from tamis.hdf5.rewriting.bounds import compared
+from tamis.hdf5.rewriting.gathering import chunks_at_once, over_chunks
+from tamis.hdf5.rewriting.journal import seal_of
+from tamis.hdf5.rewriting.plans import Plan, Written
+from tamis.hdf5.storage import number_type, pipeline_of, stored_type
 from tamis.hdf5.values import open_values, read_by_library
 
 
@@ -45,12 +49,19 @@ class Verified:
 
 
 def verify(
-    plan: Plan, source: h5py.Dataset, target: h5py.Dataset, progress: Callable[[int, int], None], jobs: int = 1
+    plan: Plan,
+    source: h5py.Dataset,
+    target: h5py.Dataset,
+    progress: Callable[[int, int], None],
+    jobs: int = 1,
+    written: Written | None = None,
 ) -> Verified:
-    """Read a dataset from its file and compare it with its source, value by value.
+    """Read a dataset from its file and show that it keeps what the plan says of its source, value by value.
 
-    Chunks are read past HDF5 and decoded in threads. One chunk of each filter mask, the first and the last one are read
-    by HDF5 too, as other programs do, and compared with what it reads of the source there.
+    Chunks are read past HDF5 and decoded in threads. Those whose bytes were decoded and compared before they were
+    written need not be decoded again: it is enough that the file holds these bytes, and the dataset the filters, type
+    and chunks by which they were decoded. One chunk of each filter mask, the first and the last one are read by HDF5
+    too, as other programs do, and compared with what it reads of the source there.
 
     Parameters
     ----------
@@ -62,11 +73,14 @@ def verify(
         Called in this thread, before the first chunk and after each.
     jobs
         Threads that read, decode and compare.
+    written
+        What `write` did; without it every chunk is decoded and compared.
 
     Raises
     ------
     BoundError
-        If a value differs by more than the plan allows, or a missing value is not what it was; names the chunk.
+        If a value differs by more than the plan allows, or a missing value is not what it was, or the file holds other
+        bytes than were written; names the chunk.
     FileError
         If a chunk cannot be read.
     """
@@ -74,18 +88,22 @@ def verify(
     parts = touched((*regions_of(source), *regions_of(target)), source.shape, plan.chunks)
     if number_type(source) is not None and not np.array_equal(fill_value(source), fill_value(target), equal_nan=True):
         raise BoundError(f"{plan.path}: expected the fill value {source.fillvalue}, found {target.fillvalue}")
+    proven: Mapping[Origin, int] = {}
     largest = 0.0
+    if written is not None and written.proven and _decodes_alike(plan, written, target):
+        proven, largest = written.proven, written.largest_error
+    left = [part for part in parts if origin_of(part) not in proven] if proven else parts
     progress(0, len(parts))
-    with (
-        closing(open_values(source)) as before,
-        closing(open_values(target)) as after,
-        closing(
-            over_chunks(before, parts, source.shape, plan.chunks, plan.dtype, partial(_compared, plan, after), jobs)
-        ) as errors,
-    ):
-        for done, error in enumerate(errors, start=1):
-            largest = max(largest, error)
-            progress(done, len(parts))
+    with closing(open_values(source)) as before, closing(open_values(target)) as after:
+        with (
+            closing(_held(plan, target, proven, jobs)) as held,
+            closing(
+                over_chunks(before, left, source.shape, plan.chunks, plan.dtype, partial(_compared, plan, after), jobs)
+            ) as errors,
+        ):
+            for done, error in enumerate(itertools.chain(held, errors), start=1):
+                largest = max(largest, error)
+                progress(done, len(parts))
         samples = _samples(target, parts) if _filters_available(source) and _filters_available(target) else []
         for part in samples:
             _check_library(plan, source, target, after, part)
@@ -121,38 +139,52 @@ def verify_copied(
     return [each.mask for each in expected.values()]
 
 
+def _decodes_alike(plan: Plan, written: Written, target: h5py.Dataset) -> bool:
+    """Whether chunks of a dataset decode as they did before they were written."""
+    filters, recorded = (
+        [(each.filter.id, each.stored) for each in pipeline.stages]
+        for pipeline in (pipeline_of(target), written.pipeline)
+    )
+    return (
+        filters == recorded
+        and stored_type(target) == plan.dtype
+        and target.chunks == plan.chunks
+        and ChunkSource.can_read(target)
+        and filters_partial_chunks(target.id.get_create_plist())
+    )
+
+
+def _held(plan: Plan, target: h5py.Dataset, proven: Mapping[Origin, int], jobs: int) -> Generator[float, None, None]:
+    """Show that the file holds the bytes of chunks, which by themselves add no error."""
+    if not proven:
+        return
+    at_once = chunks_at_once(plan.chunk.nbytes)
+    origins = [*proven]
+    tasks = (origins[at : at + at_once] for at in range(0, len(origins), at_once))
+
+    def look(some: list[Origin]) -> int:
+        for origin in some:
+            if origin not in chunks.records or seal_of(*chunks.stored(origin)) != proven[origin]:
+                raise BoundError(
+                    f"{plan.path}: expected the bytes and filter mask that were written, found others in the chunk at"
+                    f" {origin}"
+                )
+        return len(some)
+
+    with closing(ChunkSource(target)) as chunks, closing(ordered_map(look, tasks, jobs)) as looked:
+        for count in looked:
+            yield from itertools.repeat(0.0, count)
+
+
 def _compared(plan: Plan, target: Values, part: Region, before: NDArray[Any]) -> float:
-    return _error(plan, part, before, target.read(part).astype(plan.dtype, copy=False))
-
-
-def _error(plan: Plan, part: Region, before: NDArray[Any], after: NDArray[Any]) -> float:
-    """Largest error of a chunk; raises BoundError where that is too much."""
-    if plan.bound == 0 and same_bits(before, after):
-        return 0.0
-    origin = tuple(each.start for each in part)
-    if plan.dtype.kind == "V":
-        raise BoundError(f"{plan.path}: expected the same bytes, found others in the chunk at {origin}")
-    error, kept, _ = plan.missing.compare(before, after) if plan.lossy else (largest_error(before, after), True, 0)
-    if plan.bound == 0 and error == 0 and plan.dtype.itemsize <= 8:
-        raise BoundError(f"{plan.path}: expected the same bits, found others in the chunk at {origin}")
-    if plan.bound is not None and not error <= plan.bound:
-        raise BoundError(
-            f"{plan.path}: expected an error of at most {plan.bound:g}, found {error:g} in the chunk at"
-            f" {origin}: nothing was kept"
-        )
-    if not kept:
-        raise BoundError(
-            f"{plan.path}: expected the missing values of the source, found others in the chunk at {origin}"
-        )
-    return error
+    return compared(plan, origin_of(part), before, target.read(part).astype(plan.dtype, copy=False))
 
 
 def _check_library(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, after: Values, part: Region) -> None:
-    origin = tuple(each.start for each in part)
     read = restored(target, part, read_by_library).astype(plan.dtype, copy=False)
     if not same_bits(after.read(part).astype(plan.dtype, copy=False), read):
         raise BoundError(
-            f"{plan.path}: expected HDF5 and tamis to read the same, found others in the chunk at {origin}"
+            f"{plan.path}: expected HDF5 and tamis to read the same, found others in the chunk at {origin_of(part)}"
         )
     # As much of it as one chunk of the source holds: HDF5 would decode all others for the rest.
     steps = source.chunks or plan.chunks
@@ -161,12 +193,12 @@ def _check_library(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, after
         for each, step in zip(part, steps, strict=True)
     )
     before = restored(source, shared, read_by_library).astype(plan.dtype, copy=False)
-    _error(plan, shared, before, read[within(shared, part)])
+    compared(plan, origin_of(shared), before, read[within(shared, part)])
 
 
 def _samples(target: h5py.Dataset, parts: list[Region]) -> list[Region]:
     """Chunks that HDF5 reads too: one of each mask, the first and the last."""
-    places = {tuple(each.start for each in part): part for part in parts}
+    places = {origin_of(part): part for part in parts}
     if not places:
         return []
     chosen: dict[int, Origin] = {}

@@ -11,16 +11,17 @@ from typing import Any
 
 import h5py
 
-from tamis.chunks.grid import Origin, Region
+from tamis.chunks.grid import Origin, Region, origin_of
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType
 from tamis.hdf5.creating import create_like
 from tamis.hdf5.datasets import as_recorded, filter_parameters
 from tamis.hdf5.direct import check_recorded
 from tamis.hdf5.rewriting.companions import CompanionWriter, flags_of_rest
-from tamis.hdf5.rewriting.encoding import Encoded, encode_chunk
+from tamis.hdf5.rewriting.encoding import NewChunk, make_chunk
 from tamis.hdf5.rewriting.gathering import over_chunks
 from tamis.hdf5.rewriting.history import History
+from tamis.hdf5.rewriting.journal import seal_of
 from tamis.hdf5.rewriting.plans import Plan, Written, parts_of
 from tamis.hdf5.rewriting.streams import encode_streams
 from tamis.hdf5.storage import check_readable, stored_type
@@ -57,7 +58,7 @@ def write(
     progress
         Called in this thread, before the first chunk and after each.
     jobs
-        Threads that decode, encode and check; this one writes.
+        Threads that decode, encode, decode again and compare; this one writes.
     history
         Of the dataset: chunks that it has are not encoded again, others are noted in it.
 
@@ -77,7 +78,9 @@ def write(
     plan = replace(plan, flags=flags_of_rest(plan, source, len(parts)))
     companion = CompanionWriter(target, plan.chunks, plan.flags)
     recorded: dict[Origin, tuple[int, int]] = {}
+    proven: dict[Origin, int] = {}
     missing = lossless = both = 0
+    largest = 0.0
     skipped: Counter[str] = Counter()
     progress(0, len(parts))
     with closing(_encoded(plan, source, parts, jobs, history)) as encoded:
@@ -86,6 +89,9 @@ def write(
             if history is not None:
                 history.add(each, target)
             recorded[each.origin] = (len(each.data), each.mask)
+            if each.error is not None:
+                proven[each.origin] = seal_of(each.data, each.mask)
+                largest = max(largest, each.error)
             companion.put(each.origin, each.flags)
             if history is not None:
                 history.add_flags(each, companion.dataset)
@@ -97,7 +103,18 @@ def write(
     check_recorded(target, recorded)
     companion.finish()
     reused = 0 if history is None else history.reused
-    return target, Written(len(parts), lossless, missing, both, dict(skipped), reused, companion.dataset)
+    return target, Written(
+        len(parts),
+        lossless,
+        missing,
+        both,
+        dict(skipped),
+        reused,
+        companion.dataset,
+        plan.pipeline,
+        proven,
+        largest,
+    )
 
 
 def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:
@@ -109,13 +126,13 @@ def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:
 
 def _encoded(
     plan: Plan, source: h5py.Dataset, parts: list[Region], jobs: int, history: History | None
-) -> Generator[Encoded, None, None]:
+) -> Generator[NewChunk, None, None]:
     if history is not None:
         done = set()
         for each in history.encoded(parts, plan.flags):
             yield each
             done.add(each.origin)
-        parts = [part for part in parts if tuple(side.start for side in part) not in done]
+        parts = [part for part in parts if origin_of(part) not in done]
     if plan.streams_kept:
         with closing(encode_streams(plan, source, parts, jobs)) as encoded:
             yield from encoded
@@ -124,7 +141,7 @@ def _encoded(
     with (
         closing(values),
         closing(
-            over_chunks(values, parts, source.shape, plan.chunks, plan.dtype, partial(encode_chunk, plan), jobs)
+            over_chunks(values, parts, source.shape, plan.chunks, plan.dtype, partial(make_chunk, plan), jobs)
         ) as encoded,
     ):
         yield from encoded

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from tamis.chunks.grid import default_chunks
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32
+from tamis.hdf5.attributes import is_bare_dimension
 from tamis.hdf5.companions import companion_of, companions_in, has_companion, is_companion
 from tamis.hdf5.missing import missing_of
 from tamis.hdf5.rewriting import Plan, flags_for, has_streams, stored_so
@@ -72,6 +73,9 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> tuple[dict[str, Plan], dic
         if path in plans:
             continue
         dataset, chunks = found[path], shapes[path][1] if path in shapes else None
+        if is_pattern(name) and is_bare_dimension(dataset):
+            kept[path] = "expected values, got a dimension of netCDF-4 without a variable, which has none"
+            continue
         try:
             filters = _own(dataset) if pipeline is None else pipeline
             plans[path] = _plan_dataset(path, dataset, filters, chunks, wanted)

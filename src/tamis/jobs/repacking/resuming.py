@@ -64,7 +64,11 @@ class Resuming:
                 " another run goes on with"
             )
         if wanted:
-            self._choose(source)
+            try:
+                self._choose(source)
+            except BaseException:
+                self.close()
+                raise
         self.notes += [
             f"{path}: it is not known whether a run writes this, since it has no journal: remove it if none does"
             for path in found.unknown

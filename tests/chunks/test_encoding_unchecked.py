@@ -10,20 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamis.chunks.difference import Missing, largest_error
+from tamis.chunks.encoding import Encoded, encode_chunk
 from tamis.filters import ChunkType
-from tamis.hdf5.rewriting.encoding import encode_chunk
-from tamis.hdf5.rewriting.plans import Plan
 from tamis.pipeline import Pipeline
 
 SPARED = {"f4": 18, "f8": 44}
 
 
-def plan(accuracy: float, dtype: str, chunks: tuple[int, ...], missing: tuple[float, ...] = ()) -> Plan:
-    pipeline = Pipeline.parse(f"zfp(accuracy={accuracy!r})")
-    return Plan("/v", pipeline, np.dtype(dtype), chunks, missing=Missing(missing))
+def pipeline(accuracy: float) -> Pipeline:
+    return Pipeline.parse(f"zfp(accuracy={accuracy!r})")
 
 
-def unchecked(wanted: Plan, values: Any, monkeypatch: pytest.MonkeyPatch) -> bool:
+def encode(accuracy: float, values: Any, missing: tuple[float, ...] = ()) -> Encoded:
+    return encode_chunk(pipeline(accuracy), values, ChunkType(values.dtype, values.shape), missing=Missing(missing))
+
+
+def unchecked(accuracy: float, values: Any, missing: tuple[float, ...], monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether the chunk is encoded without being decoded."""
     decoded = []
     decode = Pipeline.decode
@@ -34,7 +36,7 @@ def unchecked(wanted: Plan, values: Any, monkeypatch: pytest.MonkeyPatch) -> boo
 
     with monkeypatch.context() as patched:
         patched.setattr(Pipeline, "decode", counted)
-        encode_chunk(wanted, tuple(slice(0, n) for n in values.shape), values)
+        encode(accuracy, values, missing)
     return not decoded
 
 
@@ -64,10 +66,9 @@ def test_encode_chunk_without_a_check_keeps_the_bound(
     values = (values * mantissa * 2.0**exponent).astype(dtype)
     largest = float(np.abs(values).max())
     accuracy = largest * 2.0 ** (above - SPARED[dtype]) or 1.0
-    wanted = plan(accuracy, dtype, shape)
-    found = encode_chunk(wanted, tuple(slice(0, n) for n in shape), values)
+    found = encode(accuracy, values)
     assert found.mask == 0
-    again = wanted.pipeline.decode(found.data, found.mask, ChunkType(wanted.dtype, shape))
+    again = pipeline(accuracy).decode(found.data, found.mask, ChunkType(values.dtype, shape))
     assert largest_error(values, again) <= accuracy
 
 
@@ -86,23 +87,22 @@ def test_encode_chunk_checks_what_is_near_a_limit(
     accuracy: float, missing: tuple[float, ...], expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = np.linspace(-100, 100, 256, dtype="f4").reshape(16, 16)
-    assert unchecked(plan(accuracy, "f4", (16, 16), missing), values, monkeypatch) == expected
+    assert unchecked(accuracy, values, missing, monkeypatch) == expected
 
 
 @pytest.mark.parametrize(("dtype", "exponent"), [("f4", -100), ("f8", -970)])
 def test_encode_chunk_of_tiny_values_keeps_a_bound_that_is_tinier(dtype: str, exponent: int) -> None:
     """libzfp scales such blocks by infinity: they decode to something else, and go without zfp."""
     values = np.ldexp(np.linspace(0.5, 1, 64), exponent).astype(dtype)
-    wanted = plan(2.0 ** (exponent - 10), dtype, (64,))
-    found = encode_chunk(wanted, (slice(0, 64),), values)
-    again = wanted.pipeline.decode(found.data, found.mask, ChunkType(wanted.dtype, (64,)))
-    assert largest_error(values, again) <= 2.0 ** (exponent - 10)
+    accuracy = 2.0 ** (exponent - 10)
+    found = encode(accuracy, values)
+    again = pipeline(accuracy).decode(found.data, found.mask, ChunkType(values.dtype, (64,)))
+    assert largest_error(values, again) <= accuracy
     assert found.mask == 1
 
 
 def test_encode_chunk_with_a_huge_value_checked_and_stored_without_zfp(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.linspace(-100, 100, 256, dtype="f4").reshape(16, 16)
     values[3, 3] = 9.96921e36
-    wanted = plan(0.1, "f4", (16, 16))
-    assert not unchecked(wanted, values, monkeypatch)
-    assert encode_chunk(wanted, (slice(0, 16), slice(0, 16)), values).mask == 1
+    assert not unchecked(0.1, values, (), monkeypatch)
+    assert encode(0.1, values).mask == 1
