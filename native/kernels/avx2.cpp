@@ -10,11 +10,7 @@ namespace tamis::zfp {
 
 namespace {
 
-struct Avx2 {
-    template <unsigned rank>
-    using Matrices = avx2::Matrices<rank>;
-    static constexpr bool fast_pext = true;
-
+struct Avx2 : avx2::Features {
     template <class Scalar, unsigned rank, bool reversible>
     using Codec = avx2::CodecOf<Avx2, Scalar, rank, reversible>;
 };

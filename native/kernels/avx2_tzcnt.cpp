@@ -9,9 +9,7 @@ namespace tamis::zfp {
 
 namespace {
 
-struct Avx2Tzcnt {
-    template <unsigned rank>
-    using Matrices = avx2::Matrices<rank>;
+struct Avx2Tzcnt : avx2::Features {
     static constexpr bool fast_pext = false;
 
     template <class Scalar, unsigned rank, bool reversible>

@@ -24,7 +24,7 @@ template <class Kernel, class Scalar, unsigned rank, bool reversible>
 class Values {
     using T = Traits<Scalar>;
     using UInt = typename T::UInt;
-    using Register = WordsOf<Scalar, rank>;
+    using Register = typename Kernel::template Register<Scalar, rank>;
     using Lift = std::conditional_t<reversible, detail::ReversibleLift, detail::LossyLift>;
     static constexpr unsigned nbits = int_nbits<Scalar>, blocks = Register::blocks;
     static constexpr bool floating = T::ebits != 0;
