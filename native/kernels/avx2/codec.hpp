@@ -82,7 +82,7 @@ public:
                 with_lower = true;
                 lower_planes.encode(writer, lane, k, lowest, n, end);
             }
-            finish(writer, start);
+            finish_block<Kernel>(params_, writer, start);
         }
         shared = writer;
         return true;
@@ -133,15 +133,6 @@ private:
         load_block<rank>(copies[1], b, layout_);
         at[0] = copies[0], at[1] = copies[1];
         return dense_;
-    }
-
-    // Cut to maxbits, fill up to minbits.
-    void finish(BitWriter& writer, std::size_t start) const {
-        const std::size_t written = writer.position() - start;
-        if (written > params_.maxbits)
-            writer.seek(start + params_.maxbits);
-        else if (written < params_.minbits)
-            writer.put_zeros(params_.minbits - written);
     }
 
     void restore(Scalar* a, Scalar* b, const Layout& layout) const {

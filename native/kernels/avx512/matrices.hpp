@@ -53,6 +53,7 @@ struct Matrices;
 // 16 coefficients gain 4 % only.
 template <>
 struct Matrices<2> : avx2::Matrices<2> {};
+
 // Of two registers that hold 16 bytes of each block in turn, those of the block that begins at byte `first`.
 constexpr Places to_stream_order(unsigned first) {
     return make_places([&](unsigned i) {
