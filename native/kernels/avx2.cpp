@@ -17,6 +17,6 @@ struct Avx2 : avx2::Features {
 
 }  // namespace
 
-const Kernel avx2_kernel{"avx2", detail::encode<Avx2>, detail::decode<Avx2>};
+const Kernel avx2_kernel = detail::kernel_of<Avx2>("avx2");
 
 }  // namespace tamis::zfp

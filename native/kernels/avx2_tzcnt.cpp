@@ -18,6 +18,6 @@ struct Avx2Tzcnt : avx2::Features {
 
 }  // namespace
 
-const Kernel avx2_tzcnt_kernel{"avx2-tzcnt", detail::encode<Avx2Tzcnt>, detail::decode<Avx2Tzcnt>};
+const Kernel avx2_tzcnt_kernel = detail::kernel_of<Avx2Tzcnt>("avx2-tzcnt");
 
 }  // namespace tamis::zfp

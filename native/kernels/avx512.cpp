@@ -21,6 +21,6 @@ struct Avx512 : avx2::Features {
 
 }  // namespace
 
-const Kernel avx512_kernel{"avx512", detail::encode<Avx512>, detail::decode<Avx512>};
+const Kernel avx512_kernel = detail::kernel_of<Avx512>("avx512");
 
 }  // namespace tamis::zfp
