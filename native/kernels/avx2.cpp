@@ -3,23 +3,20 @@
 // Only this file is compiled for that instruction set. What it instantiates carries a type of its own in its name or
 // is inlined; tests/native looks at the object file for anything that another kernel could be linked to.
 
-#include "kernels/avx2/codec.hpp"
-#include "kernels/avx2/line_codec.hpp"
+#include "kernels/avx2/family.hpp"
 #include "kernels/kernel.hpp"
 
 namespace tamis::zfp {
 
 namespace {
 
-struct Avx2 {
+struct Avx2 : avx2::Features {
     template <class Scalar, unsigned rank, bool reversible>
-    using Codec =
-        typename std::conditional_t<rank == 1, std::type_identity<avx2::LineCodec<Avx2, Scalar, reversible>>,
-                                    std::type_identity<avx2::PairCodec<Avx2, Scalar, rank, reversible>>>::type;
+    using Codec = avx2::CodecOf<Avx2, Scalar, rank, reversible>;
 };
 
 }  // namespace
 
-const Kernel avx2_kernel{"avx2", detail::encode<Avx2>, detail::decode<Avx2>, detail::walk<Avx2>};
+const Kernel avx2_kernel = detail::kernel_of<Avx2>("avx2");
 
 }  // namespace tamis::zfp

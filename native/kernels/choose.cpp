@@ -3,39 +3,29 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "kernels/cpu.hpp"
-#include "tamis/zfp/codec.hpp"
+#include "kernels/choose.hpp"
 
 namespace tamis::zfp {
 
-namespace {
-
-struct Table {
-    const Kernel* kernels[2];
-    std::size_t count = 0;
-
-    void add(const Kernel& kernel) { kernels[count++] = &kernel; }
-};
-
-// Best first.
-Table usable() {
-    Table table;
-    const Cpu cpu = detect_cpu();
+KernelList kernels_for([[maybe_unused]] const Cpu& cpu) {
+    KernelList list;
 #ifdef __x86_64__
-    if (cpu.avx2 && cpu.fast_pext) table.add(avx2_kernel);
+    if (cpu.avx2 && cpu.fast_pext) list.add(avx2_kernel);
+    if (cpu.avx2) list.add(avx2_tzcnt_kernel);
 #endif
-    table.add(portable_kernel);
+    list.add(portable_kernel);
 #ifdef __x86_64__
-    if (cpu.avx2 && !cpu.fast_pext) table.add(avx2_kernel);
+    if (cpu.avx2 && !cpu.fast_pext) list.add(avx2_kernel);
 #endif
-    return table;
+#ifdef TAMIS_AVX512
+    if (cpu.avx512) list.add(avx512_kernel);
+#endif
+    return list;
 }
 
-}  // namespace
-
 std::span<const Kernel* const> available_kernels() {
-    static const Table table = usable();
-    return {table.kernels, table.count};
+    static const KernelList list = kernels_for(detect_cpu());
+    return {list.kernels.data(), list.count};
 }
 
 const Kernel* find_kernel(const char* name) {

@@ -238,5 +238,6 @@ int main() {
     any_bits_of_every_rank<std::int64_t>();
     capacity_beyond_memory_is_zero();
     test_host_settings();
+    test_choice();
     std::puts("all native tests passed");
 }

@@ -5,5 +5,6 @@ namespace tamis::tests {
 
 void test_headers();
 void test_host_settings();
+void test_choice();
 
 }  // namespace tamis::tests

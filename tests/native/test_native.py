@@ -66,19 +66,40 @@ def test_native_code_under_sanitizers_keeps_its_promises(tmp_path: Path) -> None
     assert printed.count(" 200000 done,") == 3  # nbit, scaleoffset, shuffle and bitshuffle
 
 
+def functions(file: Path) -> set[str]:
+    """Give the functions that an object file defines for others."""
+    lines = run(tool("nm"), "--defined-only", "--extern-only", "--demangle", file).splitlines()
+    symbols = [line.split(maxsplit=2)[1:] for line in lines]
+    return {symbol for kind, symbol in symbols if kind in "TtWwi"}
+
+
+def instructions(file: Path) -> set[str]:
+    """Give the names of the instructions of an object file."""
+    lines = run(tool("objdump"), "--disassemble", "--no-show-raw-insn", file).splitlines()
+    columns = [line.split("\t") for line in lines]
+    return {column[1].split()[0] for column in columns if len(column) > 1 and column[1].strip()}
+
+
+CHOICE = {"available_kernels()", "find_kernel(char const*)", "chosen_kernel()", "kernels_for(tamis::zfp::Cpu const&)"}
+
+
 @pytest.mark.slow
-def test_kernels_define_no_function_that_another_could_be_linked_to(tmp_path: Path) -> None:
+def test_kernels_hold_no_code_of_one_another(tmp_path: Path) -> None:
     # A function that two objects define is kept once, by chance the one that this machine cannot run.
-    objects = sorted(build(tmp_path, "tamis_kernels").rglob("kernels/*.o"))
-    assert len(objects) >= 2
-    for each in objects:
-        lines = run(tool("nm"), "--defined-only", "--extern-only", "--demangle", each).splitlines()
-        symbols = [line.split(maxsplit=2)[1:] for line in lines]
-        functions = {name for kind, name in symbols if kind in "TtWwi"}
-        allowed = (
-            ("available_kernels()", "find_kernel(char const*)", "chosen_kernel()") if "choose" in each.name else ()
-        )
-        assert functions == {f"tamis::zfp::{name}" for name in allowed}, each.name
+    objects = build(tmp_path, "tamis_kernels").rglob("kernels/*.o")
+    found = {each.name.partition(".")[0]: each for each in objects}
+    assert {"choose", "portable"} <= found.keys()
+    for name, each in found.items():
+        assert functions(each) == {f"tamis::zfp::{own}" for own in (CHOICE if name == "choose" else ())}, name
+    if "avx2" not in found:
+        return  # not x86-64
+    has = {name: instructions(each) for name, each in found.items()}
+    for name in ("choose", "portable"):
+        assert not [each for each in has[name] if each.startswith("v")], f"{name} needs no AVX"
+    assert {"pdep", "pext", "vpshufb"} <= has["avx2"]
+    assert "vpshufb" in has["avx2_tzcnt"]
+    assert not {"pdep", "pext"} & has["avx2_tzcnt"], "they are microcode there"
+    assert {name for name in has if "vgf2p8affineqb" in has[name]} == found.keys() & {"avx512"}
 
 
 @pytest.mark.slow

@@ -61,6 +61,10 @@ template <unsigned rank>
     }
 }
 
+// Byte planes of two blocks, eight bit planes each ↔ these planes: see planes16, planes64 and planes256.
+template <unsigned rank>
+struct Matrices;
+
 // In each half, byte p of word w ↔ byte w of word p; its own inverse.
 [[gnu::always_inline]] inline Words32 group_bytes(Words32 words) {
     const __m256i places =

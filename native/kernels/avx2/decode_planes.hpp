@@ -73,7 +73,7 @@ inline constexpr CodeTable code_table;
 
 // A plane that the table cannot tell, most often the one that the block's budget cuts off: the product, clipped to the
 // budget. The coefficient at which that ran out counts as significant.
-template <unsigned size>
+template <class Kernel, unsigned size>
 [[gnu::always_inline]] inline std::uint64_t decode_last_plane(BitReader& reader, unsigned& n, std::size_t end) {
     const std::size_t left = end - reader.position;
     if (left > n && left - n <= 56) {
@@ -84,7 +84,7 @@ template <unsigned size>
         const unsigned advance = popcount(values);
         if (advance < size - n) {
             const std::uint64_t plain = size < 64 ? reader.peek() : reader.peek_wide(reader.position);
-            std::uint64_t ones = _pext_u64(bits, values);
+            std::uint64_t ones = extract<Kernel>(bits, values);
             if (terminator >= most) ones |= (is_value >> most & 1) << advance;
             const std::uint64_t plane = _bzhi_u64(plain, n) | ones << n;
             reader.position = terminator >= most ? end : reader.position + n + terminator + 1;
@@ -97,7 +97,7 @@ template <unsigned size>
 
 // Read planes k - 1 … lowest of a block that ends at bit `end`; returns the lowest one that was reached, k if all are
 // empty. `planes` is zero before.
-template <unsigned size, class Word>
+template <class Kernel, unsigned size, class Word>
 [[gnu::always_inline]] inline unsigned decode_planes(BitReader& shared, Word* planes, unsigned k, unsigned lowest,
                                                      std::size_t end) {
     BitReader reader = shared;
@@ -131,13 +131,13 @@ template <unsigned size, class Word>
             const std::uint64_t is_value = running_parity(bits) << 1;
             length = detail::trailing_zeros(~(bits | is_value)) + 1;
             const std::uint64_t values = _bzhi_u64(is_value, length - 1);
-            ones = _pext_u64(bits, values);
+            ones = extract<Kernel>(bits, values);
             advance = popcount(values);
         }
         --k;
         const bool implied = left > most_left && advance >= left;
         if (implied || length > 57 || at + length > end) [[unlikely]] {
-            planes[k] = static_cast<Word>(decode_last_plane<size>(reader, n, end));
+            planes[k] = static_cast<Word>(decode_last_plane<Kernel, size>(reader, n, end));
             continue;
         }
         planes[k] = static_cast<Word>(_bzhi_u64(plain, n) | ones << n);

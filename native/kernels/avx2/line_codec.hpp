@@ -20,7 +20,7 @@ class LineCodec {
     using Columns = WordsOf<Scalar, 1>;
     using Row = WordsOf<Scalar, 2>;  // of one or two blocks
     using UInt = typename Columns::UInt;
-    using Codes = Values<Scalar, 1, reversible>;
+    using Codes = Values<Kernel, Scalar, 1, reversible>;
     static constexpr unsigned nbits = int_nbits<Scalar>;
     static constexpr bool wide = nbits == 64;
 
@@ -43,10 +43,10 @@ public:
         turn(columns, rows);
         BitWriter writer = shared;
         for (unsigned first = 0; first < used; first += 4) {
-            Slots slots(rows, first, few_planes(openings, first));
+            Planes planes(rows, first, few_planes(openings, first));
             for (unsigned i = 0; i < 4 && first + i < used; ++i) {
                 const unsigned lane = lane_of(first + i);
-                put(writer, slots, i, openings[lane], bit_length(any[lane]));
+                put(writer, planes, i, openings[lane], bit_length(any[lane]));
             }
         }
         shared = writer;
@@ -183,13 +183,13 @@ private:
         return few;
     }
 
-    // The slots of four blocks. The lower half of 64 planes is made when it is asked for.
-    struct Slots : LineSlots<nbits> {
+    // The planes of four blocks. The lower half of 64 is made when it is asked for.
+    struct Planes : LinePlanes<Kernel, nbits> {
         Words32 low[2];
         __m256i significant[2];
         bool with_lower[2] = {};
 
-        [[gnu::always_inline]] Slots(const Row (&rows)[4], unsigned first, bool few) {
+        [[gnu::always_inline]] Planes(const Row (&rows)[4], unsigned first, bool few) {
             Words32 high[2];
             if constexpr (wide) {
                 split<2>({rows[0], rows[2]}, {rows[1], rows[3]}, high, low);
@@ -209,7 +209,7 @@ private:
     };
 
     // One block; `length`: bits of its largest coefficient.
-    [[gnu::always_inline]] void put(BitWriter& writer, Slots& slots, unsigned block, const Opening& opening,
+    [[gnu::always_inline]] void put(BitWriter& writer, Planes& planes, unsigned block, const Opening& opening,
                                     unsigned length) const {
         const std::size_t start = writer.position();
         std::size_t left = params_.maxbits - opening.nbits;
@@ -219,13 +219,12 @@ private:
         const auto empty = static_cast<unsigned>(std::min<std::size_t>(8 * i, left));
         put_opening(writer, opening.bits, opening.nbits, empty);
         left -= empty;
-        for (unsigned planes = precision - 8 * i; planes != 0 && left != 0; ++i) {
-            if (wide && i >= 4) slots.make_lower(block / 2);
-            const unsigned now = std::min(planes, 8u);
-            const std::uint64_t sent = _bzhi_u64(slots.sent[block][i], 8 * now);
-            const auto count = static_cast<unsigned>(std::min<std::size_t>(popcount(sent), left));  // ≤ 35
-            writer.put(_bzhi_u64(_pext_u64(slots.values[block][i], sent), count), count);
-            planes -= now, left -= count;
+        unsigned n = 0;
+        for (unsigned k = precision - 8 * i; k != 0 && left != 0; ++i) {
+            if (wide && i >= 4) planes.make_lower(block / 2);
+            const unsigned now = std::min(k, 8u);
+            left -= planes.put(writer, block, i, now, left, n);
+            k -= now;
         }
         const std::size_t written = writer.position() - start;
         if (written < params_.minbits) writer.put_zeros(params_.minbits - written);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernels/avx2/planes16.hpp"
+#include "tamis/zfp/line_code.hpp"
 
 namespace tamis::zfp::avx2 {
 
@@ -89,12 +90,15 @@ struct NibbleSlots {
     return _mm256_or_si256(x, _mm256_and_si256(_mm256_srli_epi64(x, 2), _mm256_set1_epi8(0x33)));
 }
 
-// The slots of four blocks, as 64-bit words of eight planes.
-template <unsigned nbits>
-class LineSlots {
-public:
-    alignas(32) std::uint64_t sent[4][nbits / 8], values[4][nbits / 8];
+// The planes of four blocks, and their code.
+template <class Kernel, unsigned nbits>
+class LinePlanes;
 
+// As slots, 64 bits to eight planes.
+template <class Kernel, unsigned nbits>
+    requires(Kernel::fast_pext)
+class LinePlanes<Kernel, nbits> {
+public:
     // 32 planes, the upper (part 0) or lower ones, of blocks `first` and `first + 1`. `above`: in the lowest nibble of
     // each half, what the planes before made significant; becomes that of these.
     [[gnu::always_inline]] void make(unsigned first, unsigned part, __m256i x, __m256i& above) {
@@ -109,22 +113,32 @@ public:
             _mm256_or_si256(_mm256_slli_epi64(after, 4), _mm256_or_si256(_mm256_slli_si256(last, 8), above));
         above = _mm256_srli_si256(last, 8);
         const NibbleSlots slots(x, before, after);
-        put(sent, first, first, 4 * part, slots.groups, slots.plain);
-        put(values, first, first, 4 * part, slots.significant, x);
+        store(sent_, first, first, 4 * part, slots.groups, slots.plain);
+        store(values_, first, first, 4 * part, slots.significant, x);
     }
 
     // The upper 16 planes of all four, as to_upper_nibbles has them.
     [[gnu::always_inline]] void make_upper(__m256i x) {
         const __m256i after = significant_in_words(x);
         const NibbleSlots slots(x, _mm256_slli_epi64(after, 4), after);
-        put(sent, 0, 2, 0, slots.groups, slots.plain);
-        put(values, 0, 2, 0, slots.significant, x);
+        store(sent_, 0, 2, 0, slots.groups, slots.plain);
+        store(values_, 0, 2, 0, slots.significant, x);
+    }
+
+    // Write the first `count` of planes 8i … 8i + 7, but no more than `left` bits; returns how many. What `n` says is
+    // in the slots.
+    [[gnu::always_inline]] unsigned put(BitWriter& writer, unsigned block, unsigned i, unsigned count, std::size_t left,
+                                        unsigned&) const {
+        const std::uint64_t sent = _bzhi_u64(sent_[block][i], 8 * count);
+        const auto length = static_cast<unsigned>(std::min<std::size_t>(popcount(sent), left));  // ≤ 35
+        writer.put(_bzhi_u64(_pext_u64(values_[block][i], sent), length), length);
+        return length;
     }
 
 private:
     // Lower 64 bits of each half to block `low` and the next one, upper ones to `high`.
-    [[gnu::always_inline]] static void put(std::uint64_t (&to)[4][nbits / 8], unsigned low, unsigned high, unsigned at,
-                                           __m256i even, __m256i odd) {
+    [[gnu::always_inline]] static void store(std::uint64_t (&to)[4][nbits / 8], unsigned low, unsigned high,
+                                             unsigned at, __m256i even, __m256i odd) {
         __m256i low_slots, high_slots;
         interleave(even, odd, low_slots, high_slots);
         const unsigned next = low == high ? at + 2 : at;
@@ -133,6 +147,36 @@ private:
         store_half(to[high] + next, lower(high_slots));
         store_half(to[high + 1] + next, upper(high_slots));
     }
+
+    alignas(32) std::uint64_t sent_[4][nbits / 8], values_[4][nbits / 8];
+};
+
+// Where PEXT is slow, as they are, 64 bits to 16 planes, and coded by the tables of line_code.hpp.
+template <class Kernel, unsigned nbits>
+    requires(!Kernel::fast_pext)
+class LinePlanes<Kernel, nbits> {
+public:
+    [[gnu::always_inline]] void make(unsigned first, unsigned part, __m256i x, __m256i&) {
+        store_half(words_[first] + 2 * part, lower(x));
+        store_half(words_[first + 1] + 2 * part, upper(x));
+    }
+
+    [[gnu::always_inline]] void make_upper(__m256i x) {
+        alignas(32) std::uint64_t words[4];
+        _mm256_store_si256(reinterpret_cast<__m256i*>(words), x);
+        words_[0][0] = words[0], words_[2][0] = words[1], words_[1][0] = words[2], words_[3][0] = words[3];
+    }
+
+    [[gnu::always_inline]] unsigned put(BitWriter& writer, unsigned block, unsigned i, unsigned count, std::size_t left,
+                                        unsigned& n) const {
+        const std::size_t start = writer.position(), end = start + left;
+        n = encode_slab(writer, Slab<std::uint64_t, 4>{words_[block][i / 2]}, 15 - i % 2 * 8, count, n, end);
+        if (writer.position() > end) writer.seek(end);
+        return static_cast<unsigned>(writer.position() - start);
+    }
+
+private:
+    alignas(32) std::uint64_t words_[4][nbits / 16];
 };
 
 }  // namespace tamis::zfp::avx2

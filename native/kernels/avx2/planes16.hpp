@@ -33,7 +33,29 @@ namespace tamis::zfp::avx2 {
 }
 
 template <>
-class EncoderPlanes<2> {
+struct Matrices<2> {
+    // Planes in 16-bit lanes, the highest one first.
+    [[gnu::always_inline]] static __m256i to_planes(const Bytes<2>& bytes) {
+        // Byte m of each 64 transposed bits is a plane's.
+        const __m256i descending =
+            _mm256_broadcastsi128_si256(_mm_setr_epi8(7, 15, 6, 14, 5, 13, 4, 12, 3, 11, 2, 10, 1, 9, 0, 8));
+        Bytes<2> stream;
+        shuffle_bytes<2>(to_stream_order<2>, bytes, stream);
+        return _mm256_shuffle_epi8(transpose_bits(stream[0]), descending);
+    }
+
+    // Planes in 16-bit lanes, the lowest one first.
+    [[gnu::always_inline]] static void from_planes(__m256i planes, Bytes<2>& bytes) {
+        const __m256i evens_first =
+            _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
+        const Bytes<2> stream = {transpose_bits(_mm256_shuffle_epi8(planes, evens_first))};
+        shuffle_bytes<2>(to_block_order<2>, stream, bytes);
+    }
+};
+
+template <class Kernel>
+    requires(Kernel::fast_pext)
+class EncoderPlanes<Kernel, 2> {
 public:
     // No plane above `highest` has a one.
     [[gnu::always_inline]] void load(const Rows<Words32, 2>& rows, EncoderPlanes* above, unsigned highest) {
@@ -74,12 +96,7 @@ private:
 
     // The slots of the next eight planes.
     [[gnu::always_inline]] void make() {
-        // Byte m of each 64 bits is a plane's; to 16-bit lanes, the highest plane first.
-        const __m256i descending =
-            _mm256_broadcastsi128_si256(_mm_setr_epi8(7, 15, 6, 14, 5, 13, 4, 12, 3, 11, 2, 10, 1, 9, 0, 8));
-        Bytes<2> stream;
-        shuffle_bytes<2>(to_stream_order<2>, bytes_[3 - made_ / 8], stream);
-        const __m256i x = _mm256_shuffle_epi8(transpose_bits(stream[0]), descending);
+        const __m256i x = Kernel::template Matrices<2>::to_planes(bytes_[3 - made_ / 8]);
         // OR of the planes above, the last one of the eight before, and of the bits above.
         __m256i after = _mm256_or_si256(x, _mm256_slli_si256(x, 2));
         after = _mm256_or_si256(after, _mm256_slli_si256(after, 4));
@@ -115,18 +132,47 @@ private:
     unsigned made_ = 0;
 };
 
+// Where PDEP and PEXT are slow, by counting zeros.
+template <class Kernel>
+    requires(!Kernel::fast_pext)
+class EncoderPlanes<Kernel, 2> {
+public:
+    [[gnu::always_inline]] void load(const Rows<Words32, 2>& rows, const EncoderPlanes*, unsigned highest) {
+        to_bytes<2>(rows, bytes_);
+        made_ = (32 - highest) / 8 * 8;
+    }
+
+    [[gnu::always_inline]] void encode(BitWriter& writer, unsigned lane, unsigned k, unsigned lowest, unsigned& n,
+                                       std::size_t end) {
+        for (; k > lowest && writer.position() < end; --k) {
+            while (made_ <= 32 - k) make();
+            n = encode_plane<16>(writer, planes_[lane][32 - k], n);
+        }
+    }
+
+private:
+    [[gnu::always_inline]] void make() {
+        const __m256i x = Kernel::template Matrices<2>::to_planes(bytes_[3 - made_ / 8]);
+        store_half(planes_[0] + made_, lower(x));
+        store_half(planes_[1] + made_, upper(x));
+        made_ += 8;
+    }
+
+    Bytes<2> bytes_[4];
+    alignas(32) std::uint16_t planes_[2][32];  // the highest first
+    unsigned made_ = 0;
+};
+
 // Planes of two blocks, from `reached` on, back to words; `a` and `b` are zero below.
+template <class Kernel>
 [[gnu::always_inline]] inline void planes_to_rows(const std::uint16_t* a, const std::uint16_t* b, unsigned reached,
                                                   Rows<Words32, 2>& rows) {
-    const __m256i evens_first =
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
     Bytes<2> bytes[4];
     for (unsigned index = 0; index < 4; ++index) {
         bytes[index][0] = _mm256_setzero_si256();
         if (8 * index + 8 <= reached) continue;
         const __m256i planes = join(load_half(a + 8 * index), load_half(b + 8 * index));
-        const Bytes<2> stream = {transpose_bits(_mm256_shuffle_epi8(planes, evens_first))};
-        shuffle_bytes<2>(to_block_order<2>, stream, bytes[index]);
+        Kernel::template Matrices<2>::from_planes(planes, bytes[index]);
     }
     from_bytes<2>(bytes, rows);
 }

@@ -70,6 +70,47 @@ template <const FewShuffles& shuffles, unsigned sources = 16>
     gather_all(std::make_index_sequence<16>());
 }
 
+template <>
+struct Matrices<4> {
+    [[gnu::always_inline]] static void to_planes(const Bytes<4>& bytes, WidePlane* a, WidePlane* b) {
+        Bytes<4> stream;
+        shuffle_bytes<to_stream_order<4>>(bytes, stream);
+        for (unsigned g = 0; g < 4; ++g) {
+            __m256i v[4] = {stream[4 * g], stream[4 * g + 1], stream[4 * g + 2], stream[4 * g + 3]};
+            bytes_to_planes(v);
+            for (unsigned k = 0; k < 8; ++k) {
+                const __m256i pair = k % 2 == 0 ? v[k / 2] : _mm256_unpackhi_epi64(v[k / 2], v[k / 2]);
+                a[k][g] = static_cast<std::uint64_t>(_mm_cvtsi128_si64(lower(pair)));
+                b[k][g] = static_cast<std::uint64_t>(_mm_cvtsi128_si64(upper(pair)));
+            }
+        }
+    }
+
+    [[gnu::always_inline]] static void from_planes(const WidePlane* a, const WidePlane* b, Bytes<4>& bytes) {
+        const auto words = [](const WidePlane& plane) {
+            return _mm256_load_si256(reinterpret_cast<const __m256i*>(plane.data()));
+        };
+        const auto two = [](const WidePlane* planes, unsigned g) {
+            return _mm_set_epi64x(static_cast<long long>(planes[1][g]), static_cast<long long>(planes[0][g]));
+        };
+        __m256i any = _mm256_setzero_si256();
+        for (unsigned k = 0; k < 8; ++k) any = _mm256_or_si256(any, _mm256_or_si256(words(a[k]), words(b[k])));
+        // Smooth blocks have nothing past their first 64 coefficients in most of their planes.
+        const bool few = _mm256_testz_si256(any, _mm256_setr_epi64x(0, -1, -1, -1));
+        Bytes<4> stream;
+        for (unsigned g = 0; g < (few ? 1 : 4); ++g) {
+            __m256i v[4];
+            for (unsigned i = 0; i < 4; ++i) v[i] = join(two(a + 2 * i, g), two(b + 2 * i, g));
+            planes_to_bytes(v);
+            for (unsigned i = 0; i < 4; ++i) stream[4 * g + i] = v[i];
+        }
+        if (few)
+            shuffle_bytes<to_block_order<4>, 4>(stream, bytes);
+        else
+            shuffle_bytes<to_block_order<4>>(stream, bytes);
+    }
+};
+
 // At least 57 bits of a plane from coefficient n on. What lies past its end is that of the next one, or of nothing.
 [[gnu::always_inline]] inline std::uint64_t coefficients_from(const std::uint64_t* plane, unsigned n) {
     return load_le64(reinterpret_cast<const std::uint8_t*>(plane) + n / 8) >> n % 8;
@@ -77,6 +118,8 @@ template <const FewShuffles& shuffles, unsigned sources = 16>
 
 // Write one plane, four words with a fifth to look at after them; returns the new n. The slots are those of
 // planes64.hpp, 27 coefficients at a time.
+template <class Kernel>
+    requires(Kernel::fast_pext)
 [[gnu::always_inline]] inline unsigned encode_plane(BitWriter& writer, const std::uint64_t* plane, unsigned n) {
     constexpr unsigned most = 27;  // whose code, with the last group bit, is one put
     unsigned word = 0;
@@ -109,8 +152,15 @@ template <const FewShuffles& shuffles, unsigned sources = 16>
     return n + h;
 }
 
-template <>
-class EncoderPlanes<4> {
+// Where PDEP and PEXT are slow, by counting zeros.
+template <class Kernel>
+    requires(!Kernel::fast_pext)
+[[gnu::always_inline]] inline unsigned encode_plane(BitWriter& writer, const std::uint64_t* plane, unsigned n) {
+    return zfp::encode_plane(writer, WidePlane{plane[0], plane[1], plane[2], plane[3]}, n);
+}
+
+template <class Kernel>
+class EncoderPlanes<Kernel, 4> {
 public:
     // As for 64 coefficients.
     [[gnu::always_inline]] void load(const Rows<Words32, 4>& rows, const EncoderPlanes*, unsigned) {
@@ -122,35 +172,24 @@ public:
     [[gnu::always_inline]] void encode(BitWriter& writer, unsigned lane, unsigned k, unsigned lowest, unsigned& n,
                                        std::size_t end) {
         for (; k > lowest && writer.position() < end; --k) {
-            while (8 * made_ >= k) make(--made_);
-            n = encode_plane(writer, words_[lane][k - 1], n);
+            for (; 8 * made_ >= k; --made_) {
+                const unsigned at = 8 * made_ - 8;
+                Kernel::template Matrices<4>::to_planes(bytes_[made_ - 1], words_[0] + at, words_[1] + at);
+            }
+            n = encode_plane<Kernel>(writer, words_[lane][k - 1].data(), n);
         }
     }
 
 private:
-    void make(unsigned index) {
-        Bytes<4> stream;
-        shuffle_bytes<to_stream_order<4>>(bytes_[index], stream);
-        for (unsigned g = 0; g < 4; ++g) {
-            __m256i v[4] = {stream[4 * g], stream[4 * g + 1], stream[4 * g + 2], stream[4 * g + 3]};
-            bytes_to_planes(v);
-            for (unsigned i = 0; i < 8; ++i) {
-                const unsigned k = 8 * index + i;
-                const __m256i pair = i % 2 == 0 ? v[i / 2] : _mm256_unpackhi_epi64(v[i / 2], v[i / 2]);
-                words_[0][k][g] = static_cast<std::uint64_t>(_mm_cvtsi128_si64(lower(pair)));
-                words_[1][k][g] = static_cast<std::uint64_t>(_mm_cvtsi128_si64(upper(pair)));
-            }
-        }
-    }
-
     Bytes<4> bytes_[4];
-    alignas(32) std::uint64_t words_[2][33][4];  // one plane more, to look at
-    unsigned made_ = 4;                          // planes from 8 · made_ on are in words_
+    alignas(32) WidePlane words_[2][33];  // one plane more, to look at
+    unsigned made_ = 4;                   // planes from 8 · made_ on are in words_
 };
 
 // The group tests and runs of a plane, from bit `at` on; true if they were read to their end, false if the rest is for
 // plane_code.hpp's decoder. As in decode_planes.hpp, but code that fills the bits looked at is taken up to its last
 // one.
+template <class Kernel>
 [[gnu::always_inline]] inline bool decode_runs(BitReader& reader, WidePlane& plane, unsigned& n, std::size_t end) {
     constexpr unsigned looked_at = 57;
     for (bool ends = false; !ends;) {
@@ -165,7 +204,7 @@ private:
             ends = length <= looked_at;
             if (!ends) length = bit_length(_bzhi_u64(bits & is_value, looked_at));
             const std::uint64_t values = _bzhi_u64(is_value, length - ends);
-            ones = _pext_u64(bits, values);
+            ones = extract<Kernel>(bits, values);
             advance = popcount(values);
         }
         if (length == 0 || n + advance >= 256 || reader.position + length > end) return false;
@@ -178,7 +217,7 @@ private:
 }
 
 // Read planes as decode_planes.hpp does. `planes` is zero before.
-template <unsigned size>
+template <class Kernel, unsigned size>
     requires(size == 256)
 [[gnu::always_inline]] inline unsigned decode_planes(BitReader& shared, WidePlane* planes, unsigned k, unsigned lowest,
                                                      std::size_t end) {
@@ -194,7 +233,7 @@ template <unsigned size>
         for (unsigned at = 0; at < plain; at += 64)
             plane[at / 64] = _bzhi_u64(reader.peek_wide(reader.position + at), std::min(plain - at, 64u));
         reader.position += plain;
-        if (n == 256 || left <= n || decode_runs(reader, plane, n, end)) continue;
+        if (n == 256 || left <= n || decode_runs<Kernel>(reader, plane, n, end)) continue;
         n = zfp::detail::decode_runs(reader, n, 256, end,
                                      [&](unsigned i) { plane[i / 64] |= std::uint64_t{1} << i % 64; });
     }
@@ -203,36 +242,16 @@ template <unsigned size>
 }
 
 // Planes of two blocks, from `reached` on, back to words; `a` and `b` are zero below.
+template <class Kernel>
 [[gnu::always_inline]] inline void planes_to_rows(const WidePlane* a, const WidePlane* b, unsigned reached,
                                                   Rows<Words32, 4>& rows) {
-    const auto words = [](const WidePlane& plane) {
-        return _mm256_load_si256(reinterpret_cast<const __m256i*>(plane.data()));
-    };
-    const auto two = [](const WidePlane* planes, unsigned g) {
-        return _mm_set_epi64x(static_cast<long long>(planes[1][g]), static_cast<long long>(planes[0][g]));
-    };
     Bytes<4> bytes[4];
     for (unsigned index = 0; index < 4; ++index) {
         if (8 * index + 8 <= reached) {
             for (__m256i& each : bytes[index]) each = _mm256_setzero_si256();
             continue;
         }
-        __m256i any = _mm256_setzero_si256();
-        for (unsigned k = 8 * index; k < 8 * index + 8; ++k)
-            any = _mm256_or_si256(any, _mm256_or_si256(words(a[k]), words(b[k])));
-        // Smooth blocks have nothing past their first 64 coefficients in most of their planes.
-        const bool few = _mm256_testz_si256(any, _mm256_setr_epi64x(0, -1, -1, -1));
-        Bytes<4> stream;
-        for (unsigned g = 0; g < (few ? 1 : 4); ++g) {
-            __m256i v[4];
-            for (unsigned i = 0; i < 4; ++i) v[i] = join(two(a + 8 * index + 2 * i, g), two(b + 8 * index + 2 * i, g));
-            planes_to_bytes(v);
-            for (unsigned i = 0; i < 4; ++i) stream[4 * g + i] = v[i];
-        }
-        if (few)
-            shuffle_bytes<to_block_order<4>, 4>(stream, bytes[index]);
-        else
-            shuffle_bytes<to_block_order<4>>(stream, bytes[index]);
+        Kernel::template Matrices<4>::from_planes(a + 8 * index, b + 8 * index, bytes[index]);
     }
     from_bytes<4>(bytes, rows);
 }

@@ -22,6 +22,20 @@ inline constexpr std::uint64_t even_places = 0x5555555555555555, odd_places = ~e
 [[gnu::always_inline]] inline unsigned popcount(std::uint64_t x) { return static_cast<unsigned>(_mm_popcnt_u64(x)); }
 [[gnu::always_inline]] inline unsigned bit_length(std::uint64_t x) { return 64 - static_cast<unsigned>(_lzcnt_u64(x)); }
 
+// The bits of `x` under `mask`, packed: PEXT or, where that is slow, each one to the place that the mask's bits below
+// it give.
+template <class Kernel>
+[[gnu::always_inline]] inline std::uint64_t extract(std::uint64_t x, std::uint64_t mask) {
+    if constexpr (Kernel::fast_pext) {
+        return _pext_u64(x, mask);
+    } else {
+        std::uint64_t packed = 0;
+        for (std::uint64_t ones = x & mask; ones != 0; ones &= ones - 1)
+            packed |= std::uint64_t{1} << popcount(_bzhi_u64(mask, zfp::detail::trailing_zeros(ones)));
+        return packed;
+    }
+}
+
 // What opens a block, and a group bit 0 for each of the empty planes on top of it.
 [[gnu::always_inline]] inline void put_opening(BitWriter& writer, std::uint64_t bits, unsigned nbits, unsigned empty) {
     if (nbits + empty <= 56) [[likely]]
@@ -32,7 +46,8 @@ inline constexpr std::uint64_t even_places = 0x5555555555555555, odd_places = ~e
 
 // A plane whose ones reach further than 31 coefficients past n: the same slots, 28 coefficients at a time. `first` says
 // that the slot of the next group bit is sent.
-inline void encode_long_run(BitWriter& writer, std::uint64_t rest, unsigned h, unsigned left) {
+template <class Kernel>
+void encode_long_run(BitWriter& writer, std::uint64_t rest, unsigned h, unsigned left) {
     std::uint64_t first = 1;
     for (; h > 28; h -= 28, left -= 28, rest >>= 28) {
         const std::uint64_t part = _bzhi_u64(rest, 28);
@@ -48,6 +63,8 @@ inline void encode_long_run(BitWriter& writer, std::uint64_t rest, unsigned h, u
 }
 
 // Write planes k - 1 … lowest, of which `words` has all; returns the new n. Stops once bit `end` is passed.
+template <class Kernel>
+    requires(Kernel::fast_pext)
 [[gnu::always_inline]] inline unsigned encode_planes(BitWriter& writer, const std::uint64_t* words, unsigned k,
                                                      unsigned lowest, unsigned n, std::size_t end) {
     for (; k > lowest && n < 64 && writer.position() < end; --k) {
@@ -66,11 +83,20 @@ inline void encode_long_run(BitWriter& writer, std::uint64_t rest, unsigned h, u
             }
         } else {
             writer.put_wide(plain, n);
-            encode_long_run(writer, rest, h, 64 - n);
+            encode_long_run<Kernel>(writer, rest, h, 64 - n);
         }
         n += h;
     }
     for (; k > lowest && writer.position() < end; --k) writer.put_wide(words[k - 1], 64);
+    return n;
+}
+
+// Where PDEP and PEXT are slow, by counting zeros.
+template <class Kernel>
+    requires(!Kernel::fast_pext)
+[[gnu::always_inline]] inline unsigned encode_planes(BitWriter& writer, const std::uint64_t* words, unsigned k,
+                                                     unsigned lowest, unsigned n, std::size_t end) {
+    for (; k > lowest && writer.position() < end; --k) n = zfp::encode_plane<64>(writer, words[k - 1], n);
     return n;
 }
 
@@ -96,12 +122,32 @@ inline void encode_long_run(BitWriter& writer, std::uint64_t rest, unsigned h, u
     v[2] = transpose_bits(_mm256_unpacklo_epi32(AB, CD)), v[3] = transpose_bits(_mm256_unpackhi_epi32(AB, CD));
 }
 
+template <>
+struct Matrices<3> {
+    [[gnu::always_inline]] static void to_planes(const Bytes<3>& bytes, std::uint64_t* a, std::uint64_t* b) {
+        Bytes<3> v;
+        shuffle_bytes<3>(to_stream_order<3>, bytes, v);
+        bytes_to_planes(v);
+        for (unsigned i = 0; i < 4; ++i) {
+            store_half(a + 2 * i, lower(v[i]));
+            store_half(b + 2 * i, upper(v[i]));
+        }
+    }
+
+    [[gnu::always_inline]] static void from_planes(const std::uint64_t* a, const std::uint64_t* b, Bytes<3>& bytes) {
+        Bytes<3> v;
+        for (unsigned i = 0; i < 4; ++i) v[i] = join(load_half(a + 2 * i), load_half(b + 2 * i));
+        planes_to_bytes(v);
+        shuffle_bytes<3>(to_block_order<3>, v, bytes);
+    }
+};
+
 // 32 planes of each of two blocks, made eight at a time when they are needed, highest first.
-template <unsigned rank>
+template <class Kernel, unsigned rank>
 class EncoderPlanes;
 
-template <>
-class EncoderPlanes<3> {
+template <class Kernel>
+class EncoderPlanes<Kernel, 3> {
 public:
     // `above`: the planes on top of these, if words have 64 bits; `highest`: planes from there on are empty.
     [[gnu::always_inline]] void load(const Rows<Words32, 3>& rows, const EncoderPlanes*, unsigned) {
@@ -113,29 +159,23 @@ public:
                                        std::size_t end) {
         while (k > lowest && writer.position() < end) {
             const unsigned index = (k - 1) / 8, base = std::max(lowest, 8 * index);
-            while (made_ > index) make(--made_);
-            n = encode_planes(writer, words_[lane], k, base, n, end);
+            for (; made_ > index; --made_) {
+                const unsigned at = 8 * made_ - 8;
+                Kernel::template Matrices<3>::to_planes(bytes_[made_ - 1], words_[0] + at, words_[1] + at);
+            }
+            n = encode_planes<Kernel>(writer, words_[lane], k, base, n, end);
             k = base;
         }
     }
 
 private:
-    [[gnu::always_inline]] void make(unsigned index) {
-        Bytes<3> v;
-        shuffle_bytes<3>(to_stream_order<3>, bytes_[index], v);
-        bytes_to_planes(v);
-        for (unsigned i = 0; i < 4; ++i) {
-            store_half(words_[0] + 8 * index + 2 * i, lower(v[i]));
-            store_half(words_[1] + 8 * index + 2 * i, upper(v[i]));
-        }
-    }
-
     Bytes<3> bytes_[4];
     alignas(32) std::uint64_t words_[2][32];
     unsigned made_ = 4;  // planes from 8 · made_ on are in words_
 };
 
 // Planes of two blocks, from `reached` on, back to words; `a` and `b` are zero below.
+template <class Kernel>
 [[gnu::always_inline]] inline void planes_to_rows(const std::uint64_t* a, const std::uint64_t* b, unsigned reached,
                                                   Rows<Words32, 3>& rows) {
     Bytes<3> bytes[4];
@@ -144,11 +184,7 @@ private:
             for (__m256i& each : bytes[index]) each = _mm256_setzero_si256();
             continue;
         }
-        Bytes<3> v;
-        for (unsigned i = 0; i < 4; ++i)
-            v[i] = join(load_half(a + 8 * index + 2 * i), load_half(b + 8 * index + 2 * i));
-        planes_to_bytes(v);
-        shuffle_bytes<3>(to_block_order<3>, v, bytes[index]);
+        Kernel::template Matrices<3>::from_planes(a + 8 * index, b + 8 * index, bytes[index]);
     }
     from_bytes<3>(bytes, rows);
 }
