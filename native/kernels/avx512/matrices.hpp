@@ -74,7 +74,7 @@ struct Matrices<2> {
 
     [[gnu::always_inline]] static void from_planes(__m256i planes, Bytes<2>& bytes) {
         const __m256i evens_first_turned =
-            _mm256_broadcastsi128_si256(_mm_setr_epi8(14, 12, 10, 8, 6, 4, 2, 0, 15, 13, 11, 9, 7, 5, 3, 1));
+            _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
         const Bytes<2> stream = {transpose(_mm256_shuffle_epi8(planes, evens_first_turned))};
         avx2::shuffle_bytes<2>(avx2::to_block_order<2>, stream, bytes);
     }
