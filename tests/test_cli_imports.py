@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,3 +29,17 @@ def test_repack_imports_nothing_that_it_does_not_need(tmp_path: Path) -> None:
     assert "tamis.jobs.repack" in loaded
     slow = {"importlib.metadata", "numpy.ma", "rich.console", "tamis.jobs.verify", "tamis.jobs.inspect", "email"}
     assert not slow & loaded
+
+
+def test_command_starts_no_threads_for_algebra() -> None:
+    code = """
+import os, sys, tamis_command
+sys.argv = ["tamis", "--version"]
+try:
+    tamis_command.main()
+finally:
+    print(len(os.listdir("/proc/self/task")), "numpy" in sys.modules)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "1 True"

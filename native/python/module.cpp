@@ -34,6 +34,9 @@ Failure::Failure(const filters::Status& status) : code(name_of(status.code)), wh
 NB_MODULE(_native, m) {
     using tamis::python::Failure;
 
+    // What a program still holds at its end is no leak of ours: the command leaves all that it has to the system.
+    nb::set_leak_warnings(false);
+
     m.doc() =
         "The codec, the filters, and checks of values. Functions return a Failure where the data or parameters are at "
         "fault.";

@@ -177,6 +177,9 @@ class ChunkSource:
         """
         if origin not in self.records:
             return put(np.broadcast_to(self.fill, self.chunk.shape), out)
+        if out is not None and out.dtype == self.chunk.dtype and out.flags.c_contiguous and self._is_plain(origin):
+            self._bytes(origin, 0, self.chunk.nbytes, out.reshape(-1).view(np.uint8).data)
+            return out
         data, mask = self.stored(origin)
         mask = self._true_mask(origin, mask)
         try:
@@ -250,8 +253,14 @@ class ChunkSource:
         """Let go of the file; reads that are under way end first."""
         self._file = None
 
-    def _bytes(self, origin: Origin, start: int, stop: int) -> bytes:
-        """Read part of a stored chunk."""
+    def _is_plain(self, origin: Origin) -> bool:
+        """Whether the bytes of a stored chunk are its values."""
+        record, every = self.records[origin], (1 << len(self.pipeline.stages)) - 1
+        whole = record.nbytes == self.chunk.nbytes and hasattr(os, "preadv")
+        return whole and self._true_mask(origin, record.mask) & every == every
+
+    def _bytes(self, origin: Origin, start: int, stop: int, room: memoryview | None = None) -> Any:
+        """Read part of a stored chunk, into `room` if it is given."""
         file, offset = self._file, self.records[origin].offset
         if file is None:
             raise FileError(f"{self.place}: expected an open file, got one that was closed")
@@ -260,7 +269,12 @@ class ChunkSource:
             self._nbytes = os.fstat(file.number).st_size
         left = self._nbytes - offset
         try:
-            data = os.pread(file.number, stop - start, offset + start) if stop <= left else b""
+            if stop > left:
+                data: Any = b""
+            elif room is None:
+                data = os.pread(file.number, stop - start, offset + start)
+            else:
+                data = room[: os.preadv(file.number, [room], offset + start)]
         except OSError as error:
             raise FileError(f"{self.place}: chunk at {origin} cannot be read: {error.strerror}") from error
         if len(data) != stop - start:

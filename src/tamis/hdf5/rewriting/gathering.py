@@ -56,7 +56,7 @@ def over_chunks(
     shape, chunks, dtype
         Of the array, of the chunks, and of the values that the function gets.
     function
-        Called in threads; its array may be read-only and have gaps.
+        Called in threads; its array is there for the call alone, and may be read-only.
     jobs
         Number of threads.
     """
@@ -66,9 +66,16 @@ def over_chunks(
     at_once = chunks_at_once(math.prod(chunks) * dtype.itemsize)
 
     spare: deque[NDArray[np.uint8]] = deque()
+    mine = threading.local()
 
     def direct(wanted: Sequence[Region]) -> list[R]:
-        return [function(part, source.read(part).astype(dtype, copy=False)) for part in wanted]
+        if not hasattr(mine, "room"):
+            mine.room = np.empty(math.prod(chunks), dtype)  # again and again: its pages need not be made anew
+        found = []
+        for part in wanted:
+            extents = [each.stop - each.start for each in part]
+            found.append(function(part, source.read(part, mine.room[: math.prod(extents)].reshape(extents))))
+        return found
 
     def calls() -> Iterator[Callable[[], list[R]]]:
         alone: list[Region] = []

@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import h5py
@@ -94,12 +93,10 @@ def verify(
         proven, largest = written.proven, written.largest_error
     left = [part for part in parts if origin_of(part) not in proven] if proven else parts
     progress(0, len(parts))
-    with closing(open_values(source)) as before, closing(open_values(target)) as after:
+    with closing(open_values(target)) as after:
         with (
             closing(_held(plan, target, proven, jobs)) as held,
-            closing(
-                over_chunks(before, left, source.shape, plan.chunks, plan.dtype, partial(_compared, plan, after), jobs)
-            ) as errors,
+            closing(_errors(plan, source, after, left, jobs)) as errors,
         ):
             for done, error in enumerate(itertools.chain(held, errors), start=1):
                 largest = max(largest, error)
@@ -176,8 +173,21 @@ def _held(plan: Plan, target: h5py.Dataset, proven: Mapping[Origin, int], jobs: 
             yield from itertools.repeat(0.0, count)
 
 
-def _compared(plan: Plan, target: Values, part: Region, before: NDArray[Any]) -> float:
-    return compared(plan, origin_of(part), before, target.read(part).astype(plan.dtype, copy=False))
+def _errors(
+    plan: Plan, source: h5py.Dataset, target: Values, parts: list[Region], jobs: int
+) -> Generator[float, None, None]:
+    """Compare parts with the source, and give the largest error of each."""
+    if not parts:
+        return
+
+    def error(part: Region, before: NDArray[Any]) -> float:
+        return compared(plan, origin_of(part), before, target.read(part).astype(plan.dtype, copy=False))
+
+    with (
+        closing(open_values(source)) as values,
+        closing(over_chunks(values, parts, source.shape, plan.chunks, plan.dtype, error, jobs)) as errors,
+    ):
+        yield from errors
 
 
 def _check_library(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, after: Values, part: Region) -> None:

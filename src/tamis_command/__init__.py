@@ -1,0 +1,24 @@
+"""The command `tamis`, beside the package: what has to be set before numpy is imported, which the package does.
+
+A small repack takes 0.17 s of CPU so, and 0.26 s without.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+
+
+def main() -> None:
+    """Run the command line of tamis."""
+    # numpy's algebra starts a thread for each processor, which takes time and fails where threads are few; no command
+    # needs any.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    gc.disable()  # imports leave no garbage
+    from tamis.cli import main as run
+
+    gc.enable()
+    try:
+        run()
+    finally:
+        gc.freeze()  # what is there in the end goes with the process, and need not be searched
