@@ -29,6 +29,7 @@ lint: $(VENV)/.dev $(VENV)/.package
 # Half an hour. Each says beside its name what it does; `benchmarks/codec.py --quick` takes two minutes.
 bench: $(VENV)/.test $(VENV)/.package
 	$(RUN) benchmarks/codec.py
+	$(RUN) benchmarks/threads.py
 	$(RUN) benchmarks/hdf5.py
 	$(RUN) benchmarks/writing.py
 	$(RUN) benchmarks/reading.py

@@ -21,6 +21,6 @@ struct Avx2 {
 
 }  // namespace
 
-const Kernel avx2_kernel{"avx2", detail::encode<Avx2>, detail::decode<Avx2>};
+const Kernel avx2_kernel{"avx2", detail::encode<Avx2>, detail::decode<Avx2>, detail::walk<Avx2>};
 
 }  // namespace tamis::zfp

@@ -10,9 +10,9 @@ namespace tamis::zfp::detail {
 
 // Call `f` with type, rank and reversibility as template arguments.
 template <class F>
-Status specialise(Type type, const Layout& layout, const Params& params, F f) {
-    const auto with_rank = [&]<class Scalar, bool reversible>() -> Status {
-        switch (layout.rank) {
+auto specialise(Type type, unsigned axes, const Params& params, F f) {
+    const auto with_rank = [&]<class Scalar, bool reversible>() {
+        switch (axes) {
             case 1:
                 return f.template operator()<Scalar, 1, reversible>();
             case 2:
@@ -23,7 +23,7 @@ Status specialise(Type type, const Layout& layout, const Params& params, F f) {
                 return f.template operator()<Scalar, 4, reversible>();
         }
     };
-    const auto with_scalar = [&]<class Scalar>() -> Status {
+    const auto with_scalar = [&]<class Scalar>() {
         return params.reversible() ? with_rank.template operator()<Scalar, true>()
                                    : with_rank.template operator()<Scalar, false>();
     };
@@ -42,7 +42,7 @@ Status specialise(Type type, const Layout& layout, const Params& params, F f) {
 template <class Family>
 Status encode(Type type, const void* data, const Layout& layout, const Params& params, std::uint8_t* out,
               std::size_t start, std::size_t& end) {
-    return specialise(type, layout, params, [&]<class Scalar, unsigned rank, bool reversible>() {
+    return specialise(type, layout.rank, params, [&]<class Scalar, unsigned rank, bool reversible>() {
         using Codec = typename Family::template Codec<Scalar, rank, reversible>;
         return encode_array<Codec, Scalar, rank>(static_cast<const Scalar*>(data), layout, params, out, start, end);
     });
@@ -51,9 +51,18 @@ Status encode(Type type, const void* data, const Layout& layout, const Params& p
 template <class Family>
 Status decode(Type type, void* data, const Layout& layout, const Params& params, std::span<const std::uint8_t> in,
               std::size_t start, std::size_t& end) {
-    return specialise(type, layout, params, [&]<class Scalar, unsigned rank, bool reversible>() {
+    return specialise(type, layout.rank, params, [&]<class Scalar, unsigned rank, bool reversible>() {
         using Codec = typename Family::template Codec<Scalar, rank, reversible>;
         return decode_array<Codec, Scalar, rank>(static_cast<Scalar*>(data), layout, params, in, start, end);
+    });
+}
+
+template <class Family>
+std::size_t walk(Type type, unsigned axes, const Params& params, std::span<const std::uint8_t> in, std::size_t start,
+                 std::span<std::size_t> ends) {
+    return specialise(type, axes, params, [&]<class Scalar, unsigned rank, bool reversible>() {
+        using Codec = typename Family::template Codec<Scalar, rank, reversible>;
+        return walk_blocks<Codec, Scalar, rank>(params, in, start, ends);
     });
 }
 

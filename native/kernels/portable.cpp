@@ -13,6 +13,6 @@ struct Portable {
 
 }  // namespace
 
-const Kernel portable_kernel{"portable", detail::encode<Portable>, detail::decode<Portable>};
+const Kernel portable_kernel{"portable", detail::encode<Portable>, detail::decode<Portable>, detail::walk<Portable>};
 
 }  // namespace tamis::zfp

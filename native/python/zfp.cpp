@@ -22,6 +22,8 @@
 #include "plugin/cd_values.hpp"
 #include "python/binding.hpp"
 #include "tamis/zfp/codec.hpp"
+#include "tamis/zfp/parallel_decode.hpp"
+#include "tamis/zfp/parallel_encode.hpp"
 
 namespace tamis::python {
 
@@ -85,19 +87,47 @@ std::vector<std::size_t> shape_of(const Layout& layout) {
     return {shape.rbegin(), shape.rend()};
 }
 
-Or<nb::bytes> encode(nb::handle object, const Params& params, bool with_header) {
+// Memory of a bytes object, to be filled.
+nb::bytes new_bytes(std::size_t nbytes) {
+    PyObject* made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(nbytes));
+    if (made == nullptr) throw nb::python_error();
+    return nb::steal<nb::bytes>(made);
+}
+
+// Absent where a value is refused.
+std::optional<nb::bytes> encode_in_threads(const Py_buffer& buffer, const Array& array, const Params& params,
+                                           const std::uint8_t* header, std::size_t start, std::size_t threads) {
+    zfp::EncodedRuns runs(array.layout, {threads});
+    {
+        const nb::gil_scoped_release unlocked;
+        if (!runs.encode(*kernel.load(), array.type, buffer.buf, params, header, start)) return std::nullopt;
+    }
+    nb::bytes stream = new_bytes(runs.nbytes());
+    auto* out = reinterpret_cast<std::uint8_t*>(PyBytes_AS_STRING(stream.ptr()));
+    {
+        const nb::gil_scoped_release unlocked;
+        runs.join(out);
+    }
+    return stream;
+}
+
+Or<nb::bytes> encode(nb::handle object, const Params& params, bool with_header, std::size_t threads) {
     const Buffer buffer(object, PyBUF_STRIDES | PyBUF_FORMAT);
-    const auto [type, layout] = describe(*buffer);
+    const Array array = describe(*buffer);
+    const auto& [type, layout] = array;
     if (const Status status = zfp::check(params, type); !status) return status;
     std::uint8_t header[zfp::header_max_nbytes] = {};
     std::size_t start = 0, end = 0;
     if (with_header) {
         if (const Status status = zfp::pack_header(type, layout, params, header, start); !status) return status;
     }
+    if (threads > 1 && zfp::worth_sharing(layout)) {
+        if (auto stream = encode_in_threads(*buffer, array, params, header, start, threads)) return *stream;
+        // One thread says which value is refused.
+    }
     const std::size_t capacity = zfp::encode_capacity(type, layout, params, start);
-    using Memory = std::unique_ptr<std::uint8_t, decltype(&std::free)>;
-    const Memory out(static_cast<std::uint8_t*>(capacity == 0 ? nullptr : std::malloc(capacity)), &std::free);
-    if (!out) throw std::bad_alloc();
+    const zfp::RawMemory out = zfp::raw_memory(capacity);
+    if (capacity == 0 || !out) throw std::bad_alloc();
     std::memcpy(out.get(), header, (start + 7) / 8);
     Status status;
     {
@@ -109,7 +139,8 @@ Or<nb::bytes> encode(nb::handle object, const Params& params, bool with_header) 
     return nb::bytes(out.get(), (end + 7) / 8);
 }
 
-Or<std::size_t> decode(nb::handle data, nb::handle object, const Params& params, std::size_t start) {
+Or<std::size_t> decode(nb::handle data, nb::handle object, const Params& params, std::size_t start,
+                       std::size_t threads) {
     const Buffer in(data, PyBUF_SIMPLE), out(object, PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE);
     const auto [type, layout] = describe(*out);
     if (const Status status = zfp::check(params, type); !status) return status;
@@ -118,7 +149,11 @@ Or<std::size_t> decode(nb::handle data, nb::handle object, const Params& params,
     {
         std::optional<nb::gil_scoped_release> unlocked;
         if (worth_unlocking((*out).len)) unlocked.emplace();
-        status = kernel.load()->decode(type, (*out).buf, layout, params, in.bytes(), start, end);
+        const zfp::Source source{*kernel.load(), type, layout.rank, params, in.bytes()};
+        if (threads > 1 && zfp::worth_sharing(layout))
+            status = zfp::ParallelDecoder(source, (*out).buf, layout, start, {threads}).decode(end);
+        else
+            status = source.kernel.decode(type, (*out).buf, layout, params, source.in, start, end);
     }
     if (!status) return status;
     return end;
@@ -204,8 +239,8 @@ void bind_zfp(nb::module_& m) {
         },
         "minbits"_a, "maxbits"_a, "maxprec"_a, "minexp"_a, "All four numbers.");
     m.def("reversible_params", &zfp::reversible_params, "Every bit kept.");
-    m.def("encode", &encode, "array"_a, "params"_a, "with_header"_a = false, "Stream of an array.");
-    m.def("decode", &decode, "data"_a, "out"_a, "params"_a, "start"_a = 0,
+    m.def("encode", &encode, "array"_a, "params"_a, "with_header"_a = false, "threads"_a = 1, "Stream of an array.");
+    m.def("decode", &decode, "data"_a, "out"_a, "params"_a, "start"_a = 0, "threads"_a = 1,
           "Fill `out` from the stream at bit `start`; returns the bit at which it ended.");
     m.def("pack_header", &pack_header, "type"_a, "shape"_a, "params"_a, "ZFP header, 12 or 19 bytes.");
     m.def("unpack_header", &unpack_header, "data"_a, "Type, shape, parameters and bits of a ZFP header.");

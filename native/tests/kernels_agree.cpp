@@ -1,9 +1,10 @@
 // All kernels of this machine give the same bytes and values, and refuse the same: on generated arrays of every type,
-// rank, layout and mode, and on damaged streams of them.
+// rank, layout and mode, and on damaged streams of them. So do threads that share an array, which every 40th case is
+// for.
 //
 //   tamis_kernels_agree [cases = 100000] [seed = 1] [first case = 0]
 
-#include "cases.hpp"
+#include "parallel_cases.hpp"
 
 using namespace tamis;
 using namespace tamis::tests;
@@ -74,10 +75,13 @@ int main(int count, char** arguments) {
     auto [cases, seed, first] = fuzz_arguments(count, arguments);
     if (count < 2) cases = 100000;
     std::uint64_t encoded = 0;
+    const std::vector<const zfp::Kernel*> kernels(zfp::available_kernels().begin(), zfp::available_kernels().end());
+    for (const zfp::Kernel* each : kernels) require_chain_becomes_true(*each);
     for (std::uint64_t i = first; i < first + cases; ++i) {
         Random random(seed, i);
         place = {"case", i};
         encoded += agree(random);
+        if (i % 40 == 0) threads_agree(random, *random.pick(kernels));
     }
     std::printf("%zu kernels agree on %llu cases of seed %llu, %llu of them encoded\n", zfp::available_kernels().size(),
                 static_cast<unsigned long long>(cases), static_cast<unsigned long long>(seed),

@@ -1,6 +1,6 @@
 // Eight threads at once in the codec, the filters of bytes and the plugin's callbacks: on arrays that all read, and on
-// arrays of their own. Each must find what the others find. Built with ThreadSanitizer (TAMIS_SANITIZE_THREADS) any
-// race ends it.
+// arrays of their own. Each must find what the others find. Then each shares arrays with further threads. Built with
+// ThreadSanitizer (TAMIS_SANITIZE_THREADS) any race ends it.
 //
 //   tamis_thread_tests [rounds = 40] [seed = 1]
 
@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "filter_cases.hpp"
+#include "parallel_cases.hpp"
 #include "plugin_cases.hpp"
 
 using namespace tamis;
@@ -228,5 +229,14 @@ int main(int count, char** arguments) {
     for (std::size_t i = 0; i < number; ++i)
         for (unsigned thread = 1; thread < thread_count; ++thread)
             require(streams[i].empty() || found[thread][i] == found[0][i], "eight threads decode the same");
+
+    for (const zfp::Kernel* each : kernels) require_chain_becomes_true(*each);
+    in_threads([&](unsigned thread) {
+        for (std::size_t i = 0; i < number; ++i) {
+            place = {"array that threads share", thread_count * i + thread};
+            Random random(seed + 1, place.number);
+            threads_agree(random, *kernels[thread % kernels.size()]);
+        }
+    });
     std::printf("%zu rounds in %u threads: nothing found\n", number, thread_count);
 }

@@ -63,10 +63,10 @@ def expert_params(minbits: int, maxbits: int, maxprec: int, minexp: int) -> Para
 def reversible_params() -> Params:
     """Every bit kept."""
 
-def encode(array: object, params: Params, with_header: bool = False) -> bytes | Failure:
+def encode(array: object, params: Params, with_header: bool = False, threads: int = 1) -> bytes | Failure:
     """Stream of an array."""
 
-def decode(data: object, out: object, params: Params, start: int = 0) -> int | Failure:
+def decode(data: object, out: object, params: Params, start: int = 0, threads: int = 1) -> int | Failure:
     """
     Fill `out` from the stream at bit `start`; returns the bit at which it ended.
     """

@@ -83,8 +83,8 @@ public:
         return true;
     }
 
-    // Read the planes of one block.
-    void read(BitReader& reader, unsigned lane) {
+    // Read the planes of one block. In line in both of its callers: 2 to 8 % of decoding.
+    [[gnu::always_inline]] void read(BitReader& reader, unsigned lane) {
         const std::size_t start = reader.position;
         Block& block = blocks_[lane];
         std::fill_n(block.planes, nbits, Plane{});

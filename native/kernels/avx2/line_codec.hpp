@@ -53,8 +53,8 @@ public:
         return true;
     }
 
-    // Read the planes of one block.
-    void read(BitReader& reader, unsigned block) {
+    // Read the planes of one block. In line in both of its callers: 2 to 8 % of decoding.
+    [[gnu::always_inline]] void read(BitReader& reader, unsigned block) {
         const std::size_t start = reader.position;
         Opened& opened = opened_[lane_of(block)] = codes_.open(reader);
         if (opened.precision == 0) {

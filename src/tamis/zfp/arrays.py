@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tamis import _native
 from tamis.errors import DataError, ParameterError, StreamError
-from tamis.zfp.checks import check_dtype, check_encodable, check_shape, refuse
+from tamis.zfp.checks import check_dtype, check_encodable, check_shape, check_threads, refuse
 from tamis.zfp.header import Bytes, as_view, unpack
 from tamis.zfp.modes import Mode
 
 
-def encode(array: ArrayLike, mode: Mode) -> bytes:
+def encode(array: ArrayLike, mode: Mode, *, threads: int = 1) -> bytes:
     """Encode an array without a header, as a chunk holds it.
 
     Parameters
@@ -25,6 +25,9 @@ def encode(array: ArrayLike, mode: Mode) -> bytes:
         1 to 4 axes, slowest first, any strides; not changed and, in native byte order, not copied.
     mode
         How to encode.
+    threads
+        Threads to encode in, at most; the bytes are the same. For one large array where nothing else runs beside it:
+        arrays of fewer than 262,144 values take one.
 
     Returns
     -------
@@ -38,15 +41,15 @@ def encode(array: ArrayLike, mode: Mode) -> bytes:
     ParameterError
         If the type, number of axes or mode is not one that ZFP can take.
     """
-    return _encode(array, mode, with_header=False)
+    return _encode(array, mode, with_header=False, threads=threads)
 
 
-def encode_with_header(array: ArrayLike, mode: Mode) -> bytes:
+def encode_with_header(array: ArrayLike, mode: Mode, *, threads: int = 1) -> bytes:
     """Encode an array with the header that describes it, as ``zfp -h`` and ``zfpy.compress_numpy`` do.
 
     See `encode`. The result is a whole number of 64-bit words long, as libzfp's default build reads them.
     """
-    stream = _encode(array, mode, with_header=True)
+    stream = _encode(array, mode, with_header=True, threads=threads)
     return stream + bytes(-len(stream) % 8)
 
 
@@ -56,6 +59,8 @@ def decode(
     dtype: DTypeLike,
     mode: Mode,
     out: NDArray[Any] | None = None,
+    *,
+    threads: int = 1,
 ) -> NDArray[Any]:
     """Decode a stream that has no header.
 
@@ -67,6 +72,11 @@ def decode(
         Those of the encoded array.
     out
         Array to fill, of that shape and dtype, any strides. Its contents are undefined after an error.
+    threads
+        Threads to decode in, at most; values and errors are the same. For one large array where nothing else runs
+        beside it: arrays of fewer than 262,144 values take one. Where blocks differ in length, as in all modes but
+        rate, each further thread takes 40 MiB at most and at least 4,096 blocks, and what it finds may be of no use in
+        streams whose blocks are all the same: then one thread does all.
 
     Returns
     -------
@@ -80,16 +90,16 @@ def decode(
     ParameterError
         If shape, dtype or mode is not one that ZFP can take, or `out` does not fit.
     """
-    return _decode(buffer, tuple(shape), np.dtype(dtype), mode, out, start=0)
+    return _decode(buffer, tuple(shape), np.dtype(dtype), mode, out, 0, threads)
 
 
-def decode_with_header(buffer: Bytes, out: NDArray[Any] | None = None) -> NDArray[Any]:
+def decode_with_header(buffer: Bytes, out: NDArray[Any] | None = None, *, threads: int = 1) -> NDArray[Any]:
     """Decode a stream that begins with a ZFP header, from tamis, zfpy or the ``zfp`` program.
 
     See `decode`.
     """
     header, nbits = unpack(buffer)
-    return _decode(buffer, header.shape, header.dtype, header.mode, out, start=nbits)
+    return _decode(buffer, header.shape, header.dtype, header.mode, out, nbits, threads)
 
 
 class _Plan(NamedTuple):
@@ -116,7 +126,8 @@ def _decoding_plan(dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) -> 
     return _Plan(mode.params(dtype, len(shape)), signed, nblocks)
 
 
-def _encode(array: ArrayLike, mode: Mode, *, with_header: bool) -> bytes:
+def _encode(array: ArrayLike, mode: Mode, *, with_header: bool, threads: int) -> bytes:
+    threads = check_threads(threads)
     # numpy takes long to import numpy.ma, which it does when that is first named.
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         raise DataError("expected an array without masked values, got some: fill them first, with array.filled(…)")
@@ -125,13 +136,20 @@ def _encode(array: ArrayLike, mode: Mode, *, with_header: bool) -> bytes:
     plan = _encoding_plan(dtype, values.shape, mode)
     if not (dtype.isnative and values.flags.aligned and all(step % dtype.itemsize == 0 for step in values.strides)):
         values = values.astype(dtype.newbyteorder("="), order="C")  # a copy, aligned
-    stream = _native.encode(values.view(plan.signed), plan.params, with_header)
+    stream = _native.encode(values.view(plan.signed), plan.params, with_header, threads)
     return stream if isinstance(stream, bytes) else refuse(stream, dtype, values.shape, mode)
 
 
 def _decode(
-    buffer: Bytes, shape: tuple[int, ...], dtype: np.dtype[Any], mode: Mode, out: NDArray[Any] | None, start: int
+    buffer: Bytes,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    mode: Mode,
+    out: NDArray[Any] | None,
+    start: int,
+    threads: int,
 ) -> NDArray[Any]:
+    threads = check_threads(threads)
     plan = _decoding_plan(dtype, shape, mode)
     params = plan.params
     data = as_view(buffer)
@@ -153,5 +171,5 @@ def _decode(
         raise ParameterError(f"expected out with a place for each value, got strides {out.strides} of shape {shape}")
     elif not out.flags.writeable:
         raise ParameterError("expected out to be writeable, got a read-only array")
-    end = _native.decode(data, out.view(plan.signed), params, start)
+    end = _native.decode(data, out.view(plan.signed), params, start, threads)
     return out if isinstance(end, int) else refuse(end, dtype, shape, mode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NoReturn
 
 import numpy as np
@@ -48,6 +49,13 @@ def check_shape(shape: tuple[int, ...]) -> None:
         raise ParameterError(f"expected 1 to 4 axes, got shape {shape}: reshape or squeeze the array first")
     if any(extent < 1 for extent in shape):
         raise ParameterError(f"expected at least one value along each axis, got shape {shape}")
+
+
+def check_threads(threads: int) -> int:
+    """Raise ParameterError unless there is a thread; return how many there are, in a number that the codec can take."""
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+        raise ParameterError(f"expected 1 or more threads, got threads={threads!r}")
+    return min(threads, sys.maxsize)
 
 
 def refuse(failure: _native.Failure, dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) -> NoReturn:

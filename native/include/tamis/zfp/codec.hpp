@@ -15,6 +15,9 @@ struct Kernel {
                      std::size_t& end);
     Status (*decode)(Type, void* data, const Layout&, const Params&, std::span<const std::uint8_t> in,
                      std::size_t start, std::size_t& end);
+    // Bits at which the blocks end that follow bit `start`; returns how many were found.
+    std::size_t (*walk)(Type, unsigned rank, const Params&, std::span<const std::uint8_t> in, std::size_t start,
+                        std::span<std::size_t> ends);
 };
 
 // Plain C++, for every machine.

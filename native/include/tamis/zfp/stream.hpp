@@ -120,44 +120,83 @@ Status encode_array(const Scalar* data, const Layout& layout, const Params& para
     return {};
 }
 
+// Blocks of a stream that may end anywhere, one after the other.
+//
+// As long as the longest block and the guard remain, a block is read where it lies. The rest of the stream is copied to
+// where zeros follow it, and there a block that needs more bits than there are is found out. `Codec` is part of its
+// name so that no two instruction sets share it.
+template <class Codec, class Scalar, unsigned rank>
+class BlockReader {
+public:
+    BlockReader(std::span<const std::uint8_t> in, std::size_t start)
+        : in_(in), stop_(in.size() * 8), reader_{in.data(), start} {}
+
+    // Where the next block begins: a bit of the stream.
+    std::size_t position() const { return origin_ + reader_.position; }
+
+    // False where the stream has ended before the block does.
+    [[gnu::always_inline]] bool read(Codec& codec, unsigned lane) {
+        if (!in_tail_ && stop_ - reader_.position < margin) enter_tail();
+        codec.read(reader_, lane);  // in bounds: `margin` bits follow, in `in_` or in `tail_`
+        return position() <= stop_;
+    }
+
+private:
+    static constexpr std::size_t longest = block_unlimited_nbits(Traits<Scalar>::type, rank, Params{}) + 8;
+    static constexpr std::size_t margin = longest + detail::guard_nbits;
+
+    void enter_tail() {
+        const std::size_t first = reader_.position / 8;
+        std::copy(in_.begin() + static_cast<std::ptrdiff_t>(first), in_.end(), tail_);
+        origin_ = first * 8;
+        reader_ = {tail_, reader_.position - origin_};
+        in_tail_ = true;
+    }
+
+    std::span<const std::uint8_t> in_;
+    std::size_t stop_;
+    std::size_t origin_ = 0;  // bit of the stream at which `tail_` begins, in whole bytes
+    BitReader reader_;
+    bool in_tail_ = false;
+    std::uint8_t tail_[2 * margin / 8 + 16] = {};
+};
+
 // Fill an array from the stream that starts at bit `start` of `in`. `end` is where it ended.
 template <class Codec, class Scalar, unsigned rank>
 Status decode_array(Scalar* data, const Layout& layout, const Params& params, std::span<const std::uint8_t> in,
                     std::size_t start, std::size_t& end) {
+    if (start > in.size() * 8) return {Code::truncated, 0};
     const FloatEnvironment environment;
     Codec codec(params, layout);
-    // As long as the longest block and the guard remain, a block is read where it lies. The rest of the stream is
-    // copied to where zeros follow it, and there a block that needs more bits than there are is found out.
-    constexpr std::size_t longest = block_unlimited_nbits(Traits<Scalar>::type, rank, Params{}) + 8;
-    constexpr std::size_t margin = longest + detail::guard_nbits;
-    std::uint8_t tail[2 * margin / 8 + 16] = {};
-    const std::size_t stop = in.size() * 8;
-    std::size_t tail_origin = 0;  // bit of the stream at which `tail` begins, in whole bytes
-    if (start > stop) return {Code::truncated, 0};
-    BitReader reader{in.data(), start};
-    bool in_tail = false;
+    BlockReader<Codec, Scalar, rank> blocks(in, start);
     std::size_t number = 0;
     const bool done = detail::for_each_row(layout, [&](std::ptrdiff_t offset, bool whole, const Counts& counts) {
         detail::Row row(data + offset, layout, whole, counts);
         Place<Scalar> places[Codec::lanes];
         while (const unsigned used = row.next(places)) {
-            for (unsigned lane = 0; lane < used; ++lane, ++number) {
-                if (!in_tail && stop - reader.position < margin) {
-                    const std::size_t first = reader.position / 8;
-                    std::copy(in.begin() + static_cast<std::ptrdiff_t>(first), in.end(), tail);
-                    tail_origin = first * 8;
-                    reader = {tail, reader.position - tail_origin};
-                    in_tail = true;
-                }
-                codec.read(reader, lane);  // in bounds: `margin` bits follow, in `in` or in `tail`
-                if (tail_origin + reader.position > stop) return false;
-            }
+            for (unsigned lane = 0; lane < used; ++lane, ++number)
+                if (!blocks.read(codec, lane)) return false;
             codec.restore(places, used);
         }
         return true;
     });
-    end = tail_origin + reader.position;
+    end = blocks.position();
     return done ? Status{} : Status{Code::truncated, number};
+}
+
+// Find where the blocks end that follow bit `start` of `in`, whether a block begins there or not, without their values.
+// Returns how many there are: as many as `ends` holds, or fewer where the stream ends.
+template <class Codec, class Scalar, unsigned rank>
+std::size_t walk_blocks(const Params& params, std::span<const std::uint8_t> in, std::size_t start,
+                        std::span<std::size_t> ends) {
+    if (start > in.size() * 8) return 0;
+    const FloatEnvironment environment;
+    const Layout layout = Layout::contiguous(rank, {4, 4, 4, 4});
+    Codec codec(params, layout);
+    BlockReader<Codec, Scalar, rank> blocks(in, start);
+    std::size_t count = 0;
+    for (; count < ends.size() && blocks.read(codec, 0); ++count) ends[count] = blocks.position();
+    return count;
 }
 
 }  // namespace tamis::zfp
