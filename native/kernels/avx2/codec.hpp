@@ -114,8 +114,8 @@ public:
 
 private:
     struct Block {
-        alignas(
-            32) Plane planes[nbits + (rank == 2 ? spare_planes16 : 0)];  // from the lowest on, of 2 axes the highest
+        // From the lowest one on; of blocks of 2 axes, from the highest.
+        alignas(32) Plane planes[nbits + (rank == 2 ? spare_planes16 : 0)];
         unsigned reached;  // planes from here on were read, the others are zero
         Opened opened;
     };
