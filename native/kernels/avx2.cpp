@@ -10,17 +10,13 @@ namespace tamis::zfp {
 
 namespace {
 
-struct Avx2 {
-    template <unsigned rank>
-    using Matrices = avx2::Matrices<rank>;
-    static constexpr bool fast_pext = true;
-
+struct Avx2 : avx2::Features {
     template <class Scalar, unsigned rank, bool reversible>
     using Codec = avx2::CodecOf<Avx2, Scalar, rank, reversible>;
 };
 
 }  // namespace
 
-const Kernel avx2_kernel{"avx2", detail::encode<Avx2>, detail::decode<Avx2>, detail::walk<Avx2>};
+const Kernel avx2_kernel = detail::kernel_of<Avx2>("avx2");
 
 }  // namespace tamis::zfp

@@ -9,9 +9,7 @@ namespace tamis::zfp {
 
 namespace {
 
-struct Avx2Tzcnt {
-    template <unsigned rank>
-    using Matrices = avx2::Matrices<rank>;
+struct Avx2Tzcnt : avx2::Features {
     static constexpr bool fast_pext = false;
 
     template <class Scalar, unsigned rank, bool reversible>
@@ -20,6 +18,6 @@ struct Avx2Tzcnt {
 
 }  // namespace
 
-const Kernel avx2_tzcnt_kernel{"avx2-tzcnt", detail::encode<Avx2Tzcnt>, detail::decode<Avx2Tzcnt>};
+const Kernel avx2_tzcnt_kernel = detail::kernel_of<Avx2Tzcnt>("avx2-tzcnt");
 
 }  // namespace tamis::zfp

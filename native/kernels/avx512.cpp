@@ -9,10 +9,11 @@ namespace tamis::zfp {
 
 namespace {
 
-struct Avx512 {
+struct Avx512 : avx2::Features {
+    template <class Scalar, unsigned rank>
+    using Register = avx512::WordsOf<Scalar, rank>;
     template <unsigned rank>
     using Matrices = avx512::Matrices<rank>;
-    static constexpr bool fast_pext = true;
 
     template <class Scalar, unsigned rank, bool reversible>
     using Codec = avx2::CodecOf<Avx512, Scalar, rank, reversible>;
@@ -20,6 +21,6 @@ struct Avx512 {
 
 }  // namespace
 
-const Kernel avx512_kernel{"avx512", detail::encode<Avx512>, detail::decode<Avx512>};
+const Kernel avx512_kernel = detail::kernel_of<Avx512>("avx512");
 
 }  // namespace tamis::zfp

@@ -66,4 +66,9 @@ std::size_t walk(Type type, unsigned axes, const Params& params, std::span<const
     });
 }
 
+template <class Family>
+constexpr Kernel kernel_of(const char* name) {
+    return {name, encode<Family>, decode<Family>, walk<Family>};
+}
+
 }  // namespace tamis::zfp::detail

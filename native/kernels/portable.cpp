@@ -13,6 +13,6 @@ struct Portable {
 
 }  // namespace
 
-const Kernel portable_kernel{"portable", detail::encode<Portable>, detail::decode<Portable>, detail::walk<Portable>};
+const Kernel portable_kernel = detail::kernel_of<Portable>("portable");
 
 }  // namespace tamis::zfp

@@ -255,7 +255,7 @@ void bind_zfp(nb::module_& m) {
 
     kernel = zfp::chosen_kernel().kernel;
     m.attr("kernel_variable") = zfp::kernel_variable;
-    m.def("kernels", &kernel_names, "Names of the kernels that this machine can run, the fastest first.");
+    m.def("kernels", &kernel_names, "Names of the kernels that this machine can run, the one that is chosen first.");
     m.def("kernel", [] { return kernel.load()->name; }, "Name of the kernel in use.");
     m.def(
         "kernel_as_asked", [] { return zfp::chosen_kernel().as_asked; },

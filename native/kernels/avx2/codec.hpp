@@ -17,7 +17,7 @@ namespace tamis::zfp::avx2 {
 template <class Kernel, class Scalar, unsigned rank, bool reversible>
 class PairCodec {
     using UInt = typename Traits<Scalar>::UInt;
-    using Register = WordsOf<Scalar, rank>;
+    using Register = typename Kernel::template Register<Scalar, rank>;
     using Codes = Values<Kernel, Scalar, rank, reversible>;
     using Plane = std::conditional_t<rank == 4, WidePlane, std::conditional_t<rank == 3, std::uint64_t, std::uint16_t>>;
     static constexpr unsigned size = block_size(rank), nbits = int_nbits<Scalar>;
@@ -43,8 +43,13 @@ public:
         Rows<Words32, rank> high, low;
         Opening openings[2];
         UInt any[2];
-        if constexpr (wide) {
-            Rows<Words64, rank> blocks[2];
+        if constexpr (Register::blocks == 2 && wide) {
+            Rows<Register, rank> rows;
+            load_rows<rank>(at[0], at[1], layout, rows);
+            if (!codes_.to_planes(rows, openings, any)) return false;
+            split(rows, high, low);
+        } else if constexpr (wide) {
+            Rows<Register, rank> blocks[2];
             for (unsigned lane = 0; lane < 2; ++lane) {
                 Opening opening[1];
                 UInt bits[1];
@@ -77,7 +82,7 @@ public:
                 with_lower = true;
                 lower_planes.encode(writer, lane, k, lowest, n, end);
             }
-            finish(writer, start);
+            finish_block<Kernel>(params_, writer, start);
         }
         shared = writer;
         return true;
@@ -139,15 +144,6 @@ private:
         return dense_;
     }
 
-    // Cut to maxbits, fill up to minbits.
-    void finish(BitWriter& writer, std::size_t start) const {
-        const std::size_t written = writer.position() - start;
-        if (written > params_.maxbits)
-            writer.seek(start + params_.maxbits);
-        else if (written < params_.minbits)
-            writer.put_zeros(params_.minbits - written);
-    }
-
     void restore(Scalar* a, Scalar* b, const Layout& layout) const {
         const Block &one = blocks_[0], &other = blocks_[1];
         const unsigned reached = std::min(one.reached, other.reached);
@@ -166,7 +162,19 @@ private:
         } else {
             Rows<Words32, rank> low;
             planes_to_rows<Kernel>(one.planes + lower, other.planes + lower, std::min(reached, 32u), low);
-            Rows<Words64, rank> blocks[2];
+            restore_words(high, low, a, b, layout);
+        }
+    }
+
+    void restore_words(const Rows<Words32, rank>& high, const Rows<Words32, rank>& low, Scalar* a, Scalar* b,
+                       const Layout& layout) const {
+        if constexpr (Register::blocks == 2) {
+            Rows<Register, rank> rows;
+            merge(high, low, rows);
+            Codes::from_planes(rows, {blocks_[0].opened, blocks_[1].opened});
+            store_rows<rank>(rows, a, b, layout);
+        } else {
+            Rows<Register, rank> blocks[2];
             merge(high, low, blocks[0], blocks[1]);
             for (unsigned lane = 0; lane < 2; ++lane) {
                 Codes::from_planes(blocks[lane], {blocks_[lane].opened});
@@ -178,9 +186,9 @@ private:
 
     static void fill_zeros(Scalar* a, Scalar* b, const Layout& layout) {
         Rows<Register, rank> zeros;
-        for (Register& row : zeros) row.bits = _mm256_setzero_si256();
+        for (Register& row : zeros) row = Register::all(0);
         store_rows<rank>(zeros, a, b, layout);
-        if constexpr (wide) store_rows<rank>(zeros, b, b, layout);
+        if constexpr (Register::blocks == 1) store_rows<rank>(zeros, b, b, layout);
     }
 
     // 2^(e - 62) is a normal number, so that the product with the upper half times 2^32 rounds as that of the whole.

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/avx2/line_cast.hpp"
-#include "tamis/zfp/params.hpp"
+#include "tamis/zfp/block_limits.hpp"
 
 namespace tamis::zfp::avx2 {
 
@@ -24,7 +24,7 @@ template <class Kernel, class Scalar, unsigned rank, bool reversible>
 class Values {
     using T = Traits<Scalar>;
     using UInt = typename T::UInt;
-    using Register = WordsOf<Scalar, rank>;
+    using Register = typename Kernel::template Register<Scalar, rank>;
     using Lift = std::conditional_t<reversible, detail::ReversibleLift, detail::LossyLift>;
     static constexpr unsigned nbits = int_nbits<Scalar>, blocks = Register::blocks;
     static constexpr bool floating = T::ebits != 0;
@@ -81,7 +81,8 @@ public:
             if (reader.get(1) == 0) return {0, false, 0};
             if (reversible && reader.get(1) != 0) return {0, true, plane_count(reader)};
             const int exponent = static_cast<int>(reader.get(T::ebits)) - T::ebias;
-            return {exponent, false, reversible ? plane_count(reader) : float_precision(exponent)};
+            return {exponent, false,
+                    reversible ? plane_count(reader) : float_precision<Kernel>(params_, rank, exponent)};
         } else {
             return {0, false, plane_count(reader)};
         }
@@ -92,15 +93,9 @@ private:
         return reversible ? static_cast<unsigned>(reader.get(T::pbits)) + 1 : params_.maxprec;
     }
 
-    unsigned float_precision(int exponent) const {
-        const int planes = exponent - std::min(params_.minexp, header_max_exp) + 2 * static_cast<int>(rank) + 2;
-        return std::min(params_.maxprec, static_cast<unsigned>(std::max(planes, 0)));
-    }
-
     void add_precision(Opening& opening, UInt any) const {
         if (floating && opening.precision == 0) return;
-        const unsigned used = any == 0 ? 0 : nbits - static_cast<unsigned>(std::countr_zero(any));
-        opening.precision = std::max(1u, std::min(used, params_.maxprec));
+        opening.precision = reversible_precision<Kernel>(params_, any);
         opening.bits |= std::uint64_t{opening.precision - 1} << opening.nbits;
         opening.nbits += T::pbits;
     }
@@ -116,7 +111,7 @@ private:
         for (unsigned i = 0; i < blocks; ++i) {
             if (largest[i] >= detail::infinity_bits<Scalar>) return false;
             const int exponent = exponents[i] = exponent_of(largest[i]);
-            const unsigned precision = largest[i] == 0 ? 0 : float_precision(exponent);
+            const unsigned precision = largest[i] == 0 ? 0 : float_precision<Kernel>(params_, rank, exponent);
             if (precision == 0)
                 openings[i] = {0, 1, 0};
             else

@@ -22,7 +22,7 @@ class Config:
     kernel: str
     """The codec's implementation in use, named after an instruction set."""
     kernels: tuple[str, ...]
-    """All implementations that this machine can run, the fastest first; all give the same bytes."""
+    """All implementations that this machine can run, the one that is chosen first; all give the same bytes."""
 
     def __str__(self) -> str:
         others = f" (of {', '.join(self.kernels)})" if len(self.kernels) > 1 else ""
@@ -31,6 +31,9 @@ class Config:
 
 def config() -> Config:
     """Return the version of tamis, its codec, and the kernel that the codec uses on this machine.
+
+    Kernels are ``avx2`` (x86-64 with AVX2, BMI2 and PCLMUL), ``avx2-tzcnt`` (the same without PDEP and PEXT, which AMD
+    before Zen 3 runs slowly), ``portable`` (any machine) and ``avx512`` (AVX-512 and GFNI, never chosen by itself).
 
     The environment variable ``TAMIS_KERNEL`` chooses another kernel, for tests and comparisons. It is read once per
     process, by tamis and by its HDF5 plugin. A name that this machine cannot run is warned about and has no effect.

@@ -44,7 +44,7 @@ public:
         *next_ = static_cast<std::uint8_t>(buffer_);  // for seek
     }
 
-    void put_zeros(std::size_t count) {
+    [[gnu::always_inline]] void put_zeros(std::size_t count) {
         for (; count > 56; count -= 56) put(0, 56);
         put(0, static_cast<unsigned>(count));
     }

@@ -1,4 +1,6 @@
 // Blocks of 4^rank values: out of a strided array, and back into it.
+//
+// All in line: an instantiation of its own would be shared by kernels for different instruction sets.
 #pragma once
 
 #include <cstring>
@@ -33,7 +35,7 @@ inline void pad_line(Scalar* line, std::size_t stride, unsigned count) {
 
 // Whole blocks. With `dense`, x has stride 1 and a line is one copy.
 template <unsigned rank, bool dense, class Scalar>
-inline void gather(Scalar* block, const Scalar* from, const Layout& layout) {
+[[gnu::always_inline]] inline void gather(Scalar* block, const Scalar* from, const Layout& layout) {
     constexpr unsigned axis = rank - 1;
     if constexpr (axis == 0 && dense) {
         std::memcpy(block, from, 4 * sizeof(Scalar));
@@ -48,7 +50,7 @@ inline void gather(Scalar* block, const Scalar* from, const Layout& layout) {
 }
 
 template <unsigned rank, bool dense, class Scalar>
-inline void scatter(const Scalar* block, Scalar* to, const Layout& layout) {
+[[gnu::always_inline]] inline void scatter(const Scalar* block, Scalar* to, const Layout& layout) {
     constexpr unsigned axis = rank - 1;
     if constexpr (axis == 0 && dense) {
         std::memcpy(to, block, 4 * sizeof(Scalar));
@@ -64,7 +66,8 @@ inline void scatter(const Scalar* block, Scalar* to, const Layout& layout) {
 
 // Blocks at the end of an axis: the valid lines are padded along x, then all of x along y, and so on.
 template <unsigned rank, class Scalar>
-inline void gather_partial(Scalar* block, const Scalar* from, const Layout& layout, const Counts& counts) {
+[[gnu::always_inline]] inline void gather_partial(Scalar* block, const Scalar* from, const Layout& layout,
+                                                  const Counts& counts) {
     constexpr unsigned axis = rank - 1;
     constexpr std::size_t stride = block_size(axis);
     for (unsigned i = 0; i < counts[axis]; ++i, from += layout.stride[axis]) {
@@ -77,7 +80,8 @@ inline void gather_partial(Scalar* block, const Scalar* from, const Layout& layo
 }
 
 template <unsigned rank, class Scalar>
-inline void scatter_partial(const Scalar* block, Scalar* to, const Layout& layout, const Counts& counts) {
+[[gnu::always_inline]] inline void scatter_partial(const Scalar* block, Scalar* to, const Layout& layout,
+                                                   const Counts& counts) {
     constexpr unsigned axis = rank - 1;
     for (unsigned i = 0; i < counts[axis]; ++i, to += layout.stride[axis]) {
         if constexpr (axis == 0)
@@ -89,7 +93,7 @@ inline void scatter_partial(const Scalar* block, Scalar* to, const Layout& layou
 
 // Out of the array and back, whichever way the block lies.
 template <unsigned rank, class Scalar>
-inline void load_block(Scalar* block, const Place<const Scalar>& place, const Layout& layout) {
+[[gnu::always_inline]] inline void load_block(Scalar* block, const Place<const Scalar>& place, const Layout& layout) {
     if (!place.whole)
         gather_partial<rank>(block, place.at, layout, place.counts);
     else if (layout.stride[0] == 1)
@@ -99,7 +103,7 @@ inline void load_block(Scalar* block, const Place<const Scalar>& place, const La
 }
 
 template <unsigned rank, class Scalar>
-inline void store_block(const Scalar* block, const Place<Scalar>& place, const Layout& layout) {
+[[gnu::always_inline]] inline void store_block(const Scalar* block, const Place<Scalar>& place, const Layout& layout) {
     if (!place.whole)
         scatter_partial<rank>(block, place.at, layout, place.counts);
     else if (layout.stride[0] == 1)

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "block.hpp"
+#include "block_limits.hpp"
 #include "cast.hpp"
 #include "line_code.hpp"
-#include "params.hpp"
 #include "transform.hpp"
 
 namespace tamis::zfp {
@@ -53,7 +53,7 @@ private:
                 encode_lossy(writer, values, params_.maxprec, start);
             }
         }
-        finish(writer, start);
+        finish_block<Kernel>(params_, writer, start);
         return true;
     }
 
@@ -82,26 +82,11 @@ private:
         return inside;
     }
 
-    // Cut to maxbits, fill up to minbits.
-    void finish(BitWriter& writer, std::size_t start) const {
-        const std::size_t written = writer.position() - start;
-        if (written > params_.maxbits)
-            writer.seek(start + params_.maxbits);
-        else if (written < params_.minbits)
-            writer.put_zeros(params_.minbits - written);
-    }
-
-    unsigned float_precision(int exponent) const {
-        // Beyond what a header can say nothing is left of any block.
-        const int planes = exponent - std::min(params_.minexp, header_max_exp) + 2 * static_cast<int>(rank) + 2;
-        return std::min(params_.maxprec, static_cast<unsigned>(std::max(planes, 0)));
-    }
-
     bool encode_lossy_float(BitWriter& writer, const Scalar* block, std::size_t start) const {
         const UInt largest = largest_magnitude<size>(block);
         if (largest >= detail::infinity_bits<Scalar>) return false;
         const int exponent = block_exponent<Scalar>(largest);
-        const unsigned precision = float_precision(exponent);
+        const unsigned precision = float_precision<Kernel>(params_, rank, exponent);
         if (largest == 0 || precision == 0) {
             writer.put(0, 1);
             return true;
@@ -122,7 +107,7 @@ private:
         }
         const int exponent = static_cast<int>(header >> 1) - T::ebias;
         alignas(32) UInt values[size];
-        decode_lossy(reader, values, float_precision(exponent), start);
+        decode_lossy(reader, values, float_precision<Kernel>(params_, rank, exponent), start);
         from_integers<size>(block, values, exponent);
     }
 
@@ -186,8 +171,7 @@ private:
         forward_transform<detail::ReversibleLift, rank>(values);
         alignas(32) UInt slots[size];
         const UInt any = to_slots(slots, values);
-        const unsigned used = any == 0 ? 0 : nbits - static_cast<unsigned>(std::countr_zero(any));
-        const unsigned precision = std::max(1u, std::min(used, params_.maxprec));
+        const unsigned precision = reversible_precision<Kernel>(params_, any);
         writer.put(precision - 1, T::pbits);
         encode_planes(writer, slots, any, precision, start + params_.maxbits);
     }

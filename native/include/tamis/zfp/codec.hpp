@@ -27,18 +27,18 @@ extern const Kernel avx2_kernel, avx2_tzcnt_kernel;
 // These, and AVX-512 with GFNI; not there if the compiler lacks them (TAMIS_AVX512).
 extern const Kernel avx512_kernel;
 
-// Those that this machine can run, the fastest first.
+// Those that this machine can run, the one that is chosen first.
 std::span<const Kernel* const> available_kernels();
 
 // By name; null if this machine cannot run it or there is none.
 const Kernel* find_kernel(const char* name);
 
-// Names the kernel to use; unset or empty, it is the fastest.
+// Names the kernel to use; unset or empty, it is the first.
 inline constexpr const char* kernel_variable = "TAMIS_KERNEL";
 
 struct Choice {
     const Kernel* kernel;
-    bool as_asked;  // false where the variable names none that is available; then `kernel` is the fastest
+    bool as_asked;  // false where the variable names none that is available; then `kernel` is the first
 };
 
 // Made once per process, when first asked for.
