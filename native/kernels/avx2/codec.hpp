@@ -5,7 +5,7 @@
 // blocks, and where no bit plane of the lower halves is kept, these are not looked at.
 #pragma once
 
-#include "kernels/avx2/decode_planes.hpp"
+#include "kernels/avx2/decode_planes16.hpp"
 #include "kernels/avx2/planes16.hpp"
 #include "kernels/avx2/planes256.hpp"
 #include "kernels/avx2/values.hpp"
@@ -95,7 +95,15 @@ public:
         std::fill_n(block.planes, nbits, Plane{});
         block.opened = codes_.open(reader);
         const unsigned precision = block.opened.precision, lowest = precision < nbits ? nbits - precision : 0;
-        block.reached = decode_planes<Kernel, size>(reader, block.planes, nbits, lowest, start + params_.maxbits);
+        const std::size_t end = start + params_.maxbits;
+        if constexpr (rank == 2) {
+            const Progress progress =
+                decode_planes16<Kernel>(reader.base, reader.position, block.planes, nbits - lowest, end);
+            reader.position = progress.position;
+            block.reached = nbits - progress.planes;
+        } else {
+            block.reached = decode_planes<Kernel, size>(reader, block.planes, nbits, lowest, end);
+        }
         reader.position = std::max(reader.position, start + params_.minbits);
     }
 
@@ -111,7 +119,8 @@ public:
 
 private:
     struct Block {
-        alignas(32) Plane planes[nbits];
+        // From the lowest one on; of blocks of 2 axes, from the highest.
+        alignas(32) Plane planes[nbits + (rank == 2 ? spare_planes16 : 0)];
         unsigned reached;  // planes from here on were read, the others are zero
         Opened opened;
     };
@@ -140,8 +149,9 @@ private:
         const unsigned reached = std::min(one.reached, other.reached);
         if (reached == nbits) return fill_zeros(a, b, layout);
         Rows<Words32, rank> high;
-        planes_to_rows<Kernel>(one.planes + nbits - 32, other.planes + nbits - 32,
-                               std::max(reached, nbits - 32) - (nbits - 32), high);
+        constexpr unsigned lower = rank == 2 ? 32 : 0, upper = rank == 2 ? 0 : nbits - 32;
+        planes_to_rows<Kernel>(one.planes + upper, other.planes + upper, std::max(reached, nbits - 32) - (nbits - 32),
+                               high);
         if constexpr (!wide) {
             Codes::from_planes(high, {one.opened, other.opened});
             store_rows<rank>(high, a, b, layout);
@@ -151,7 +161,7 @@ private:
             store_upper<rank>(high, {one.opened.exponent, other.opened.exponent}, a, b, layout);
         } else {
             Rows<Words32, rank> low;
-            planes_to_rows<Kernel>(one.planes, other.planes, std::min(reached, 32u), low);
+            planes_to_rows<Kernel>(one.planes + lower, other.planes + lower, std::min(reached, 32u), low);
             restore_words(high, low, a, b, layout);
         }
     }

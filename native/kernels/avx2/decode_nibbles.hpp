@@ -83,7 +83,7 @@ template <unsigned nbits>
         }
         unsigned taken = 0;
         const auto some_planes = [&] {
-            const zfp::detail::NibbleCode code =
+            const zfp::detail::NibbleCode& code =
                 zfp::detail::window_table<false>[n << zfp::detail::window_nbits |
                                                  (bits & low_mask(zfp::detail::window_nbits))];
             group |= std::uint64_t{code.bits} << (4 * (done - first));
@@ -96,7 +96,7 @@ template <unsigned nbits>
         while (n < 4 && done + 4 <= precision && done <= first + 11 && taken + zfp::detail::window_nbits <= have)
             some_planes();
         if (taken == 0 && have >= nibble_nbits) {
-            const zfp::detail::NibbleCode code = nibble_table[n << nibble_nbits | (bits & low_mask(nibble_nbits))];
+            const zfp::detail::NibbleCode& code = nibble_table[n << nibble_nbits | (bits & low_mask(nibble_nbits))];
             group = code.bits, taken = code.length;
             n = code.n;
             ++done;

@@ -16,11 +16,11 @@ namespace tamis::zfp::avx2 {
 
 inline constexpr unsigned code_nbits = 12, most_left = 5;
 
-// What follows the plain bits: values of the coefficients from n on, how many these are, and the bits read, zero if
-// the plane's end is not among the bits looked at.
+// What follows the plain bits: values of the coefficients from n on, how many these are, and the bits read. Where the
+// plane's end is not among the bits looked at: no bits, and more coefficients than there are.
 struct CodeEntry {
     std::uint16_t ones = 0;
-    std::uint8_t advance = 0;
+    std::uint8_t advance = 64;
     std::uint8_t length = 0;
 };
 

@@ -44,10 +44,9 @@ struct Matrices<2> {
         return _mm256_shuffle_epi8(transpose_bits(stream[0]), descending);
     }
 
-    // Planes in 16-bit lanes, the lowest one first.
     [[gnu::always_inline]] static void from_planes(__m256i planes, Bytes<2>& bytes) {
         const __m256i evens_first =
-            _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
+            _mm256_broadcastsi128_si256(_mm_setr_epi8(14, 12, 10, 8, 6, 4, 2, 0, 15, 13, 11, 9, 7, 5, 3, 1));
         const Bytes<2> stream = {transpose_bits(_mm256_shuffle_epi8(planes, evens_first))};
         shuffle_bytes<2>(to_block_order<2>, stream, bytes);
     }
@@ -163,15 +162,13 @@ private:
     unsigned made_ = 0;
 };
 
-// Planes of two blocks, from `reached` on, back to words; `a` and `b` are zero below.
+// Planes of two blocks, the highest first, back to words. What is zero is turned, too: to ask costs as much.
 template <class Kernel>
-[[gnu::always_inline]] inline void planes_to_rows(const std::uint16_t* a, const std::uint16_t* b, unsigned reached,
+[[gnu::always_inline]] inline void planes_to_rows(const std::uint16_t* a, const std::uint16_t* b, unsigned,
                                                   Rows<Words32, 2>& rows) {
     Bytes<2> bytes[4];
     for (unsigned index = 0; index < 4; ++index) {
-        bytes[index][0] = _mm256_setzero_si256();
-        if (8 * index + 8 <= reached) continue;
-        const __m256i planes = join(load_half(a + 8 * index), load_half(b + 8 * index));
+        const __m256i planes = join(load_half(a + 24 - 8 * index), load_half(b + 24 - 8 * index));
         Kernel::template Matrices<2>::from_planes(planes, bytes[index]);
     }
     from_bytes<2>(bytes, rows);

@@ -203,6 +203,8 @@ private:
     [[gnu::always_inline]] static void put_planes(BitWriter& writer, const UInt* slots, UInt any, unsigned precision,
                                                   std::size_t end) {
         using Planes = Slab<UInt, size>;
+        if constexpr (size == 4)
+            if (encode_short_block(writer, slots, precision, end)) return;
         const unsigned lowest = precision < nbits ? nbits - precision : 0;
         const unsigned highest = any == 0 ? 0 : nbits - static_cast<unsigned>(std::countl_zero(any));
         // Planes above the first one that is not empty send a group bit 0 each.

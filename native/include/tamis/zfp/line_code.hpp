@@ -46,7 +46,28 @@ template <class UInt>
     return n;
 }
 
-// A whole block whose budget is a byte at most, as at low rates: one look-up. False where that is not so.
+// A whole block whose budget is a byte at most, as at low rates: each plane takes a bit or more, so that the highest
+// byte of the coefficients is enough. 1-D float64 at rate 4 takes 18 ns a block instead of 28. False where that is not
+// so.
+template <class UInt>
+[[gnu::always_inline]] inline bool encode_short_block(BitWriter& writer, const UInt* slots, unsigned precision,
+                                                      std::size_t end) {
+    const std::size_t left = end - writer.position();
+    if (left > detail::end_nbits || precision < detail::end_nbits) return false;
+    std::uint32_t planes = 0;
+    for (unsigned i = 0; i < 4; ++i) planes |= detail::bits_by_plane[slots[i] >> (8 * sizeof(UInt) - 8)] << i;
+    std::uint64_t code = 0;
+    for (unsigned length = 0, n = 0; length < left; planes >>= 8) {
+        const detail::NibbleCode& pair = detail::pair_table[n * 256 + (planes & 255)];
+        code |= std::uint64_t{pair.bits} << length;
+        length += pair.length;
+        n = pair.n;
+    }
+    writer.put(code & low_mask(static_cast<unsigned>(left)), static_cast<unsigned>(left));
+    return true;
+}
+
+// The same on reading: one look-up.
 template <class UInt>
 [[gnu::always_inline]] inline bool decode_short_block(BitReader& reader, UInt (&slots)[4], unsigned precision,
                                                       std::size_t end) {

@@ -47,6 +47,14 @@ constexpr auto make_pair_table() {
 
 inline constexpr auto pair_table = make_pair_table();
 
+// Bits of a byte, four apart, the highest one first: where they go in the planes of a block of four.
+inline constexpr auto bits_by_plane = [] {
+    std::array<std::uint32_t, 256> table{};
+    for (unsigned byte = 0; byte < 256; ++byte)
+        for (unsigned k = 0; k < 8; ++k) table[byte] |= (byte >> (7 - k) & 1) << (4 * k);
+    return table;
+}();
+
 inline constexpr unsigned window_nbits = 9;  // of the tables below; 10 gain nothing and cost cache
 
 // One plane out of coming bits, for blocks of four or, with `larger`, for the first four coefficients of a larger one.
