@@ -93,7 +93,9 @@ def is_stored(values: Sequence[int]) -> bool:
 kernel_variable: str = "TAMIS_KERNEL"
 
 def kernels() -> list[str]:
-    """Names of the kernels that this machine can run, the one that is chosen first."""
+    """
+    Names of the kernels that this machine can run, the one that is chosen first.
+    """
 
 def kernel() -> str:
     """Name of the kernel in use."""
