@@ -78,19 +78,22 @@ def over_chunks(
         return found
 
     def calls() -> Iterator[Callable[[], list[R]]]:
+        before: _Box | None = None
         alone: list[Region] = []
         for group in grouped(parts, gathered):
             if len(group) == 1:
                 alone += group
             if alone and (len(group) > 1 or len(alone) == at_once):
+                yield from _uses(before, function)
+                before = None
                 yield partial(direct, alone)
                 alone = []
             if len(group) > 1:
-                box = _Box(source, bounding(group), dtype, len(group), spare)
-                for piece in box.pieces:
-                    yield partial(box.fill, piece)
-                for at in range(0, len(group), at_once):
-                    yield partial(box.use, group[at : at + at_once], function)
+                tasks = [group[at : at + at_once] for at in range(0, len(group), at_once)]
+                box = _Box(source, bounding(group), dtype, tasks, spare)
+                yield from _uses(before, function, box)
+                before = box
+        yield from _uses(before, function)
         if alone:
             yield partial(direct, alone)
 
@@ -127,30 +130,37 @@ class _Box:
     """
 
     def __init__(
-        self, source: Values, part: Region, dtype: np.dtype[Any], count: int, spare: deque[NDArray[np.uint8]]
+        self,
+        source: Values,
+        part: Region,
+        dtype: np.dtype[Any],
+        tasks: Sequence[Sequence[Region]],
+        spare: deque[NDArray[np.uint8]],
     ) -> None:
         self.source = source
         self.part = part
+        self.tasks = tasks
         extents = [each.stop - each.start for each in part]
         nbytes = math.prod(extents) * dtype.itemsize
         self._spare, self._room = spare, _room(spare, nbytes)
         self.values = self._room[:nbytes].view(dtype).reshape(extents)
         self.pieces = pieces_of(part, _pieces(source), dtype.itemsize, _PIECE_NBYTES)
-        self._left, self._unused = len(self.pieces), count
+        self._left, self._unused = len(self.pieces), len(tasks)
         self._lock = threading.Lock()
         self._full = threading.Event()
         self._failed = False
 
-    def fill(self, piece: Region) -> list[Any]:
-        """Read one piece into its place, which gives no result."""
+    def fill(self, pieces: Sequence[Region]) -> list[Any]:
+        """Read some pieces into their places, which gives no result."""
         try:
-            self.source.read(piece, self.values[within(piece, self.part)])
+            for piece in pieces:
+                self.source.read(piece, self.values[within(piece, self.part)])
         except BaseException:
             self._failed = True
             raise
         finally:
             with self._lock:
-                self._left -= 1
+                self._left -= len(pieces)
                 if not self._left or self._failed:
                     self._full.set()
         return []
@@ -163,10 +173,33 @@ class _Box:
         # Copied once, rather than by each step that wants the values side by side.
         found = [function(part, np.ascontiguousarray(self.values[within(part, self.part)])) for part in parts]
         with self._lock:
-            self._unused -= len(parts)
+            self._unused -= 1
             if not self._unused:
                 self._spare.append(self._room)
         return found
+
+
+def _uses(
+    box: _Box | None, function: Callable[[Region, NDArray[Any]], R], following: _Box | None = None
+) -> Iterator[Callable[[], list[R]]]:
+    """Use a box, task by task, and fill the one that follows on the way, so that all tasks take about as long.
+
+    A thread that got a piece while another one uses a chunk would wait for that: results are taken in order.
+    """
+    pieces = following.pieces if following else []
+    if box is None:
+        if following:
+            yield from (partial(following.fill, [piece]) for piece in pieces)
+        return
+    count = len(box.tasks)
+
+    def both(parts: Sequence[Region], share: Sequence[Region]) -> list[R]:
+        if following and share:
+            following.fill(share)
+        return box.use(parts, function)
+
+    for number, parts in enumerate(box.tasks):
+        yield partial(both, parts, pieces[number * len(pieces) // count : (number + 1) * len(pieces) // count])
 
 
 def _room(spare: deque[NDArray[np.uint8]], nbytes: int) -> NDArray[np.uint8]:
