@@ -136,6 +136,7 @@ def watched() -> None:
     for name, function in (("codec", "encode"), ("codec", "decode"), ("checks", "survey"), ("checks", "compare")):
         setattr(_native, function, timed(name, getattr(_native, function)))
     os.pread, os.preadv = timed("reading", os.pread), timed("reading", os.preadv)
+    os.fsync = timed("writing", os.fsync)
 
 
 def repacked(path: Path, recipe: str, chunks: dict[str, tuple[int, ...]] | None = None, jobs: int = 1) -> float:
@@ -155,7 +156,7 @@ def split(path: Path) -> None:
         began = time.perf_counter()
         cpu = repacked(path, "zfp(accuracy=0.001)", jobs=jobs)
         clock = time.perf_counter() - began
-        spent["writing"] = rewritten(path.with_suffix(".out"))
+        spent["writing"] += rewritten(path.with_suffix(".out"))
         path.with_suffix(".copy").unlink()
         parts = ", ".join(f"{name} {each / cpu:.0%}" for name, each in spent.most_common())
         rest = 1 - sum(spent.values()) / cpu
