@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -71,7 +70,6 @@ def over_chunks(
     gathered = gathered_shape(shape, pieces, chunks, dtype.itemsize, GATHERED_NBYTES) if parts else chunks
     at_once = chunks_at_once(math.prod(chunks) * dtype.itemsize)
 
-    spare: deque[NDArray[np.uint8]] = deque()
     mine = threading.local()
 
     def direct(wanted: Sequence[Region]) -> list[R]:
@@ -85,20 +83,21 @@ def over_chunks(
 
     def calls() -> Iterator[Callable[[], list[R]]]:
         before: _Box | None = None
+        last: _Box | None = None
         alone: list[Region] = []
         for group in grouped(parts, gathered):
             if len(group) == 1:
                 alone += group
             if alone and (len(group) > 1 or len(alone) == at_once):
                 yield from _uses(before, function)
-                before = None
+                before, last = None, before
                 yield partial(direct, alone)
                 alone = []
             if len(group) > 1:
                 tasks = [group[at : at + at_once] for at in range(0, len(group), at_once)]
-                box = _Box(source, bounding(group), dtype, tasks, spare)
+                box = _Box(source, bounding(group), dtype, tasks, last)
                 yield from _uses(before, function, box)
-                before = box
+                before, last = box, before
         yield from _uses(before, function)
         if alone:
             yield partial(direct, alone)
@@ -134,7 +133,16 @@ def _pieces(source: Values) -> tuple[int, ...]:
 class _Box:
     """A part of the array that is put together from pieces, and then used by its chunks.
 
-    Threads take what is to be done in its order: who waits for the pieces waits for threads that work on them.
+    Threads take what is to be done in its order: who waits for pieces, or for memory, waits for threads that work.
+
+    Parameters
+    ----------
+    source, part, dtype
+        Of the values.
+    tasks
+        Chunks that are used at once, and their number.
+    earlier
+        Whose memory this takes over when all of its chunks are done, so that two are there at a time.
     """
 
     def __init__(
@@ -143,26 +151,23 @@ class _Box:
         part: Region,
         dtype: np.dtype[Any],
         tasks: Sequence[Sequence[Region]],
-        spare: deque[NDArray[np.uint8]],
+        earlier: _Box | None,
     ) -> None:
-        self.source = source
-        self.part = part
-        self.tasks = tasks
-        extents = [each.stop - each.start for each in part]
-        nbytes = math.prod(extents) * dtype.itemsize
-        self._spare, self._room = spare, _room(spare, nbytes)
-        self.values = self._room[:nbytes].view(dtype).reshape(extents)
+        self.source, self.part, self.tasks = source, part, tasks
         self.pieces = pieces_of(part, _pieces(source), dtype.itemsize, _PIECE_NBYTES)
+        self._dtype, self._earlier = dtype, earlier
+        self._room: NDArray[np.uint8] | None = None
         self._left, self._unused = len(self.pieces), len(tasks)
         self._lock = threading.Lock()
-        self._full = threading.Event()
+        self._full, self._done = threading.Event(), threading.Event()
         self._failed = False
 
     def fill(self, pieces: Sequence[Region]) -> list[Any]:
         """Read some pieces into their places, which gives no result."""
         try:
+            values = self._values()
             for piece in pieces:
-                self.source.read(piece, self.values[within(piece, self.part)])
+                self.source.read(piece, values[within(piece, self.part)])
         except BaseException:
             self._failed = True
             raise
@@ -176,15 +181,38 @@ class _Box:
     def use(self, parts: Sequence[Region], function: Callable[[Region, NDArray[Any]], R]) -> list[R]:
         """Call the function on some chunks' values, when all are there; not after a failure, which is raised before."""
         self._full.wait()
-        if self._failed:
-            return []
-        # Copied once, rather than by each step that wants the values side by side.
-        found = [function(part, np.ascontiguousarray(self.values[within(part, self.part)])) for part in parts]
+        try:
+            if self._failed:
+                return []
+            values = self._values()
+            # Copied once, rather than by each step that wants the values side by side.
+            return [function(part, np.ascontiguousarray(values[within(part, self.part)])) for part in parts]
+        finally:
+            with self._lock:
+                self._unused -= 1
+                if not self._unused:
+                    self._done.set()
+
+    def _values(self) -> NDArray[Any]:
+        """Give the values, those that are there already."""
+        extents = [each.stop - each.start for each in self.part]
+        nbytes = math.prod(extents) * self._dtype.itemsize
         with self._lock:
-            self._unused -= 1
-            if not self._unused:
-                self._spare.append(self._room)
-        return found
+            if self._room is None:
+                self._room = _room(self._earlier, nbytes)
+                self._earlier = None
+            return self._room[:nbytes].view(self._dtype).reshape(extents)
+
+    def hand_on(self) -> NDArray[np.uint8] | None:
+        """Wait until all chunks are done, and give the memory away: its pages need not be made anew."""
+        self._done.wait()
+        room, self._room = self._room, None
+        return room
+
+
+def _room(earlier: _Box | None, nbytes: int) -> NDArray[np.uint8]:
+    room = earlier.hand_on() if earlier else None
+    return np.empty(nbytes, np.uint8) if room is None or room.nbytes < nbytes else room
 
 
 def _uses(
@@ -208,11 +236,3 @@ def _uses(
 
     for number, parts in enumerate(box.tasks):
         yield partial(both, parts, pieces[number * len(pieces) // count : (number + 1) * len(pieces) // count])
-
-
-def _room(spare: deque[NDArray[np.uint8]], nbytes: int) -> NDArray[np.uint8]:
-    """Take memory that an earlier box had, whose pages are there already, or new one."""
-    while spare:
-        if (room := spare.pop()).nbytes >= nbytes:
-            return room
-    return np.empty(nbytes, np.uint8)
