@@ -1,11 +1,11 @@
 """Time writing, reading and repacking files: ``python benchmarks/files.py [--quick] [--csv F]`` prints one table.
 
 512 MiB of float32, 512³ in chunks of 64³, accuracy 1e-3, page cache warm: h5py with hdf5plugin against
-`tamis.hdf5.write` and `tamis.open`; h5repack and nccopy against `tamis repack`, which reads again and verifies what it
-wrote and makes it durable (they do not), and against the call `tamis.repack` (2 threads) from a Python that runs
-already, as in a script for many files. The peers run with H5Z-ZFP, of hdf5plugin or where Debian has put it, and with
-tamis' plugin. nccopy leaves a filter out where a variable is deflated, and so takes two steps there. Deflated files of
-climate models are those of shared/data beside the repository, or of ``--data``, where they are.
+`tamis.hdf5.write` and `tamis.open`; h5repack and nccopy against `tamis repack`, which proves each chunk, reads the
+file's bytes again and makes them durable (they do not), and against the call `tamis.repack` (2 threads) from a Python
+that runs already, as in a script for many files. The peers run with H5Z-ZFP, of hdf5plugin or where Debian has put it,
+and with tamis' plugin. nccopy leaves a filter out where a variable is deflated, and so takes two steps there. Deflated
+files of climate models are those of shared/data beside the repository, or of ``--data``, where they are.
 
 All take turns, hdf5plugin and each repack in processes of their own; figures are medians of the clock, ratios are those
 of the first program of the row to the others, MiB are of memory at most. What is read is compared. Threads, where a

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -136,8 +137,10 @@ def test_threads_run_without_the_lock_and_are_gone_afterwards() -> None:
     while not done.is_set():
         most = max(most, len(os.listdir("/proc/self/task")))
     thread.join()
-    assert before + 5 == most  # Python's own, and four more
-    assert len(os.listdir("/proc/self/task")) == before
+    assert most >= before + 5  # Python's own, and four more; the system lists some a while after they were joined
+    deadline = time.monotonic() + 10
+    while len(os.listdir("/proc/self/task")) > before:
+        assert time.monotonic() < deadline, "threads end with their call"
 
 
 SCARCE = """

@@ -85,11 +85,6 @@ template <unsigned count>
     largest[0] = static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_max_epu32(two, _mm_unpackhi_epi64(two, two))));
 }
 
-template <class Scalar, class UInt, std::size_t count>
-[[gnu::always_inline]] inline void block_exponents(const UInt (&largest)[count], int (&exponents)[count]) {
-    for (std::size_t i = 0; i < count; ++i) exponents[i] = block_exponent<Scalar>(largest[i]);
-}
-
 // |x| < 2^exponent, so that the products stay below 2^30. Where a scale is infinite, so is the product, or NaN, and the
 // conversion gives the lowest integer, as to_integers says.
 template <unsigned count>

@@ -1,4 +1,4 @@
-// Reading the code of bit planes of 16 and 64 coefficients.
+// Reading the code of bit planes of 64 coefficients, and what that of 16 has of it.
 //
 // After the n plain bits, a bit is a group bit if the number of ones before it is even, and a value if it is odd: each
 // group bit 1 is followed by zeros up to a value 1. So the parity of ones below each bit, a carry-less product with all
@@ -97,9 +97,10 @@ template <class Kernel, unsigned size>
 
 // Read planes k - 1 … lowest of a block that ends at bit `end`; returns the lowest one that was reached, k if all are
 // empty. `planes` is zero before.
-template <class Kernel, unsigned size, class Word>
-[[gnu::always_inline]] inline unsigned decode_planes(BitReader& shared, Word* planes, unsigned k, unsigned lowest,
-                                                     std::size_t end) {
+template <class Kernel, unsigned size>
+    requires(size == 64)
+[[gnu::always_inline]] inline unsigned decode_planes(BitReader& shared, std::uint64_t* planes, unsigned k,
+                                                     unsigned lowest, std::size_t end) {
     BitReader reader = shared;
     unsigned n = 0;
     const unsigned top = k;
@@ -120,7 +121,7 @@ template <class Kernel, unsigned size, class Word>
     }
     while (k > lowest && n < size && reader.position < end) {
         const std::size_t at = reader.position + n;
-        const std::uint64_t plain = size < 64 ? reader.peek() : reader.peek_wide(reader.position);
+        const std::uint64_t plain = reader.peek_wide(reader.position);
         const std::uint64_t bits = reader.peek_at(at);
         const unsigned left = size - n;
         const CodeTable::Part part = code_table.parts[left];
@@ -137,18 +138,18 @@ template <class Kernel, unsigned size, class Word>
         --k;
         const bool implied = left > most_left && advance >= left;
         if (implied || length > 57 || at + length > end) [[unlikely]] {
-            planes[k] = static_cast<Word>(decode_last_plane<Kernel, size>(reader, n, end));
+            planes[k] = decode_last_plane<Kernel, size>(reader, n, end);
             continue;
         }
-        planes[k] = static_cast<Word>(_bzhi_u64(plain, n) | ones << n);
+        planes[k] = _bzhi_u64(plain, n) | ones << n;
         n += advance;
         reader.position = at + length;
     }
     while (k > lowest && reader.position < end) {
         const std::size_t left = end - reader.position;
-        std::uint64_t plane = size < 64 ? reader.peek() : reader.peek_wide(reader.position);
+        std::uint64_t plane = reader.peek_wide(reader.position);
         if (left < size) plane = _bzhi_u64(plane, static_cast<unsigned>(left));
-        planes[--k] = static_cast<Word>(plane);
+        planes[--k] = plane;
         reader.position += std::min<std::size_t>(left, size);
     }
     shared = reader;

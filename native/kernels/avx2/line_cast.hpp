@@ -32,25 +32,6 @@ template <class Register>
     store_per_block<Register>(largest, most);
 }
 
-// As in cast.hpp, but an empty block gets an exponent that every way of scaling takes. Stored at once: what is stored
-// piece by piece cannot be loaded as a whole before all of it has reached the cache.
-template <class Scalar>
-[[gnu::always_inline]] inline void block_exponents(const std::uint32_t (&largest)[8], int (&exponents)[8]) {
-    const __m256i most = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(largest));
-    const __m256i exponent = _mm256_sub_epi32(_mm256_srli_epi32(most, 23), _mm256_set1_epi32(126));
-    const __m256i empty = _mm256_cmpeq_epi32(most, _mm256_setzero_si256());
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(exponents), _mm256_andnot_si256(empty, exponent));
-}
-
-template <class Scalar>
-[[gnu::always_inline]] inline void block_exponents(const std::uint64_t (&largest)[4], int (&exponents)[4]) {
-    const __m256i most = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(largest));
-    const __m256i exponent = _mm256_sub_epi64(_mm256_srli_epi64(most, 52), _mm256_set1_epi64x(1022));
-    const __m256i empty = _mm256_cmpeq_epi64(most, _mm256_setzero_si256());
-    const __m256i evens_first = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
-    store_half(exponents, lower(_mm256_permutevar8x32_epi32(_mm256_andnot_si256(empty, exponent), evens_first)));
-}
-
 // 2^exponent of each block: its field, if all are normal numbers.
 [[gnu::always_inline]] inline __m256 powers_of_two(__m256i exponents) {
     const __m256i field = _mm256_add_epi32(exponents, _mm256_set1_epi32(127));

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tamis.chunks.engine import ordered_map
 from tamis.chunks.grid import Region, origin_of
+from tamis.chunks.rechunking import within
 from tamis.chunks.statistics import Tally, compare
 from tamis.chunks.values import Values
 
@@ -63,10 +64,10 @@ def compared(
         values = room[: math.prod(extents)].reshape(extents)
 
         def fill(part: Region, values: NDArray[Any] = values, block: Region = block) -> None:
-            values[_inside(part, block)] = source.read(part)
+            values[within(part, block)] = source.read(part)
 
         def check(part: Region, values: NDArray[Any] = values, block: Region = block) -> Tally:
-            return compare(values[_inside(part, block)], target.read(part), origin_of(part), fills)
+            return compare(values[within(part, block)], target.read(part), origin_of(part), fills)
 
         for _ in ordered_map(fill, _parts(block, source), jobs):
             pass
@@ -159,7 +160,3 @@ def _cut(block: Region, step: Shape) -> Iterator[Region]:
 
 def _clipped(chunk: Shape, shape: Shape) -> Shape:
     return tuple(min(step, extent) for step, extent in zip(chunk, shape, strict=True))
-
-
-def _inside(part: Region, block: Region) -> Region:
-    return tuple(slice(each.start - base.start, each.stop - base.start) for each, base in zip(part, block, strict=True))

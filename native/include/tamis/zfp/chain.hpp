@@ -2,7 +2,7 @@
 //
 // Where a block ends is known when it has been read, and where it begins when the one before it has ended. But a block
 // depends on nothing before it: read on from any bit whatever, and as soon as a block happens to end where a true one
-// does, all that follow are true, too. In streams of fields that takes tens to hundreds of blocks, 3,000 the most that
+// does, all that follow are true, too. In streams of fields that takes tens to hundreds of blocks, 3,070 the most that
 // was seen (docs/fast.md). So threads decode from bits of their choice to memory of their own, and what each finds is
 // true from the bit on at which the one before it arrives at one of its blocks. Then it is known, too, which blocks
 // they are, and they are copied to their places. Nothing is guessed: where two never meet, as in streams whose blocks

@@ -129,7 +129,8 @@ private:
                 if (!decode_row(scratch, met->a.number)) return;
             chain.add_pieces(first, end, at_.number, pieces);
             Cursor cursor(source_, chain.near_number(end));
-            while (cursor.at().number < end) cursor.next();
+            while (cursor.at().number < end)
+                if (!cursor.next()) return void(fail(at_.number));  // the stream was changed meanwhile
             at_ = {cursor.at().position, at_.number + end - first};
         }
         share_out(sharing_.threads, 0, pieces.size(), [&](std::size_t i) {

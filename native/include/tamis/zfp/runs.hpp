@@ -25,7 +25,7 @@ struct Sharing {
     std::size_t part_nvalues = std::size_t{1} << 22;
     std::size_t batch_nvalues = std::size_t{1} << 14;
     // Blocks to look for one that begins where two threads say so, and the least that a part is worth a thread. Fields
-    // take 3,100 at most (docs/fast.md).
+    // took 3,070 at most (docs/fast.md).
     std::size_t search_blocks = 4096;
 };
 

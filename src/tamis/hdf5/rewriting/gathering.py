@@ -21,7 +21,11 @@ from tamis.chunks.values import Values
 R = TypeVar("R")
 
 GATHERED_NBYTES = 32 << 20
-"""Largest part of an array that is gathered at once; two of them may be there at a time."""
+"""Largest part of an array that is gathered at once.
+
+Three of them are there at a time: one is filled, one used, and one has its last chunks in work. There are more where
+the tasks that threads have before them, two each, go over more parts.
+"""
 
 _LARGE_NBYTES = 1 << 30
 """Chunks that the threads have in work take no more than this, unless one alone does."""

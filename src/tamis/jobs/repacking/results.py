@@ -26,7 +26,7 @@ class Repacked:
     bound
         Largest absolute error that was allowed, in units of the data; 0 for lossless; None where the mode has none.
     largest_error
-        Largest absolute error found when the target was read again.
+        Largest absolute error of what the stored bytes decode to.
     chunks, lossless_chunks
         Chunks written, and those of them that were stored without zfp.
     notes
