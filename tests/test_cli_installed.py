@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -114,3 +115,18 @@ def test_installed_command_on_a_terminal_shows_progress_and_any_name(tmp_path: P
     process.communicate()
     assert process.returncode == 0, shown.decode(errors="replace")[-2000:]
     assert b"256/256" in shown
+
+
+def test_installed_command_interrupted_while_it_starts_has_no_traceback() -> None:
+    # As if Ctrl-C came in the middle of the imports.
+    code = (
+        "import os, signal, sys, tamis_command\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'tamis.cli': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "tamis_command.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")

@@ -75,3 +75,10 @@ def test_repack_name_that_a_terminal_would_act_on_is_written_out(options: list[s
     assert done.returncode == code
     assert "x\\x1b[2J" in done.stdout + done.stderr
     assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=words)
+def test_command_started_without_outputs_does_its_work(command: list[str | Path], tmp_path: Path) -> None:
+    closed = ["bash", "-c", '"$0" "$@" >&- 2>&-', TAMIS, *command]
+    assert subprocess.run(closed, cwd=tmp_path, check=False).returncode == 0
+    assert (tmp_path / "target.nc").exists() == ("--overwrite" in command)

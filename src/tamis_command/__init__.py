@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+import threading
 
 
 def main() -> None:
@@ -14,10 +16,17 @@ def main() -> None:
     # numpy's algebra starts a thread for each processor, which takes time and fails where threads are few; no command
     # needs any.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Ctrl-C while modules are imported would end in a traceback, in native ones in an abort.
+    before = signal.getsignal(signal.SIGINT)
+    ours = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if ours:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.disable()  # imports leave no garbage
     from tamis.cli import main as run
 
     gc.enable()
+    if ours:
+        signal.signal(signal.SIGINT, before)
     try:
         run()
     finally:

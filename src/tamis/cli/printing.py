@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def print_table(*rows: Sequence[str]) -> None:
     """Print a table, its header first: folded on a terminal, a line for each row through a pipe."""
     cells = [[printable(cell) for cell in row] for row in rows]
-    if not sys.stdout.isatty():
+    if not _is_terminal(sys.stdout):
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         for line in cells:
             click.echo(f"│ {' │ '.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))} │")
@@ -45,7 +45,7 @@ def print_inspection(found: Inspection, *, first: bool) -> None:
 
     if not first:
         click.echo()
-    if sys.stdout.isatty():
+    if _is_terminal(sys.stdout):
         from rich.console import Console
 
         show(found, Console(markup=False, emoji=False, highlight=False))
@@ -131,6 +131,11 @@ def print_plan(plan: RepackPlan) -> None:
     _say(f"{plan.target}: nothing was written")
 
 
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Tell whether a stream is a terminal; Python has none where the command was started with it closed."""
+    return stream is not None and stream.isatty()
+
+
 def _say(text: str) -> None:
     """Print a line; names in a file may hold what a terminal would act on."""
     click.echo(printable(text))
@@ -139,7 +144,7 @@ def _say(text: str) -> None:
 @contextmanager
 def progress_bars(check: Callable[[], None] = lambda: None) -> Iterator[Report]:
     """Show progress on a terminal, through the function that is given; `check` is called whenever that is."""
-    if not sys.stderr.isatty():
+    if not _is_terminal(sys.stderr):
         yield lambda *_: check()
         return
     from rich.console import Console
