@@ -282,7 +282,9 @@ def test_repack_violated_bound_exits_3(tmp_path: Path) -> None:
     arguments = ["repack", SAMPLE, tmp_path / "b.nc", *RECIPE, "--no-checksum"]
     done = subprocess.run([sys.executable, "-c", VIOLATE, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 3, done.stderr
-    assert done.stderr.startswith("tamis repack: /TS: expected the bytes and filter mask that were written, found others")
+    assert done.stderr.startswith(
+        "tamis repack: /TS: expected the bytes and filter mask that were written, found others"
+    )
     assert "in the chunk at (3, 0, 0)" in done.stderr
     assert os.listdir(tmp_path) == []
 

@@ -21,6 +21,7 @@ from tamis.chunks.values import put
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType
 from tamis.hdf5 import library
+from tamis.hdf5.index import stored_chunks
 from tamis.hdf5.storage import chunk_type, number_type, pipeline_of, stored_type, zfp_problem
 from tamis.hdf5.zfp_chunks import ZfpChunks
 from tamis.zfp import blocks
@@ -45,14 +46,12 @@ class Record(NamedTuple):
 
 def records_of(dataset: h5py.Dataset) -> dict[Origin, Record]:
     """Read the index of a chunked dataset, once: its stored chunks by their origins, in their order."""
-    stored: list[h5d.StoreInfo] = []
     if not dataset.size:
         return {}
     base = dataset.file.userblock_size
     if base and _offsets_count_user_block():
         base = 0
-    dataset.id.chunk_iter(stored.append)  # returns None, which tells HDF5 to go on
-    stored.sort(key=_origin)
+    stored = sorted(stored_chunks(dataset.id), key=_origin)
     return {origin: Record(base + offset, nbytes, mask) for origin, mask, offset, nbytes in stored}
 
 

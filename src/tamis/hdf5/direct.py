@@ -16,6 +16,7 @@ from h5py import h5d
 from tamis.chunks.grid import Origin
 from tamis.errors import FileError
 from tamis.hdf5 import library
+from tamis.hdf5.index import chunk_info, stored_chunks
 
 
 def check_recorded(dataset: h5py.Dataset, expected: Mapping[Origin, tuple[int, int]], *, others: bool = False) -> None:
@@ -37,11 +38,9 @@ def check_recorded(dataset: h5py.Dataset, expected: Mapping[Origin, tuple[int, i
     FileError
         If a chunk is missing, is there without having been written, or has another size or mask; names it.
     """
-    stored: list[h5d.StoreInfo] = []
-    dataset.id.chunk_iter(stored.append)  # returns None, which tells HDF5 to go on
     found = {
         each.chunk_offset: (each.size, each.filter_mask)
-        for each in stored
+        for each in stored_chunks(dataset.id)
         if not others or each.chunk_offset in expected
     }
     if found == expected:
@@ -55,9 +54,8 @@ def first_stored(dataset: h5py.Dataset) -> Origin | None:
     if not dataset.size:
         return None
     dataset.flush()  # a chunk that HDF5 still holds in memory is not in its index
-    found: list[Origin] = []
-    dataset.id.chunk_iter(lambda each: found.append(each.chunk_offset) or True)  # type: ignore[func-returns-value]
-    return found[0] if found else None
+    found = stored_chunks(dataset.id)
+    return found[0].chunk_offset if found else None
 
 
 def record_of(dataset: h5py.Dataset, origin: Origin) -> tuple[int, int] | None:
@@ -65,7 +63,7 @@ def record_of(dataset: h5py.Dataset, origin: Origin) -> tuple[int, int] | None:
 
     HDF5 walks over its whole index for that: not to be asked for each chunk of many.
     """
-    found = dataset.id.get_chunk_info_by_coord(origin)
+    found = chunk_info(dataset.id, origin)
     return (found.size, found.filter_mask) if found.size else None
 
 

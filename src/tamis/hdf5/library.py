@@ -33,6 +33,7 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     ),
     "H5Pget_chunk_opts": (_hid, ctypes.POINTER(_unsigned)),
     "H5Dget_chunk_storage_size": (_hid, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64)),
+    "H5Dget_chunk_index_type": (_hid, ctypes.POINTER(ctypes.c_int)),
     "H5Gget_info": (_hid, ctypes.c_void_p),
     "H5Fset_libver_bounds": (_hid, ctypes.c_int, ctypes.c_int),
     "H5Pset_char_encoding": (_hid, ctypes.c_int),
@@ -43,6 +44,7 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
 _GIVE_ID = ("H5Pcreate", "H5Acreate2")
 
 _DONT_FILTER_PARTIAL_CHUNKS = 2
+_EXTENSIBLE_ARRAY = 4  # of H5D_chunk_index_t
 _LABEL_NBYTES = 512  # of a filter's label that are read
 _MOST_VALUES = 256  # for more the library takes the count for a mistake
 
@@ -195,6 +197,14 @@ def stored_nbytes(dataset: h5d.DatasetID, origin: tuple[int, ...]) -> int:
     with suppress(FileError):  # which is how HDF5 says that it is not
         _call("H5Dget_chunk_storage_size", dataset.id, (ctypes.c_uint64 * len(origin))(*origin), ctypes.byref(found))
     return found.value
+
+
+def has_extensible_array(dataset: h5d.DatasetID) -> bool:
+    """Whether the index of a dataset's chunks is an extensible array; also where the library cannot tell."""
+    found = ctypes.c_int(_EXTENSIBLE_ARRAY)
+    if has("H5Dget_chunk_index_type"):
+        _call("H5Dget_chunk_index_type", dataset.id, ctypes.byref(found))
+    return found.value == _EXTENSIBLE_ARRAY
 
 
 @contextmanager

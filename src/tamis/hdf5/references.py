@@ -18,6 +18,7 @@ import numpy.typing as npt
 from h5py import h5, h5a, h5d, h5s, h5t
 
 from tamis.hdf5 import library
+from tamis.hdf5.index import stored_chunks
 
 Array: TypeAlias = npt.NDArray[Any]
 Reference: TypeAlias = Any
@@ -157,7 +158,7 @@ def copy_values(source: Any, target: Any) -> None:
     if plist.get_external_count():
         return
     if plist.get_layout() == h5d.CHUNKED and not is_variable(file_type):
-        for stored in _stored_chunks(source):
+        for stored in stored_chunks(source):
             mask, payload = source.read_direct_chunk(stored.chunk_offset)
             target.write_direct_chunk(stored.chunk_offset, payload, mask)
         return
@@ -227,13 +228,6 @@ def _refuse_fill(reference: Reference) -> Reference:
     raise ValueError(f"expected a null reference as fill value, got {reference!r}, which cannot be changed in the copy")
 
 
-def _stored_chunks(dataset: Any) -> list[Any]:
-    """List the chunk records of a dataset; asking for them one by one, by index, takes quadratic time."""
-    records: list[Any] = []
-    dataset.chunk_iter(records.append)
-    return records
-
-
 def _stored_blocks(dataset: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Yield start and count of blocks that cover what a dataset stores: its chunks, or bounded boxes."""
     plist = dataset.get_create_plist()
@@ -243,7 +237,7 @@ def _stored_blocks(dataset: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, .
         return
     if layout == h5d.CHUNKED:
         chunk = plist.get_chunk()
-        for stored in _stored_chunks(dataset):
+        for stored in stored_chunks(dataset):
             start = stored.chunk_offset
             yield start, tuple(min(c, n - s) for c, n, s in zip(chunk, dataset.shape, start, strict=True))
     elif dataset.get_space_status() != h5d.SPACE_STATUS_NOT_ALLOCATED:

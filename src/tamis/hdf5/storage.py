@@ -21,6 +21,7 @@ from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType, Request, Stage, StoredZfp, UnknownFilter, Zfp, from_values
 from tamis.filters.zfp import is_stored
 from tamis.hdf5 import library
+from tamis.hdf5.index import chunk_info, stored_chunks
 from tamis.pipeline import Pipeline
 
 _LAYOUTS = {h5d.CHUNKED: "chunked", h5d.CONTIGUOUS: "contiguous", h5d.COMPACT: "compact", h5d.VIRTUAL: "virtual"}
@@ -117,7 +118,7 @@ def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
         raise FileError(f"{place}: chunk at {start}: expected a multiple of {chunk.shape} inside of {dataset.shape}")
     pipeline = pipeline_of(dataset)
     try:
-        found = dataset.id.get_chunk_info_by_coord(start)
+        found = chunk_info(dataset.id, start)
         if not found.size:
             return np.full(chunk.shape, dataset.fillvalue if chunk.dtype == dataset.dtype else 0, chunk.dtype)
         # HDF5 believes these numbers, and writes beyond its buffer where they are damaged.
@@ -267,9 +268,7 @@ def stored_regions(dataset: h5py.Dataset) -> list[Region]:
         return [tuple(slice(0, extent) for extent in shape)] if anything else []
     if not dataset.size:
         return []
-    stored: list[h5d.StoreInfo] = []
-    dataset.id.chunk_iter(stored.append)  # returns None, which tells HDF5 to go on
-    origins = sorted([each.chunk_offset for each in stored])
+    origins = sorted([each.chunk_offset for each in stored_chunks(dataset.id)])
     furthest = [max(axis) for axis in zip(*origins, strict=True)]
     if any(start >= extent for start, extent in zip(furthest, shape, strict=False)):
         raise FileError(f"{dataset.file.filename}: {dataset.name}: damaged: chunk at {furthest} of shape {shape}")

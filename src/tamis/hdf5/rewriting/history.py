@@ -11,6 +11,7 @@ import h5py
 
 from tamis.chunks.flags import Flags
 from tamis.chunks.grid import Origin, Region, origin_of
+from tamis.hdf5.index import chunk_info
 from tamis.hdf5.rewriting.encoding import NewChunk
 from tamis.hdf5.rewriting.journal import Journal, companion_key
 from tamis.hdf5.rewriting.leftovers import Leftover
@@ -120,7 +121,7 @@ class History:
         before, self._end = self._end, os.stat(self._path).st_size
         if self._end == before and self._gaps < _MOST_GAPS:
             self._gaps += 1
-            return int(target.id.get_chunk_info_by_coord(origin).byte_offset)
+            return int(chunk_info(target.id, origin).byte_offset)
         return max(self._end - len(data), 0)
 
     def _place(self, origin: tuple[int, ...]) -> int:
