@@ -15,7 +15,7 @@ from h5py import h5d
 
 from tamis.chunks.grid import Origin
 from tamis.errors import FileError
-from tamis.hdf5 import library
+from tamis.hdf5 import index, library
 from tamis.hdf5.index import chunk_info, stored_chunks
 
 
@@ -54,8 +54,7 @@ def first_stored(dataset: h5py.Dataset) -> Origin | None:
     if not dataset.size:
         return None
     dataset.flush()  # a chunk that HDF5 still holds in memory is not in its index
-    found = stored_chunks(dataset.id)
-    return found[0].chunk_offset if found else None
+    return index.first_stored(dataset.id)
 
 
 def record_of(dataset: h5py.Dataset, origin: Origin) -> tuple[int, int] | None:

@@ -1,7 +1,7 @@
 """Where the chunks of a dataset are, by HDF5's index, and put right where HDF5 says it wrong.
 
 The index of a dataset with one unlimited axis, in the format of HDF5 1.10, is an array in which that axis comes first.
-Where it is another one than the first of the dataset, HDF5 (seen in 1.14 and 2.0) goes through the array as if it were
+Where it is another one than the first of the dataset, HDF5 (seen in 2.0) goes through the array as if it were
 not, and gives chunks the places of others. Looking up one chunk by its place is right.
 """
 
@@ -32,6 +32,15 @@ def stored_chunks(dataset: h5d.DatasetID) -> list[h5d.StoreInfo]:
     dataset.chunk_iter(found.append)  # returns None, which tells HDF5 to go on
     axis = _moved_axis(dataset)
     return found if axis is None or not found else _put_right(dataset, axis, found)
+
+
+def first_stored(dataset: h5d.DatasetID) -> tuple[int, ...] | None:
+    """Give the origin of a stored chunk, None where there is none, without a walk over the others."""
+    if _moved_axis(dataset) is not None:
+        return next((each.chunk_offset for each in stored_chunks(dataset)), None)
+    found: list[tuple[int, ...]] = []
+    dataset.chunk_iter(lambda each: found.append(each.chunk_offset) or True)  # type: ignore[func-returns-value]
+    return found[0] if found else None
 
 
 def chunk_info(dataset: h5d.DatasetID, origin: tuple[int, ...]) -> h5d.StoreInfo:
