@@ -211,7 +211,11 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, metavar="F", help="write all medians to a file, processor and memory too")
     parser.add_argument("--data", type=Path, default=DATA, metavar="D", help="where deflated files are (%(default)s)")
     options = parser.parse_args()
-    extent = options.extent or (320 if options.quick else 512)
+    extent = (320 if options.quick else 512) if options.extent is None else options.extent
+    if extent < 128:
+        parser.error(f"expected --extent of 128 or more, got {extent}")
+    if options.rounds < 1:
+        parser.error(f"expected --rounds of 1 or more, got {options.rounds}")
     print(f"{machine()}; {extent**3 * 4 / MIB:.0f} MiB of float32, {extent}³ in chunks of 64³", flush=True)
     for program in PEERS[1:]:
         if shutil.which(program) is None:
