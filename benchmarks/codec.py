@@ -21,6 +21,7 @@ import zfpy
 from aims import AIMS, DTYPES, PORTABLE, Case, geometric_mean
 from fields import CUTOFFS, field
 from machine import machine
+from turns import times_in_turns
 
 import tamis
 from tamis import zfp
@@ -40,13 +41,8 @@ MODES: dict[str, tuple[zfp.Mode, dict[str, float]]] = {
 
 def seconds(calls: list[Callable[[], Any]], rounds: int) -> list[float]:
     """Median processor time of each call, called in turns."""
-    times: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, mine in zip(calls, times, strict=True):
-            began = time.thread_time()  # so that other programs on the machine do not count
-            call()
-            mine.append(time.thread_time() - began)
-    return [statistics.median(mine) for mine in times]
+    clock = time.thread_time  # so that other programs on the machine do not count
+    return [statistics.median(mine) for mine in times_in_turns(calls, rounds, clock)]
 
 
 def cases(quick: bool) -> Iterator[Case]:

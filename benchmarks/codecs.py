@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import h5py
 import numpy as np
 from fields import field
+from turns import times_in_turns
 
 CHUNKS = {"64 KiB": 1 << 16, "1 MiB": 1 << 20, "4 MiB": 1 << 22}
 LEVELS = {"deflate": (1, 4, 6, 9), "zstd": (-5, 1, 3, 9), "lz4": (1,), "blosc": (5,)}
@@ -113,13 +114,7 @@ def pieces_of(values: np.ndarray[Any, Any], nbytes: int, shuffle: bool) -> list[
 
 def seconds(calls: list[Callable[[], Any]], rounds: int) -> list[float]:
     """Median time of each call, called in turns."""
-    times: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, mine in zip(calls, times, strict=True):
-            began = time.perf_counter()
-            call()
-            mine.append(time.perf_counter() - began)
-    return [statistics.median(mine) for mine in times]
+    return [statistics.median(mine) for mine in times_in_turns(calls, rounds)]
 
 
 def held(call: Callable[[], Any], rounds: int) -> float:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from fields import field
+from turns import times_in_turns
 
 import tamis
 from tamis import zfp
@@ -28,13 +28,7 @@ MODES = {
 
 def seconds(calls: list[Callable[[], Any]], rounds: int) -> list[float]:
     """Least elapsed time of each call, called in turns: what other programs take from threads is no fault of theirs."""
-    times: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, mine in zip(calls, times, strict=True):
-            began = time.perf_counter()
-            call()
-            mine.append(time.perf_counter() - began)
-    return [min(mine) for mine in times]
+    return [min(mine) for mine in times_in_turns(calls, rounds)]
 
 
 def large(rank: int, dtype: str, nbytes: int) -> np.ndarray[Any, Any]:
