@@ -139,36 +139,36 @@ def watched() -> None:
     os.fsync = timed("writing", os.fsync)
 
 
-def repacked(path: Path, recipe: str, chunks: dict[str, tuple[int, ...]] | None = None, jobs: int = 1) -> float:
+def repacked(path: Path, recipe: str, chunks: dict[str, tuple[int, ...]] | None = None, threads: int = 1) -> float:
     """Repack all datasets of a file; return the seconds of CPU."""
     import tamis
 
     spent.clear()
     began = time.process_time()
-    tamis.repack(path, path.with_suffix(".out"), {"*": recipe}, chunks=chunks, overwrite=True, jobs=jobs)
+    tamis.repack(path, path.with_suffix(".out"), {"*": recipe}, chunks=chunks, overwrite=True, threads=threads)
     return time.process_time() - began
 
 
 def split(path: Path) -> None:
     """Say where the CPU goes."""
     watched()
-    for jobs in (1, 2):
+    for threads in (1, 2):
         began = time.perf_counter()
-        cpu = repacked(path, "zfp(accuracy=0.001)", jobs=jobs)
+        cpu = repacked(path, "zfp(accuracy=0.001)", threads=threads)
         clock = time.perf_counter() - began
         spent["writing"] += rewritten(path.with_suffix(".out"))
         path.with_suffix(".copy").unlink()
         parts = ", ".join(f"{name} {each / cpu:.0%}" for name, each in spent.most_common())
         rest = 1 - sum(spent.values()) / cpu
-        print(f"512 MiB raw -> zfp, jobs={jobs}: {clock:.2f} s, CPU {cpu:.2f} s: {parts}, all else {rest:.0%}")
+        print(f"512 MiB raw -> zfp, threads={threads}: {clock:.2f} s, CPU {cpu:.2f} s: {parts}, all else {rest:.0%}")
 
 
 def chunks(path: Path) -> None:
     """Say what a small chunk costs."""
     watched()
-    for jobs in (1, 2):
-        cpu = repacked(path, "zfp(accuracy=0.001)", jobs=jobs)
-        print(f"20,000 chunks of 4 KiB, jobs={jobs}: {cpu / 20_000 * 1e6:.0f} us of CPU a chunk,", end=" ")
+    for threads in (1, 2):
+        cpu = repacked(path, "zfp(accuracy=0.001)", threads=threads)
+        print(f"20,000 chunks of 4 KiB, threads={threads}: {cpu / 20_000 * 1e6:.0f} us of CPU a chunk,", end=" ")
         print(f"{(cpu - spent['codec']) / 20_000 * 1e6:.0f} beyond encoding and decoding")
 
 
@@ -184,13 +184,13 @@ def flat(path: Path) -> None:
 
 def raw(path: Path) -> None:
     """A large file, chunk by chunk."""
-    print(f"4 GiB raw -> zfp, jobs=2: CPU {repacked(path, 'zfp(accuracy=0.001)', jobs=2):.1f} s")
+    print(f"4 GiB raw -> zfp, threads=2: CPU {repacked(path, 'zfp(accuracy=0.001)', threads=2):.1f} s")
 
 
 def rechunked(path: Path) -> None:
     """A large file, to chunks of another shape."""
-    cpu = repacked(path, "zfp(accuracy=0.001)", {"x": (16, 256, 64)}, jobs=2)
-    print(f"4 GiB deflate -> zfp in other chunks, jobs=2: CPU {cpu:.1f} s")
+    cpu = repacked(path, "zfp(accuracy=0.001)", {"x": (16, 256, 64)}, threads=2)
+    print(f"4 GiB deflate -> zfp in other chunks, threads=2: CPU {cpu:.1f} s")
 
 
 def write_half(path: Path) -> None:

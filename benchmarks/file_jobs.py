@@ -95,18 +95,18 @@ def through_tamis(folder: str, values: Any, out: Any) -> Iterator[Timing]:
     """Time `tamis.hdf5.write` and `tamis.open`."""
     import tamis
 
-    def write(jobs: int) -> None:
+    def write(threads: int) -> None:
         with h5py.File(f"{folder}/written.h5", "w") as file:
-            tamis.hdf5.write(file, "x", values, filters=ACCURACY, chunks=(CHUNK,) * 3, jobs=jobs)
+            tamis.hdf5.write(file, "x", values, filters=ACCURACY, chunks=(CHUNK,) * 3, threads=threads)
 
-    for jobs in (1, 2):
-        program = f"tamis {jobs}"
-        yield written(folder, program, lambda jobs=jobs: write(jobs))
-        with tamis.open(f"{folder}/chunked.h5", jobs=jobs) as opened:
+    for threads in (1, 2):
+        program = f"tamis {threads}"
+        yield written(folder, program, lambda threads=threads: write(threads))
+        with tamis.open(f"{folder}/chunked.h5", threads=threads) as opened:
             for pipeline in (ACCURACY, SHUFFLED, RATE):
                 yield whole(pipeline, program, opened[pipeline].read, out)
         for part, key in PARTS.items():
-            with tamis.open(f"{folder}/chunked.h5", jobs=jobs) as opened:
+            with tamis.open(f"{folder}/chunked.h5", threads=threads) as opened:
                 yield some(part, program, opened[RATE], key)
 
 
@@ -145,7 +145,7 @@ def repack(source: str, target: str, recipes: dict[str, str], chunks: dict[str, 
 
     job = tamis.repack
     shapes = {name: tuple(shape) for name, shape in chunks.items()}
-    taken, _ = timed(lambda: job(source, target, recipes, chunks=shapes, overwrite=True, jobs=2))
+    taken, _ = timed(lambda: job(source, target, recipes, chunks=shapes, overwrite=True, threads=2))
     return *taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

@@ -134,7 +134,7 @@ def test_verify_help_names_exit_codes_and_options() -> None:
     text = verify("--help").stdout
     for each in (
         "--bound NAME:BOUND",
-        "-j, --jobs N",
+        "-j, --threads N",
         "-v, --variable NAME",
         "--json",
         "Exit codes: 0 within the bounds",

@@ -10,9 +10,10 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 
+import numpy as np
 import pytest
 
-from tamis.chunks.engine import checked_jobs, ordered_map
+from tamis.chunks.engine import checked_threads, ordered_map
 from tamis.errors import ParameterError
 
 
@@ -20,35 +21,35 @@ def tamis_threads() -> list[str]:
     return [each.name for each in threading.enumerate() if each.name.startswith("tamis")]
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 8])
-def test_ordered_map_slow_items_first_results_in_order(jobs: int) -> None:
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_ordered_map_slow_items_first_results_in_order(threads: int) -> None:
     def slow(item: int) -> int:
         time.sleep(0.02 if item % 5 == 0 else 0)
         return item * item
 
-    assert list(ordered_map(slow, range(40), jobs)) == [i * i for i in range(40)]
+    assert list(ordered_map(slow, range(40), threads)) == [i * i for i in range(40)]
     assert not tamis_threads()
 
 
-@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_ordered_map_few_items_all_results(count: int, jobs: int) -> None:
-    assert list(ordered_map(str, range(count), jobs)) == ["0", "1"][:count]
+def test_ordered_map_few_items_all_results(count: int, threads: int) -> None:
+    assert list(ordered_map(str, range(count), threads)) == ["0", "1"][:count]
 
 
-@pytest.mark.parametrize(("jobs", "items"), [(1, 5), (4, 1)])
-def test_ordered_map_one_job_or_one_item_runs_in_this_thread(jobs: int, items: int) -> None:
-    found = list(ordered_map(lambda _: threading.get_ident(), range(items), jobs))
+@pytest.mark.parametrize(("threads", "items"), [(1, 5), (4, 1)])
+def test_ordered_map_one_thread_or_one_item_runs_in_this_thread(threads: int, items: int) -> None:
+    found = list(ordered_map(lambda _: threading.get_ident(), range(items), threads))
     assert set(found) == {threading.get_ident()}
 
 
-def test_ordered_map_two_jobs_work_at_the_same_time() -> None:
+def test_ordered_map_two_threads_work_at_the_same_time() -> None:
     meeting = threading.Barrier(2, timeout=10)
     assert len(list(ordered_map(lambda _: meeting.wait(), range(4), 2))) == 4
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 3])
-def test_ordered_map_endless_items_no_more_taken_than_two_for_each_job(jobs: int) -> None:
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_ordered_map_endless_items_no_more_taken_than_two_for_each_thread(threads: int) -> None:
     taken = 0
 
     def items() -> Iterator[int]:
@@ -57,17 +58,17 @@ def test_ordered_map_endless_items_no_more_taken_than_two_for_each_job(jobs: int
             taken += 1
             yield taken
 
-    with closing(ordered_map(lambda item: item, items(), jobs)) as results:
+    with closing(ordered_map(lambda item: item, items(), threads)) as results:
         for count, each in enumerate(results, start=1):
             assert each == count
-            assert taken <= count + 2 * jobs
+            assert taken <= count + 2 * threads
             if count == 50:
                 break
     assert not tamis_threads()
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_ordered_map_error_raised_in_its_turn_and_ends_the_map(jobs: int) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ordered_map_error_raised_in_its_turn_and_ends_the_map(threads: int) -> None:
     begun = []
 
     def fail_at_three(item: int) -> int:
@@ -76,13 +77,13 @@ def test_ordered_map_error_raised_in_its_turn_and_ends_the_map(jobs: int) -> Non
             raise KeyError(item)
         return item
 
-    results = ordered_map(fail_at_three, range(1000), jobs)
+    results = ordered_map(fail_at_three, range(1000), threads)
     found = [next(results) for _ in range(3)]
     with pytest.raises(KeyError, match="3"):
         next(results)
     assert list(results) == []
     assert found == [0, 1, 2]
-    assert len(begun) <= 3 + 1 + 2 * jobs
+    assert len(begun) <= 3 + 1 + 2 * threads
     assert not tamis_threads()
 
 
@@ -150,12 +151,13 @@ def test_ordered_map_ctrl_c_while_it_waits_no_thread_left() -> None:
     assert (done.stdout.strip(), done.stderr, done.returncode) == ("[]", "", 0)
 
 
-def test_checked_jobs_none_given_those_that_the_process_may_use() -> None:
-    assert checked_jobs(None) == len(os.sched_getaffinity(0))
-    assert checked_jobs(7) == 7
+def test_checked_threads_none_given_those_that_the_process_may_use() -> None:
+    assert checked_threads(None) == len(os.sched_getaffinity(0))
+    assert checked_threads(7) == 7
+    assert type(checked_threads(np.int64(3))) is int
 
 
-@pytest.mark.parametrize("jobs", [0, -1, 1.5, True, "2"])
-def test_checked_jobs_no_number_of_threads_refused(jobs: object) -> None:
-    with pytest.raises(ParameterError, match="expected 1 or more threads, got jobs="):
-        checked_jobs(jobs)  # type: ignore[arg-type]
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
+def test_checked_threads_no_number_of_threads_refused(threads: object) -> None:
+    with pytest.raises(ParameterError, match="expected 1 or more threads, got threads="):
+        checked_threads(threads)  # type: ignore[arg-type]

@@ -70,7 +70,7 @@ def test_compared_any_two_chunk_shapes_as_the_whole_arrays(
     monkeypatch.setattr(pairing, "_SLAB_NBYTES", 4 * most)
     source, target = pair(shape)
     expected = compare(source, target, (0,) * len(shape))
-    found = [compared(InMemory(source, first), InMemory(target, second), (), jobs, silent) for jobs in (1, 2, 8)]
+    found = [compared(InMemory(source, first), InMemory(target, second), (), threads, silent) for threads in (1, 2, 8)]
     assert found[0] == found[1] == found[2]
     for name in ("count", "different", "error", "worst", "relative", "low", "high", "compared"):
         assert getattr(found[0], name) == getattr(expected, name)

@@ -43,9 +43,9 @@ def masks(dataset: h5py.Dataset) -> list[int]:
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("filters", [SMALL, LOSSLESS_REST, "shuffle|deflate", f"{SMALL}!", "zfp(rate=16)", "none"])
-def test_append_one_step_at_a_time_along_any_axis(filters: str, jobs: int, axis: int, file: h5py.File) -> None:
+def test_append_one_step_at_a_time_along_any_axis(filters: str, threads: int, axis: int, file: h5py.File) -> None:
     values = np.moveaxis(steps(11), 0, axis)
     shape, maxshape, chunks = ([*np.shape(np.take(values, 0, axis))] for _ in range(3))
     at = axis % 3
@@ -54,7 +54,7 @@ def test_append_one_step_at_a_time_along_any_axis(filters: str, jobs: int, axis:
     chunks[:] = [8, 8]
     chunks.insert(at, 4)
     made = create_dataset(file, "x", shape, "f4", filters=filters, chunks=chunks, maxshape=maxshape)
-    with Appender(made, axis, jobs=jobs) as appender:
+    with Appender(made, axis, threads=threads) as appender:
         for number in range(11):
             step = np.take(values, number, axis)
             appender.append(step)
@@ -90,10 +90,10 @@ def test_append_in_any_portions_and_flushes_same_values_as_at_once(portions: lis
 
 def test_append_bytes_of_the_file_same_for_any_number_of_threads(tmp_path: Path) -> None:
     found = set()
-    for jobs in (1, 2, 8):
-        with h5py.File(tmp_path / f"{jobs}.h5", "w") as file, Appender(empty(file), jobs=jobs) as appender:
+    for threads in (1, 2, 8):
+        with h5py.File(tmp_path / f"{threads}.h5", "w") as file, Appender(empty(file), threads=threads) as appender:
             appender.append(steps(10))
-        found.add((tmp_path / f"{jobs}.h5").read_bytes())
+        found.add((tmp_path / f"{threads}.h5").read_bytes())
     assert len(found) == 1
 
 

@@ -59,7 +59,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def both(path: Path) -> Iterator[Callable[[str], tuple[Array, h5py.Dataset]]]:
     """A dataset by its name as tamis and as h5py have it."""
-    with h5py.File(path) as theirs, tamis.open(path, jobs=2) as ours:
+    with h5py.File(path) as theirs, tamis.open(path, threads=2) as ours:
         arrays = {name: ours[name] for name in ours}
         yield lambda name: (arrays[name], theirs[name])
 
@@ -224,24 +224,24 @@ def test_array_many_threads_right_values(both: Callable[[str], tuple[Array, h5py
             assert np.array_equal(found, expected[key])
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 8])
-def test_read_any_number_of_jobs_same_values_and_no_thread_left(path: Path, jobs: int) -> None:
-    with tamis.open(path, jobs=jobs) as file, h5py.File(path) as theirs:
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_read_any_number_of_threads_same_values_and_no_thread_left(path: Path, threads: int) -> None:
+    with tamis.open(path, threads=threads) as file, h5py.File(path) as theirs:
         assert np.array_equal(file["accuracy3"][1:, ::2], theirs["accuracy3"][1:, ::2])
     assert not [each.name for each in threading.enumerate() if each.name.startswith("tamis")]
 
 
 @pytest.mark.parametrize("keywords", [KEYWORDS["deflate"], KEYWORDS["accuracy"]], ids=["deflate", "zfp"])
-@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize("threads", [1, 3])
 def test_read_memory_beyond_the_result_a_few_chunks_for_each_job(
-    tmp_path: Path, keywords: dict[str, Any], jobs: int
+    tmp_path: Path, keywords: dict[str, Any], threads: int
 ) -> None:
     chunk_nbytes = 64 * 1024 * 4
     values = np.random.default_rng(0).standard_normal((64 * 100, 1024), dtype="f4")
     with h5py.File(tmp_path / "m.h5", "w") as file:
         file.create_dataset("x", data=values, chunks=(64, 1024), **keywords)
     out = np.empty_like(values)
-    with tamis.open(tmp_path / "m.h5", jobs=jobs) as file:
+    with tamis.open(tmp_path / "m.h5", threads=threads) as file:
         array = file["x"]
         assert array[0, 0] == pytest.approx(values[0, 0], abs=1e-3)
         tracemalloc.start()
@@ -250,14 +250,14 @@ def test_read_memory_beyond_the_result_a_few_chunks_for_each_job(
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-    assert peak < (4 * jobs + 1) * chunk_nbytes
+    assert peak < (4 * threads + 1) * chunk_nbytes
 
 
 # Others that take arrays.
 
 
 def test_array_pickled_reads_the_same(path: Path) -> None:
-    with tamis.open(path, jobs=1) as file, h5py.File(path) as theirs:
+    with tamis.open(path, threads=1) as file, h5py.File(path) as theirs:
         again = pickle.loads(pickle.dumps(file["rate3"]))
         assert np.array_equal(again[2:5], theirs["rate3"][2:5])
         assert repr(again) == repr(file["rate3"])
@@ -271,7 +271,7 @@ def test_array_in_a_process_of_its_own_reads_the_same(path: Path) -> None:
 @pytest.mark.parametrize("scheduler", ["sync", "threads", "processes"])
 def test_dask_from_array_as_h5py(path: Path, scheduler: str) -> None:
     with (
-        tamis.open(path, jobs=1) as file,
+        tamis.open(path, threads=1) as file,
         h5py.File(path) as theirs,
         dask.config.set(scheduler=scheduler, num_workers=2),
     ):

@@ -66,7 +66,7 @@ def is_restored(found: Any, values: Any) -> bool:
 )
 def test_open_restores_any_selection(key: Any, ocean: tuple[Any, Path]) -> None:
     values, path = ocean
-    with tamis.open(path, jobs=2) as file:
+    with tamis.open(path, threads=2) as file:
         found = file["TS"][key]
         expected = (
             values[tuple(np.asarray(each) if isinstance(each, list) else each for each in key)]

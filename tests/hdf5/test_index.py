@@ -70,7 +70,7 @@ def test_read_repack_and_verify_of_such_files_are_right(
     with tamis.open(tmp_path / "a.h5") as file:
         assert np.array_equal(file["d"][...], expected)
     for name, shapes in (("b.h5", None), ("c.h5", {"d": tuple(step + 1 for step in chunks)})):
-        tamis.repack(tmp_path / "a.h5", tmp_path / name, {"d": "shuffle|deflate(1)"}, chunks=shapes, jobs=2)
+        tamis.repack(tmp_path / "a.h5", tmp_path / name, {"d": "shuffle|deflate(1)"}, chunks=shapes, threads=2)
         with h5py.File(tmp_path / name) as file:
             assert np.array_equal(file["d"][...], expected)
         assert tamis.verify(tmp_path / "a.h5", tmp_path / name, bounds={"d": 0}).ok

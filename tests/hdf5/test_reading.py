@@ -163,12 +163,12 @@ def test_type_that_numpy_has_not_refused(path: Path) -> None:
 
 def test_pickle_file_group_and_array_from_another_folder(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)
-    with tamis.open(path.name, jobs=3) as file:
+    with tamis.open(path.name, threads=3) as file:
         pickled = pickle.dumps((file, file["g"], file["g/inner/x"]))
     monkeypatch.chdir("/")
     file, group, array = pickle.loads(pickled)
     assert isinstance(file, File)
-    assert (file.path, file.jobs) == (str(path), 3)
+    assert (file.path, file.threads) == (str(path), 3)
     assert list(group) == ["again", "y"]
     assert array[3:5].tolist() == [3, 4]
 
@@ -201,8 +201,8 @@ def test_open_no_hdf5_file_refused(tmp_path: Path, content: bytes | None, text: 
 
 
 def test_open_no_number_of_threads_refused(path: Path) -> None:
-    with pytest.raises(ParameterError, match="expected 1 or more threads, got jobs=0"):
-        tamis.open(path, jobs=0)
+    with pytest.raises(ParameterError, match="expected 1 or more threads, got threads=0"):
+        tamis.open(path, threads=0)
 
 
 def test_listing_a_damaged_file_refused(tmp_path: Path) -> None:

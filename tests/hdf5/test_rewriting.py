@@ -154,7 +154,7 @@ def test_verify_of_what_was_proven_in_writing_decodes_nothing_again(
     data = field()
     data[12, 20] = np.nan
     source = file.create_dataset("s", data=data)
-    _, written = write(plan(text), source, file, "v", quiet, jobs=2)
+    _, written = write(plan(text), source, file, "v", quiet, threads=2)
     assert len(written.proven) == written.chunks == 6
     path = file.filename
     file.close()

@@ -80,10 +80,10 @@ def test_write_bytes_of_the_file_same_for_any_number_of_threads(tmp_path: Path) 
     values = field(shape=(40, 50, 21))
     values[3, 3, 3] = np.nan
     found = set()
-    for jobs in (1, 2, 8, None):
-        with h5py.File(tmp_path / f"{jobs}.h5", "w") as file:
-            write(file, "x", values, filters=f"{SMALL}|shuffle|deflate", chunks=(8, 8, 8), jobs=jobs)
-        found.add((tmp_path / f"{jobs}.h5").read_bytes())
+    for threads in (1, 2, 8, None):
+        with h5py.File(tmp_path / f"{threads}.h5", "w") as file:
+            write(file, "x", values, filters=f"{SMALL}|shuffle|deflate", chunks=(8, 8, 8), threads=threads)
+        found.add((tmp_path / f"{threads}.h5").read_bytes())
     assert len(found) == 1
 
 
@@ -144,7 +144,7 @@ class Endless:
 def test_write_large_array_memory_of_a_few_chunks(file: h5py.File) -> None:
     tracemalloc.start()
     try:
-        write(file, "x", Endless(), filters=SMALL, chunks=(64, 64, 64), jobs=2)
+        write(file, "x", Endless(), filters=SMALL, chunks=(64, 64, 64), threads=2)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -206,10 +206,10 @@ def test_write_required_filter_that_fails_leaves_nothing(
     values[9, 17] = value
     file["x"] = 3
     with pytest.raises(error, match=said):
-        write(file, "x", values, filters=text, chunks=(8, 8), overwrite=True, jobs=2)
+        write(file, "x", values, filters=text, chunks=(8, 8), overwrite=True, threads=2)
     assert file["x"][()] == 3
     with pytest.raises(error, match=said.replace("x:", "y:", 1)):
-        write(file, "y", values, filters=text, chunks=(8, 8), jobs=1)
+        write(file, "y", values, filters=text, chunks=(8, 8), threads=1)
     assert list(file) == ["x"]
 
 
@@ -234,7 +234,7 @@ def test_write_masked_values_become_0_exactly_where_that_is_the_fill_value(file:
 
 def test_write_into_empty_dataset(file: h5py.File) -> None:
     there = file.create_dataset("x", (13, 21), "f4", chunks=(8, 8), **tamis.Zfp(accuracy=0.1))
-    assert write(there, field(), jobs=2) is there
+    assert write(there, field(), threads=2) is there
     assert np.abs(there[()] - field()).max() <= 0.1
 
 

@@ -41,7 +41,7 @@ def test_write_source_that_fails_leaves_nothing(file: h5py.File) -> None:
             return super().__getitem__(key)
 
     with pytest.raises(KeyboardInterrupt):
-        write(file, "x", Broken(), filters=SMALL, chunks=(64, 64, 64), jobs=2)
+        write(file, "x", Broken(), filters=SMALL, chunks=(64, 64, 64), threads=2)
     assert list(file) == []
     assert len(h5py.h5f.get_obj_ids(file.id, h5py.h5f.OBJ_DATASET)) == 0
 
@@ -79,7 +79,7 @@ def test_write_file_open_for_reading_refused(tmp_path: Path) -> None:
         ("f4", {"maxshape": (12, None)}, "expected a maxshape that"),
         ("f4", {"fillvalue": [1, 2]}, "expected one fill value"),
         ("i2", {"fillvalue": 70000}, "expected a fill value that int16 can hold"),
-        ("f4", {"jobs": 0}, "expected 1 or more threads"),
+        ("f4", {"threads": 0}, "expected 1 or more threads"),
         ("O", {}, "HDF5 makes no dataset of object"),
         ("U3", {}, "HDF5 makes no dataset of <U3"),
     ],

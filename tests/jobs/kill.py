@@ -44,7 +44,7 @@ def make_source(path: Path) -> None:
         file["kept"] = np.random.default_rng(1).integers(0, 256, 100_000, "u1")
 
 
-def start(source: Path, target: Path, phase: mmap.mmap, jobs: int, *, resume: bool) -> int:
+def start(source: Path, target: Path, phase: mmap.mmap, threads: int, *, resume: bool) -> int:
     """Run repack in a process; the first byte of `phase` says how far it came, the next one what was taken over."""
     phase[:2] = b"\0\0"
     child = os.fork()
@@ -63,7 +63,7 @@ def start(source: Path, target: Path, phase: mmap.mmap, jobs: int, *, resume: bo
                     phase[0] = 3
 
         found = tamis.repack(
-            source, target, RECIPES, chunks=CHUNKS, overwrite=True, jobs=jobs, resume=resume, progress=progress
+            source, target, RECIPES, chunks=CHUNKS, overwrite=True, threads=threads, resume=resume, progress=progress
         )
         phase[1] = any(each.reused_chunks for each in found.datasets)
         phase[0] = 4

@@ -90,7 +90,7 @@ def test_repack_pattern_compresses_all_values_of_a_fixed_size(
     filters: str, source: Path, tmp_path: Path, tool: Run
 ) -> None:
     target = tmp_path / "b.h5"
-    result = tamis.repack(source, target, {"*": filters}, jobs=2)
+    result = tamis.repack(source, target, {"*": filters}, threads=2)
     assert [each.path for each in result.datasets] == [f"/{name}" for name in FIXED]
     assert [path for path, _ in result.kept] == [f"/{name}" for name in VARIED]
     assert all(reason.startswith("expected values of a fixed size") for _, reason in result.kept)

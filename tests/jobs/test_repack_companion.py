@@ -131,9 +131,9 @@ assert not [name for name in sys.modules if name.startswith("tamis")]
 def test_companion_same_bytes_for_any_number_of_threads(ocean: tuple[Path, Any, Path, Any], tmp_path: Path) -> None:
     source, _, target, _ = ocean
     made = set()
-    for jobs in (1, 2, 8):
-        tamis.repack(source, tmp_path / f"{jobs}.nc", RECIPE, chunks=CHUNKS, missing="companion", jobs=jobs)
-        made.add(hashlib.sha256((tmp_path / f"{jobs}.nc").read_bytes()).hexdigest())
+    for threads in (1, 2, 8):
+        tamis.repack(source, tmp_path / f"{threads}.nc", RECIPE, chunks=CHUNKS, missing="companion", threads=threads)
+        made.add(hashlib.sha256((tmp_path / f"{threads}.nc").read_bytes()).hexdigest())
     assert made == {hashlib.sha256(target.read_bytes()).hexdigest()}
 
 
@@ -343,7 +343,7 @@ def test_repack_wrong_companion_is_found_by_the_proof(
 
     monkeypatch.setattr(module, "encode_filled", wrong)
     with pytest.raises(BoundError, match="/TS: expected"):
-        tamis.repack(ocean[0], tmp_path / "c.nc", RECIPE, chunks=CHUNKS, missing="companion", jobs=1)
+        tamis.repack(ocean[0], tmp_path / "c.nc", RECIPE, chunks=CHUNKS, missing="companion", threads=1)
     assert not (tmp_path / "c.nc").exists()
 
 

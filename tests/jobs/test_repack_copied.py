@@ -133,7 +133,7 @@ def test_verify_copied_other_bytes_or_chunks_refused(tmp_path: Path) -> None:
     counts: list[int] = []
     with h5py.File(make(tmp_path / "a.h5")) as old:
         with h5py.File(make(tmp_path / "b.h5")) as same:
-            masks = verify_copied(plan, old["v"], same["v"], lambda done, _: counts.append(done), jobs=2)
+            masks = verify_copied(plan, old["v"], same["v"], lambda done, _: counts.append(done), threads=2)
             assert (masks, counts) == ([0] * 16, list(range(17)))
         with (
             h5py.File(make(tmp_path / "c.h5", other)) as new,
@@ -141,7 +141,7 @@ def test_verify_copied_other_bytes_or_chunks_refused(tmp_path: Path) -> None:
                 BoundError, match=r"/v: expected the bytes of the source, found others in the chunk at \(8, 16\)"
             ),
         ):
-            verify_copied(plan, old["v"], new["v"], lambda *_: None, jobs=2)
+            verify_copied(plan, old["v"], new["v"], lambda *_: None, threads=2)
         with (
             h5py.File(make(tmp_path / "d.h5", chunks=(8, 8))) as new,
             pytest.raises(BoundError, match="expected the chunks of the source, found others at"),

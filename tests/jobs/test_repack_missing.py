@@ -120,7 +120,7 @@ def test_repack_missing_refuse_counts_what_it_found_and_writes_nothing(tmp_path:
 
 def test_repack_missing_refuse_without_any_does_the_job(tmp_path: Path) -> None:
     source = make(tmp_path / "a.h5", field(), {"_FillValue": np.float32(1e20)})
-    (found,) = tamis.repack(source, tmp_path / "b.h5", RECIPE, missing="refuse", jobs=2).datasets
+    (found,) = tamis.repack(source, tmp_path / "b.h5", RECIPE, missing="refuse", threads=2).datasets
     assert 0 < found.largest_error <= 0.5
 
 

@@ -46,11 +46,15 @@ def test_repack_jobs_give_the_same_bytes(
 ) -> None:
     source = make(tmp_path / "a.h5", **stored)
     chunks = {} if shape is None else {"v": shape}
-    for jobs in (1, 2, 8):
+    for threads in (1, 2, 8):
         tamis.repack(
-            source, tmp_path / f"{jobs}.h5", {"v": "zfp(accuracy=0.1)|shuffle|deflate"}, chunks=chunks, jobs=jobs
+            source,
+            tmp_path / f"{threads}.h5",
+            {"v": "zfp(accuracy=0.1)|shuffle|deflate"},
+            chunks=chunks,
+            threads=threads,
         )
-    assert len({sha256(tmp_path / f"{jobs}.h5") for jobs in (1, 2, 8)}) == 1
+    assert len({sha256(tmp_path / f"{threads}.h5") for threads in (1, 2, 8)}) == 1
     assert 0 < np.abs(values(tmp_path / "8.h5").astype("f8") - FIELD).max() <= 0.1
 
 
@@ -58,22 +62,24 @@ def test_repack_jobs_give_the_same_bytes_of_a_real_file(
     real: Real, tmp_path: Path, sha256: Callable[[Path], str]
 ) -> None:
     recipes = {"SST": "zfp(accuracy=0.1)|shuffle|deflate(1)", "*": "shuffle|deflate(1)"}
-    for jobs in (1, 2, 8):
+    for threads in (1, 2, 8):
         chunks = {"SST": (60, 32, 32)}
-        tamis.repack(real("pop_sst_60days.nc"), tmp_path / f"{jobs}.nc", recipes, chunks=chunks, jobs=jobs)
-    assert len({sha256(tmp_path / f"{jobs}.nc") for jobs in (1, 2, 8)}) == 1
+        tamis.repack(real("pop_sst_60days.nc"), tmp_path / f"{threads}.nc", recipes, chunks=chunks, threads=threads)
+    assert len({sha256(tmp_path / f"{threads}.nc") for threads in (1, 2, 8)}) == 1
 
 
-def test_repack_default_jobs_write_what_one_writes(sample: Path, tmp_path: Path, sha256: Callable[[Path], str]) -> None:
+def test_repack_default_threads_write_what_one_writes(
+    sample: Path, tmp_path: Path, sha256: Callable[[Path], str]
+) -> None:
     tamis.repack(sample, tmp_path / "a.nc", {"TS": "zfp(rate=8)"})
-    tamis.repack(sample, tmp_path / "b.nc", {"TS": "zfp(rate=8)"}, jobs=1)
+    tamis.repack(sample, tmp_path / "b.nc", {"TS": "zfp(rate=8)"}, threads=1)
     assert sha256(tmp_path / "a.nc") == sha256(tmp_path / "b.nc")
 
 
-@pytest.mark.parametrize("jobs", [0, -1, 1.5, True, "2"], ids=repr)
-def test_repack_jobs_that_are_no_number_refused(jobs: Any, sample: Path, tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="expected 1 or more threads, got jobs="):
-        tamis.repack(sample, tmp_path / "b.nc", {"TS": "deflate"}, jobs=jobs)
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"], ids=repr)
+def test_repack_threads_that_are_no_number_refused(threads: Any, sample: Path, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="expected 1 or more threads, got threads="):
+        tamis.repack(sample, tmp_path / "b.nc", {"TS": "deflate"}, threads=threads)
     assert os.listdir(tmp_path) == []
 
 
@@ -147,15 +153,15 @@ def test_repack_source_chunk_decoded_once_whatever_the_new_chunks(
         return read(self, origin, out)
 
     monkeypatch.setattr(ChunkSource, "values", counted)
-    tamis.repack(source, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)"}, chunks={"v": shape}, jobs=2)
+    tamis.repack(source, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)"}, chunks={"v": shape}, threads=2)
     assert len(decoded) == 24
     assert len(set(decoded)) == 24
 
 
-@pytest.mark.parametrize("jobs", [1, 4])
+@pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("shape", [(1, 40, 50), (24, 8, 8)], ids=str)
 def test_repack_source_damaged_in_the_middle_ends_all_threads(
-    shape: tuple[int, ...], jobs: int, tmp_path: Path
+    shape: tuple[int, ...], threads: int, tmp_path: Path
 ) -> None:
     source = make(tmp_path / "a.h5", chunks=(1, 40, 50), fletcher32=True)
     with h5py.File(source) as file:
@@ -164,7 +170,7 @@ def test_repack_source_damaged_in_the_middle_ends_all_threads(
         stream.seek(offset)
         stream.write(b"\xff\x00\xff")
     with pytest.raises(FileError, match=r"a\.h5: /v: chunk at \(11, 0, 0\) cannot be decoded: filter 1, fletcher32"):
-        tamis.repack(source, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)"}, chunks={"v": shape}, jobs=jobs)
+        tamis.repack(source, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)"}, chunks={"v": shape}, threads=threads)
     assert os.listdir(tmp_path) == ["a.h5"]
     assert not [each for each in threading.enumerate() if each.name.startswith("tamis")]
 
@@ -178,7 +184,7 @@ def test_repack_error_in_progress_ends_all_threads(what: str, tmp_path: Path) ->
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as interrupted:
-        tamis.repack(source, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)"}, jobs=4, progress=progress)
+        tamis.repack(source, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)"}, threads=4, progress=progress)
     assert interrupted.traceback  # which holds on to the frames, and what they work with
     assert os.listdir(tmp_path) == ["a.h5"]
     assert not [each for each in threading.enumerate() if each.name.startswith("tamis")]
@@ -189,7 +195,7 @@ import os, signal, sys, threading, tamis
 sys.unraisablehook = lambda _: os._exit(77)
 threading.Timer(float(sys.argv[3]), os.kill, (os.getpid(), signal.SIGINT)).start()
 while True:
-    tamis.repack(sys.argv[1], sys.argv[2], {"TS": "zfp(accuracy=0.001)"}, overwrite=True, jobs=4)
+    tamis.repack(sys.argv[1], sys.argv[2], {"TS": "zfp(accuracy=0.001)"}, overwrite=True, threads=4)
 """
 
 

@@ -114,7 +114,7 @@ def test_repack_command_json_is_what_the_job_returns(source: Path, tmp_path: Pat
     planned = json.loads(tamis_(*arguments, "--dry-run").stdout)
     assert (planned["schema"], planned["dry_run"], planned["source"]) == (1, True, str(source))
     assert [each["action"] for each in planned["datasets"]] == ["keep", "keep", "keep", "store", "copy"]
-    result = tamis_(*arguments, "--jobs", "2")
+    result = tamis_(*arguments, "--threads", "2")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     raw, zfp = found["datasets"]
@@ -132,7 +132,7 @@ def test_repack_command_missing_refuse_fails_with_the_count(source: Path, tmp_pa
     assert result.exit_code == 1
     assert "/raw: 1 of 2048 (1 NaN): keep each of them as it is (--missing exact)" in result.stderr
     assert tamis_("repack", source, tmp_path / "b.h5", "-f", "raw:zfp(rate=8)", "--missing", "drop").exit_code == 2
-    assert tamis_("repack", source, tmp_path / "b.h5", "-f", "raw:zfp(rate=8)", "--jobs", "0").exit_code == 2
+    assert tamis_("repack", source, tmp_path / "b.h5", "-f", "raw:zfp(rate=8)", "--threads", "0").exit_code == 2
     assert os.listdir(tmp_path) == ["a.h5"]
 
 

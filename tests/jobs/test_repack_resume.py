@@ -102,13 +102,13 @@ def tamis_(*arguments: str | Path) -> Result:
         ("verifying /y", 1, (64, 2)),
     ],
 )
-@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize("threads", [1, 3])
 def test_resume_killed_at_a_chunk_gives_the_bytes_of_a_whole_run(
-    what: str, after: int, expected: tuple[int, int], jobs: int, source: Path, target: Path, complete: bytes
+    what: str, after: int, expected: tuple[int, int], threads: int, source: Path, target: Path, complete: bytes
 ) -> None:
     kill(source, target, what, after)
     assert not target.exists()
-    found = tamis.repack(source, target, RECIPES, chunks=CHUNKS, resume=True, jobs=jobs)
+    found = tamis.repack(source, target, RECIPES, chunks=CHUNKS, resume=True, threads=threads)
     assert target.read_bytes() == complete
     assert_nothing_left(target)
     for (path, count), most in zip(reused(found).items(), (*expected, 0), strict=True):

@@ -130,9 +130,9 @@ def test_repack_other_zfp_chunks_or_none_keeps_no_streams(
 
 def test_repack_streams_kept_any_number_of_threads_gives_the_same_bytes(lossy: Path, tmp_path: Path) -> None:
     files = []
-    for jobs in (1, 2, 8):
-        tamis.repack(lossy, tmp_path / f"{jobs}.h5", {"v": "zfp(accuracy=0.1)|deflate"}, jobs=jobs)
-        files.append((tmp_path / f"{jobs}.h5").read_bytes())
+    for threads in (1, 2, 8):
+        tamis.repack(lossy, tmp_path / f"{threads}.h5", {"v": "zfp(accuracy=0.1)|deflate"}, threads=threads)
+        files.append((tmp_path / f"{threads}.h5").read_bytes())
     assert files[0] == files[1] == files[2]
 
 
@@ -155,8 +155,8 @@ def test_repack_streams_kept_read_alike_by_h5diff(lossy: Path, tmp_path: Path, t
     tool("h5diff", lossy, tmp_path / "b.h5")
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_repack_damaged_chunk_of_the_source_found_and_named(lossy: Path, tmp_path: Path, jobs: int) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_repack_damaged_chunk_of_the_source_found_and_named(lossy: Path, tmp_path: Path, threads: int) -> None:
     with h5py.File(lossy) as file:
         record = ChunkSource(file["v"]).records[16, 32]
     with lossy.open("r+b") as stream:
@@ -165,7 +165,7 @@ def test_repack_damaged_chunk_of_the_source_found_and_named(lossy: Path, tmp_pat
         stream.seek(record.offset + 9)
         stream.write(bytes([byte ^ 4]))
     with pytest.raises(FileError, match=r"/v: chunk at \(16, 32\) cannot be decoded: filter 4, fletcher32"):
-        tamis.repack(lossy, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)|deflate"}, jobs=jobs)
+        tamis.repack(lossy, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)|deflate"}, threads=threads)
     assert sorted(os.listdir(tmp_path)) == ["lossy.h5", "raw.h5"]
 
 

@@ -71,7 +71,9 @@ def test_verify_repacked_real_file_as_numpy_says(
 def test_verify_result_is_the_same_for_any_number_of_threads(real: Real, tmp_path: Path) -> None:
     source, target = real("pop_sst_60days.nc"), tmp_path / "out.nc"
     tamis.repack(source, target, {"SST": "zfp(accuracy=0.1)|deflate(1)"}, chunks={"SST": (60, 16, 16)})
-    found = [tamis.verify(source, target, bounds={"SST": 0.001}, variables=["SST"], jobs=jobs) for jobs in (1, 2, 8)]
+    found = [
+        tamis.verify(source, target, bounds={"SST": 0.001}, variables=["SST"], threads=threads) for threads in (1, 2, 8)
+    ]
     assert found[0] == found[1] == found[2]
     assert found[0].to_json() == found[1].to_json() == found[2].to_json()
     assert codes(found[0]) == {"bound"}

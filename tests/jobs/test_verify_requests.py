@@ -106,8 +106,8 @@ def test_verify_requests_that_cannot_be_are_refused(sample: Path, tmp_path: Path
         tamis.verify(sample, sample, variables=["PS"])
     with pytest.raises(tamis.FileError, match="expected a dataset named 'lat', found only /TS"):
         tamis.verify(sample, sample, variables="TS", bounds={"lat": 1})
-    with pytest.raises(tamis.ParameterError, match="expected 1 or more threads, got jobs=0"):
-        tamis.verify(sample, sample, jobs=0)
+    with pytest.raises(tamis.ParameterError, match="expected 1 or more threads, got threads=0"):
+        tamis.verify(sample, sample, threads=0)
     with pytest.raises(tamis.ParameterError, match="expected names as text, got 5"):
         tamis.verify(sample, sample, bounds={5: 1})  # type: ignore[dict-item]
     names = make(tmp_path / "a.h5", names=["a"])

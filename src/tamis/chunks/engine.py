@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
@@ -18,7 +19,7 @@ _AHEAD = 2
 """Results of each thread that may wait to be taken, or be in work."""
 
 
-def checked_jobs(jobs: int | None) -> int:
+def checked_threads(threads: int | None) -> int:
     """Return a number of threads: as many as the process may use where none is given.
 
     Raises
@@ -26,14 +27,18 @@ def checked_jobs(jobs: int | None) -> int:
     ParameterError
         If it is not a whole number of 1 or more.
     """
-    if jobs is None:
+    if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
-        raise ParameterError(f"expected 1 or more threads, got jobs={jobs!r}")
-    return jobs
+    try:
+        count = 0 if isinstance(threads, bool) else operator.index(threads)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise ParameterError(f"expected 1 or more threads, got threads={threads!r}")
+    return count
 
 
-def ordered_map(function: Callable[[T], R], items: Iterable[T], jobs: int) -> Generator[R, None, None]:
+def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int) -> Generator[R, None, None]:
     """Call a function on items in threads, and yield its results in the order of the items.
 
     No more than two results of each thread are in work or wait to be taken, so that memory is bounded whatever the
@@ -43,7 +48,7 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], jobs: int) -> Ge
     Where the loop over the results may end early, by an error or Ctrl-C, close it: the traceback of an error keeps the
     iterator alive, and its threads wait::
 
-        with contextlib.closing(ordered_map(decode, items, jobs)) as results:
+        with contextlib.closing(ordered_map(decode, items, threads)) as results:
             for each in results:
                 ...
 
@@ -53,22 +58,22 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], jobs: int) -> Ge
         Must release the interpreter's lock for its main work, or threads gain nothing.
     items
         Taken one after the other, in the thread that takes the results; an error of theirs ends the map at once.
-    jobs
+    threads
         Number of threads; 1 calls the function in the thread that takes the results, and so does a single item.
     """
     items = iter(items)
     first = list(itertools.islice(items, 2))
     items = itertools.chain(first, items)
-    if jobs == 1 or len(first) < 2:
+    if threads == 1 or len(first) < 2:
         del first  # or the items would stay as long as the map
         yield from map(function, items)
         return
     del first
-    with ThreadPoolExecutor(jobs, "tamis") as pool:
+    with ThreadPoolExecutor(threads, "tamis") as pool:
         pending: deque[Future[R]] = deque()
         try:
             for item in items:
-                if len(pending) == _AHEAD * jobs:
+                if len(pending) == _AHEAD * threads:
                     yield pending.popleft().result()
                 pending.append(pool.submit(function, item))
             while pending:

@@ -23,7 +23,7 @@ _SLAB_NBYTES = 1 << 20
 
 
 def compared(
-    source: Values, target: Values, fills: tuple[NDArray[Any], ...], jobs: int, progress: Callable[[int, int], None]
+    source: Values, target: Values, fills: tuple[NDArray[Any], ...], threads: int, progress: Callable[[int, int], None]
 ) -> Tally:
     """Compare all values of two arrays of one shape, in threads; the result is the same for any number of them.
 
@@ -36,7 +36,7 @@ def compared(
         The arrays.
     fills
         As for `compare`.
-    jobs
+    threads
         Threads.
     progress
         Called with values done and values in all, before the first and after each part.
@@ -51,7 +51,7 @@ def compared(
 
     if source.chunks == target.chunks:
         whole = tuple(slice(0, extent) for extent in shape)
-        for each in ordered_map(pair, _parts(whole, source), jobs):
+        for each in ordered_map(pair, _parts(whole, source), threads):
             found = found.plus(each)
             progress(found.count, total)
         return found
@@ -69,9 +69,9 @@ def compared(
         def check(part: Region, values: NDArray[Any] = values, block: Region = block) -> Tally:
             return compare(values[within(part, block)], target.read(part), origin_of(part), fills)
 
-        for _ in ordered_map(fill, _parts(block, source), jobs):
+        for _ in ordered_map(fill, _parts(block, source), threads):
             pass
-        for each in ordered_map(check, _parts(block, target), jobs):
+        for each in ordered_map(check, _parts(block, target), threads):
             found = found.plus(each)
             progress(found.count, total)
     return found

@@ -49,9 +49,9 @@ _variables = click.option(
     metavar="NAME",
     help="Only this dataset, or those that match a pattern such as '/grp/*'; may be given again.",
 )
-_jobs = click.option(
+_threads = click.option(
     "-j",
-    "--jobs",
+    "--threads",
     type=click.IntRange(min=1),
     metavar="N",
     help="Threads; all cores by default. What comes out does not depend on it.",
@@ -147,7 +147,7 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     show_default=True,
     help="Add fletcher32 after zfp, so that damage cannot go unseen.",
 )
-@_jobs
+@_threads
 @click.option(
     "--missing",
     type=click.Choice(POLICIES),
@@ -166,7 +166,7 @@ def repack(
     recipes: tuple[str, ...],
     shapes: tuple[str, ...],
     checksum: bool,
-    jobs: int | None,
+    threads: int | None,
     missing: MissingPolicy,
     overwrite: bool,
     resume: bool,
@@ -213,7 +213,7 @@ def repack(
                 checksum=checksum,
                 overwrite=overwrite,
                 missing=missing,
-                jobs=jobs,
+                threads=threads,
                 resume=resume,
                 progress=progress,
             )
@@ -234,11 +234,11 @@ def repack(
     help="Largest absolute error of a dataset, or of all that match a pattern, in units of the data; 0 asks for the"
     " same bits; may be given again.",
 )
-@_jobs
+@_threads
 @_variables
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, see docs/verify.md.")
 def verify(
-    source: str, target: str, bounds: tuple[str, ...], jobs: int | None, variables: tuple[str, ...], as_json: bool
+    source: str, target: str, bounds: tuple[str, ...], threads: int | None, variables: tuple[str, ...], as_json: bool
 ) -> None:
     """Compare DST with SRC, from which it was made: values, missing values, attributes, links.
 
@@ -260,7 +260,7 @@ def verify(
         limits = _by_name("--bound", [split_recipe(text, "NAME:BOUND", "TS:0.1") for text in bounds])
         wanted = {name: parse_bound(text) for name, text in limits.items()}
         with progress_bars() as progress:
-            found = tamis.verify(source, target, bounds=wanted, variables=variables, jobs=jobs, progress=progress)
+            found = tamis.verify(source, target, bounds=wanted, variables=variables, threads=threads, progress=progress)
     click.echo(found.to_json(indent=2) if as_json else str(found))
     if not found.ok:
         sys.exit(FAILED if found.problems else VIOLATED)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tamis.chunks.encoding import Encoded, can_skip_loss, encode_chunk, is_lossy
-from tamis.chunks.engine import checked_jobs, ordered_map
+from tamis.chunks.engine import checked_threads, ordered_map
 from tamis.chunks.grid import Origin, Region, touched
 from tamis.errors import FileError, ParameterError, StreamError, TamisError
 from tamis.hdf5.direct import check_recorded, record_of, settle
@@ -65,7 +65,7 @@ class Appender:
         meanwhile. The caller closes the file.
     axis
         Along which to append; from the end if negative.
-    jobs
+    threads
         Threads that encode; by default as many as the process may use.
     recode
         What to do where the dataset ends in a partial chunk that was stored with loss, by h5py for instance. False
@@ -89,9 +89,11 @@ class Appender:
                 appender.append(step)
     """
 
-    def __init__(self, dataset: h5py.Dataset, axis: int = 0, *, jobs: int | None = None, recode: bool = False) -> None:
+    def __init__(
+        self, dataset: h5py.Dataset, axis: int = 0, *, threads: int | None = None, recode: bool = False
+    ) -> None:
         self._closed, self._ended = True, "is closed: make another"  # until there is something to close
-        self._jobs = checked_jobs(jobs)
+        self._threads = checked_threads(threads)
         self._target = Target.of(dataset)
         self._target.pipeline.check_encodable()
         self._target.pipeline.check(self._target.chunk)
@@ -322,7 +324,7 @@ class Appender:
                 raise type(error)(f"{target.place}: chunk at {origin}: {error}") from error
             return origin, made
 
-        with closing(ordered_map(encode, self._parts(), self._jobs)) as found:
+        with closing(ordered_map(encode, self._parts(), self._threads)) as found:
             return list(found)
 
     def _parts(self) -> list[Region]:

@@ -182,7 +182,7 @@ class Array:
         pieces = selection.pieces(source.chunk.shape)
         together = max(1, _TASK_NBYTES // source.chunk.nbytes)
         tasks = iter(lambda: list(itertools.islice(pieces, together)), [])
-        with closing(ordered_map(place, tasks, self._file.jobs)) as placed:
+        with closing(ordered_map(place, tasks, self._file.threads)) as placed:
             for _ in placed:
                 pass
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 import h5py
 
 from tamis.chunks.cache import ChunkCache
-from tamis.chunks.engine import checked_jobs
+from tamis.chunks.engine import checked_threads
 from tamis.errors import FileError, MissingFilterError
 from tamis.hdf5.arrays import Array
 from tamis.hdf5.chunked import ChunkSource
@@ -91,7 +91,7 @@ class File(Group):
     ----------
     path
         Of the file.
-    jobs
+    threads
         Threads that decode.
     restore
         Whether missing values are put back that a companion of their dataset has.
@@ -100,7 +100,7 @@ class File(Group):
     ----------
     path
         Absolute.
-    jobs, restore
+    threads, restore
         As given.
     cache
         Decoded chunks that are kept, of all arrays together.
@@ -108,8 +108,8 @@ class File(Group):
         What tells the file from others: its path, size, and the time of its last change.
     """
 
-    def __init__(self, path: str | os.PathLike[str], jobs: int | None = None, restore: bool = True) -> None:
-        self._asked_jobs, self.jobs, self.restore = jobs, checked_jobs(jobs), restore
+    def __init__(self, path: str | os.PathLike[str], threads: int | None = None, restore: bool = True) -> None:
+        self._asked_threads, self.threads, self.restore = threads, checked_threads(threads), restore
         self.path = os.path.abspath(os.fsdecode(path))
         self._h5py: h5py.File | None = open_source(self.path)
         status = os.stat(self.path)
@@ -209,7 +209,7 @@ class File(Group):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path, self._asked_jobs, self.restore)
+        return type(self), (self.path, self._asked_threads, self.restore)
 
     def __repr__(self) -> str:
         return f"<tamis file {self.path}{' (closed)' * self.closed}>"
@@ -229,7 +229,7 @@ def _reopened(file: tuple[Any, tuple[Any, ...]], name: str) -> Any:
 
 
 def open(  # noqa: A001 - as xarray and gzip name it
-    path: str | os.PathLike[str], jobs: int | None = None, *, restore: bool = True
+    path: str | os.PathLike[str], threads: int | None = None, *, restore: bool = True
 ) -> File:
     """Open an HDF5 or netCDF-4 file whose arrays are read in parallel, without a plugin.
 
@@ -237,7 +237,7 @@ def open(  # noqa: A001 - as xarray and gzip name it
     ----------
     path
         Of the file.
-    jobs
+    threads
         Threads that decode the chunks of a selection; as many as the process may use if None.
     restore
         Put missing values back where a dataset has a companion (``tamis repack --missing companion``). False gives the
@@ -254,7 +254,7 @@ def open(  # noqa: A001 - as xarray and gzip name it
     FileError
         If there is no such file, or it is of another kind.
     ParameterError
-        If `jobs` is not 1 or more.
+        If `threads` is not 1 or more.
 
     Examples
     --------
@@ -264,4 +264,4 @@ def open(  # noqa: A001 - as xarray and gzip name it
             ts = file["TS"]
             first = ts[0]
     """
-    return File(path, jobs, restore)
+    return File(path, threads, restore)

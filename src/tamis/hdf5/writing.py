@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from tamis import zfp
 from tamis.chunks.encoding import Encoded, encode_chunk, is_lossy
-from tamis.chunks.engine import checked_jobs, ordered_map
+from tamis.chunks.engine import checked_threads, ordered_map
 from tamis.chunks.grid import Origin, Region, origin_of, region
 from tamis.errors import FileError, ParameterError, TamisError
 from tamis.filters import ChunkType, StoredZfp, Zfp
@@ -42,22 +42,22 @@ def write(
     fillvalue: Any = ...,
     attrs: Mapping[str, Any] | None = ...,
     overwrite: bool = ...,
-    jobs: int | None = ...,
+    threads: int | None = ...,
 ) -> h5py.Dataset: ...
 
 
 @overload
-def write(target: h5py.Dataset, data: Any, /, *, jobs: int | None = ...) -> h5py.Dataset: ...
+def write(target: h5py.Dataset, data: Any, /, *, threads: int | None = ...) -> h5py.Dataset: ...
 
 
-def write(target: Any, *what: Any, jobs: int | None = None, **options: Any) -> h5py.Dataset:
+def write(target: Any, *what: Any, threads: int | None = None, **options: Any) -> h5py.Dataset:
     """Write an array as a chunked dataset, its chunks encoded in threads: ``write(group, name, data, filters=…)``.
 
     ``write(dataset, data)`` fills a dataset that is there, chunked and still empty. Every chunk is checked: where zfp
     cannot take its values, breaks the bound or changes a missing value, it is stored without zfp, which its mask says,
     so that every reader reads it. Missing values are NaN, infinities, the fill value unless it is 0, and what the
     attributes ``_FillValue`` and ``missing_value`` say. Chunks beyond the edge are padded by repetition. The bytes do
-    not depend on the number of threads, and memory is bounded by `jobs` × a few chunks beside `data` itself.
+    not depend on the number of threads, and memory is bounded by `threads` × a few chunks beside `data` itself.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def write(target: Any, *what: Any, jobs: int | None = None, **options: Any) -> h
         Attributes.
     overwrite
         Replace a dataset of this name once the new one is complete. HDF5 does not give the space of the old one back.
-    jobs
+    threads
         Threads; by default as many as the process may use.
 
     Returns
@@ -104,7 +104,7 @@ def write(target: Any, *what: Any, jobs: int | None = None, **options: Any) -> h
         If the name is taken, the file not open for writing, the dataset not empty, or HDF5 recorded a chunk otherwise
         than it was written.
     """
-    threads = checked_jobs(jobs)
+    threads = checked_threads(threads)
     if isinstance(target, h5py.Dataset):
         (data,) = _exactly(what, "write(dataset, data)", 1)
         if options:
@@ -176,7 +176,7 @@ def _write_new(
     parent: h5py.Group,
     name: str,
     data: Any,
-    jobs: int,
+    threads: int,
     *,
     filters: object = "none",
     chunks: Sequence[int] | None = None,
@@ -199,14 +199,14 @@ def _write_new(
     )
     try:
         place = f"{parent.file.filename}: {name}"
-        _store(Target.of(made, pipeline, place), data, jobs)
+        _store(Target.of(made, pipeline, place), data, threads)
         return named(made, parent, name)
     except BaseException:
         made.id.close()  # without a name it is gone, and its space is free
         raise
 
 
-def _fill(dataset: h5py.Dataset, data: Any, jobs: int) -> h5py.Dataset:
+def _fill(dataset: h5py.Dataset, data: Any, threads: int) -> h5py.Dataset:
     target = Target.of(dataset)
     target.pipeline.check_encodable()
     target.pipeline.check(target.chunk)
@@ -217,12 +217,12 @@ def _fill(dataset: h5py.Dataset, data: Any, jobs: int) -> h5py.Dataset:
             f"{target.place}: expected a dataset without values, found a chunk at {stored}: write a new one; HDF5 keeps"
             " the filter mask of a chunk that is written over with the same size"
         )
-    last, mask = _store(target, data, jobs)
+    last, mask = _store(target, data, threads)
     settle(dataset, last, mask)
     return dataset
 
 
-def _store(target: Target, data: Any, jobs: int) -> tuple[Origin, int]:
+def _store(target: Target, data: Any, threads: int) -> tuple[Origin, int]:
     """Write all chunks; return origin and mask of the last."""
 
     def encode(part: tuple[Region, NDArray[Any]]) -> tuple[Origin, Encoded]:
@@ -241,7 +241,7 @@ def _store(target: Target, data: Any, jobs: int) -> tuple[Origin, int]:
     recorded: dict[Origin, tuple[int, int]] = {}
     origin, mask = (0,) * len(target.chunk.shape), 0
     # Closed, so that no thread works on where this one is interrupted.
-    with closing(ordered_map(encode, _parts(data, target.chunk), jobs)) as encoded:
+    with closing(ordered_map(encode, _parts(data, target.chunk), threads)) as encoded:
         for origin, (stored, mask) in encoded:
             try:
                 target.dataset.id.write_direct_chunk(origin, stored, mask)

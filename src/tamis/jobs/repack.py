@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis.chunks.engine import checked_jobs
+from tamis.chunks.engine import checked_threads
 from tamis.chunks.words import percent_text, shape_text, size_text
 from tamis.errors import DataError, FileError, ParameterError, TamisError
 from tamis.filters import Filter
@@ -57,7 +57,7 @@ def repack(
     checksum: bool = True,
     overwrite: bool = False,
     missing: MissingPolicy = "exact",
-    jobs: int | None = None,
+    threads: int | None = None,
     resume: bool = False,
     progress: Progress | None = None,
 ) -> RepackResult:
@@ -91,7 +91,7 @@ def repack(
         fills the gaps from beside them, so that zfp takes every chunk, and says in another dataset where they are and
         which; `tamis.open` puts them back, others see the filling: see docs/missing.md. ``"refuse"`` raises if lossy
         filters would get any.
-    jobs
+    threads
         Threads; as many as the process may use by default. The target does not depend on it.
     resume
         Take over the chunks that a run for the same target had encoded when it was killed, if the source is unchanged;
@@ -121,18 +121,18 @@ def repack(
     began = time.perf_counter()
     source, target = Path(source), Path(target)
     wanted = _wanted(recipes, chunks, checksum, missing)
-    jobs = checked_jobs(jobs)
+    threads = checked_threads(threads)
     report = progress or (lambda *_: None)
     with open_source(source) as file, Transaction(target, overwrite=overwrite) as transaction:
         plans, kept = plan_datasets(file, wanted)
         _check_target(target, source, overwrite)
         if missing == "refuse":
-            _refuse_missing(file, plans, report, jobs)
+            _refuse_missing(file, plans, report, threads)
         check_room(transaction.path.parent, source, file, plans)
         with Resuming(transaction, source, plans, wanted=resume) as resuming:
-            written = _write(file, plans, transaction, resuming, report, jobs)
+            written = _write(file, plans, transaction, resuming, report, threads)
             transaction.begin_sync()
-            done = _verify(file, plans, written, transaction, report, jobs)
+            done = _verify(file, plans, written, transaction, report, threads)
             transaction.commit()
             resuming.remove()
     return RepackResult(
@@ -202,11 +202,11 @@ def _check_target(target: Path, source: Path, overwrite: bool) -> None:
         raise FileError(f"{target}: exists already: choose another name, or overwrite it (--overwrite)")
 
 
-def _refuse_missing(file: h5py.File, plans: Mapping[str, Plan], report: Progress, jobs: int) -> None:
+def _refuse_missing(file: h5py.File, plans: Mapping[str, Plan], report: Progress, threads: int) -> None:
     found = []
     for path, plan in plans.items():
         if plan.lossy:
-            count = count_missing(plan, file[path], partial(report, f"looking at {path}"), jobs)
+            count = count_missing(plan, file[path], partial(report, f"looking at {path}"), threads)
             found += [f"{path}: {count.total} of {file[path].size} ({count})"] if count.total else []
     if found:
         raise DataError(
@@ -220,14 +220,14 @@ def _write(
     transaction: Transaction,
     resuming: Resuming,
     report: Progress,
-    jobs: int,
+    threads: int,
 ) -> dict[str, Written]:
     written: dict[str, Written] = {}
 
     def recreate(plan: Plan, found: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
         history = resuming.history(plan, found.shape)
         told = partial(report, f"writing {plan.path}")
-        made, written[plan.path] = write(plan, found, parent, name, told, jobs, history)
+        made, written[plan.path] = write(plan, found, parent, name, told, threads, history)
         resuming.flush()
         return made
 
@@ -252,25 +252,25 @@ def _verify(
     written: Mapping[str, Written],
     transaction: Transaction,
     report: Progress,
-    jobs: int,
+    threads: int,
 ) -> tuple[Repacked, ...]:
     with open_source(transaction.path) as out:
         return tuple(
-            _copied(plan, file[path], out[path], report, jobs)
+            _copied(plan, file[path], out[path], report, threads)
             if plan.copied
-            else _result(plan, file[path], out[path], written[path], report, jobs)
+            else _result(plan, file[path], out[path], written[path], report, threads)
             for path, plan in plans.items()
         )
 
 
-def _copied(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Progress, jobs: int) -> Repacked:
-    chunks = verify_copied(plan, source, target, partial(report, f"verifying {plan.path}"), jobs)
+def _copied(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Progress, threads: int) -> Repacked:
+    chunks = verify_copied(plan, source, target, partial(report, f"verifying {plan.path}"), threads)
     before, after = companion_of(source), companion_of(target)
     if before and after:
         # Its values, since a recipe may be for it, and any program may have stored it anew.
         name = str(after.dataset.name)
         flags = Plan(name, Pipeline(), np.dtype(np.uint8), plan.chunks)
-        verify(flags, before.dataset, after.dataset, partial(report, f"verifying {name}"), jobs)
+        verify(flags, before.dataset, after.dataset, partial(report, f"verifying {name}"), threads)
     return Repacked(
         path=plan.path,
         pipeline=str(plan.pipeline),
@@ -289,9 +289,9 @@ def _copied(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Prog
 
 
 def _result(
-    plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Written, report: Progress, jobs: int
+    plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Written, report: Progress, threads: int
 ) -> Repacked:
-    verified = verify(plan, source, target, partial(report, f"verifying {plan.path}"), jobs, written)
+    verified = verify(plan, source, target, partial(report, f"verifying {plan.path}"), threads, written)
     companion = companion_of(target)
     return Repacked(
         path=plan.path,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tamis.chunks.engine import checked_jobs
+from tamis.chunks.engine import checked_threads
 from tamis.chunks.pairing import compared
 from tamis.chunks.statistics import Place, Tally
 from tamis.errors import FileError, ParameterError, TamisError
@@ -45,7 +45,7 @@ def verify(
     *,
     bounds: Mapping[str, float] | None = None,
     variables: Sequence[str] = (),
-    jobs: int | None = None,
+    threads: int | None = None,
     progress: Progress | None = None,
 ) -> Verification:
     """Compare an HDF5 or netCDF-4 file with the one that it was made from.
@@ -66,7 +66,7 @@ def verify(
     variables
         Names of datasets, or patterns such as ``/group/*``, to compare only those; by default all, and groups, links
         and attributes of the file too.
-    jobs
+    threads
         Threads; as many as the process may use if None. The result is the same for any number.
     progress
         Called before the first and after each part of a dataset.
@@ -90,7 +90,7 @@ def verify(
     >>> found.ok, found["TS"].tally.error
     (True, 0)
     """
-    threads = checked_jobs(jobs)
+    threads = checked_threads(threads)
     wanted = [variables] if isinstance(variables, str) else variables
     limits = {name: _checked_bound(name, value) for name, value in (bounds or {}).items()}
     with open_source(source) as first, open_source(target) as second:

@@ -52,7 +52,7 @@ class MissingCount:
 
 
 def count_missing(
-    plan: Plan, source: h5py.Dataset, progress: Callable[[int, int], None], jobs: int = 1
+    plan: Plan, source: h5py.Dataset, progress: Callable[[int, int], None], threads: int = 1
 ) -> MissingCount:
     """Count the missing values of a dataset that is to be written, in threads; parts that are not stored are left out.
 
@@ -76,7 +76,7 @@ def count_missing(
 
     with (
         closing(open_values(source)) as values,
-        closing(over_chunks(values, parts, source.shape, plan.chunks, plan.dtype, count, jobs)) as counts,
+        closing(over_chunks(values, parts, source.shape, plan.chunks, plan.dtype, count, threads)) as counts,
     ):
         for done, each in enumerate(counts, start=1):
             found += each

@@ -45,7 +45,7 @@ def over_chunks(
     chunks: tuple[int, ...],
     dtype: np.dtype[Any],
     function: Callable[[Region, NDArray[Any]], R],
-    jobs: int,
+    threads: int,
 ) -> Generator[R, None, None]:
     """Call a function on the part of the array that each chunk covers, and on its values; yield the results in order.
 
@@ -62,11 +62,11 @@ def over_chunks(
         Of the array, of the chunks, and of the values that the function gets.
     function
         Called in threads; its array is there for the call alone, and may be read-only.
-    jobs
+    threads
         Number of threads.
     """
     pieces = _pieces(source)
-    jobs = bounded_jobs(max(math.prod(chunks), math.prod(pieces)) * dtype.itemsize, jobs)
+    threads = bounded_threads(max(math.prod(chunks), math.prod(pieces)) * dtype.itemsize, threads)
     gathered = gathered_shape(shape, pieces, chunks, dtype.itemsize, GATHERED_NBYTES) if parts else chunks
     at_once = chunks_at_once(math.prod(chunks) * dtype.itemsize)
 
@@ -105,16 +105,16 @@ def over_chunks(
     def call(wanted: Callable[[], list[R]]) -> list[R]:
         return wanted()
 
-    with closing(ordered_map(call, calls(), jobs)) as results:
+    with closing(ordered_map(call, calls(), threads)) as results:
         for each in results:
             yield from each
 
 
-def bounded_jobs(nbytes: int, jobs: int) -> int:
+def bounded_threads(nbytes: int, threads: int) -> int:
     """Count the threads that may work on chunks of so many bytes, with bounded memory, and gain by it."""
     if nbytes < _LEAST_SHARED_NBYTES:
         return 1
-    return max(1, min(jobs, _LARGE_NBYTES // max(_COPIES * nbytes, 1)))
+    return max(1, min(threads, _LARGE_NBYTES // max(_COPIES * nbytes, 1)))
 
 
 def chunks_at_once(nbytes: int) -> int:

@@ -17,7 +17,7 @@ from tamis.filters import ChunkType, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.hdf5.chunked import ChunkSource
 from tamis.hdf5.rewriting.encoding import NewChunk
-from tamis.hdf5.rewriting.gathering import bounded_jobs, chunks_at_once
+from tamis.hdf5.rewriting.gathering import bounded_threads, chunks_at_once
 from tamis.hdf5.rewriting.plans import Plan
 from tamis.hdf5.storage import pipeline_of, stored_type
 from tamis.pipeline import Pipeline
@@ -41,7 +41,7 @@ def _without_version(stored: tuple[int, ...]) -> tuple[object, ...]:
 
 
 def encode_streams(
-    plan: Plan, source: h5py.Dataset, parts: Sequence[Region], jobs: int
+    plan: Plan, source: h5py.Dataset, parts: Sequence[Region], threads: int
 ) -> Generator[NewChunk, None, None]:
     """Undo the filters behind zfp, chunk by chunk in threads, and apply those of the plan to its streams.
 
@@ -54,14 +54,14 @@ def encode_streams(
     BoundError
         If the source has a chunk without zfp, and the plan allows none.
     """
-    at_once, jobs = chunks_at_once(plan.chunk.nbytes), bounded_jobs(plan.chunk.nbytes, jobs)
+    at_once, threads = chunks_at_once(plan.chunk.nbytes), bounded_threads(plan.chunk.nbytes, threads)
     tasks = (parts[at : at + at_once] for at in range(0, len(parts), at_once))
     with closing(ChunkSource(source)) as chunks:
 
         def encode(some: Sequence[Region]) -> list[NewChunk]:
             return [_encoded(plan, chunks, part) for part in some]
 
-        with closing(ordered_map(encode, tasks, jobs)) as encoded:
+        with closing(ordered_map(encode, tasks, threads)) as encoded:
             for each in encoded:
                 yield from each
 

@@ -52,7 +52,7 @@ def verify(
     source: h5py.Dataset,
     target: h5py.Dataset,
     progress: Callable[[int, int], None],
-    jobs: int = 1,
+    threads: int = 1,
     written: Written | None = None,
 ) -> Verified:
     """Read a dataset from its file and show that it keeps what the plan says of its source, value by value.
@@ -70,7 +70,7 @@ def verify(
         Datasets; the file of the target is best opened anew.
     progress
         Called in this thread, before the first chunk and after each.
-    jobs
+    threads
         Threads that read, decode and compare.
     written
         What `write` did; without it every chunk is decoded and compared.
@@ -95,8 +95,8 @@ def verify(
     progress(0, len(parts))
     with closing(open_values(target)) as after:
         with (
-            closing(_held(plan, target, proven, jobs)) as held,
-            closing(_errors(plan, source, after, left, jobs)) as errors,
+            closing(_held(plan, target, proven, threads)) as held,
+            closing(_errors(plan, source, after, left, threads)) as errors,
         ):
             for done, error in enumerate(itertools.chain(held, errors), start=1):
                 largest = max(largest, error)
@@ -108,7 +108,7 @@ def verify(
 
 
 def verify_copied(
-    plan: Plan, source: h5py.Dataset, target: h5py.Dataset, progress: Callable[[int, int], None], jobs: int = 1
+    plan: Plan, source: h5py.Dataset, target: h5py.Dataset, progress: Callable[[int, int], None], threads: int = 1
 ) -> list[int]:
     """Compare the chunks of two datasets as they are stored, and return the masks: their places, masks and bytes.
 
@@ -129,7 +129,7 @@ def verify_copied(
     with (
         closing(ChunkSource(source)) as old,
         closing(ChunkSource(target)) as new,
-        closing(ordered_map(compare, expected, jobs)) as compared,
+        closing(ordered_map(compare, expected, threads)) as compared,
     ):
         for done, _ in enumerate(compared, start=1):
             progress(done, len(expected))
@@ -151,7 +151,7 @@ def _decodes_alike(plan: Plan, written: Written, target: h5py.Dataset) -> bool:
     )
 
 
-def _held(plan: Plan, target: h5py.Dataset, proven: Mapping[Origin, int], jobs: int) -> Generator[float, None, None]:
+def _held(plan: Plan, target: h5py.Dataset, proven: Mapping[Origin, int], threads: int) -> Generator[float, None, None]:
     """Show that the file holds the bytes of chunks, which by themselves add no error."""
     if not proven:
         return
@@ -168,13 +168,13 @@ def _held(plan: Plan, target: h5py.Dataset, proven: Mapping[Origin, int], jobs: 
                 )
         return len(some)
 
-    with closing(ChunkSource(target)) as chunks, closing(ordered_map(look, tasks, jobs)) as looked:
+    with closing(ChunkSource(target)) as chunks, closing(ordered_map(look, tasks, threads)) as looked:
         for count in looked:
             yield from itertools.repeat(0.0, count)
 
 
 def _errors(
-    plan: Plan, source: h5py.Dataset, target: Values, parts: list[Region], jobs: int
+    plan: Plan, source: h5py.Dataset, target: Values, parts: list[Region], threads: int
 ) -> Generator[float, None, None]:
     """Compare parts with the source, and give the largest error of each."""
     if not parts:
@@ -185,7 +185,7 @@ def _errors(
 
     with (
         closing(open_values(source)) as values,
-        closing(over_chunks(values, parts, source.shape, plan.chunks, plan.dtype, error, jobs)) as errors,
+        closing(over_chunks(values, parts, source.shape, plan.chunks, plan.dtype, error, threads)) as errors,
     ):
         yield from errors
 

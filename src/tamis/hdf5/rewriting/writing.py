@@ -37,7 +37,7 @@ def write(
     parent: h5py.Group,
     name: str,
     progress: Progress,
-    jobs: int = 1,
+    threads: int = 1,
     history: History | None = None,
 ) -> tuple[h5py.Dataset, Written]:
     """Create the dataset of a plan and fill it from its source.
@@ -57,7 +57,7 @@ def write(
         Where to.
     progress
         Called in this thread, before the first chunk and after each.
-    jobs
+    threads
         Threads that decode, encode, decode again and compare; this one writes.
     history
         Of the dataset: chunks that it has are not encoded again, others are noted in it.
@@ -83,7 +83,7 @@ def write(
     largest = 0.0
     skipped: Counter[str] = Counter()
     progress(0, len(parts))
-    with closing(_encoded(plan, source, parts, jobs, history)) as encoded:
+    with closing(_encoded(plan, source, parts, threads, history)) as encoded:
         for each in encoded:
             target.id.write_direct_chunk(each.origin, each.data, each.mask)
             if history is not None:
@@ -125,7 +125,7 @@ def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:
 
 
 def _encoded(
-    plan: Plan, source: h5py.Dataset, parts: list[Region], jobs: int, history: History | None
+    plan: Plan, source: h5py.Dataset, parts: list[Region], threads: int, history: History | None
 ) -> Generator[NewChunk, None, None]:
     if history is not None:
         done = set()
@@ -134,14 +134,14 @@ def _encoded(
             done.add(each.origin)
         parts = [part for part in parts if origin_of(part) not in done]
     if plan.streams_kept:
-        with closing(encode_streams(plan, source, parts, jobs)) as encoded:
+        with closing(encode_streams(plan, source, parts, threads)) as encoded:
             yield from encoded
         return
     values = open_values(source)
     with (
         closing(values),
         closing(
-            over_chunks(values, parts, source.shape, plan.chunks, plan.dtype, partial(make_chunk, plan), jobs)
+            over_chunks(values, parts, source.shape, plan.chunks, plan.dtype, partial(make_chunk, plan), threads)
         ) as encoded,
     ):
         yield from encoded
