@@ -17,7 +17,7 @@ from tamis.chunks.selection import Piece, Points, Selection, select
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5.chunked import ChunkSource
 from tamis.hdf5.companions import ANCILLARY, MARK, companion_of, other_ancillary
-from tamis.hdf5.storage import number_type, pipeline_of, zfp_problem
+from tamis.hdf5.storage import is_unreadable_empty, number_type, pipeline_of, zfp_problem
 from tamis.zfp.blocks import block_count
 
 if TYPE_CHECKING:
@@ -233,6 +233,8 @@ class Array:
     def _by_h5py(self, key: Any) -> Any:
         if problem := self.chunks and zfp_problem(self._dataset, pipeline_of(self._dataset)):
             raise FileError(f"{self._place}: {problem}")
+        if is_unreadable_empty(self._dataset):
+            return np.broadcast_to(np.zeros((), self.dtype), self.shape)[key].copy()
         try:
             return self._dataset[key]
         except OSError as error:

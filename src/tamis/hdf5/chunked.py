@@ -22,7 +22,7 @@ from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType
 from tamis.hdf5 import library
 from tamis.hdf5.index import stored_chunks
-from tamis.hdf5.storage import chunk_type, number_type, pipeline_of, stored_type, zfp_problem
+from tamis.hdf5.storage import chunk_type, fill_value, number_type, pipeline_of, stored_type, zfp_problem
 from tamis.hdf5.zfp_chunks import ZfpChunks
 from tamis.zfp import blocks
 from tamis.zfp.blocks import Run
@@ -120,7 +120,7 @@ class ChunkSource:
         self.pipeline = pipeline_of(dataset)
         if number_type(dataset) is not None:
             self.chunk = chunk_type(dataset)
-            self.fill = np.asarray(dataset.fillvalue, self.chunk.dtype)
+            self.fill = fill_value(dataset).astype(self.chunk.dtype)
         else:
             self.chunk = ChunkType(stored_type(dataset) or chunk_type(dataset).dtype, dataset.chunks)
             self.fill = _fill_bytes(dataset, self.chunk, self.records)

@@ -185,6 +185,8 @@ def _without_storage(source: h5py.Dataset) -> Any:
         value = np.zeros((), dtype=source.dtype)
         old.get_fill_value(value)
         new.set_fill_value(value)
+    elif old.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
+        library.set_undefined_fill(new, source.id.get_type())
     return new
 
 

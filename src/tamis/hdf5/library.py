@@ -32,6 +32,7 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
         ctypes.POINTER(_unsigned),
     ),
     "H5Pget_chunk_opts": (_hid, ctypes.POINTER(_unsigned)),
+    "H5Pset_fill_value": (_hid, _hid, ctypes.c_void_p),
     "H5Dget_chunk_storage_size": (_hid, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64)),
     "H5Dget_chunk_index_type": (_hid, ctypes.POINTER(ctypes.c_int)),
     "H5Gget_info": (_hid, ctypes.c_void_p),
@@ -163,6 +164,11 @@ def filters_partial_chunks(plist: h5p.PropDCID) -> bool:
     options = _unsigned()
     _call("H5Pget_chunk_opts", plist.id, ctypes.byref(options))
     return not options.value & _DONT_FILTER_PARTIAL_CHUNKS
+
+
+def set_undefined_fill(plist: h5p.PropDCID, datatype: h5t.TypeID) -> None:
+    """Let new datasets have no fill value, so that nothing says what reads where nothing was written."""
+    _call("H5Pset_fill_value", plist.id, datatype.id, None)
 
 
 def link_storage(group: h5g.GroupID) -> int:

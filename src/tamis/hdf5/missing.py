@@ -11,7 +11,7 @@ from h5py import h5d
 from numpy.typing import NDArray
 
 from tamis.chunks.difference import Missing
-from tamis.hdf5.storage import number_type
+from tamis.hdf5.storage import fill_value, number_type
 
 FILL_ATTRIBUTES = ("_FillValue", "missing_value")
 """Attributes that name values which stand for missing ones."""
@@ -47,15 +47,10 @@ def missing_of(dataset: h5py.Dataset) -> Missing:
     return Missing(tuple(unique))
 
 
-def fill_value(dataset: h5py.Dataset) -> NDArray[Any]:
-    """Give HDF5's fill value of a dataset, in native byte order."""
-    return np.asarray(dataset.fillvalue, dataset.dtype.newbyteorder("="))
-
-
 def changed_fill(source: h5py.Dataset, target: h5py.Dataset) -> str:
     """Say how HDF5's fill value changed between datasets of one type; empty where it did not, or none can be had."""
     try:
-        before, after = fill_value(source), fill_value(target)
+        before, after = (fill_value(each).astype(each.dtype.newbyteorder("=")) for each in (source, target))
     except (TypeError, ValueError, RuntimeError):
         return ""
     return "" if before.tobytes() == after.tobytes() else f"HDF5's fill value {before} became {after}"

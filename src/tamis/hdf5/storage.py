@@ -120,7 +120,7 @@ def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
     try:
         found = chunk_info(dataset.id, start)
         if not found.size:
-            return np.full(chunk.shape, dataset.fillvalue if chunk.dtype == dataset.dtype else 0, chunk.dtype)
+            return np.full(chunk.shape, fill_value(dataset) if chunk.dtype == dataset.dtype else 0, chunk.dtype)
         # HDF5 believes these numbers, and writes beyond its buffer where they are damaged.
         whole = bool(pipeline.stages) or found.size == chunk.nbytes
         if not whole or found.byte_offset + found.size > dataset.file.id.get_filesize():
@@ -179,6 +179,25 @@ def type_text(dataset: h5py.Dataset) -> str:
     if dtype.kind == "O":
         return "variable-length" if h5py.check_vlen_dtype(dtype) else "reference"
     return str(dtype)
+
+
+def fill_value(dataset: h5py.Dataset) -> NDArray[Any]:
+    """Return HDF5's fill value, in the type of the dataset.
+
+    Zero where it is undefined, as in files of old C programs: HDF5 then says nothing about values that were never
+    written.
+    """
+    if dataset.id.get_create_plist().fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
+        return np.zeros((), dataset.dtype)
+    return np.asarray(dataset.fillvalue)
+
+
+def is_unreadable_empty(dataset: h5py.Dataset) -> bool:
+    """Tell a dataset without values and fill value, which HDF5 refuses to read; tamis reads zeros."""
+    plist = dataset.id.get_create_plist()
+    undefined = plist.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED
+    elsewhere = dataset.is_virtual or plist.get_external_count() > 0
+    return undefined and not elsewhere and dataset.id.get_storage_size() == 0
 
 
 def byteorder(dataset: h5py.Dataset) -> str:

@@ -20,7 +20,7 @@ from tamis.hdf5.attributes import text_attribute
 from tamis.hdf5.companions import MARK, has_companion, is_companion
 from tamis.hdf5.direct import put_chunk
 from tamis.hdf5.missing import missing_of
-from tamis.hdf5.storage import pipeline_of
+from tamis.hdf5.storage import fill_value, pipeline_of
 from tamis.pipeline import Pipeline
 
 
@@ -85,7 +85,7 @@ class Target:
     @property
     def fill(self) -> NDArray[Any]:
         """The fill value."""
-        return np.asarray(self.dataset.fillvalue, self.chunk.dtype)
+        return fill_value(self.dataset).astype(self.chunk.dtype)
 
     @property
     def masked(self) -> NDArray[Any] | None:

@@ -17,7 +17,7 @@ from tamis.chunks.values import Values, put
 from tamis.errors import FileError
 from tamis.hdf5.chunked import ChunkSource, Descriptor, descriptor_of, read_bytes
 from tamis.hdf5.companions import RestoredValues, companion_of
-from tamis.hdf5.storage import check_readable, number_type, pipeline_of, stored_type
+from tamis.hdf5.storage import check_readable, is_unreadable_empty, number_type, pipeline_of, stored_type
 
 _SHORT_NBYTES = 2048
 """Runs shorter than this are read faster by HDF5, which takes more than one at once."""
@@ -176,6 +176,8 @@ def read_by_library(dataset: h5py.Dataset, part: Region) -> NDArray[Any]:
     FileError
         If it cannot be read; names what is missing.
     """
+    if is_unreadable_empty(dataset):
+        return np.zeros([each.stop - each.start for each in part], stored_type(dataset) or dataset.dtype)
     try:
         values = read_bytes(dataset, part) if number_type(dataset) is None else np.asarray(dataset[part], dataset.dtype)
     except (OSError, RuntimeError) as error:

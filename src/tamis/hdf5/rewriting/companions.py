@@ -25,6 +25,7 @@ from tamis.hdf5.missing import FILL_ATTRIBUTES
 from tamis.hdf5.references import copy_attribute
 from tamis.hdf5.rewriting.encoding import FLAGS_PIPELINE
 from tamis.hdf5.rewriting.plans import Plan
+from tamis.hdf5.storage import fill_value
 
 _ENDING = "_missing"
 _SHARED = ("coordinates", "grid_mapping", "_Netcdf4Dimid", "_Netcdf4Coordinates")
@@ -58,7 +59,7 @@ def _nan_values(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> list[NDArray[Any
     """NaN that stands for missing values by an attribute or as the fill value, with its bits."""
     if dtype.kind != "f":
         return []
-    found = [np.asarray(dataset.fillvalue)]
+    found = [fill_value(dataset)]
     for name in FILL_ATTRIBUTES:
         with suppress(Exception):  # what cannot be read names no value
             found.append(np.asarray(dataset.attrs[name]))
@@ -71,7 +72,7 @@ def flags_of_rest(plan: Plan, source: h5py.Dataset, count: int) -> Flags | None:
         -(-extent // step) for extent, step in zip(source.shape, plan.chunks, strict=True)
     ):
         return plan.flags
-    found = plan.flags.find(np.asarray(source.fillvalue, plan.dtype).reshape(1))
+    found = plan.flags.find(fill_value(source).astype(plan.dtype).reshape(1))
     return plan.flags if found is None else replace(plan.flags, fill=int(found[0]))
 
 

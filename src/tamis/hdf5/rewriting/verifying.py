@@ -22,12 +22,11 @@ from tamis.errors import BoundError
 from tamis.hdf5.chunked import ChunkSource, records_of
 from tamis.hdf5.companions import regions_of, restored
 from tamis.hdf5.library import filters_partial_chunks
-from tamis.hdf5.missing import fill_value
 from tamis.hdf5.rewriting.bounds import compared
 from tamis.hdf5.rewriting.gathering import chunks_at_once, over_chunks
 from tamis.hdf5.rewriting.journal import seal_of
 from tamis.hdf5.rewriting.plans import Plan, Written
-from tamis.hdf5.storage import number_type, pipeline_of, stored_type
+from tamis.hdf5.storage import fill_value, number_type, pipeline_of, stored_type
 from tamis.hdf5.values import open_values, read_by_library
 
 
@@ -86,7 +85,7 @@ def verify(
     # Also what `write` may have left out, or put where nothing was.
     parts = touched((*regions_of(source), *regions_of(target)), source.shape, plan.chunks)
     if number_type(source) is not None and not np.array_equal(fill_value(source), fill_value(target), equal_nan=True):
-        raise BoundError(f"{plan.path}: expected the fill value {source.fillvalue}, found {target.fillvalue}")
+        raise BoundError(f"{plan.path}: expected the fill value {fill_value(source)}, found {fill_value(target)}")
     proven: Mapping[Origin, int] = {}
     largest = 0.0
     if written is not None and written.proven and _decodes_alike(plan, written, target):
