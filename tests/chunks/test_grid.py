@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis import zfp
 from tamis.chunks.grid import default_chunks, region, touched
+from tamis.chunks.quality import Chunking, judge, padding_note
 from tamis.filters import ChunkType, Zfp
+from tamis.pipeline import Pipeline
 
 GRIDS = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 11)), max_size=4).map(
     lambda axes: (tuple(n for n, _ in axes), tuple(step for _, step in axes))
@@ -46,48 +47,63 @@ def test_grid_of_other_rank_refused() -> None:
         region((0, 0), (4, 4), (2,))
 
 
-@given(SHAPES, st.sampled_from([1, 2, 4, 8, 16]))
-def test_default_chunks_any_shape_as_promised(shape: tuple[int, ...], itemsize: int) -> None:
-    chunks = default_chunks(shape, itemsize)
+@given(SHAPES, st.sampled_from([1, 2, 4, 8, 16]), st.booleans())
+def test_default_chunks_any_shape_as_promised(shape: tuple[int, ...], itemsize: int, zfp: bool) -> None:
+    chunks = default_chunks(shape, itemsize, zfp=zfp)
     assert len(chunks) == len(shape)
     assert all(1 <= chunk <= max(extent, 1) for chunk, extent in zip(chunks, shape, strict=True))
-    assert sum(chunk > 1 for chunk in chunks) <= 4
     assert math.prod(chunks) * itemsize <= 1 << 20
-    longer = [axis for axis, extent in enumerate(shape) if extent > 1][-4:]
-    assert all(chunks[axis] in (shape[axis], chunks[axis] // 4 * 4) for axis in longer)
-    most = zfp.max_extent(max(len(longer), 1))
-    last_cut = max((axis for axis in longer if chunks[axis] < min(shape[axis], most)), default=0)
-    assert all(chunks[axis] <= 4 for axis in longer if axis < last_cut), "the slowest axes are cut first"
+    if zfp:
+        assert sum(chunk > 1 for chunk in chunks) <= 4
+        assert all(chunk in (1, extent) or chunk % 4 == 0 for chunk, extent in zip(chunks, shape, strict=True))
+    if not zfp or sum(extent > 1 for extent in shape) <= 4:
+        assert math.prod(chunks) * itemsize >= min(1 << 14, math.prod(max(extent, 1) for extent in shape) * itemsize)
+
+
+@given(st.lists(st.integers(1, 3000), min_size=1, max_size=5).map(tuple), st.sampled_from(["f4", "f8"]))
+def test_default_chunks_any_shape_inspect_has_no_better_ones(shape: tuple[int, ...], dtype: str) -> None:
+    pipeline = Pipeline.parse("zfp(accuracy=0.1)|fletcher32")
+    chunk = ChunkType(np.dtype(dtype), default_chunks(shape, int(dtype[1]), zfp=True))
+    asked = Chunking(shape, (False,) * len(shape), chunk, pipeline, {})
+    noted = [each for each in judge(asked) if each.code in ("zfp-padding", "tiny-chunks", "large-chunks")]
+    assert not noted
+    assert not padding_note("x", asked)
 
 
 @given(SHAPES, st.sampled_from(["f4", "f8"]))
 def test_default_chunks_any_shape_taken_by_zfp(shape: tuple[int, ...], dtype: str) -> None:
-    chunk = ChunkType(np.dtype(dtype), default_chunks(shape, int(dtype[1])))
+    chunk = ChunkType(np.dtype(dtype), default_chunks(shape, int(dtype[1]), zfp=True))
     if math.prod(chunk.shape) > 1:
         Zfp(rate=16).check(chunk)
 
 
 @pytest.mark.parametrize("shape", [(100_000, 2, 2, 2), (3, 10**6, 3, 3), (10**6, 2, 2), (10**9, 2), (10**9,)], ids=str)
 def test_default_chunks_long_axis_taken_by_zfp(shape: tuple[int, ...]) -> None:
-    Zfp(rate=16).check(ChunkType(np.dtype("f4"), default_chunks(shape, 4)))
+    Zfp(rate=16).check(ChunkType(np.dtype("f4"), default_chunks(shape, 4, zfp=True)))
 
 
 @pytest.mark.parametrize(
-    ("shape", "itemsize", "chunks"),
+    ("shape", "itemsize", "lossy", "lossless"),
     [
-        ((), 4, ()),
-        ((0,), 4, (1,)),
-        ((100, 192, 288), 4, (4, 192, 288)),
-        ((3, 30, 192, 288), 4, (3, 4, 72, 288)),
-        ((10, 20), 8, (10, 20)),
-        ((10**9,), 4, (1 << 18,)),
+        ((), 4, (), ()),
+        ((0,), 4, (1,), (1,)),
+        ((100, 192, 288), 4, (4, 192, 288), (4, 192, 288)),
+        ((3, 30, 192, 288), 4, (1, 4, 192, 288), (3, 4, 64, 288)),
+        ((10, 4, 2, 61, 120), 8, (1, 4, 1, 61, 120), (2, 4, 2, 61, 120)),
+        ((12, 4, 2, 61, 120), 8, (4, 4, 1, 61, 120), (2, 4, 2, 61, 120)),
+        ((10, 20), 8, (10, 20), (10, 20)),
+        ((3, 20), 8, (3, 20), (3, 20)),
+        ((3, 200, 200), 8, (1, 200, 200), (3, 200, 200)),
+        ((10**9,), 4, (1 << 18,), (1 << 18,)),
+        ((1 << 18, 10), 8, (13104, 10), (13104, 10)),
     ],
     ids=str,
 )
-def test_default_chunks_known_shapes_about_1_mib(
-    shape: tuple[int, ...], itemsize: int, chunks: tuple[int, ...]
+def test_default_chunks_known_shapes_at_most_1_mib(
+    shape: tuple[int, ...], itemsize: int, lossy: tuple[int, ...], lossless: tuple[int, ...]
 ) -> None:
-    assert default_chunks(shape, itemsize) == chunks
+    assert default_chunks(shape, itemsize, zfp=True) == lossy
+    assert default_chunks(shape, itemsize, zfp=False) == lossless
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 9), st.integers(1, 9), st.data())

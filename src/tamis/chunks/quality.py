@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tamis.chunks.grid import default_chunks
+from tamis.chunks.grid import BLOCK, LEAST_CHUNK_NBYTES, default_chunks, pads_little, whole_blocks
 from tamis.chunks.words import filter_name, percent_text, shape_text, size_text
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, StoredZfp, Zfp
@@ -14,10 +14,10 @@ from tamis.filters.zfp import is_stored
 from tamis.pipeline import Pipeline
 from tamis.zfp import MAX_RANK, Reversible
 
-_BLOCK = 4
 _TINY_NBYTES = 4096
 _TINY_COUNT = 16
 _NOTICEABLE_NBYTES = 64 << 10
+_WASTED = 0.25
 _LARGE_NBYTES = 8 << 20  # the largest default of HDF5 itself
 
 
@@ -68,6 +68,11 @@ class Chunking:
     varying: bool = False
 
     @property
+    def count(self) -> int:
+        """Chunks of the whole array."""
+        return math.prod(self.counts)
+
+    @property
     def counts(self) -> tuple[int, ...]:
         """Chunks along each axis."""
         return tuple(-(-extent // step) for extent, step in zip(self.shape, self.chunk.shape, strict=True))
@@ -113,7 +118,7 @@ def judge(chunking: Chunking) -> tuple[Note, ...]:
 def zfp_padding(shape: tuple[int, ...]) -> float:
     """Fraction of what ZFP codes for such a chunk that is padding to whole blocks of 4 along axes longer than 1."""
     longer = [extent for extent in shape if extent > 1]
-    return 1 - math.prod(longer) / math.prod(_whole_blocks(extent) for extent in longer)
+    return 1 - math.prod(longer) / math.prod(whole_blocks(extent) for extent in longer)
 
 
 def outside(shape: tuple[int, ...], chunk: tuple[int, ...]) -> float:
@@ -122,8 +127,45 @@ def outside(shape: tuple[int, ...], chunk: tuple[int, ...]) -> float:
     return 1 - math.prod(inside)
 
 
-def _whole_blocks(extent: int) -> int:
-    return -(-extent // _BLOCK) * _BLOCK
+def padding_note(name: str, chunking: Chunking) -> str:
+    """Say that much of what the filters get is padding, and which chunk shape has less; empty where all is well.
+
+    Parameters
+    ----------
+    name
+        Of the dataset, for the option that changes its chunks.
+    chunking
+        Its chunks; an axis that may grow is taken to be filled some day.
+    """
+    chunk = chunking.chunk.shape
+    lost = _wasted(chunk, chunking)
+    near = tuple(map(_in_blocks, chunk, chunking.shape, chunking.growing)) if chunking.zfp else chunk
+    unit = BLOCK if chunking.zfp else 1
+    even = tuple(
+        step if grows else _even(extent, step, unit)
+        for extent, step, grows in zip(chunking.shape, near, chunking.growing, strict=True)
+    )
+    shapes = [each for each in (near, even, _default(chunking)) if not _is_small(each, chunking)]
+    # Of shapes that waste about as much, the one nearest to what is there.
+    better = min(shapes, key=lambda shape: round(20 * _wasted(shape, chunking)), default=chunk)
+    left = _wasted(better, chunking)
+    if lost < _WASTED or left > lost / 2 or lost * chunking.chunk.nbytes * chunking.count < _NOTICEABLE_NBYTES:
+        return ""
+    return (
+        f"{percent_text(lost)} of what the filters get is padding in chunks of {shape_text(chunk)}; with"
+        f" -c '{name}:{shape_text(better)}' it is {percent_text(left) if left else 'none'}"
+    )
+
+
+def _wasted(chunk: tuple[int, ...], chunking: Chunking) -> float:
+    """Fraction of what the filters get that is no value of the array."""
+    fixed = [
+        (extent, step)
+        for extent, step, grows in zip(chunking.shape, chunk, chunking.growing, strict=True)
+        if not grows
+    ]
+    inside = 1 - outside(tuple(extent for extent, _ in fixed), tuple(step for _, step in fixed))
+    return 1 - inside * (1 - zfp_padding(chunk) if chunking.zfp else 1)
 
 
 def _order(chunking: Chunking) -> Iterator[Note]:
@@ -198,9 +240,9 @@ def _zfp_padding(chunking: Chunking) -> Iterator[Note]:
     chunk = chunking.chunk.shape
     lost = zfp_padding(chunk)
     better = tuple(map(_in_blocks, chunk, chunking.shape, chunking.growing))
-    if lost < 0.005 or better == chunk or math.prod(better) == 1 or zfp_padding(better) >= lost:
+    left, small = zfp_padding(better), _is_small(better, chunking)
+    if lost < 0.005 or better == chunk or math.prod(better) == 1 or small or left >= lost:
         return
-    left = zfp_padding(better)
     yield Note(
         "zfp-padding",
         f"ZFP codes whole blocks of 4 along each axis: {percent_text(lost)} of what it codes for a chunk of"
@@ -211,20 +253,31 @@ def _zfp_padding(chunking: Chunking) -> Iterator[Note]:
 
 def _in_blocks(step: int, extent: int, growing: bool) -> int:
     """Extent of a chunk near `step` that is whole blocks where the array allows it."""
-    if step == 1 or step % _BLOCK == 0:
+    if step == 1 or step % BLOCK == 0:
         return step
-    if growing or _whole_blocks(step) <= extent:
-        return _whole_blocks(step)
-    if step < _BLOCK:
+    if growing or whole_blocks(step) <= extent:
+        return whole_blocks(step)
+    if step < BLOCK:
         return 1
     # All of a short axis is best kept in one chunk; otherwise the last blocks that fit.
-    return step if step == extent else step // _BLOCK * _BLOCK
+    return step if step == extent else step // BLOCK * BLOCK
+
+
+def _is_small(better: tuple[int, ...], chunking: Chunking) -> bool:
+    """Tell whether chunks that are cut along a short axis would cost more than their padding does."""
+    cut = any(new == 1 < now for new, now in zip(better, chunking.chunk.shape, strict=True))
+    return cut and math.prod(better) * chunking.chunk.dtype.itemsize < LEAST_CHUNK_NBYTES
 
 
 def _zfp_unit_axes(chunking: Chunking) -> Iterator[Note]:
     chunk = chunking.chunk.shape
     rank = sum(step > 1 for step in chunk)
-    axes = [axis for axis, step in enumerate(chunk) if step == 1 and chunking.shape[axis] >= _BLOCK]
+    # A fourth axis is worth less than what it pads.
+    axes = [
+        axis
+        for axis, (step, extent) in enumerate(zip(chunk, chunking.shape, strict=True))
+        if step == 1 and extent >= BLOCK and (rank < MAX_RANK - 1 or pads_little(extent))
+    ]
     if chunking.zfp is None or not axes or not 0 < rank < MAX_RANK:
         return
     axis = axes[-1]
@@ -260,7 +313,12 @@ def _size(chunking: Chunking) -> Iterator[Note]:
 
 
 def _usual(chunking: Chunking) -> str:
-    return shape_text(default_chunks(chunking.shape, max(chunking.chunk.dtype.itemsize, 1)))
+    return shape_text(_default(chunking))
+
+
+def _default(chunking: Chunking) -> tuple[int, ...]:
+    itemsize = max(chunking.chunk.dtype.itemsize, 1)
+    return default_chunks(chunking.shape, itemsize, zfp=chunking.zfp is not None)
 
 
 def _edges(chunking: Chunking) -> Iterator[Note]:
@@ -268,7 +326,7 @@ def _edges(chunking: Chunking) -> Iterator[Note]:
     lost = outside(shape, chunk)
     if lost < 0.1 or lost * chunking.chunk.nbytes * math.prod(chunking.counts) < _NOTICEABLE_NBYTES:
         return
-    unit = _BLOCK if chunking.zfp else 1
+    unit = BLOCK if chunking.zfp else 1
     better = tuple(_even(extent, step, unit) for extent, step in zip(shape, chunk, strict=True))
     left = outside(shape, better)
     advice = ""

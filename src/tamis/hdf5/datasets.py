@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,11 +12,14 @@ import numpy as np
 from h5py import h5d, h5p, h5s, h5t, h5z
 from numpy.typing import DTypeLike
 
-from tamis.chunks.grid import default_chunks
+from tamis.chunks.grid import BLOCK, default_chunks, whole_blocks
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Stage
 from tamis.hdf5 import library
 from tamis.pipeline import Pipeline, as_pipeline
+
+_GROWING_NBYTES = 64 << 10
+"""Chunks of an array that grows have this size at least, however little of it is there yet."""
 
 
 def create_dataset(
@@ -46,7 +50,7 @@ def create_dataset(
     filters
         A `Pipeline`, a filter, or their text such as ``"zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"``.
     chunks
-        Of about 1 MiB by default.
+        By default of at most 1 MiB, in whole blocks of 4 for zfp, and of 64 KiB or more along an axis without end.
     maxshape
         None for an axis without end; by default `shape`.
     fillvalue
@@ -93,7 +97,7 @@ def new_dataset(
     pipeline = as_pipeline(filters)
     kind = np.dtype(dtype)
     most = shape if maxshape is None else tuple(maxshape)
-    sizes = _default_chunks(shape, most, kind.itemsize) if chunks is None else tuple(chunks)
+    sizes = _default_chunks(shape, most, kind.itemsize, pipeline) if chunks is None else tuple(chunks)
     _check_shapes(shape, sizes, most)
     chunk = ChunkType(kind, sizes)
     pipeline.check_encodable()
@@ -187,10 +191,19 @@ def _check_shapes(shape: tuple[int, ...], chunks: tuple[int, ...], most: tuple[i
         raise ParameterError(f"expected chunks that fit in {most}, got chunks={chunks}: use {fitting}")
 
 
-def _default_chunks(shape: tuple[int, ...], most: tuple[int | None, ...], itemsize: int) -> tuple[int, ...]:
-    # A block of zfp is 4 values long: an axis that will grow gets room for one.
-    grown = (max(extent, 4) if end is None else extent for extent, end in zip(shape, most, strict=False))
-    return default_chunks(tuple(grown), itemsize)
+def _default_chunks(
+    shape: tuple[int, ...], most: tuple[int | None, ...], itemsize: int, pipeline: Pipeline
+) -> tuple[int, ...]:
+    """Choose chunks for an array of which some axes will grow: whole blocks of zfp along these."""
+    ends = [
+        whole_blocks(max(extent, 1)) if end is None else min(end, max(extent, BLOCK))
+        for extent, end in zip(shape, most, strict=False)
+    ]
+    growing = next((axis for axis, end in enumerate(most[: len(ends)]) if end is None), None)
+    if growing is not None:
+        others = math.prod(ends) // ends[growing] * itemsize
+        ends[growing] = max(ends[growing], whole_blocks(_GROWING_NBYTES // max(others, 1)))
+    return default_chunks(tuple(ends), itemsize, zfp=pipeline.zfp is not None)
 
 
 def _unlimited(maxshape: Sequence[int | None]) -> tuple[int, ...]:

@@ -71,7 +71,7 @@ def write(target: Any, *what: Any, threads: int | None = None, **options: Any) -
     filters
         A `Pipeline`, a filter, or their text such as ``"zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"``.
     chunks
-        Shape of a chunk, slowest axis first; about 1 MiB by default.
+        Shape of a chunk, slowest axis first; by default as `create_dataset` chooses it.
     dtype
         Of the file; that of the data by default. Values must fit: no integer may change, no float become infinite.
     maxshape

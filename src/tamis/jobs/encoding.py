@@ -60,7 +60,7 @@ def encoding(
         ``"netcdf4"``, which has deflate, zstd, bzip2, szip and blosc only.
     chunks
         Chunk shapes, slowest axis first, by name or pattern; by default those of the file that the variable is from, or
-        of about 1 MiB.
+        of at most 1 MiB, in whole blocks of 4 for zfp.
     group
         The group of its file that the dataset was opened from.
 
@@ -138,7 +138,9 @@ def _encoded(ds: Any, name: str, pipeline: Pipeline, shape: tuple[int, ...] | No
             dtype = _stored_type(variable)
             if pipeline.zfp is not None and not dtype.isnative:
                 made["dtype"] = dtype = dtype.newbyteorder("=")
-            shape = _chunks(ds, variable, shape) or default_chunks(variable.shape, dtype.itemsize)
+            shape = _chunks(ds, variable, shape) or default_chunks(
+                variable.shape, dtype.itemsize, zfp=pipeline.zfp is not None
+            )
             pipeline.check(ChunkType(dtype, shape))
             _check_known(pipeline, engine)
         else:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tamis.chunks.grid import default_chunks
+from tamis.chunks.quality import Chunking, padding_note
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32
 from tamis.hdf5.attributes import is_bare_dimension
@@ -207,7 +208,7 @@ def _plan_dataset(
         dtype = dtype.newbyteorder("=")
         notes.append(f"converted from {dataset.dtype.str} to native {dtype.str}")
     if chunks is None:
-        chunks = dataset.chunks or default_chunks(dataset.shape, dtype.itemsize)
+        chunks = dataset.chunks or default_chunks(dataset.shape, dtype.itemsize, zfp=pipeline.zfp is not None)
     if len(chunks) != dataset.ndim:
         raise ParameterError(f"expected chunks with {dataset.ndim} axes, got {chunks}")
     for extent, limit, step in zip(dataset.shape, dataset.maxshape, chunks, strict=True):
@@ -235,6 +236,9 @@ def _plan_dataset(
     if as_now and has_streams(dataset, guarded, dtype, chunks):
         text = "zfp streams kept as they are: only filters behind zfp change, and no error adds up"
         return Plan(path, guarded, dtype, chunks, (*notes, text), streams_kept=True)
+    growing = tuple(limit is None for limit in dataset.maxshape)
+    if note := padding_note(path, Chunking(dataset.shape, growing, chunk, guarded, {})):
+        notes.append(note)
     before = pipeline_of(dataset)
     if before.error_bound != 0 and guarded.error_bound != 0:
         notes.append(f"its values went through {before} before: errors add up to those")
