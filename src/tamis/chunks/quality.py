@@ -160,9 +160,7 @@ def padding_note(name: str, chunking: Chunking) -> str:
 def _wasted(chunk: tuple[int, ...], chunking: Chunking) -> float:
     """Fraction of what the filters get that is no value of the array."""
     fixed = [
-        (extent, step)
-        for extent, step, grows in zip(chunking.shape, chunk, chunking.growing, strict=True)
-        if not grows
+        (extent, step) for extent, step, grows in zip(chunking.shape, chunk, chunking.growing, strict=True) if not grows
     ]
     inside = 1 - outside(tuple(extent for extent, _ in fixed), tuple(step for _, step in fixed))
     return 1 - inside * (1 - zfp_padding(chunk) if chunking.zfp else 1)
