@@ -36,14 +36,14 @@ def test_verify_within_the_bound_exits_0_and_prints_errors(small: Path) -> None:
     result = verify(SAMPLE, small, "--bound", "TS:0.1", "--bound", "*:0", "-j", "2")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == f"{tamis.verify(SAMPLE, small, bounds={'TS': 0.1, '*': 0})}\n"
-    assert "ok: 6 datasets compared, all within their bounds" in result.stdout
+    assert "within bounds: 6 datasets compared, 5 equal" in result.stdout
 
 
 def test_verify_violated_exits_3_and_says_where(small: Path) -> None:
     result = verify(SAMPLE, small, "--bound", "TS:0.001")
     assert result.exit_code == 3
     assert "violation: /TS: expected an error of at most 0.001, found 0.0" in result.stdout
-    assert result.stdout.splitlines()[-1] == "violated: 6 datasets compared, 1 violation(s)"
+    assert result.stdout.splitlines()[-1] == "1 dataset differs: 6 datasets compared, 1 violation"
 
 
 def test_verify_bits_differ_exits_3(small: Path) -> None:
@@ -51,10 +51,11 @@ def test_verify_bits_differ_exits_3(small: Path) -> None:
     assert verify(SAMPLE, small, "--bound", "*:0", "-v", "lat").exit_code == 0
 
 
-def test_verify_without_bound_exits_0_and_says_so(small: Path) -> None:
+def test_verify_without_bound_exits_3_where_values_differ(small: Path) -> None:
     result = verify(SAMPLE, small)
-    assert result.exit_code == 0
-    assert "no bound was given, so that this violates none" in result.stdout
+    assert result.exit_code == 3
+    assert "expected the same bits (no bound was given), found" in result.stdout
+    assert verify(SAMPLE, SAMPLE).stdout.splitlines()[-1] == "equal: 6 datasets compared"
 
 
 def test_verify_json_is_the_result(small: Path) -> None:
@@ -68,7 +69,7 @@ def test_verify_json_is_the_result(small: Path) -> None:
     ("arguments", "code", "said"),
     [
         (["--bound", "TS"], 2, "expected NAME:BOUND such as 'TS:0.1', got 'TS'"),
-        (["--bound", "TS:x"], 2, "expected a bound such as 0.1, in units of the data, got 'x'"),
+        (["--bound", "TS:x"], 2, "expected a bound such as 0.1, in units of the data, or recorded, got 'x'"),
         (["--bound", "TS:-1"], 2, "expected a bound of 0 or more for TS"),
         (["--bound", "TS:nan"], 2, "expected a bound of 0 or more for TS"),
         (["--bound", "TS:1", "--bound", "TS:2"], 2, "expected each name once in --bound"),
@@ -108,7 +109,7 @@ def test_verify_unreadable_exits_1(small: Path, tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "problem: /TS: " in result.stdout
     assert "chunk at (3, 0, 0) cannot be decoded: filter 2, fletcher32" in result.stdout
-    assert result.stdout.splitlines()[-1] == "failed: 6 datasets compared, 1 not read, 0 violation(s)"
+    assert result.stdout.splitlines()[-1] == "failed: 6 datasets compared, 1 not read, 0 violations"
 
 
 def test_verify_on_a_terminal_shows_progress_and_leaves_nothing_of_it(small: Path) -> None:
@@ -124,7 +125,7 @@ def test_verify_on_a_terminal_shows_progress_and_leaves_nothing_of_it(small: Pat
             pass
         printed = done.stdout.read() if done.stdout else b""
     os.close(leader)
-    assert done.returncode == 0
+    assert done.returncode == 3
     assert b"comparing /" in seen
     assert seen.rstrip().endswith(b"\x1b[2K"), "the bar is wiped"
     assert b"comparing" not in printed
@@ -137,6 +138,6 @@ def test_verify_help_names_exit_codes_and_options() -> None:
         "-j, --threads N",
         "-v, --variable NAME",
         "--json",
-        "Exit codes: 0 within the bounds",
+        "Exit codes: 0 equal or within the bounds",
     ):
         assert each in text

@@ -8,10 +8,10 @@ import pytest
 
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Deflate, Shuffle, Zfp
-from tamis.jobs.recipe import assigned, is_pattern, matching, parse_chunks, split_filters, split_recipe
+from tamis.jobs.recipe import assigned, has_pattern_signs, matching, parse_chunks, split_filters, split_recipe
 from tamis.pipeline import Pipeline, as_pipeline
 
-PATHS = ["/TS", "/grp/T", "/grp/sub/T", "/lat", "/x1", "/x[1]"]
+PATHS = {path: path for path in ("/TS", "/grp/T", "/grp/sub/T", "/lat", "/x1", "/x[1]")}
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_as_pipeline_other_object_refused(value: object) -> None:
 
 
 @pytest.mark.parametrize("name", ["*", "T?", "[ab]"])
-def test_is_pattern_signs_of_patterns_true(name: str) -> None:
-    assert is_pattern(name)
-    assert not is_pattern("/grp/TS")
+def test_has_pattern_signs_of_patterns_true(name: str) -> None:
+    assert has_pattern_signs(name)
+    assert not has_pattern_signs("/grp/TS")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_is_pattern_signs_of_patterns_true(name: str) -> None:
         ("TS", ["/TS"]),
         ("/TS", ["/TS"]),
         ("grp/T", ["/grp/T"]),
-        ("*", PATHS),
+        ("*", [*PATHS]),
         ("grp/*", ["/grp/T", "/grp/sub/T"]),
         ("*/T", ["/grp/T", "/grp/sub/T"]),
         ("?S", ["/TS"]),
@@ -85,15 +85,15 @@ def test_is_pattern_signs_of_patterns_true(name: str) -> None:
     ],
 )
 def test_matching_name_or_pattern_finds(name: str, found: list[str]) -> None:
-    assert matching(name, PATHS) == found
+    assert [*matching(name, PATHS).labels] == found
 
 
 def test_matching_exact_name_with_pattern_signs_means_only_itself() -> None:
     """Otherwise a lossy filter would run over a dataset that nobody named."""
-    assert matching("x[1]", PATHS) == ["/x[1]"]
+    assert matching("x[1]", PATHS) == ({"/x[1]": "/x[1]"}, True)
 
 
-@pytest.mark.parametrize("name", ["ts", "T", "XX*", "/", "", "grp", "TS/"])
+@pytest.mark.parametrize("name", ["ts", "T", "XX*", "/", "", "grp"])
 def test_matching_nothing_refused_with_what_is_there(name: str) -> None:
     with pytest.raises(FileError, match=r"found only /TS, /grp/T, /grp/sub/T, /lat, /x1, /x\[1\]$") as refused:
         matching(name, PATHS)
@@ -102,12 +102,12 @@ def test_matching_nothing_refused_with_what_is_there(name: str) -> None:
 
 def test_matching_nothing_among_many_shortens_the_list() -> None:
     with pytest.raises(FileError, match=r"found only /v00, .*, /v11, …$"):
-        matching("w", [f"/v{i:02}" for i in range(50)])
+        matching("w", {f"/v{i:02}": f"/v{i:02}" for i in range(50)})
 
 
 def test_matching_in_file_without_datasets_says_so() -> None:
     with pytest.raises(FileError, match=r"expected a dataset named 'TS', found .*no datasets"):
-        matching("TS", [])
+        matching("TS", {})
 
 
 @pytest.mark.parametrize(
@@ -134,12 +134,12 @@ def test_split_filters_none_there_refused(text: str, said: str) -> None:
 
 
 def test_assigned_two_names_of_one_dataset_refused_unless_alike() -> None:
-    meant = partial(matching, paths=["/TS", "/PS"])
+    meant = partial(matching, paths={path: path for path in ("/TS", "/PS")})
     assert assigned({"/TS": "a", "*S": "b", "TS": "a"}, meant) == [
-        ("/TS", "/TS", "a"),
-        ("TS", "/TS", "a"),
-        ("*S", "/TS", "b"),
-        ("*S", "/PS", "b"),
+        ("/TS", "/TS", "/TS", "a", True),
+        ("TS", "/TS", "/TS", "a", True),
+        ("*S", "/TS", "/TS", "b", False),
+        ("*S", "/PS", "/PS", "b", False),
     ]
     with pytest.raises(ParameterError, match=r"/TS: expected the same .* got 4x4 for 'TS' and 2x8 for '/TS': leave"):
         assigned({"TS": (4, 4), "/TS": (2, 8)}, meant)

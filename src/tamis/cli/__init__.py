@@ -231,8 +231,9 @@ def repack(
     "bounds",
     multiple=True,
     metavar="NAME:BOUND",
-    help="Largest absolute error of a dataset, or of all that match a pattern, in units of the data; 0 asks for the"
-    " same bits; may be given again.",
+    help="Largest absolute error of a dataset, or of all that match a pattern, in units of the data; 0, as no bound,"
+    " asks for the same bits; NAME:recorded, or recorded for all datasets, takes what the filters in DST record; may be"
+    " given again.",
 )
 @_threads
 @_variables
@@ -242,23 +243,26 @@ def verify(
 ) -> None:
     """Compare DST with SRC, from which it was made: values, missing values, attributes, links.
 
-    Shows the largest errors of each dataset. What SRC has must be in DST as it was, but for how it is stored; numbers
-    may differ by their bound, and those without a bound by anything, which is noted. Missing values, which are NaN,
-    infinities and fill values, must keep their bits where a bound is given; those in a companion are put back first.
+    What SRC has must be in DST as it was; how it is stored makes no difference. Values must have the same bits, or be
+    within their bound where one is given: the largest errors of each dataset are shown. Missing values, which are NaN,
+    infinities and fill values, must keep their bits in any case; those in a companion are put back first.
 
     \b
+    tamis verify climate.nc copy.nc                       # must be equal
     tamis verify climate.nc small.nc --bound TS:0.1
-    tamis verify climate.nc copy.nc --bound '*:0'
-    tamis verify climate.nc small.nc -v TS --json | jq '.datasets[0].numbers.largest_error'
+    tamis verify climate.nc small.nc --bound recorded     # as the filters of small.nc say
+    tamis verify climate.nc small.nc --json | jq '.datasets[] | {path, status}'
 
-    Exit codes: 0 within the bounds, 1 something could not be read, 2 wrong usage, 3 a bound or something else is
-    violated.
+    Exit codes: 0 equal or within the bounds, 1 something could not be read, 2 wrong usage, 3 something differs.
     """
-    from tamis.jobs.verify import parse_bound
+    from tamis.jobs.verification.bounds import RECORDED, Bounds, parse_bound
 
     with failures("verify"):
-        limits = _by_name("--bound", [split_recipe(text, "NAME:BOUND", "TS:0.1") for text in bounds])
-        wanted = {name: parse_bound(text) for name, text in limits.items()}
+        # Last, so that it is for what has no bound of its own.
+        texts = [f"*:{text}" if text == RECORDED else text for text in sorted(bounds, key=RECORDED.__eq__)]
+        limits = _by_name("--bound", [split_recipe(text, "NAME:BOUND", "TS:0.1") for text in texts])
+        by_name = {name: parse_bound(text) for name, text in limits.items()}
+        wanted: Bounds = RECORDED if bounds == (RECORDED,) else by_name
         with progress_bars() as progress:
             found = tamis.verify(source, target, bounds=wanted, variables=variables, threads=threads, progress=progress)
     click.echo(found.to_json(indent=2) if as_json else str(found))

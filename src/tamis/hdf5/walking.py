@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -10,6 +11,9 @@ from h5py import h5, h5d, h5g, h5l, h5o
 
 from tamis.errors import FileError, MissingFilterError
 from tamis.hdf5.groups import check_links
+
+_MOST_LINKS = 1_000_000
+"""Links that are followed to find every path of every dataset: few of them may make very many paths."""
 
 _Open = tuple[str, h5g.GroupID, list[bytes]]  # path, group, names that are still to be visited
 
@@ -30,6 +34,13 @@ class Datasets(Mapping[str, h5py.Dataset]):
     def sort(self) -> None:
         """Bring them into the order of names."""
         self._paths = dict.fromkeys(sorted(self._paths))
+
+    def labelled(self, labels: Mapping[str, str], *, others: bool = True) -> Datasets:
+        """Return datasets by other paths that lead to them, and those without such a path unless `others` is false."""
+        found = Datasets(self._file)
+        chosen = (labels.get(path, path) for path in self._paths if others or path in labels)
+        found._paths = dict.fromkeys(sorted(chosen))
+        return found
 
     def __getitem__(self, path: str) -> h5py.Dataset:
         if path not in self._paths:
@@ -53,11 +64,49 @@ class Contents:
         By path, in the order of names.
     closed
         Groups whose links cannot be listed, and why.
+    places
+        First path of each object by its address.
+    links
+        Further hard links: path of the group, name, first path of what the link leads to.
     """
 
     datasets: Datasets
     groups: dict[str, h5py.Group] = field(default_factory=dict)
     closed: dict[str, str] = field(default_factory=dict)
+    places: dict[int, str] = field(default_factory=dict)
+    links: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def paths(self) -> dict[str, str]:
+        """Return the first path of each dataset by every path of hard links that leads to it and enters no group twice.
+
+        Raises
+        ------
+        FileError
+            If there are too many.
+        """
+        found = {path: path for path in self.datasets}
+        if not self.links:
+            return found
+        links = defaultdict(list)
+        for path in (*self.groups, *self.datasets):
+            if path != "/":
+                group, _, name = path.rpartition("/")
+                links[group or "/"].append((name, path))
+        for group, name, first in self.links:
+            links[group].append((name, first))
+        steps = 0
+        pending = [("", "/", frozenset("/"))]
+        while pending:
+            path, first, entered = pending.pop()
+            steps += len(links[first])
+            if steps > _MOST_LINKS:
+                raise FileError(f"expected at most {_MOST_LINKS} paths, found more: name datasets, without a pattern")
+            for name, led in links[first]:
+                if led in self.groups and led not in entered:
+                    pending.append((f"{path}/{name}", led, entered | {led}))
+                elif led in self.datasets:
+                    found[f"{path}/{name}"] = led
+        return dict(sorted(found.items()))
 
 
 def walk(file: h5py.File) -> Contents:
@@ -69,17 +118,16 @@ def walk(file: h5py.File) -> Contents:
         If an object of the file cannot be read.
     """
     found = Contents(Datasets(file))
-    seen: set[int] = set()
     try:
         # The order in which HDF5 itself visits objects decides which path of several is the first.
         root = h5g.open(file.id, b"/")
-        seen.add(h5o.get_info(root).addr)
+        found.places[h5o.get_info(root).addr] = "/"
         open_groups = [_enter(found, "/", root)]
         while open_groups:
             path, group, names = open_groups[-1]
             if not names:
                 open_groups.pop()
-            elif inner := _meet(found, path, group, names.pop(), seen):
+            elif inner := _meet(found, path, group, names.pop()):
                 open_groups.append(inner)
     except Exception as error:  # HDF5's errors come as many kinds
         raise FileError(f"{file.filename}: damaged, or not complete: {error}") from error
@@ -87,8 +135,8 @@ def walk(file: h5py.File) -> Contents:
     return found
 
 
-def datasets(file: h5py.File) -> Datasets:
-    """Find every dataset of a file once, by its path and in that order, whatever links lead to it.
+def all_listed(file: h5py.File) -> Contents:
+    """Find every dataset and group of a file as `walk` does, and refuse a file with groups that cannot be listed.
 
     Raises
     ------
@@ -98,7 +146,7 @@ def datasets(file: h5py.File) -> Datasets:
     found = walk(file)
     for reason in found.closed.values():
         raise FileError(f"{file.filename}: {reason}")
-    return found.datasets
+    return found
 
 
 def address_of(found: h5py.HLObject) -> int:
@@ -119,16 +167,17 @@ def _enter(found: Contents, path: str, group: h5g.GroupID) -> _Open:
     return path, group, sorted(names, reverse=True)
 
 
-def _meet(found: Contents, path: str, group: h5g.GroupID, name: bytes, seen: set[int]) -> _Open | None:
+def _meet(found: Contents, path: str, group: h5g.GroupID, name: bytes) -> _Open | None:
     """Take note of what a link leads to; enter it where it is a group met for the first time."""
     if group.links.get_info(name).type != h5l.TYPE_HARD:
         return None
     info = h5o.get_info(group, name)
-    if info.addr in seen:
-        return None
-    seen.add(info.addr)
     # A name that is no UTF-8 comes as bytes; h5py takes it back in this form.
-    place = f"{path.rstrip('/')}/{name.decode('utf-8', 'surrogateescape')}"
+    label = name.decode("utf-8", "surrogateescape")
+    if info.addr in found.places:
+        found.links.append((path, label, found.places[info.addr]))
+        return None
+    place = found.places[info.addr] = f"{path.rstrip('/')}/{label}"
     if info.type == h5o.TYPE_DATASET:
         h5d.open(group, name)  # to see that it can be, as long as the group is open
         found.datasets.add(place)

@@ -18,7 +18,7 @@ from tamis.hdf5.files import is_hdf5, open_source
 from tamis.hdf5.missing import FILL_ATTRIBUTES
 from tamis.hdf5.plugin import writes
 from tamis.hdf5.storage import pipeline_of
-from tamis.jobs.recipe import Recipes, assigned, chunk_shape, is_pattern, matching
+from tamis.jobs.recipe import Match, Recipes, assigned, chunk_shape, matching
 from tamis.notation.xarray_encoding import ENGINES, encoding_keywords
 from tamis.pipeline import Pipeline, as_pipeline
 
@@ -86,25 +86,25 @@ def encoding(
         raise ParameterError(f"expected an xarray Dataset, got {type(ds).__name__}: a DataArray has to_dataset(name=…)")
     paths = [f"/{name}" for name in ds.variables]
 
-    def meant(name: str) -> list[str]:
-        return matching(name, paths)
+    def meant(name: str) -> Match:
+        return matching(name, {path: path for path in paths})
 
     wanted = {name: as_pipeline(value) for name, value in (recipes or {}).items()}
     shapes: dict[str, tuple[int, ...]] = {}
     named: set[str] = set()
-    for name, path, shape in assigned({name: chunk_shape(value) for name, value in (chunks or {}).items()}, meant):
-        shapes.setdefault(path[1:], shape)
-        named |= set() if is_pattern(name) else {path[1:]}
+    for shape in assigned({name: chunk_shape(value) for name, value in (chunks or {}).items()}, meant):
+        shapes.setdefault(shape.path[1:], shape.value)
+        named |= {shape.path[1:]} if shape.exact else set()
     made: dict[str, dict[str, Any]] = {}
     passed: dict[str, ParameterError] = {}
-    for name, path, pipeline in assigned(wanted, meant):
-        if (variable := path[1:]) in made:
+    for each in assigned(wanted, meant):
+        if (variable := each.path[1:]) in made:
             continue
         try:
-            made[variable] = _encoded(ds, variable, pipeline, shapes.get(variable), engine)
+            made[variable] = _encoded(ds, variable, each.value, shapes.get(variable), engine)
             passed.pop(variable, None)
         except ParameterError as error:
-            if not is_pattern(name):
+            if each.exact:
                 raise
             passed[variable] = error
     for variable, pipeline in _stored(ds, [name for name in ds.variables if name not in made], group):

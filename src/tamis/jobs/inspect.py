@@ -28,9 +28,9 @@ from tamis.hdf5.storage import (
     varies,
     zfp_problem,
 )
-from tamis.hdf5.walking import Contents, walk
+from tamis.hdf5.walking import Contents, Datasets, walk
 from tamis.jobs.inspection import ChunkGroup, DatasetInfo, GroupInfo, Inspection
-from tamis.jobs.recipe import matching
+from tamis.jobs.naming import Names
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -71,10 +71,10 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
     with open_source(path) as file:
         try:
             contents = walk(file)
-            paths = _selected(path, wanted, list(contents.datasets))
+            chosen = _selected(file, contents, wanted)
             # Most datasets have the same filters; the plugins may be others in the next call.
             readers = cache(readers_of)
-            found = tuple(_examine(name, contents.datasets[name], readers) for name in paths)
+            found = tuple(_examine(name, dataset, readers) for name, dataset in chosen.items())
             groups = () if wanted else tuple(_filtered_groups(contents, readers))
         except FileError:
             raise
@@ -83,14 +83,10 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
         return Inspection(os.fspath(path), file.id.get_filesize(), found, groups)
 
 
-def _selected(file: str | os.PathLike[str], wanted: Sequence[str], paths: list[str]) -> list[str]:
+def _selected(file: h5py.File, contents: Contents, wanted: Sequence[str]) -> Datasets:
     if not wanted:
-        return paths
-    try:
-        chosen = {path for name in wanted for path in matching(name, paths)}
-    except FileError as error:
-        raise FileError(f"{os.fspath(file)}: {error}") from error
-    return [path for path in paths if path in chosen]
+        return contents.datasets
+    return contents.datasets.labelled(Names(file, contents).labels(wanted), others=False)
 
 
 def _filtered_groups(contents: Contents, readers: _Readers) -> Iterator[GroupInfo]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from fnmatch import fnmatchcase
-from typing import TypeVar
+import re
+from collections.abc import Callable, Mapping
+from fnmatch import translate
+from typing import Generic, NamedTuple, TypeVar
 
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Filter
@@ -77,31 +78,85 @@ def chunk_shape(value: object) -> tuple[int, ...]:
     return shape
 
 
-def is_pattern(name: str) -> bool:
-    """Tell a pattern from the name of one dataset."""
+def has_pattern_signs(name: str) -> bool:
+    """Tell whether a name may be a pattern; what a file has by exactly this name goes before."""
     return any(sign in name for sign in "*?[")
 
 
-def matching(name: str, paths: Sequence[str]) -> list[str]:
-    """Paths that a name or pattern means; ``TS`` is ``/TS``, ``*`` stands for any characters.
+def absolute(name: str) -> str:
+    """Return the path that a name is short for: ``TS`` and ``/TS/`` are ``/TS``."""
+    return "/" + "/".join(part for part in name.split("/") if part not in ("", "."))
+
+
+class Match(NamedTuple):
+    """Datasets that a name or pattern means.
+
+    Parameters
+    ----------
+    labels
+        By the own path of each dataset, the path that was matched: another link may lead to the dataset.
+    exact
+        Whether it is the name of one dataset rather than a pattern.
+    """
+
+    labels: dict[str, str]
+    exact: bool
+
+
+class Assigned(NamedTuple, Generic[T]):
+    """A value for one dataset.
+
+    Parameters
+    ----------
+    name
+        Name or pattern as it was given.
+    path, label
+        Own path of the dataset, and the path that was matched.
+    value
+        What was given for it.
+    exact
+        Whether `name` is no pattern.
+    """
+
+    name: str
+    path: str
+    label: str
+    value: T
+    exact: bool
+
+
+def matching(name: str, paths: Mapping[str, str]) -> Match:
+    """Return the datasets that a name or pattern means; ``TS`` is ``/TS``, ``*`` stands for any characters.
+
+    Parameters
+    ----------
+    name
+        An exact name goes before a pattern: a dataset named ``st*r`` is meant by ``st*r``.
+    paths
+        Each path that leads to a dataset, with the dataset's own path.
 
     Raises
     ------
     FileError
         If it means none; names what is there.
     """
-    wanted = name if name.startswith(("/", "*")) else f"/{name}"
-    found = [wanted] if wanted in paths else []
-    if not found and is_pattern(name):
-        found = [path for path in paths if fnmatchcase(path, wanted)]
-    if not found:
-        known = ", ".join(paths[:12]) + (", …" if len(paths) > 12 else "")
+    if (path := absolute(name)) in paths:
+        return Match({paths[path]: path}, exact=True)
+    labels: dict[str, str] = {}
+    if has_pattern_signs(name):
+        fits = re.compile(translate(name if name.startswith(("/", "*")) else f"/{name}")).match
+        for each, own in paths.items():
+            if fits(each) and (each == own or own not in labels):
+                labels[own] = each
+    if not labels:
+        own_paths = list(dict.fromkeys(paths.values()))
+        known = ", ".join(own_paths[:12]) + (", …" if len(own_paths) > 12 else "")
         raise FileError(f"expected a dataset named {name!r}, found only {known or 'no datasets'}")
-    return found
+    return Match(labels, exact=False)
 
 
-def assigned(wanted: Mapping[str, T], meant: Callable[[str], list[str]]) -> list[tuple[str, str, T]]:
-    """List name, path and value for each dataset that a name or pattern means: names first, then patterns as given.
+def assigned(wanted: Mapping[str, T], meant: Callable[[str], Match]) -> list[Assigned[T]]:
+    """List the value for each dataset that a name or pattern means: names first, then patterns as given.
 
     Raises
     ------
@@ -110,17 +165,18 @@ def assigned(wanted: Mapping[str, T], meant: Callable[[str], list[str]]) -> list
     ParameterError
         If two names mean one dataset and want different things of it, such as ``TS`` and ``/TS``.
     """
-    found: list[tuple[str, str, T]] = []
+    found: list[Assigned[T]] = []
     named: dict[str, tuple[str, T]] = {}
-    for name, value in sorted(wanted.items(), key=lambda item: is_pattern(item[0])):
-        for path in meant(name):
-            other, before = (name, value) if is_pattern(name) else named.setdefault(path, (name, value))
+    matches = [(name, value, meant(name)) for name, value in wanted.items()]
+    for name, value, match in sorted(matches, key=lambda each: not each[2].exact):
+        for path, label in match.labels.items():
+            other, before = named.setdefault(path, (name, value)) if match.exact else (name, value)
             if before != value:
                 raise ParameterError(
                     f"{path}: expected the same for all names of a dataset, got {_shown(before)} for {other!r} and"
                     f" {_shown(value)} for {name!r}: leave one of them out"
                 )
-            found.append((name, path, value))
+            found.append(Assigned(name, path, label, value, match.exact))
     return found
 
 

@@ -34,7 +34,15 @@ from tamis.hdf5.rewriting import (
 from tamis.hdf5.transaction import Transaction
 from tamis.jobs.recipe import Recipes, chunk_shape
 from tamis.jobs.repacking import Repacked, RepackPlan, RepackResult
-from tamis.jobs.repacking.planning import POLICIES, MissingPolicy, Wanted, describe, plan_datasets, replaced_companions
+from tamis.jobs.repacking.planning import (
+    POLICIES,
+    MissingPolicy,
+    Planning,
+    Wanted,
+    describe,
+    plan_datasets,
+    replaced_companions,
+)
 from tamis.jobs.repacking.resuming import Resuming, interrupted
 from tamis.jobs.repacking.room import check_room
 from tamis.pipeline import Pipeline, as_pipeline
@@ -124,13 +132,14 @@ def repack(
     threads = checked_threads(threads)
     report = progress or (lambda *_: None)
     with open_source(source) as file, Transaction(target, overwrite=overwrite) as transaction:
-        plans, kept = plan_datasets(file, wanted)
+        planning = plan_datasets(file, wanted)
+        plans = planning.plans
         _check_target(target, source, overwrite)
         if missing == "refuse":
             _refuse_missing(file, plans, report, threads)
         check_room(transaction.path.parent, source, file, plans)
         with Resuming(transaction, source, plans, wanted=resume) as resuming:
-            written = _write(file, plans, transaction, resuming, report, threads)
+            written = _write(file, planning, transaction, resuming, report, threads)
             transaction.begin_sync()
             done = _verify(file, plans, written, transaction, report, threads)
             transaction.commit()
@@ -141,7 +150,7 @@ def repack(
         source.stat().st_size,
         target.stat().st_size,
         done,
-        tuple(kept.items()),
+        tuple(planning.kept.items()),
         time.perf_counter() - began,
         tuple(resuming.notes),
     )
@@ -171,11 +180,11 @@ def plan_repack(
     source, target = Path(source), Path(target)
     wanted = _wanted(recipes, chunks, checksum, missing)
     with open_source(source) as file:
-        plans, kept = plan_datasets(file, wanted)
-        found = describe(file, plans, kept)
+        planning = plan_datasets(file, wanted)
+        found = describe(planning)
         if not resume:
             return RepackPlan(os.fspath(source), os.fspath(target), found, tuple(interrupted(target)))
-        with Resuming(Transaction(target), source, plans, wanted=True) as resuming:
+        with Resuming(Transaction(target), source, planning.plans, wanted=True) as resuming:
             found = tuple(replace(each, reusable_chunks=resuming.reusable(each.path)) for each in found)
             return RepackPlan(os.fspath(source), os.fspath(target), found, tuple(resuming.notes))
 
@@ -216,12 +225,13 @@ def _refuse_missing(file: h5py.File, plans: Mapping[str, Plan], report: Progress
 
 def _write(
     file: h5py.File,
-    plans: Mapping[str, Plan],
+    planning: Planning,
     transaction: Transaction,
     resuming: Resuming,
     report: Progress,
     threads: int,
 ) -> dict[str, Written]:
+    plans = planning.plans
     written: dict[str, Written] = {}
 
     def recreate(plan: Plan, found: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
@@ -236,7 +246,7 @@ def _write(
         with create_target(file, transaction.path) as out:
             transaction.protect()
             anew = {path: partial(recreate, plan) for path, plan in plans.items() if not plan.copied}
-            old = replaced_companions(file, plans)
+            old = replaced_companions(planning.datasets, plans)
             copy_tree(file, out, {**anew, **dict.fromkeys(old, create_empty)})
             replace_companions(out, old, {path: written[path].companion for path in anew if plans[path].recoded})
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these

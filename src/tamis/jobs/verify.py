@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tamis.chunks.engine import checked_threads
 from tamis.chunks.pairing import compared
-from tamis.chunks.statistics import Place, Tally
-from tamis.errors import FileError, ParameterError, TamisError
+from tamis.chunks.statistics import Tally
+from tamis.errors import TamisError
 from tamis.hdf5.companions import about_companion, has_companion
 from tamis.hdf5.comparing import attribute_differences, group_changes, link_differences, named_type_change
 from tamis.hdf5.describing import type_words
@@ -26,8 +25,17 @@ from tamis.hdf5.objects import Objects, dataset_at, group_at
 from tamis.hdf5.storage import byteorder, chunks_of, number_type, pipeline_of
 from tamis.hdf5.values import open_values
 from tamis.hdf5.walking import Contents, walk
-from tamis.jobs.recipe import assigned, is_pattern, matching
-from tamis.jobs.verification.found import Compared, Finding, Verification
+from tamis.jobs.naming import Names
+from tamis.jobs.verification.bounds import (
+    RECORDED,
+    Bound,
+    Bounds,
+    assigned_bounds,
+    broken_bounds,
+    checked_bounds,
+    recorded_bound,
+)
+from tamis.jobs.verification.found import Compared, Finding, Status, Verification
 
 if TYPE_CHECKING:
     import h5py
@@ -43,7 +51,7 @@ def verify(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
     *,
-    bounds: Mapping[str, float] | None = None,
+    bounds: Bounds | None = None,
     variables: Sequence[str] = (),
     threads: int | None = None,
     progress: Progress | None = None,
@@ -51,18 +59,19 @@ def verify(
     """Compare an HDF5 or netCDF-4 file with the one that it was made from.
 
     Chunks are decoded in threads, no plugin is needed for filters that tamis knows, and memory is bounded: 32 MiB and a
-    few chunks for each thread. What the source has must be in the target, as it was; numbers may differ by a bound, and
-    by anything where no bound is given, which is noted. How values are stored makes no difference.
+    few chunks for each thread. What the source has must be in the target, as it was; numbers may differ by their bound,
+    and must have the same bits where none is given. How values are stored makes no difference.
 
     Parameters
     ----------
     source, target
         Paths of the files; neither is changed.
     bounds
-        Largest absolute error by dataset name or pattern, in units of the data; 0 asks for the same bits. A name holds
-        over patterns, and of several patterns the first that fits. With a bound missing values, which are NaN,
-        infinities and fill values, must be in the same places with the same bits. Those that are in a companion of
-        the dataset are put back first.
+        Largest absolute error by dataset name or pattern, in units of the data; 0, as no bound, asks for the same bits.
+        ``"recorded"`` as a value, or for all datasets in place of the mapping, is the bound that the filters of the
+        target record. A name holds over patterns, and of several patterns the first that fits. Missing values, which
+        are NaN, infinities and fill values, must be in the same places with the same bits. Those that are in a
+        companion of the dataset are put back first.
     variables
         Names of datasets, or patterns such as ``/group/*``, to compare only those; by default all, and groups, links
         and attributes of the file too.
@@ -79,35 +88,32 @@ def verify(
     Raises
     ------
     FileError
-        If one is no HDF5 or netCDF-4 file, or damaged, or the source has no such dataset. Datasets that cannot be read
-        are among the `problems` of the result.
+        If one is no HDF5 or netCDF-4 file, or damaged, or a name or pattern means none of the datasets that are
+        compared. Datasets that cannot be read are among the `problems` of the result.
     ParameterError
-        If a bound is no number of 0 or more, or is for a dataset that has no numbers.
+        If a bound is no number of 0 or more, or is for datasets that have no numbers.
 
     Examples
     --------
-    >>> found = verify("examples/data/cam_ts.nc", "examples/data/cam_ts.nc", bounds={"*": 0})
-    >>> found.ok, found["TS"].tally.error
-    (True, 0)
+    >>> found = verify("examples/data/cam_ts.nc", "examples/data/cam_ts.nc")
+    >>> found.ok, found["TS"].status, found["TS"].tally.error
+    (True, 'equal', 0)
     """
     threads = checked_threads(threads)
     wanted = [variables] if isinstance(variables, str) else variables
-    limits = {name: _checked_bound(name, value) for name, value in (bounds or {}).items()}
+    asked = checked_bounds(bounds)
     with open_source(source) as first, open_source(target) as second:
         before = _Side.of(first)
         after = _Side.of(second, before.contents)
-        paths = list(before.contents.datasets)
-        if wanted:
-            chosen = {path for name in wanted for path in _meant(name, paths, before)}
-            paths = [path for path in paths if path in chosen]
-        job = _Job(before, after, _limits(limits, paths, before), threads, progress or (lambda *_: None))
-        known = set(paths)
-        for path in paths:
-            variable = before.objects.companions.get(path)
-            if variable in known:
+        datasets, names = before.contents.datasets, Names(first, before.contents)
+        labels = names.labels(wanted) if wanted else {path: path for path in datasets}
+        limits, named = assigned_bounds(asked, names, datasets.labelled(labels, others=False), labels)
+        job = _Job(before, after, limits, threads, progress or (lambda *_: None))
+        for path in datasets:
+            if (variable := before.objects.companions.get(path)) in labels and path in labels:
                 job.companion(path, variable)
-            else:
-                job.dataset(path)
+            elif path in labels:
+                job.dataset(path, labels[path] if wanted else named.get(path, path))
         if not wanted:
             job.rest()
     return Verification(
@@ -118,22 +124,6 @@ def verify(
         tuple(job.notes),
         tuple(job.problems),
     )
-
-
-def parse_bound(text: str) -> int | float:
-    """Read a bound; whole numbers are kept exactly.
-
-    Raises
-    ------
-    ParameterError
-        If it is no number.
-    """
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    raise ParameterError(f"expected a bound such as 0.1, in units of the data, got {text!r}")
 
 
 @dataclass(slots=True)
@@ -154,7 +144,7 @@ class _Job:
 
     before: _Side
     after: _Side
-    bounds: Mapping[str, float]
+    bounds: Mapping[str, Bound]
     threads: int
     progress: Progress
     compared: list[Compared] = field(default_factory=list)
@@ -162,22 +152,29 @@ class _Job:
     notes: list[Finding] = field(default_factory=list)
     problems: list[Finding] = field(default_factory=list)
 
-    def dataset(self, path: str) -> None:
-        """Compare a dataset of the source with that of the same path in the target."""
-        source, target = self.before.contents.datasets[path], dataset_at(self.after.file, path)
+    def dataset(self, own: str, path: str) -> None:
+        """Compare a dataset of the source with that of the same path in the target; `own` is its first path."""
+        source, target = self.before.contents.datasets[own], dataset_at(self.after.file, path)
         if target is None:
             self._violation(path, "missing-dataset", "the target has no such dataset")
             return
-        bound = self.bounds.get(path)
-        tally, equal, checksum, said = None, None, "", len(self.problems)
+        result = Compared(path, source.shape, _type_text(source), _type_text(target))
+        problems = len(self.problems)
         with self._reading(path):
-            checksum = _checksum(target)
-            tally, equal = self._values(path, source, target, bound)
-        problem = self.problems[-1].text if len(self.problems) > said else ""
+            result = replace(result, checksum=_checksum(target), **self._bound(own, target))
+            result = self._values(result, source, target)
+        if len(self.problems) > problems:
+            result = replace(result, problem=self.problems[-1].text)
         with self._reading(path):
             self._attributes(path, source.id, target.id)
-        types = _type_text(source), _type_text(target)
-        self.compared.append(Compared(path, source.shape, *types, bound, tally, equal, checksum, problem))
+        self.compared.append(result)
+
+    def _bound(self, own: str, target: h5py.Dataset) -> dict[str, Any]:
+        """Return the bound of a dataset; one that is recorded is that of the target."""
+        bound = self.bounds.get(own)
+        if bound != RECORDED:
+            return {"bound": bound}
+        return {"bound": recorded_bound(target), "recorded": True}
 
     def companion(self, path: str, variable: str) -> None:
         """Leave out the companion of a dataset, whose missing values are put back before they are compared."""
@@ -219,9 +216,17 @@ class _Job:
             harmless = each.added or each.name in _BOOKKEEPING or about_companion(each.name, source, target)
             (self._note if harmless else self._violation)(path, "attribute", each.text)
 
-    def _values(
-        self, path: str, source: h5py.Dataset, target: h5py.Dataset, bound: float | None
-    ) -> tuple[Tally | None, bool | None]:
+    def _values(self, result: Compared, source: h5py.Dataset, target: h5py.Dataset) -> Compared:
+        """Compare the values of two datasets; each thing that must not be is a violation."""
+        violations = len(self.violations)
+        tally, equal = self._tally(result, source, target)
+        status: Status = "equal" if equal else "within-bound"
+        if len(self.violations) > violations:
+            status = "different"
+        return replace(result, tally=tally, equal=equal, status=status)
+
+    def _tally(self, result: Compared, source: h5py.Dataset, target: h5py.Dataset) -> tuple[Tally | None, bool | None]:
+        path, bound = result.path, result.bound
         if source.shape != target.shape:
             self._violation(path, "shape", f"shape {source.shape} became {target.shape}")
             return None, None
@@ -232,7 +237,7 @@ class _Job:
         words = type_words(source.id.get_type()), type_words(target.id.get_type())
         numbers = number_type(source) is not None and number_type(target) is not None
         if words[0] != words[1]:
-            converted = numbers and bound is not None and bound > 0
+            converted = numbers and bound
             (self._note if converted else self._violation)(path, "type", f"{words[0]} became {words[1]}")
             if not numbers:
                 return None, None
@@ -255,10 +260,9 @@ class _Job:
                 self._note(path, "companion", f"missing values of the {name} are those of its companion")
         with closing(open_values(source)) as before, closing(open_values(target)) as after:
             tally = compared(before, after, missing_of(source).values, self.threads, report)
-        for code, text in _broken(tally, bound):
+        reason = f"{pipeline_of(target)} records no bound" if result.recorded else "no bound was given"
+        for code, text in broken_bounds(tally, bound, reason):
             self._violation(path, code, text)
-        if bound is None and tally.different:
-            self._note(path, "no-bound", f"{_differing(tally)}; no bound was given, so that this violates none")
         return tally, not tally.different and words[0] == words[1]
 
     @contextmanager
@@ -274,62 +278,6 @@ class _Job:
 
     def _note(self, path: str, code: str, text: str) -> None:
         self.notes.append(Finding(path, code, text))
-
-
-def _broken(tally: Tally, bound: float | None) -> Iterator[tuple[str, str]]:
-    """Yield code and text of each way in which a bound is not kept."""
-    if bound is None:
-        return
-    if bound == 0 and tally.different and tally.first_different:
-        yield "bits", f"{_differing(tally)}: expected the same bits, found {_found(tally.first_different)}"
-    elif tally.worst and tally.error > bound:
-        yield "bound", f"expected an error of at most {bound!r}, found {tally.error!r}: {_found(tally.worst)}"
-    if tally.lost and tally.first_lost:
-        text = f"{tally.lost} of {tally.missing} missing values have other bits: {_found(tally.first_lost)}"
-        yield "missing-values", text
-    if tally.gained and tally.first_gained:
-        yield "missing-values", f"{tally.gained} valid values are missing: {_found(tally.first_gained)}"
-
-
-def _differing(tally: Tally) -> str:
-    missing = f", {tally.lost} missing ones among them" if tally.lost else ""
-    return f"{tally.different} of {tally.count} values differ{missing}" + (
-        f", {tally.gained} are missing that were not" if tally.gained else ""
-    )
-
-
-def _found(place: Place) -> str:
-    return f"at {list(place.index)} {place.source!r} became {place.target!r}"
-
-
-def _checked_bound(name: object, value: object) -> float:
-    if not isinstance(name, str):
-        raise ParameterError(f"expected names as text, got {name!r}")
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < 0:  # type: ignore[arg-type, operator]
-        raise ParameterError(f"expected a bound of 0 or more for {name}, in units of the data, got {value!r}")
-    return value.item() if isinstance(value, np.generic) else value  # type: ignore[return-value]
-
-
-def _limits(bounds: Mapping[str, float], paths: list[str], side: _Side) -> dict[str, float]:
-    """Bounds by path; names go before patterns, which leave out what has no numbers unless the bits shall be equal."""
-    found: dict[str, float] = {}
-    for name, path, bound in assigned(bounds, lambda name: _meant(name, paths, side)):
-        dataset = side.contents.datasets[path]
-        if bound and number_type(dataset) is None:
-            if not is_pattern(name):
-                said = type_words(dataset.id.get_type())
-                raise ParameterError(f"{path}: expected numbers for a bound of {bound!r}, got {said}: use 0 or none")
-            continue
-        found.setdefault(path, bound)
-    return found
-
-
-def _meant(name: str, paths: list[str], side: _Side) -> list[str]:
-    try:
-        return matching(name, paths)
-    except FileError as error:
-        raise FileError(f"{side.file.filename}: {error}") from error
 
 
 def _type_text(dataset: h5py.Dataset) -> str:

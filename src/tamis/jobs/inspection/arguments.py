@@ -13,7 +13,7 @@ from tamis.chunks.words import printable, shape_text
 from tamis.errors import ParameterError
 from tamis.filters import UnknownFilter
 from tamis.jobs.inspection.found import DatasetInfo, Inspection
-from tamis.jobs.recipe import is_pattern
+from tamis.jobs.recipe import has_pattern_signs
 from tamis.jobs.spec import spec
 
 
@@ -69,7 +69,7 @@ def _check(each: DatasetInfo, notation: str) -> None:
 
 
 def _tamis(each: DatasetInfo) -> tuple[str, str]:
-    name = each.path if is_pattern(each.path) else _name(each)  # a whole path is no pattern where it is there
+    name = each.path if has_pattern_signs(each.path) else _name(each)  # a whole path is no pattern where it is there
     pipeline = shlex.quote(f"{name}:{each.pipeline}")
     return f"-f {pipeline} -c {shlex.quote(f'{name}:{shape_text(each.chunks or ())}')}", ""
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from tamis.chunks.grid import default_chunks
 from tamis.chunks.quality import Chunking, padding_note
-from tamis.errors import FileError, MissingFilterError, ParameterError
+from tamis.errors import MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32
 from tamis.hdf5.attributes import is_bare_dimension
 from tamis.hdf5.companions import companion_of, companions_in, has_companion, is_companion
 from tamis.hdf5.missing import missing_of
 from tamis.hdf5.rewriting import Plan, flags_for, has_streams, stored_so
 from tamis.hdf5.storage import pipeline_of, stored_type, type_text
-from tamis.hdf5.walking import address_of, datasets
-from tamis.jobs.recipe import assigned, is_pattern, matching
+from tamis.hdf5.walking import Datasets, address_of, all_listed
+from tamis.jobs.naming import Names
+from tamis.jobs.recipe import Assigned, assigned
 from tamis.jobs.repacking.planned import PlannedDataset
 from tamis.pipeline import Pipeline
 
@@ -48,47 +48,69 @@ class Wanted:
     missing: MissingPolicy = "exact"
 
 
-def plan_datasets(file: h5py.File, wanted: Wanted) -> tuple[dict[str, Plan], dict[str, str]]:
+class Planning(NamedTuple):
+    """What becomes of the datasets of a file.
+
+    Parameters
+    ----------
+    plans
+        By path, of the datasets that a recipe is for.
+    kept
+        Why datasets that a pattern matches are kept as they are, by path.
+    datasets
+        All of the file; one that was asked for has the path by which it was asked for, others have their first.
+    """
+
+    plans: dict[str, Plan]
+    kept: dict[str, str]
+    datasets: Datasets
+
+
+def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
     """Make a plan for each dataset that a recipe is for; also says why datasets that patterns match are kept.
 
     Raises
     ------
     FileError
-        If a name matches nothing.
+        If a name or pattern matches nothing.
     ParameterError
         If a dataset that is named cannot take its filters or chunks, or two names want different things of one.
     MissingFilterError
         If a filter cannot be encoded here.
     """
-    found = datasets(file)
-    meant = partial(_meant, file=file, found=found)
-    shapes: dict[str, tuple[str, tuple[int, ...]]] = {}
-    for name, path, shape in assigned(wanted.chunks, meant):
-        shapes.setdefault(path, (name, shape))
-    recipes: list[tuple[str, str, Pipeline | None]] = [*assigned(wanted.pipelines, meant)]
+    contents = all_listed(file)
+    names = Names(file, contents)
+    shapes: dict[str, Assigned[tuple[int, ...]]] = {}
+    for shape in assigned(wanted.chunks, names.meant):
+        shapes.setdefault(shape.path, shape)
+    recipes: list[Assigned[Pipeline] | Assigned[tuple[int, ...]]] = [*assigned(wanted.pipelines, names.meant)]
     # New chunks alone; a pattern of chunks is for what gets filters, unless nothing does.
-    recipes += [(name, path, None) for path, (name, _) in shapes.items() if not (is_pattern(name) and recipes)]
+    recipes += [shape for shape in shapes.values() if shape.exact or not recipes]
+    labels: dict[str, str] = {}
+    for each in recipes:
+        labels.setdefault(each.path, each.label)
+    found = contents.datasets.labelled(labels)
     plans: dict[str, Plan] = {}
     kept: dict[str, str] = {}
-    for name, path, pipeline in recipes:
-        if path in plans:
+    for each in recipes:
+        if (path := labels[each.path]) in plans:
             continue
-        dataset, chunks = found[path], shapes[path][1] if path in shapes else None
-        if is_pattern(name) and is_bare_dimension(dataset):
+        dataset, chunks = found[path], shapes[each.path].value if each.path in shapes else None
+        if not each.exact and is_bare_dimension(dataset):
             kept[path] = "expected values, got a dimension of netCDF-4 without a variable, which has none"
             continue
         try:
-            filters = _own(dataset) if pipeline is None else pipeline
+            filters = each.value if isinstance(each.value, Pipeline) else _own(dataset)
             plans[path] = _plan_dataset(path, dataset, filters, chunks, wanted)
             kept.pop(path, None)
         except MissingFilterError as error:
             raise MissingFilterError(f"{path}: {error}") from error
         except ParameterError as error:
-            if not is_pattern(name):
+            if each.exact:
                 raise ParameterError(f"{path}: {error}") from error
             kept[path] = str(error)
-    explicit = {path for name, path, _ in recipes if not is_pattern(name)}
-    for path, variable in replaced_companions(file, plans).items():
+    explicit = {labels[each.path] for each in recipes if each.exact}
+    for path, variable in replaced_companions(found, plans).items():
         if path in explicit:
             raise ParameterError(
                 f"{path}: expected no recipe for the companion of {variable}, which is stored anew: it will be made"
@@ -96,7 +118,7 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> tuple[dict[str, Plan], dic
             )
         plans.pop(path, None)
         kept.pop(path, None)
-    return plans, kept
+    return Planning(plans, kept, found)
 
 
 def _own(dataset: h5py.Dataset) -> Pipeline:
@@ -104,7 +126,7 @@ def _own(dataset: h5py.Dataset) -> Pipeline:
     return Pipeline(replace(each, stored=None) for each in pipeline_of(dataset).stages)
 
 
-def replaced_companions(file: h5py.File, plans: Mapping[str, Plan]) -> dict[str, str]:
+def replaced_companions(found: Datasets, plans: Mapping[str, Plan]) -> dict[str, str]:
     """Paths of companions that will be out of date, as their variables are stored anew; with the paths of these.
 
     Raises
@@ -112,7 +134,6 @@ def replaced_companions(file: h5py.File, plans: Mapping[str, Plan]) -> dict[str,
     FileError
         If such a variable has not the companion that it names.
     """
-    found = datasets(file)
     stay = {path for path in found if path not in plans or not plans[path].recoded}
     others = {address_of(each) for each, variable in companions_in(found) if variable in stay}
     replaced = {
@@ -124,16 +145,17 @@ def replaced_companions(file: h5py.File, plans: Mapping[str, Plan]) -> dict[str,
     return {path: replaced[address] for path, address in paths if address in replaced}
 
 
-def describe(file: h5py.File, plans: Mapping[str, Plan], kept: Mapping[str, str]) -> tuple[PlannedDataset, ...]:
+def describe(planning: Planning) -> tuple[PlannedDataset, ...]:
     """Say what would become of each dataset of a file."""
+    plans = planning.plans
     dropped = {
         path: f"it says where values of {variable} are missing, which is stored anew"
-        for path, variable in replaced_companions(file, plans).items()
+        for path, variable in replaced_companions(planning.datasets, plans).items()
     }
-    kept = {**kept, **dropped}
+    kept = {**planning.kept, **dropped}
     return tuple(
         _described(path, dataset, plans.get(path), kept.get(path, "no recipe is for it"), path in dropped)
-        for path, dataset in datasets(file).items()
+        for path, dataset in planning.datasets.items()
     )
 
 
@@ -158,19 +180,6 @@ def _companion_note(plan: Plan) -> tuple[str, ...]:
     if plan.flags is None:
         return ()
     return ("if values are missing, a companion dataset will say where, and their neighbours fill the gaps",)
-
-
-def _meant(name: str, file: h5py.File, found: Mapping[str, h5py.Dataset]) -> list[str]:
-    """Paths that a name or pattern means; a name may be another link to a dataset."""
-    if name not in found and not is_pattern(name) and name.strip("/"):
-        linked = file.get(name)
-        others = [path for path, each in found.items() if each == linked]
-        if others:
-            return others
-    try:
-        return matching(name, list(found))
-    except FileError as error:
-        raise FileError(f"{file.filename}: {error}") from error
 
 
 def _check(pipeline: Pipeline, chunk: ChunkType, dataset: h5py.Dataset) -> None:

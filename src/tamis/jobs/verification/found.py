@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tamis.chunks.statistics import Place, Tally
 
-SCHEMA = 1
+SCHEMA = 2
 """Number of the JSON schema: it changes where a key goes away or changes its meaning, not where one is added."""
+
+
+Status = Literal["equal", "within-bound", "different"]
+"""How the values of a dataset compare with those of the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,13 @@ class Compared:
     source_type, target_type
         In words, with the byte order where that is not the machine's.
     bound
-        Largest absolute error that is allowed, in units of the data; 0 for identical bits; None where none was given.
+        Largest absolute error that is allowed, in units of the data; None, where there is no bound, and 0 ask for the
+        same bits.
+    recorded
+        Whether that is what the filters of the target record; they may record none.
+    status
+        ``equal`` if all bits are the same, in any byte order; ``within-bound`` if all that differ keep the bound;
+        ``different`` if they do not; None if the values could not be read.
     tally
         What comparing the values found; None where they are no numbers, or were not compared.
     equal
@@ -67,10 +77,12 @@ class Compared:
     shape: tuple[int, ...] | None
     source_type: str
     target_type: str
-    bound: float | None
-    tally: Tally | None
-    equal: bool | None
-    checksum: str
+    bound: float | None = None
+    recorded: bool = False
+    status: Status | None = None
+    tally: Tally | None = None
+    equal: bool | None = None
+    checksum: str = ""
     problem: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,6 +93,8 @@ class Compared:
             "source_type": self.source_type,
             "target_type": self.target_type,
             "bound": self.bound,
+            "recorded": self.recorded,
+            "status": self.status,
             "equal": self.equal,
             "numbers": None if self.tally is None else _tally_dict(self.tally),
             "checksum": self.checksum,

@@ -49,23 +49,27 @@ def _identical(found: Verification) -> dict[str, tuple[str, ...]]:
 
 def verdict(found: Verification) -> str:
     """Say in one sentence how it went."""
-    count = len(found.datasets)
-    compared = f"{count} dataset{'s' * (count != 1)} compared"
+    compared = _counted(len(found.datasets), "dataset") + " compared"
     if found.problems:
-        return f"failed: {compared}, {len(found.problems)} not read, {len(found.violations)} violation(s)"
+        return f"failed: {compared}, {len(found.problems)} not read, {_counted(len(found.violations), 'violation')}"
     if found.violations:
-        return f"violated: {compared}, {len(found.violations)} violation(s)"
-    unbound = sum(each.bound is None and each.equal is False for each in found.datasets)
-    if unbound:
-        return f"ok: {compared}; values of {unbound} differ and have no bound: see the notes"
-    if all(each.equal for each in found.datasets):
-        return f"ok: {compared}, all values identical"
-    return f"ok: {compared}, all within their bounds"
+        datasets = {each.path for each in found.datasets}
+        datasets |= {each.path for each in found.violations if each.code == "missing-dataset"}
+        count = len(datasets & {each.path for each in found.violations})
+        differ = f"{_counted(count, 'dataset')} differ{'s' * (count == 1)}" if count else "groups or links differ"
+        return f"{differ}: {compared}, {_counted(len(found.violations), 'violation')}"
+    if all(each.status == "equal" for each in found.datasets):
+        return f"equal: {compared}"
+    return f"within bounds: {compared}, {sum(each.status == 'equal' for each in found.datasets)} equal"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def row(each: Compared) -> tuple[str, ...]:
     """Cells of a dataset's row, one for each of `COLUMNS`."""
-    bound = "none" if each.bound is None else f"{each.bound:g}"
+    bound = ("none" if each.bound is None else f"{each.bound:g}") + " recorded" * each.recorded
     name, tally = printable(each.path), each.tally
     if tally is None:
         said = "not compared" if each.equal is None else "differs"

@@ -1,0 +1,71 @@
+"""Which datasets of a file a name or pattern means, by whatever path it names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tamis.errors import FileError
+from tamis.hdf5.objects import dataset_at
+from tamis.hdf5.walking import Contents, address_of
+from tamis.jobs.recipe import Match, absolute, matching
+
+if TYPE_CHECKING:
+    import h5py
+
+
+class Names:
+    """Names and patterns of the datasets of a file.
+
+    An exact name may lead over links of any kind. A pattern is compared with every path of hard links.
+
+    Parameters
+    ----------
+    file
+        Must stay open.
+    contents
+        Of the file.
+    """
+
+    def __init__(self, file: h5py.File, contents: Contents) -> None:
+        self._file, self._contents = file, contents
+
+    @property
+    def filename(self) -> str:
+        """Path of the file."""
+        return str(self._file.filename)
+
+    def meant(self, name: str) -> Match:
+        """Return the datasets that a name or pattern means, by their first paths.
+
+        Raises
+        ------
+        FileError
+            If it means none; names the file and what is there.
+        """
+        path = absolute(name)
+        if path in self._contents.datasets:
+            return Match({path: path}, exact=True)
+        linked = dataset_at(self._file, path)
+        if linked is not None and (first := self._contents.places.get(address_of(linked))):
+            return Match({first: path}, exact=True)
+        try:
+            return matching(name, self._paths)
+        except FileError as error:
+            raise FileError(f"{self.filename}: {error}") from error
+
+    def labels(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the datasets that any of several names or patterns means: first paths, with the paths that were named.
+
+        Raises
+        ------
+        FileError
+            If one of them means none.
+        """
+        matches = sorted(map(self.meant, names), key=lambda match: not match.exact)
+        return {path: label for match in reversed(matches) for path, label in match.labels.items()}
+
+    @cached_property
+    def _paths(self) -> dict[str, str]:
+        return self._contents.paths()
