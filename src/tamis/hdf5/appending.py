@@ -17,6 +17,7 @@ from tamis.chunks.encoding import Encoded, can_skip_loss, encode_chunk, is_lossy
 from tamis.chunks.engine import checked_threads, ordered_map
 from tamis.chunks.grid import Origin, Region, touched
 from tamis.errors import FileError, ParameterError, StreamError, TamisError
+from tamis.hdf5 import library
 from tamis.hdf5.direct import check_recorded, record_of, settle
 from tamis.hdf5.targets import Target, converted
 
@@ -62,7 +63,7 @@ class Appender:
     ----------
     dataset
         Chunked, and with room along the axis; the other axes have the extents of a step. Write it by nothing else
-        meanwhile. The caller closes the file.
+        meanwhile; other threads may read it, and see whole steps. The caller closes the file.
     axis
         Along which to append; from the end if negative.
     threads
@@ -288,19 +289,21 @@ class Appender:
             )
 
     def _put(self, shape: tuple[int, ...], encoded: list[tuple[Origin, Encoded]]) -> None:
+        """Make the dataset longer and write its new chunks: one step for the readers in other threads."""
+        last, stored = encoded[-1]
         try:
-            self._target.dataset.resize(shape)
-            for origin, each in encoded:
-                self._target.put(origin, each)
-                self._recorded[origin] = (len(each.data), each.mask)
+            with library.lock:
+                self._target.dataset.resize(shape)
+                for origin, each in encoded:
+                    self._target.put(origin, each)
+                    self._recorded[origin] = (len(each.data), each.mask)
+                settle(self._target.dataset, last, stored.mask, again=self._written > 0)
         except BaseException as error:
             # Some chunks may be there and others not, and HDF5 has no way back.
             self._closed, self._ended = True, "failed to write: the last steps in the file may be incomplete"
             if isinstance(error, (OSError, RuntimeError)) and not isinstance(error, TamisError):
                 raise FileError(f"{self._target.place}: HDF5 cannot write: {error}") from error
             raise
-        last, stored = encoded[-1]
-        settle(self._target.dataset, last, stored.mask, again=self._written > 0)
 
     def _encoded(self) -> list[tuple[Origin, Encoded]]:
         target, partial = self._target, self._count < self._full

@@ -81,6 +81,8 @@ def put_chunk(dataset: h5py.Dataset, origin: Origin, data: bytes, mask: int) -> 
 def settle(dataset: h5py.Dataset, last: Origin, mask: int, *, again: bool = False) -> None:
     """Make HDF5 forget what it takes the chunk that was written last for.
 
+    Hold `library.lock` from before the chunk is written, so that no other thread reads it in between.
+
     Parameters
     ----------
     dataset

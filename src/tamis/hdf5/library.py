@@ -13,6 +13,9 @@ from h5py._objects import phil
 
 from tamis.errors import FileError
 
+lock = phil
+"""h5py's lock: what a thread does while it holds it is one step for the others. It may be taken more than once."""
+
 _hid = ctypes.c_int64
 _unsigned = ctypes.c_uint
 
@@ -225,7 +228,7 @@ def new_group_format(location: h5g.GroupID) -> Iterator[None]:
     if low != h5f.LIBVER_EARLIEST or not has("H5Fset_libver_bounds"):
         yield
         return
-    with phil:  # no other thread shall get it
+    with lock:  # no other thread shall get it
         _call("H5Fset_libver_bounds", file.id, h5f.LIBVER_V18, high)
         try:
             yield
@@ -253,7 +256,7 @@ def _call(name: str, *arguments: Any) -> int:
     function = _found(name)
     if function is None:
         raise FileError(f"expected {name} in the libhdf5 that h5py uses, found none: use another build of h5py")
-    with phil:
+    with lock:
         result = int(function(*arguments))
     if result < 0:
         raise FileError(f"{name} of libhdf5 failed")

@@ -160,10 +160,11 @@ def write_stream(
         raise FileError(f"{target.place}: expected no chunk at {place} yet, found one: write into a new dataset")
     encoded = _behind_zfp(target, start)
     target.pipeline.decode(*encoded, target.chunk)
-    target.put(place, encoded)
+    with library.lock:
+        target.put(place, encoded)
+        settle(dataset, place, encoded.mask)
     if library.stored_nbytes(dataset.id, place) != len(encoded.data):
         raise FileError(f"{target.place}: HDF5 recorded the chunk at {place} otherwise than it was written")
-    settle(dataset, place, encoded.mask)
 
 
 def _exactly(what: tuple[Any, ...], form: str, count: int) -> tuple[Any, ...]:
@@ -199,7 +200,7 @@ def _write_new(
     )
     try:
         place = f"{parent.file.filename}: {name}"
-        _store(Target.of(made, pipeline, place), data, threads)
+        _store(Target.of(made, pipeline, place), data, threads, shared=False)
         return named(made, parent, name)
     except BaseException:
         made.id.close()  # without a name it is gone, and its space is free
@@ -217,13 +218,12 @@ def _fill(dataset: h5py.Dataset, data: Any, threads: int) -> h5py.Dataset:
             f"{target.place}: expected a dataset without values, found a chunk at {stored}: write a new one; HDF5 keeps"
             " the filter mask of a chunk that is written over with the same size"
         )
-    last, mask = _store(target, data, threads)
-    settle(dataset, last, mask)
+    _store(target, data, threads, shared=True)
     return dataset
 
 
-def _store(target: Target, data: Any, threads: int) -> tuple[Origin, int]:
-    """Write all chunks; return origin and mask of the last."""
+def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
+    """Write all chunks, each in one step for other threads where they share the dataset, which has a name then."""
 
     def encode(part: tuple[Region, NDArray[Any]]) -> tuple[Origin, Encoded]:
         place, values = part
@@ -239,18 +239,19 @@ def _store(target: Target, data: Any, threads: int) -> tuple[Origin, int]:
     # Where nothing is lost, the padding is what HDF5 itself puts there, in case the dataset grows.
     padding = None if is_lossy(target.pipeline) else target.fill
     recorded: dict[Origin, tuple[int, int]] = {}
-    origin, mask = (0,) * len(target.chunk.shape), 0
     # Closed, so that no thread works on where this one is interrupted.
     with closing(ordered_map(encode, _parts(data, target.chunk), threads)) as encoded:
         for origin, (stored, mask) in encoded:
             try:
-                target.dataset.id.write_direct_chunk(origin, stored, mask)
+                with library.lock:
+                    target.dataset.id.write_direct_chunk(origin, stored, mask)
+                    if shared:
+                        settle(target.dataset, origin, mask)
             except (OSError, RuntimeError, ValueError) as error:
                 raise FileError(f"{target.place}: chunk at {origin}: HDF5 cannot write: {error}") from error
             recorded[origin] = (len(stored), mask)
     if recorded:
         check_recorded(target.dataset, recorded)
-    return origin, mask
 
 
 def _parts(data: Any, chunk: ChunkType) -> Iterator[tuple[Region, NDArray[Any]]]:
