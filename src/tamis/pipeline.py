@@ -197,7 +197,7 @@ class Pipeline:
         for each in dict.fromkeys(self.filters):
             if isinstance(each, UnknownFilter):
                 found.append(each.in_words())
-            elif absent := each.missing():
+            elif absent := each.undecodable():
                 found.append(absent)
         return tuple(found)
 

@@ -300,8 +300,12 @@ class Filter(ABC):
 
     @classmethod
     def missing(cls) -> str:
-        """Say what is not installed that encoding or decoding needs; empty where nothing is missing."""
+        """Say what is not installed that the filter needs with any parameters; empty where nothing is missing."""
         return cls._without(cls.needs)
+
+    def undecodable(self) -> str:
+        """Say why this filter, with its parameters, cannot be decoded here; empty where it can."""
+        return self.missing()
 
     def unencodable(self) -> str:
         """Say why this filter cannot be encoded here; empty where it can."""

@@ -124,9 +124,13 @@ class Bitshuffle(Filter):
             parts += [SIZE.pack(len(packed)), packed]
         return b"".join([*parts, shuffled[whole:]])
 
-    def unencodable(self) -> str:
+    def undecodable(self) -> str:
         """Say what is not installed that this compressor needs."""
         return self._without({"none": (), "lz4": ("imagecodecs",), "zstd": ("zstandard",)}[self.compressor])
+
+    def unencodable(self) -> str:
+        """Say what is not installed that this compressor needs."""
+        return self.undecodable()
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decompress and unshuffle, with every size checked before it is used."""

@@ -178,9 +178,7 @@ def _unpacked(view: memoryview, most: int) -> Frame:
         raise StreamError(
             f"blosc2 frame claims {nbytes} bytes in chunks of {chunk_nbytes}: expected one of {most} or less"
         )
-    layout = _layout(view[:start])
-    if layout is not None and math.prod(layout.padded) * layout.itemsize != nbytes:
-        raise StreamError(f"blosc2 frame of {nbytes} bytes does not match its shapes {layout.shape} and {layout.block}")
+    layout = _layout(view[:start], nbytes)
     if here == 0:
         *_, offsets_nbytes = _CHUNK.unpack_from(view, start)
         if view[start + offsets_nbytes - 1] != _ZEROS:
@@ -192,7 +190,7 @@ def _unpacked(view: memoryview, most: int) -> Frame:
     return Frame(nbytes, view[start : start + here], layout)
 
 
-def _layout(header: memoryview) -> Layout | None:
+def _layout(header: memoryview, nbytes: int) -> Layout | None:
     """Read the layer ``b2nd``, if there is one."""
     (count,) = struct.unpack_from(">H", header, _LAYERS_AT + 5)
     at = _LAYERS_AT + 7
@@ -201,12 +199,12 @@ def _layout(header: memoryview) -> Layout | None:
         name = bytes(header[at + 1 : at + 1 + length])
         (content,) = struct.unpack_from(">xI", header, at + 1 + length)
         if name == b"b2nd":
-            return _read_layer(header[content + 5 :])
+            return _read_layer(header[content + 5 :], nbytes)
         at += 1 + length + 5
     return None
 
 
-def _read_layer(content: memoryview) -> Layout:
+def _read_layer(content: memoryview, nbytes: int) -> Layout:
     rank = content[2]
     if not 0 < rank <= _MOST_RANK:
         raise StreamError(f"expected 1 to {_MOST_RANK} axes in a blosc2 frame, got {rank}")
@@ -217,8 +215,8 @@ def _read_layer(content: memoryview) -> Layout:
     at += 1 + 5 * rank
     if not all(shape) or not all(block):
         raise StreamError(f"blosc2 frame has an empty shape: {shape}, blocks of {block}")
-    (length,) = struct.unpack_from(">xxI", content, at)
-    dtype = bytes(content[at + 6 : at + 6 + length])
-    if not dtype.startswith(b"|V") or not dtype[2:].isdigit() or len(dtype) > 12 or not int(dtype[2:]):
-        raise StreamError(f"expected elements of a blosc2 frame by their bytes, such as |V4, got {dtype!r}")
-    return Layout(shape, block, int(dtype[2:]))
+    # Its type follows, which the bytes need not know: how many an element has follows from the sizes.
+    count = math.prod(-(-extent // step) * step for extent, step in zip(shape, block, strict=True))
+    if not nbytes or nbytes % count:
+        raise StreamError(f"blosc2 frame of {nbytes} bytes does not match its shapes {shape} and {block}")
+    return Layout(shape, block, nbytes // count)

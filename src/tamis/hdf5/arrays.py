@@ -17,7 +17,9 @@ from tamis.chunks.selection import Piece, Points, Selection, select
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5.chunked import ChunkSource
 from tamis.hdf5.companions import ANCILLARY, MARK, companion_of, other_ancillary
-from tamis.hdf5.storage import is_unreadable_empty, number_type, pipeline_of, zfp_problem
+from tamis.hdf5.conversion import Conversion
+from tamis.hdf5.readers import library_failure
+from tamis.hdf5.storage import is_unreadable_empty, pipeline_of, zfp_problem
 from tamis.zfp.blocks import block_count
 
 if TYPE_CHECKING:
@@ -31,9 +33,9 @@ _TASK_NBYTES = 256 << 10
 class Array:
     """One dataset of a file, to be sliced like a NumPy array. Made by `tamis.open`.
 
-    Chunks of numbers are read and decoded in threads, without HDF5; anything else is read by h5py. It can be pickled,
-    and used from many threads at once; dask, xarray and NumPy take it as an array. Missing values that are in a
-    companion of the dataset are put back.
+    Chunks of values of a fixed size are read and decoded in threads, without HDF5; h5py reads anything else. It can be
+    pickled, and used from many threads at once; dask, xarray and NumPy take it as an array. Missing values that are in
+    a companion of the dataset are put back.
 
     Parameters
     ----------
@@ -62,14 +64,15 @@ class Array:
         self._file, self._dataset = file, dataset
         self._null = dataset.shape is None
         # Who writes to the file in this process has chunks in memory that only HDF5 knows.
-        self._raw = number_type(dataset) is not None and ChunkSource.can_read(dataset) and dataset.file.mode == "r"
+        readable = ChunkSource.can_read(dataset) and dataset.file.mode == "r"
+        self._conversion = Conversion.of(dataset) if readable else None
         self._companion = companion_of(dataset) if file.restore else None
         self._flags: Array | None = None
         if self._companion is not None:
             self._flags = Array(file, self._companion.dataset, self._companion.dataset.name)
         # Otherwise missing values are put back into all that is selected at once.
         flags = self._flags
-        self._by_piece = bool(flags and self._raw and flags._raw and flags.chunks == self.chunks)
+        self._by_piece = bool(flags and self._conversion and flags._conversion and flags.chunks == self.chunks)
 
     @property
     def ndim(self) -> int:
@@ -109,11 +112,12 @@ class Array:
 
     def __getitem__(self, key: Any) -> Any:
         self._file.check_open()
-        if self._raw and not _only_h5py_knows(key):
+        if self._conversion and not _only_h5py_knows(key):
+            fields, key = _split_fields(key)
             selection = select(key, self.shape)
-            out = np.empty(selection.full_shape, self.dtype)
+            out = np.empty(selection.full_shape, self._conversion.stored)
             self._fill(out, selection)
-            found = out.reshape(selection.shape)
+            found = _only_fields(self._conversion(out.reshape(selection.shape)), fields)
             found = found if self._by_piece else self._restored(found, key)
             return found if selection.shape else found[()]
         found = self._by_h5py(key)
@@ -144,14 +148,14 @@ class Array:
         if self._null:
             raise FileError(f"{self._place}: expected values, found a null dataspace")
         if out is None:
-            if not self._raw:
-                return np.asarray(self[()], self.dtype)
+            if not self._direct:
+                return np.asarray(self[()], self.dtype.base)
             out = np.empty(self.shape, self.dtype)
         self._check_out(out)
-        if self._raw:
-            self._fill(out, select((), self.shape))
-        else:
-            out[...] = self._by_h5py(())
+        if not self._direct:
+            out[...] = self[()]
+            return out
+        self._fill(out, select((), self.shape))
         return out if self._by_piece else self._restored(out, ())
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
@@ -160,10 +164,9 @@ class Array:
         return np.asarray(self.read(), dtype)
 
     def _check_out(self, out: NDArray[Any]) -> None:
-        if out.shape != self.shape or not np.can_cast(self.dtype, out.dtype, "safe"):
-            raise ParameterError(
-                f"expected out of {self.dtype} and shape {self.shape}, got {out.dtype} and shape {out.shape}"
-            )
+        base, shape = self.dtype.base, self.shape + self.dtype.shape
+        if out.shape != shape or not np.can_cast(base, out.dtype, "safe"):
+            raise ParameterError(f"expected out of {base} and shape {shape}, got {out.dtype} and shape {out.shape}")
         if not out.flags.writeable:
             raise ParameterError("expected out to be writeable, got a read-only array")
 
@@ -227,6 +230,11 @@ class Array:
         out[piece.outside] = self._companion.restore(values, flags)
 
     @property
+    def _direct(self) -> bool:
+        """Whether chunks decode to the values themselves."""
+        return self._conversion is not None and self._conversion.is_plain
+
+    @property
     def _place(self) -> str:
         return f"{self._file.path}: {self.name}"
 
@@ -238,9 +246,7 @@ class Array:
         try:
             return self._dataset[key]
         except OSError as error:
-            absent = pipeline_of(self._dataset).missing()
-            hint = f"; tamis cannot read it either: {' and '.join(absent)}" if absent else ""
-            raise FileError(f"{self._place}: cannot be read by HDF5: {error}{hint}") from error
+            raise FileError(f"{self._place}: cannot be read: {library_failure(self._dataset, error)}") from error
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self._file.__reduce__(), self.name)
@@ -260,6 +266,27 @@ def _reopened(file: tuple[Any, tuple[Any, ...]], name: str) -> Array:
 
 
 def _only_h5py_knows(key: Any) -> bool:
-    """Tell names of fields, region references and block slices, which are h5py's own."""
-    kinds = (str, h5py.RegionReference, h5py.MultiBlockSlice)
+    """Tell region references and block slices, which are h5py's own."""
+    kinds = (h5py.RegionReference, h5py.MultiBlockSlice)
     return any(isinstance(each, kinds) for each in (key if isinstance(key, tuple) else (key,)))
+
+
+def _split_fields(key: Any) -> tuple[list[str], Any]:
+    """Split the names of fields from the rest of a key."""
+    parts = key if isinstance(key, tuple) else (key,)
+    fields = [each for each in parts if isinstance(each, str)]
+    return (fields, tuple(each for each in parts if not isinstance(each, str))) if fields else ([], key)
+
+
+def _only_fields(values: NDArray[Any], fields: list[str]) -> NDArray[Any]:
+    """Choose fields of records: the values of one, or records of several."""
+    if not fields:
+        return values
+    if absent := [name for name in fields if name not in (values.dtype.names or ())]:
+        raise ValueError(f"expected fields of {values.dtype}, got {absent[0]!r}")
+    if len(fields) == 1:
+        return values[fields[0]].copy()
+    chosen = np.empty(values.shape, [(name, values.dtype[name]) for name in fields])
+    for name in fields:
+        chosen[name] = values[name]
+    return chosen

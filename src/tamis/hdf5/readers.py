@@ -7,10 +7,12 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import h5py
 from h5py import h5z
 
 from tamis.filters import Filter, UnknownFilter, Zfp
 from tamis.filters.registered import REGISTERED
+from tamis.hdf5.storage import pipeline_of
 
 _EVERYWHERE = frozenset({1, 2, 3, 5, 6})
 _SZIP, _LZF = 4, 32000
@@ -68,8 +70,25 @@ def readers_of(filters: Iterable[Filter]) -> Readers:
         plugins=tuple(dict.fromkeys(map(_plugin, others))),
         szip=any(each.id == _SZIP for each in wanted),
         h5py=not absent,
-        tamis=not any(isinstance(each, UnknownFilter) or each.missing() for each in wanted),
+        tamis=not any(isinstance(each, UnknownFilter) or each.undecodable() for each in wanted),
         hint=_hint(absent),
+    )
+
+
+def library_failure(dataset: h5py.Dataset, error: Exception) -> str:
+    """Say why HDF5 could not read a dataset, and what to do where it lacks a filter."""
+    filters = dict.fromkeys(pipeline_of(dataset).filters)
+    absent = [each.in_words().removeprefix("filter ") for each in filters if not _has(each)]
+    if not absent:
+        return str(error)
+    reason = f"HDF5 has no filter {' and '.join(absent)}"
+    if install := [text for each in filters if (text := each.undecodable())]:
+        return f"{reason}: {' and '.join(install)}"
+    if any(isinstance(each, UnknownFilter) for each in filters):
+        return f"{reason}, nor has tamis: set HDF5_PLUGIN_PATH to a folder with its plugin"
+    return (
+        f"{reason}, which tamis decodes for values of a fixed size only: set HDF5_PLUGIN_PATH to a folder that has it,"
+        " such as what python -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)' prints"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5z
+from h5py import h5d
 from numpy.typing import NDArray
 
 from tamis.chunks.grid import Origin, Region, origin_of
@@ -17,7 +17,8 @@ from tamis.chunks.values import Values, put
 from tamis.errors import FileError
 from tamis.hdf5.chunked import ChunkSource, Descriptor, descriptor_of, read_bytes
 from tamis.hdf5.companions import RestoredValues, companion_of
-from tamis.hdf5.storage import check_readable, is_unreadable_empty, number_type, pipeline_of, stored_type
+from tamis.hdf5.readers import library_failure
+from tamis.hdf5.storage import check_readable, is_unreadable_empty, number_type, stored_type
 
 _SHORT_NBYTES = 2048
 """Runs shorter than this are read faster by HDF5, which takes more than one at once."""
@@ -182,10 +183,8 @@ def read_by_library(dataset: h5py.Dataset, part: Region) -> NDArray[Any]:
         values = read_bytes(dataset, part) if number_type(dataset) is None else np.asarray(dataset[part], dataset.dtype)
     except (OSError, RuntimeError) as error:
         file = dataset.file.filename
-        absent = [each.in_words() for each in pipeline_of(dataset).filters if not h5z.filter_avail(each.id)]
-        advice = f"; HDF5 has no filter {', '.join(absent)}: import hdf5plugin first" if absent else ""
-        origin = origin_of(part)
-        raise FileError(f"{file}: {dataset.name}: values from {origin} on cannot be read: {error}{advice}") from error
+        reason = library_failure(dataset, error)
+        raise FileError(f"{file}: {dataset.name}: values from {origin_of(part)} on cannot be read: {reason}") from error
     return values
 
 

@@ -1,0 +1,62 @@
+"""Bytes of a file as values of NumPy: records, text, booleans and enumerations, of a fixed size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import h5py
+import numpy as np
+from h5py import h5t
+from numpy.typing import NDArray
+
+from tamis.hdf5.storage import number_type, stored_type
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """How the bytes of a dataset become the values that h5py gives.
+
+    Parameters
+    ----------
+    stored
+        Type in which chunks are decoded: numbers, or bytes.
+    dtype
+        Type of the values, as h5py has it.
+    file_type, memory_type
+        Between which HDF5 converts; None where the bytes are the values.
+    """
+
+    stored: np.dtype[Any]
+    dtype: np.dtype[Any]
+    file_type: h5t.TypeID | None = None
+    memory_type: h5t.TypeID | None = None
+
+    @classmethod
+    def of(cls, dataset: h5py.Dataset) -> Self | None:
+        """Find the conversion of a dataset; None where values lie elsewhere in the file, or lead there."""
+        stored = stored_type(dataset)
+        if stored is None:
+            return None
+        file_type, memory_type = dataset.id.get_type(), h5t.py_create(dataset.dtype)
+        if number_type(dataset) is not None or memory_type.equal(file_type):
+            return cls(stored, dataset.dtype)
+        return cls(stored, dataset.dtype, file_type, memory_type)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether chunks decode to the values themselves."""
+        return self.stored == self.dtype
+
+    def __call__(self, raw: NDArray[Any]) -> NDArray[Any]:
+        """Convert an array of the stored type; where the type has axes of its own, they come last."""
+        if self.is_plain:
+            return raw
+        room = np.ascontiguousarray(raw).reshape(-1).view(np.uint8) if raw.size else np.empty(0, np.uint8)
+        if self.memory_type is not None and raw.size:
+            # HDF5 converts in place, so that the larger type has to fit.
+            wider = np.zeros(raw.size * max(self.stored.itemsize, self.dtype.itemsize), np.uint8)
+            wider[: room.size] = room
+            h5t.convert(self.file_type, self.memory_type, raw.size, wider)
+            room = wider
+        return np.ndarray(raw.shape, self.dtype, room[: raw.size * self.dtype.itemsize])
