@@ -31,7 +31,7 @@ LAYERS = [
     ("filters",),
     ("zfp",),
     ("_native",),
-    ("errors",),
+    ("errors", "formatting"),
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # The folders that each file format library belongs to.

@@ -13,9 +13,14 @@
 
 from __future__ import annotations
 
+from tamis.formatting import printable_lines
+
 
 class TamisError(Exception):
-    """Anything that tamis refuses or finds wrong."""
+    """Anything that tamis refuses or finds wrong. Its text never has what a terminal would act on."""
+
+    def __str__(self) -> str:
+        return printable_lines(super().__str__())
 
 
 class ParameterError(TamisError, ValueError):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tamis.errors import ParameterError
 from tamis.filters.base import Request
+from tamis.formatting import printable
 from tamis.notation.netcdf import Compat, chain_text, parse_chain, parse_filterspec, parse_parameter
 
 Words = tuple[int, ...]
@@ -230,7 +231,7 @@ def test_parse_chain_refused_says_place_and_what_to_write(text: str, position: i
         parse_chain(text)
     first, shown, marked = str(caught.value).rsplit("\n", 2)
     assert first.startswith(f"expected {expected} at position {position}, got ")
-    assert (shown, marked) == (f"  {text}", f"  {' ' * (position - 1)}^")
+    assert (shown, marked) == (f"  {printable(text)}", f"  {' ' * (position - 1)}^")
 
 
 @pytest.mark.parametrize(

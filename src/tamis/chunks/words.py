@@ -10,13 +10,6 @@ from tamis.filters.registered import REGISTERED
 _LONGEST_LABEL = 30
 
 
-def printable(text: str) -> str:
-    """Write what a terminal would act on, or cannot show, as Python's escapes."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
-
-
 def shape_text(shape: Sequence[int]) -> str:
     """Write a shape as ``4x96x144``, slowest axis first; ``scalar`` where it has no axes."""
     return "x".join(map(str, shape)) or "scalar"

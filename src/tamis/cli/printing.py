@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
-from tamis.chunks.words import printable, shape_text, size_text
+from tamis.chunks.words import shape_text, size_text
 from tamis.cli.ending import FAILED, USAGE, VIOLATED
 from tamis.errors import BoundError, ParameterError, TamisError
+from tamis.formatting import printable
 from tamis.jobs.repack import Progress as Report
 from tamis.jobs.repacking import RepackPlan, RepackResult
 

@@ -17,6 +17,7 @@ from tamis.chunks.encoding import Encoded, can_skip_loss, encode_chunk, is_lossy
 from tamis.chunks.engine import checked_threads, ordered_map
 from tamis.chunks.grid import Origin, Region, touched
 from tamis.errors import FileError, ParameterError, StreamError, TamisError
+from tamis.formatting import printable
 from tamis.hdf5 import library
 from tamis.hdf5.direct import check_recorded, record_of, settle
 from tamis.hdf5.targets import Target, converted
@@ -228,7 +229,7 @@ class Appender:
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{self.waiting} waiting"
-        return f"<tamis.hdf5.Appender of {self._target.place}: {self.steps} steps, {state}>"
+        return printable(f"<tamis.hdf5.Appender of {self._target.place}: {self.steps} steps, {state}>")
 
     def _along(self, start: int, stop: int) -> tuple[slice, ...]:
         return tuple(slice(start, stop) if at == self._axis else slice(None) for at in range(self._buffer.ndim))

@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from tamis.chunks.engine import ordered_map
 from tamis.chunks.selection import Piece, Points, Selection, select
 from tamis.errors import FileError, ParameterError
+from tamis.formatting import printable
 from tamis.hdf5.chunked import ChunkSource
 from tamis.hdf5.companions import ANCILLARY, MARK, companion_of, other_ancillary
 from tamis.hdf5.conversion import Conversion
@@ -257,7 +258,7 @@ class Array:
 
     def __repr__(self) -> str:
         chunks = f" in chunks of {self.chunks}" if self.chunks else ""
-        return f"<tamis array {self.name} {self.shape} {self.dtype}{chunks} of {self._file.path}>"
+        return printable(f"<tamis array {self.name} {self.shape} {self.dtype}{chunks} of {self._file.path}>")
 
 
 def _reopened(file: tuple[Any, tuple[Any, ...]], name: str) -> Array:

@@ -13,6 +13,7 @@ import h5py
 from tamis.chunks.cache import ChunkCache
 from tamis.chunks.engine import checked_threads
 from tamis.errors import FileError, MissingFilterError
+from tamis.formatting import printable
 from tamis.hdf5.arrays import Array
 from tamis.hdf5.chunked import ChunkSource
 from tamis.hdf5.files import open_source
@@ -81,7 +82,7 @@ class Group(Mapping[str, Any]):
         return _reopened, (self._file.__reduce__(), self.name)
 
     def __repr__(self) -> str:
-        return f"<tamis group {self.name} of {self._file.path}>"
+        return printable(f"<tamis group {self.name} of {self._file.path}>")
 
 
 class File(Group):
@@ -212,7 +213,7 @@ class File(Group):
         return type(self), (self.path, self._asked_threads, self.restore)
 
     def __repr__(self) -> str:
-        return f"<tamis file {self.path}{' (closed)' * self.closed}>"
+        return printable(f"<tamis file {self.path}{' (closed)' * self.closed}>")
 
 
 def _text(name: str | bytes) -> str:

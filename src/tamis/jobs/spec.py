@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, Stage, Zfp
+from tamis.formatting import printable_lines
 from tamis.jobs.recipe import chunk_shape
 from tamis.notation import cdl, h5py_keywords, zarr
 from tamis.notation.chain import Chain
@@ -146,7 +147,7 @@ class Spec:
         for name, each in self.notations.items():
             note = f" ({each.note})" if each.note else ""
             parts.append(f"{name}: not possible: {each.problem}" if each.problem else f"{name}:{note}\n{each.text}")
-        return "\n\n".join(parts)
+        return printable_lines("\n\n".join(parts))
 
 
 def signed(words: Iterable[int]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tamis.errors import ParameterError
+from tamis.formatting import printable
 
 _SHOWN = 200  # characters of a line
 
@@ -41,7 +42,7 @@ def refused(text: str, start: int, why: str) -> ParameterError:
     if len(line) > _SHOWN:
         begin = max(at - _SHOWN // 2, 0)
         line, at = f"…{line[begin : begin + _SHOWN]}…", at - begin + 1
-    return ParameterError(f"{where}{why}:\n  {line}\n  {' ' * at}^")
+    return ParameterError(f"{where}{why}:\n  {printable(line)}\n  {' ' * len(printable(line[:at]))}^")
 
 
 def _line(text: str, start: int) -> tuple[str, int, str]:

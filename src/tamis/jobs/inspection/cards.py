@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tamis.chunks.words import filter_name, percent_text, printable, shape_text, size_text
+from tamis.chunks.words import filter_name, percent_text, shape_text, size_text
 from tamis.filters import Filter, UnknownFilter
+from tamis.formatting import printable
 from tamis.jobs.inspection.found import DatasetInfo, GroupInfo, Inspection
 
 COLUMNS = ("dataset", "shape", "type", "chunks", "filters", "stored", "ratio")

@@ -12,6 +12,7 @@ from tamis import zfp
 from tamis.chunks.quality import Note
 from tamis.chunks.words import filter_name, shape_text
 from tamis.filters import Filter, Stage, UnknownFilter, Zfp
+from tamis.formatting import printable
 from tamis.hdf5.readers import Readers
 from tamis.pipeline import Pipeline
 
@@ -158,7 +159,9 @@ class DatasetInfo:
 
     def __str__(self) -> str:
         ratio = "" if self.ratio is None else f" {self.ratio:.2f}x"
-        return f"{self.path} {shape_text(self.shape)} {self.dtype}{ratio} {' | '.join(self.filters)}".rstrip()
+        return printable(
+            f"{self.path} {shape_text(self.shape)} {self.dtype}{ratio} {' | '.join(self.filters)}".rstrip()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +201,7 @@ class GroupInfo:
         }
 
     def __str__(self) -> str:
-        return f"{self.path} group, links through {' | '.join(self.filters)}"
+        return printable(f"{self.path} group, links through {' | '.join(self.filters)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +240,7 @@ class Inspection:
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def __str__(self) -> str:
-        return "\n".join([self.path, *(f"  {each}" for each in (*self.datasets, *self.groups))])
+        return "\n".join([printable(self.path), *(f"  {each}" for each in (*self.datasets, *self.groups))])
 
     def _repr_html_(self) -> str:
         from tamis.jobs.inspection.notebook import html_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from tamis.chunks.words import printable
+from tamis.formatting import printable
 from tamis.jobs.inspection.cards import COLUMNS, cards, row, summary, title
 from tamis.jobs.inspection.found import DatasetInfo, Inspection
 

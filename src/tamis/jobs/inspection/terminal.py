@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tamis.chunks.words import printable
+from tamis.formatting import printable
 from tamis.jobs.inspection.cards import COLUMNS, Card, cards, row, summary, title
 from tamis.jobs.inspection.found import Inspection
 from tamis.jobs.inspection.rows import aligned

@@ -10,8 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tamis.chunks.words import printable, shape_text, size_text
+from tamis.chunks.words import shape_text, size_text
 from tamis.errors import FileError
+from tamis.formatting import printable
 from tamis.hdf5.rewriting import History, Journal, Leftover, Plan, Run, companion_key, find_leftovers
 from tamis.hdf5.transaction import Transaction
 from tamis.pipeline import Pipeline

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tamis.chunks.statistics import Place, Tally
+from tamis.formatting import printable
 
 SCHEMA = 2
 """Number of the JSON schema: it changes where a key goes away or changes its meaning, not where one is added."""
@@ -36,7 +37,7 @@ class Finding:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.text}"
+        return printable(f"{self.path}: {self.text}")
 
     def to_dict(self) -> dict[str, str]:
         """Return what JSON can hold: see docs/verify.md."""

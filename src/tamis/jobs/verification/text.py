@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tamis.chunks.statistics import Place
-from tamis.chunks.words import printable
+from tamis.formatting import printable
 from tamis.jobs.inspection.cards import title
 from tamis.jobs.inspection.rows import aligned
 from tamis.jobs.verification.found import Compared, Finding, Verification
