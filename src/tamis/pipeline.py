@@ -219,7 +219,7 @@ class Pipeline:
         return self._hash
 
     def __str__(self) -> str:
-        return "|".join(str(each) for each in self.stages) or NONE
+        return _text(self)
 
     def __repr__(self) -> str:
         return f"Pipeline.parse({str(self)!r})"
@@ -248,6 +248,11 @@ def as_pipeline(value: object) -> Pipeline:
     if isinstance(value, str):
         return Pipeline.parse(value)
     raise ParameterError(f"expected a pipeline, a filter or their text, got {value!r}")
+
+
+@lru_cache(maxsize=1024)  # asked for each dataset, of which most have the same
+def _text(pipeline: Pipeline) -> str:
+    return "|".join(str(each) for each in pipeline.stages) or NONE
 
 
 @lru_cache(maxsize=1024)

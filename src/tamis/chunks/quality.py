@@ -139,6 +139,8 @@ def padding_note(name: str, chunking: Chunking) -> str:
     """
     chunk = chunking.chunk.shape
     lost = _wasted(chunk, chunking)
+    if lost < _WASTED or lost * chunking.chunk.nbytes * chunking.count < _NOTICEABLE_NBYTES:
+        return ""
     near = tuple(map(_in_blocks, chunk, chunking.shape, chunking.growing)) if chunking.zfp else chunk
     unit = BLOCK if chunking.zfp else 1
     even = tuple(
@@ -149,7 +151,7 @@ def padding_note(name: str, chunking: Chunking) -> str:
     # Of shapes that waste about as much, the one nearest to what is there.
     better = min(shapes, key=lambda shape: round(20 * _wasted(shape, chunking)), default=chunk)
     left = _wasted(better, chunking)
-    if lost < _WASTED or left > lost / 2 or lost * chunking.chunk.nbytes * chunking.count < _NOTICEABLE_NBYTES:
+    if left > lost / 2:
         return ""
     return (
         f"{percent_text(lost)} of what the filters get is padding in chunks of {shape_text(chunk)}; with"

@@ -8,7 +8,6 @@ import os
 import weakref
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import h5py
@@ -21,6 +20,15 @@ from tamis.chunks.values import put
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType
 from tamis.hdf5 import library
+from tamis.hdf5.facts import (
+    datatype_of,
+    file_of,
+    is_plain,
+    is_read_only,
+    layout_plist,
+    place_of,
+    user_block_nbytes,
+)
 from tamis.hdf5.index import stored_chunks
 from tamis.hdf5.storage import chunk_type, fill_value, number_type, pipeline_of, stored_type, zfp_problem
 from tamis.hdf5.zfp_chunks import ZfpChunks
@@ -48,7 +56,7 @@ def records_of(dataset: h5py.Dataset) -> dict[Origin, Record]:
     """Read the index of a chunked dataset, once: its stored chunks by their origins, in their order."""
     if not dataset.size:
         return {}
-    base = dataset.file.userblock_size
+    base = user_block_nbytes(file_of(dataset))
     if base and _offsets_count_user_block():
         base = 0
     stored = sorted(stored_chunks(dataset.id), key=_origin)
@@ -113,9 +121,10 @@ class ChunkSource:
     """
 
     def __init__(self, dataset: h5py.Dataset) -> None:
-        if dataset.file.mode != "r":
-            dataset.file.flush()  # what HDF5 has not written yet
-        self.place = f"{dataset.file.filename}: {dataset.name}"
+        file = file_of(dataset)
+        if not is_read_only(file):
+            file.flush()  # what HDF5 has not written yet
+        self.place = place_of(dataset)
         self.records = records_of(dataset)
         self.pipeline = pipeline_of(dataset)
         if number_type(dataset) is not None:
@@ -125,8 +134,8 @@ class ChunkSource:
             self.chunk = ChunkType(stored_type(dataset) or chunk_type(dataset).dtype, dataset.chunks)
             self.fill = _fill_bytes(dataset, self.chunk, self.records)
         self.shape: tuple[int, ...] = dataset.shape
-        self._partial_filtered = library.filters_partial_chunks(dataset.id.get_create_plist())
-        self._file: Descriptor | None = descriptor_of(dataset.file)
+        self._partial_filtered = library.filters_partial_chunks(layout_plist(dataset))
+        self._file: Descriptor | None = descriptor_of(file)
         self._nbytes = os.fstat(self._file.number).st_size  # of the file, which may grow
         self._zfp = ZfpChunks.of(self.pipeline.stages[0], self.chunk) if self.pipeline.stages else None
 
@@ -136,8 +145,7 @@ class ChunkSource:
         return (
             dataset.chunks is not None
             and stored_type(dataset) is not None
-            and dataset.file.driver in ("sec2", "stdio")
-            and Path(dataset.file.filename).is_file()
+            and is_plain(file_of(dataset))
             and not pipeline_of(dataset).missing()
             and not zfp_problem(dataset, pipeline_of(dataset))
         )
@@ -324,7 +332,7 @@ def _fill_bytes(dataset: h5py.Dataset, chunk: ChunkType, records: dict[Origin, R
 
 def read_bytes(dataset: h5py.Dataset, part: Region) -> NDArray[Any]:
     """Read a part of a dataset through HDF5 as the file has it: elements of bytes, whatever their type."""
-    file_type = dataset.id.get_type()
+    file_type = datatype_of(dataset)
     values = np.zeros(tuple(each.stop - each.start for each in part), np.dtype((np.void, file_type.get_size())))
     dataset.id.read(*selected(dataset, part), values, file_type)
     return values

@@ -23,6 +23,7 @@ from tamis.chunks.grid import Region
 from tamis.chunks.values import Values, put
 from tamis.errors import DataError, FileError
 from tamis.hdf5.attributes import text_attribute
+from tamis.hdf5.facts import place_of
 from tamis.hdf5.storage import number_type, stored_regions, type_text
 
 MARK = "missing_companion"
@@ -116,7 +117,7 @@ def companion_of(dataset: h5py.Dataset) -> Companion | None:
     """
     if not has_companion(dataset):
         return None
-    place = f"{dataset.file.filename}: {dataset.name}"
+    place = place_of(dataset)
     path = text_attribute(dataset, MARK)
     if path is None:
         raise FileError(f"{place}: expected the path of its companion in the attribute {MARK!r}, found no text")

@@ -19,6 +19,7 @@ from h5py import h5, h5d, h5g, h5l, h5o, h5p, h5r, h5t
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5 import library
 from tamis.hdf5.creating import STAGING, create_like, create_target, group_plist, staging_name
+from tamis.hdf5.facts import datatype_of, open_dataset
 from tamis.hdf5.groups import check_links, make_group_like
 from tamis.hdf5.references import (
     attribute_names,
@@ -97,6 +98,7 @@ class _Copy:
     """
 
     def __init__(self, source: h5py.File, target: h5py.File, recreate: Mapping[str, Recreate]) -> None:
+        self.file = source
         self.source = h5g.open(source.id, b"/")
         self.target = h5g.open(target.id, b"/")
         self.source_number = h5o.get_info(self.source).fileno
@@ -217,11 +219,11 @@ class _Copy:
         """Let the caller's function make a dataset, and check that it did."""
         with _placed(place):
             # By its path, since HDF5 would have to search for the name of the object in all of the file.
-            found = h5d.open(self.source, place)
-            if found.get_type().committed():
-                self._type(found.get_type())
+            found = open_dataset(self.file, place.decode("utf-8", "surrogateescape"))
+            if datatype_of(found).committed():
+                self._type(datatype_of(found))
         name = link.name.decode("utf-8", "surrogateescape")
-        made = self.recreate[link.address](h5py.Dataset(found), h5py.Group(target), name)
+        made = self.recreate[link.address](found, h5py.Group(target), name)
         with _placed(place):
             if not target.links.exists(link.name) or not _same_object(h5o.open(target, link.name), made.id):
                 raise ValueError(f"expected the new dataset under this path, got {made!r}")

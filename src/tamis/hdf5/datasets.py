@@ -16,6 +16,7 @@ from tamis.chunks.grid import BLOCK, default_chunks, whole_blocks
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Stage
 from tamis.hdf5 import library
+from tamis.hdf5.facts import layout_plist
 from tamis.pipeline import Pipeline, as_pipeline
 
 _GROWING_NBYTES = 64 << 10
@@ -172,7 +173,7 @@ def filter_parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
 
 def as_recorded(pipeline: Pipeline, dataset: h5py.Dataset) -> Pipeline:
     """Give stages the parameters that the file has, by which readers decode; scaleoffset's have the fill value too."""
-    words = [each.values for each in library.filter_list(dataset.id.get_create_plist())]
+    words = [each.values for each in library.filter_list(layout_plist(dataset))]
     return Pipeline(replace(stage, stored=stored) for stage, stored in zip(pipeline.stages, words, strict=True))
 
 

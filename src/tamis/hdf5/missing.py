@@ -11,6 +11,7 @@ from h5py import h5d
 from numpy.typing import NDArray
 
 from tamis.chunks.difference import Missing
+from tamis.hdf5.facts import layout_plist
 from tamis.hdf5.storage import fill_value, number_type
 
 FILL_ATTRIBUTES = ("_FillValue", "missing_value")
@@ -37,7 +38,7 @@ def missing_of(dataset: h5py.Dataset) -> Missing:
         # What cannot be read, or is no number of this type, names no value.
         with suppress(Exception):
             found.extend(_exact(np.asarray(dataset.attrs[name]), dtype))
-    if dataset.id.get_create_plist().fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
+    if layout_plist(dataset).fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
         with suppress(Exception):
             found.extend(each for each in _exact(fill_value(dataset), dtype) if each != 0)
     unique: list[Any] = []

@@ -21,6 +21,7 @@ from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType, Request, Stage, StoredZfp, UnknownFilter, Zfp, from_values
 from tamis.filters.zfp import is_stored
 from tamis.hdf5 import library
+from tamis.hdf5.facts import address_nbytes, datatype_of, file_of, layout_plist, once, place_of
 from tamis.hdf5.index import chunk_info, stored_chunks
 from tamis.pipeline import Pipeline
 
@@ -47,17 +48,23 @@ class Chunks:
     masks: dict[int, int]
 
 
+@once
 def pipeline_of(dataset: h5py.Dataset) -> Pipeline:
     """Return the filters of a dataset as its file has them: order, flags, duplicates and unknown ones included.
 
     Its chunks are decoded by ``pipeline_of(d).decode(data, mask, chunk_type(d))``.
     """
-    return listed_pipeline(dataset.id.get_create_plist())
+    return listed_pipeline(layout_plist(dataset))
 
 
 def listed_pipeline(plist: Any) -> Pipeline:
     """Return the filters of a property list that came from a file."""
-    return Pipeline(map(_stage, library.filter_list(plist)))
+    return _pipeline(tuple(library.filter_list(plist)))
+
+
+@lru_cache(maxsize=1024)
+def _pipeline(listed: tuple[library.ListedFilter, ...]) -> Pipeline:
+    return Pipeline(map(_stage, listed))
 
 
 @lru_cache(maxsize=1024)  # most datasets of a file have the same filters
@@ -69,6 +76,7 @@ def _stage(listed: library.ListedFilter) -> Stage:
     return Stage(found, bool(listed.flags & h5z.FLAG_OPTIONAL), listed.values)
 
 
+@once
 def chunk_type(dataset: h5py.Dataset) -> ChunkType:
     """Type and shape of the chunks of a chunked dataset.
 
@@ -78,7 +86,7 @@ def chunk_type(dataset: h5py.Dataset) -> ChunkType:
         dtype = dataset.dtype
     except (TypeError, ValueError):
         dtype = None
-    nbytes = _chunk_nbytes(dataset.id.get_type(), dataset.file.id.get_create_plist().get_sizes()[0])
+    nbytes = _chunk_nbytes(datatype_of(dataset), address_nbytes(file_of(dataset)))
     if dtype is None or dtype.hasobject or dtype.itemsize != nbytes:
         dtype = np.dtype(f"V{nbytes}")
     return ChunkType(dtype, dataset.chunks)
@@ -105,7 +113,7 @@ def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
     FileError
         If there is no such chunk, or it cannot be decoded; names the filter.
     """
-    place = f"{dataset.file.filename}: {dataset.name}"
+    place = place_of(dataset)
     if dataset.chunks is None:
         raise FileError(f"{place}: expected a chunked dataset, found none: read it by dataset[...]")
     chunk = chunk_type(dataset)
@@ -123,11 +131,11 @@ def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
             return np.full(chunk.shape, fill_value(dataset) if chunk.dtype == dataset.dtype else 0, chunk.dtype)
         # HDF5 believes these numbers, and writes beyond its buffer where they are damaged.
         whole = bool(pipeline.stages) or found.size == chunk.nbytes
-        if not whole or found.byte_offset + found.size > dataset.file.id.get_filesize():
+        if not whole or found.byte_offset + found.size > file_of(dataset).id.get_filesize():
             raise FileError(f"{place}: chunk at {start}: damaged: {found.size} bytes at {found.byte_offset}")
         mask, data = dataset.id.read_direct_chunk(start)
         partial = any(at + step > extent for at, extent, step in edges)
-        if partial and not library.filters_partial_chunks(dataset.id.get_create_plist()):
+        if partial and not library.filters_partial_chunks(layout_plist(dataset)):
             mask = -1  # every filter was left out, and HDF5 does not say so
         return pipeline.decode(data, mask, chunk)
     except FileError:
@@ -181,20 +189,21 @@ def type_text(dataset: h5py.Dataset) -> str:
     return str(dtype)
 
 
+@once
 def fill_value(dataset: h5py.Dataset) -> NDArray[Any]:
     """Return HDF5's fill value, in the type of the dataset.
 
     Zero where it is undefined, as in files of old C programs: HDF5 then says nothing about values that were never
     written.
     """
-    if dataset.id.get_create_plist().fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
+    if layout_plist(dataset).fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
         return np.zeros((), dataset.dtype)
     return np.asarray(dataset.fillvalue)
 
 
 def is_unreadable_empty(dataset: h5py.Dataset) -> bool:
     """Tell a dataset without values and fill value, which HDF5 refuses to read; tamis reads zeros."""
-    plist = dataset.id.get_create_plist()
+    plist = layout_plist(dataset)
     undefined = plist.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED
     elsewhere = dataset.is_virtual or plist.get_external_count() > 0
     return undefined and not elsewhere and dataset.id.get_storage_size() == 0
@@ -202,7 +211,7 @@ def is_unreadable_empty(dataset: h5py.Dataset) -> bool:
 
 def byteorder(dataset: h5py.Dataset) -> str:
     """Return the byte order of the values, ``little`` or ``big``; empty where they have none, or several."""
-    found = dataset.id.get_type()
+    found = datatype_of(dataset)
     if isinstance(found, (h5t.TypeEnumID, h5t.TypeArrayID)):
         found = found.get_super()
     if not isinstance(found, (h5t.TypeIntegerID, h5t.TypeFloatID, h5t.TypeBitfieldID)):
@@ -214,7 +223,7 @@ def layout_text(dataset: h5py.Dataset) -> str:
     """Say where the values are: chunked, contiguous, compact, external (in other files) or virtual."""
     if dataset.is_virtual:
         return "virtual"
-    plist = dataset.id.get_create_plist()
+    plist = layout_plist(dataset)
     if plist.get_external_count():
         return "external"
     return _LAYOUTS[plist.get_layout()]
@@ -222,21 +231,22 @@ def layout_text(dataset: h5py.Dataset) -> str:
 
 def varies(dataset: h5py.Dataset) -> bool:
     """Tell values of varying length, which lie elsewhere in the file than the chunks."""
-    found = dataset.id.get_type()
+    found = datatype_of(dataset)
     return bool(found.detect_class(h5t.VLEN)) or (found.get_class() == h5t.STRING and bool(found.is_variable_str()))
 
 
 def values_nbytes(dataset: h5py.Dataset) -> int:
     """Bytes of all values; 0 for those of varying length, which lie elsewhere in the file where nothing counts them."""
-    found = dataset.id.get_type()
+    found = datatype_of(dataset)
     if found.get_class() == h5t.VLEN or (found.get_class() == h5t.STRING and found.is_variable_str()):
         return 0
     return (dataset.size or 0) * int(found.get_size())
 
 
+@once
 def number_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
     """Return the type of the values where they are floats or integers as numpy stores them, otherwise None."""
-    found = dataset.id.get_type()
+    found = datatype_of(dataset)
     if not isinstance(found, (h5t.TypeFloatID, h5t.TypeIntegerID)):
         return None
     try:
@@ -246,12 +256,13 @@ def number_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
         return None
 
 
+@once
 def stored_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
     """Type in which chunks can be taken from one dataset to another: numbers, or else bytes of a fixed size.
 
     None where values lie elsewhere in the file, or lead there.
     """
-    found = dataset.id.get_type()
+    found = datatype_of(dataset)
     if (numbers := number_type(dataset)) is not None:
         return numbers
     if varies(dataset) or found.detect_class(h5t.REFERENCE) or found.detect_class(h5t.VLEN):
@@ -290,7 +301,7 @@ def stored_regions(dataset: h5py.Dataset) -> list[Region]:
     origins = sorted([each.chunk_offset for each in stored_chunks(dataset.id)])
     furthest = [max(axis) for axis in zip(*origins, strict=True)]
     if any(start >= extent for start, extent in zip(furthest, shape, strict=False)):
-        raise FileError(f"{dataset.file.filename}: {dataset.name}: damaged: chunk at {furthest} of shape {shape}")
+        raise FileError(f"{place_of(dataset)}: damaged: chunk at {furthest} of shape {shape}")
     return regions(origins, shape, dataset.chunks)
 
 
@@ -299,14 +310,13 @@ def check_readable(dataset: h5py.Dataset) -> None:
 
     It does not check the length of what a filter returns, and takes a virtual dataset's missing files for fill values.
     """
-    place = f"{dataset.file.filename}: {dataset.name}"
     if dataset.is_virtual:
-        folder = Path(dataset.file.filename).parent
+        place, folder = place_of(dataset), Path(file_of(dataset).filename).parent
         for each in dataset.virtual_sources():
             if each.file_name != "." and not (folder / each.file_name).exists() and not Path(each.file_name).exists():
                 raise FileError(f"{place}: expected the file {each.file_name} that it is made of, found none")
     if problem := zfp_problem(dataset, pipeline_of(dataset)):
-        raise FileError(f"{place}: {problem}")
+        raise FileError(f"{place_of(dataset)}: {problem}")
 
 
 def zfp_problem(dataset: h5py.Dataset, pipeline: Pipeline) -> str:
@@ -319,7 +329,7 @@ def zfp_problem(dataset: h5py.Dataset, pipeline: Pipeline) -> str:
         if is_stored(each.stored or ()):
             stored = StoredZfp.parse(each.stored or ())
             described = math.prod(stored.shape) * stored.dtype.itemsize
-            expected = math.prod(dataset.chunks) * dataset.id.get_type().get_size()
+            expected = math.prod(dataset.chunks) * datatype_of(dataset).get_size()
             if described != expected:
                 return f"damaged: its ZFP parameters describe chunks of {described} bytes, its chunks have {expected}"
     return ""

@@ -17,6 +17,7 @@ from tamis.chunks.values import Values, put
 from tamis.errors import FileError
 from tamis.hdf5.chunked import ChunkSource, Descriptor, descriptor_of, read_bytes
 from tamis.hdf5.companions import RestoredValues, companion_of
+from tamis.hdf5.facts import file_of, is_plain, is_read_only, layout_plist, place_of
 from tamis.hdf5.readers import library_failure
 from tamis.hdf5.storage import check_readable, is_unreadable_empty, number_type, stored_type
 
@@ -42,8 +43,8 @@ def open_values(dataset: h5py.Dataset) -> Values:
 
 
 def _stored_values(dataset: h5py.Dataset) -> Values:
-    if dataset.file.mode != "r":
-        dataset.file.flush()  # so that what was written can be read past HDF5
+    if not is_read_only(file_of(dataset)):
+        file_of(dataset).flush()  # so that what was written can be read past HDF5
     if ChunkSource.can_read(dataset):
         return ChunkedValues(dataset)
     return ContiguousValues(dataset) if ContiguousValues.can_read(dataset) else LibraryValues(dataset)
@@ -91,18 +92,18 @@ class ContiguousValues:
     """Numbers that lie in their file one after the other."""
 
     def __init__(self, dataset: h5py.Dataset) -> None:
-        self.place = f"{dataset.file.filename}: {dataset.name}"
+        self.place = place_of(dataset)
         self.dataset = dataset
         self.dtype = dataset.dtype
         self.shape = dataset.shape
         self.chunks: tuple[int, ...] | None = None
         self._offset = dataset.id.get_offset()
-        self._file: Descriptor | None = descriptor_of(dataset.file)
+        self._file: Descriptor | None = descriptor_of(file_of(dataset))
 
     @staticmethod
     def can_read(dataset: h5py.Dataset) -> bool:
         """Whether the values lie in one run of an ordinary file."""
-        plist = dataset.id.get_create_plist()
+        plist = layout_plist(dataset)
         return (
             plist.get_layout() == h5d.CONTIGUOUS
             and not plist.get_external_count()
@@ -111,8 +112,7 @@ class ContiguousValues:
             and dataset.id.get_storage_size() == dataset.size * dataset.dtype.itemsize
             and dataset.id.get_offset() is not None
             and hasattr(os, "preadv")
-            and dataset.file.driver in ("sec2", "stdio")
-            and os.path.isfile(dataset.file.filename)
+            and is_plain(file_of(dataset))
         )
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -182,9 +182,8 @@ def read_by_library(dataset: h5py.Dataset, part: Region) -> NDArray[Any]:
     try:
         values = read_bytes(dataset, part) if number_type(dataset) is None else np.asarray(dataset[part], dataset.dtype)
     except (OSError, RuntimeError) as error:
-        file = dataset.file.filename
         reason = library_failure(dataset, error)
-        raise FileError(f"{file}: {dataset.name}: values from {origin_of(part)} on cannot be read: {reason}") from error
+        raise FileError(f"{place_of(dataset)}: values from {origin_of(part)} on cannot be read: {reason}") from error
     return values
 
 

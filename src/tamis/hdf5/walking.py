@@ -10,6 +10,7 @@ import h5py
 from h5py import h5, h5d, h5g, h5l, h5o
 
 from tamis.errors import FileError, MissingFilterError
+from tamis.hdf5.facts import open_dataset
 from tamis.hdf5.groups import check_links
 
 _MOST_LINKS = 1_000_000
@@ -45,7 +46,7 @@ class Datasets(Mapping[str, h5py.Dataset]):
     def __getitem__(self, path: str) -> h5py.Dataset:
         if path not in self._paths:
             raise KeyError(path)
-        return h5py.Dataset(h5d.open(self._file.id, path.encode("utf-8", "surrogateescape")))
+        return open_dataset(self._file, path)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._paths)

@@ -18,6 +18,7 @@ from tamis.errors import DataError, FileError, ParameterError, TamisError
 from tamis.filters import Filter
 from tamis.hdf5.companions import Companion, companion_of
 from tamis.hdf5.copying import copy_tree, create_target
+from tamis.hdf5.facts import open_dataset
 from tamis.hdf5.failures import disk_text, is_disk_full
 from tamis.hdf5.files import open_source
 from tamis.hdf5.rewriting import (
@@ -266,9 +267,9 @@ def _verify(
 ) -> tuple[Repacked, ...]:
     with open_source(transaction.path) as out:
         return tuple(
-            _copied(plan, file[path], out[path], report, threads)
+            _copied(plan, open_dataset(file, path), open_dataset(out, path), report, threads)
             if plan.copied
-            else _result(plan, file[path], out[path], written[path], report, threads)
+            else _result(plan, open_dataset(file, path), open_dataset(out, path), written[path], report, threads)
             for path, plan in plans.items()
         )
 

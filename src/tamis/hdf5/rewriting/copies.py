@@ -10,6 +10,7 @@ import numpy as np
 from tamis.errors import TamisError
 from tamis.filters import ChunkType, Filter, Stage
 from tamis.hdf5 import library
+from tamis.hdf5.facts import datatype_of, layout_plist
 from tamis.hdf5.storage import pipeline_of, stored_type
 from tamis.pipeline import Pipeline
 
@@ -19,10 +20,10 @@ def stored_so(dataset: h5py.Dataset, pipeline: Pipeline, dtype: np.dtype[Any], c
 
     A flag counts where it is not the one that the filter has by itself.
     """
-    if dataset.chunks != chunks or stored_type(dataset) != dtype or dataset.id.get_type().committed():
+    if dataset.chunks != chunks or stored_type(dataset) != dtype or datatype_of(dataset).committed():
         return False
     found = pipeline_of(dataset)
-    if len(found.stages) != len(pipeline.stages) or not library.filters_partial_chunks(dataset.id.get_create_plist()):
+    if len(found.stages) != len(pipeline.stages) or not library.filters_partial_chunks(layout_plist(dataset)):
         return False
     chunk = ChunkType(dtype, chunks)
     return all(_same(*each, chunk) for each in zip(pipeline.stages, found.stages, strict=True))

@@ -21,6 +21,7 @@ from tamis.chunks.values import Values
 from tamis.errors import BoundError
 from tamis.hdf5.chunked import ChunkSource, records_of
 from tamis.hdf5.companions import regions_of, restored
+from tamis.hdf5.facts import layout_plist
 from tamis.hdf5.library import filters_partial_chunks
 from tamis.hdf5.rewriting.bounds import compared
 from tamis.hdf5.rewriting.gathering import chunks_at_once, over_chunks
@@ -146,7 +147,7 @@ def _decodes_alike(plan: Plan, written: Written, target: h5py.Dataset) -> bool:
         and stored_type(target) == plan.dtype
         and target.chunks == plan.chunks
         and ChunkSource.can_read(target)
-        and filters_partial_chunks(target.id.get_create_plist())
+        and filters_partial_chunks(layout_plist(target))
     )
 
 

@@ -1,0 +1,87 @@
+"""Facts of open files and datasets that never change, asked for once: each costs some calls of HDF5."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import h5py
+from h5py import h5d, h5p, h5t
+
+T = TypeVar("T")
+
+
+def once(function: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Keep what a function says of an h5py object with that object, for facts that cannot change while it is open."""
+    key = f"_tamis_{function.__name__}"
+
+    @functools.wraps(function)
+    def ask(owner: Any) -> T:
+        known = vars(owner)
+        if key not in known:
+            known[key] = function(owner)
+        found: T = known[key]
+        return found
+
+    return ask
+
+
+def open_dataset(file: h5py.File, path: str) -> h5py.Dataset:
+    """Open a dataset of a file, which h5py would make anew each time that the dataset is asked for it."""
+    handle = h5d.open(file.id, path.encode("utf-8", "surrogateescape"))
+    dataset = h5py.Dataset(handle, readonly=is_read_only(file))  # h5py then asks for its shape once
+    vars(dataset)[_FILE] = file
+    return dataset
+
+
+@once
+def file_of(dataset: h5py.Dataset) -> h5py.File:
+    """Return the file of a dataset."""
+    return dataset.file
+
+
+_FILE = f"_tamis_{file_of.__name__}"
+
+
+@once
+def layout_plist(dataset: h5py.Dataset) -> h5p.PropDCID:
+    """Return the creation properties of a dataset, which must not be changed."""
+    return dataset.id.get_create_plist()
+
+
+@once
+def datatype_of(dataset: h5py.Dataset) -> h5t.TypeID:
+    """Return the type of a dataset's values in the file."""
+    return dataset.id.get_type()
+
+
+@once
+def place_of(dataset: h5py.Dataset) -> str:
+    """Name a dataset and its file, for messages."""
+    return f"{file_of(dataset).filename}: {dataset.name}"
+
+
+@once
+def is_plain(file: h5py.File) -> bool:
+    """Tell whether a file is one ordinary file, which can be read past HDF5."""
+    return file.driver in ("sec2", "stdio") and Path(file.filename).is_file()
+
+
+@once
+def is_read_only(file: h5py.File) -> bool:
+    """Tell whether a file is open for reading only."""
+    return bool(file.mode == "r")
+
+
+@once
+def address_nbytes(file: h5py.File) -> int:
+    """Give the size of an address in a file."""
+    return int(file.id.get_create_plist().get_sizes()[0])
+
+
+@once
+def user_block_nbytes(file: h5py.File) -> int:
+    """Give the size of what comes before HDF5's part of a file."""
+    return int(file.userblock_size)
