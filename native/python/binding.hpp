@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <span>
@@ -43,6 +44,28 @@ public:
 
 private:
     Py_buffer view_{};
+};
+
+// The interpreter's lock is released for as long as it lives.
+//
+// A daemon thread that asks for the lock after the interpreter has ended gets no further: Python up to 3.13 calls
+// pthread_exit, whose unwinding would pass through destructors that may not throw and ends the process by SIGABRT. It
+// is stopped here, and the thread waits for the end of the process, as Python 3.14 lets it.
+class Unlocked {
+public:
+    Unlocked() : state_(PyEval_SaveThread()) {}
+    ~Unlocked() {
+        try {
+            PyEval_RestoreThread(state_);
+        } catch (...) {  // never left: glibc does not let an end of a thread be caught for good
+            for (;;) pause();
+        }
+    }
+    Unlocked(const Unlocked&) = delete;
+    Unlocked& operator=(const Unlocked&) = delete;
+
+private:
+    PyThreadState* state_;
 };
 
 // Whether work on so many bytes takes longer than handing the interpreter's lock to another thread and getting it back:

@@ -32,7 +32,7 @@ nb::bytes make_bytes(std::size_t nbytes, F fill) {
     auto made = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(nbytes)));
     if (!made.is_valid()) throw nb::python_error();
     const std::span out(reinterpret_cast<std::uint8_t*>(PyBytes_AS_STRING(made.ptr())), nbytes);
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     fill(out);
     return made;
 }
@@ -60,7 +60,7 @@ Bytes bits_shuffled(nb::handle data, std::size_t itemsize, std::size_t block) {
 
 std::uint32_t fletcher32(nb::handle data) {
     const Buffer buffer(data, PyBUF_SIMPLE);
-    const nb::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     return filters::fletcher32(buffer.bytes());
 }
 
@@ -98,7 +98,7 @@ Bytes scaleoffset_encode(nb::handle data, const Values& values) {
     if (!status) return status;
     so::Plan plan;
     {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         status = so::plan(params, in.data(), plan);
     }
     if (!status) return status;

@@ -36,7 +36,7 @@ auto specialise(F f, const Buffer& first, const Buffers&... rest) {
     };
     if ((format(first) != "f" && format(first) != "d") || ((format(rest) != format(first)) || ...))
         throw nb::type_error("expected arrays of native float32 or of native float64");
-    std::optional<nb::gil_scoped_release> unlocked;
+    std::optional<Unlocked> unlocked;
     if (quick_worth_unlocking((*first).len)) unlocked.emplace();
     return format(first) == "f" ? f(float{}) : f(double{});
 }

@@ -114,13 +114,13 @@ std::optional<nb::bytes> encode_in_threads(const Py_buffer& buffer, const Array&
                                            const std::uint8_t* header, std::size_t start, std::size_t threads) {
     zfp::EncodedRuns runs(array.layout, {threads});
     {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         if (!runs.encode(*kernel.load(), array.type, buffer.buf, params, header, start)) return std::nullopt;
     }
     nb::bytes stream = new_bytes(runs.nbytes());
     auto* out = memory_of(stream);
     {
-        const nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         runs.join(out);
     }
     return stream;
@@ -144,7 +144,7 @@ Or<nb::bytes> encode(nb::handle object, const Params& params, bool with_header, 
     if (capacity == 0) throw std::bad_alloc();
     const auto code = [&](std::uint8_t* out) {
         std::memcpy(out, header, (start + 7) / 8);
-        std::optional<nb::gil_scoped_release> unlocked;
+        std::optional<Unlocked> unlocked;
         if (worth_unlocking((*buffer).len)) unlocked.emplace();
         return kernel.load()->encode(type, (*buffer).buf, layout, params, out, start, end);
     };
@@ -167,7 +167,7 @@ Or<std::size_t> decode(nb::handle data, nb::handle object, const Params& params,
     std::size_t end = 0;
     Status status;
     {
-        std::optional<nb::gil_scoped_release> unlocked;
+        std::optional<Unlocked> unlocked;
         if (worth_unlocking((*out).len)) unlocked.emplace();
         const zfp::Source source{*kernel.load(), type, layout.rank, params, in.bytes()};
         if (threads > 1 && zfp::worth_sharing(layout))

@@ -58,19 +58,23 @@ public:
         inverse_transform<Lift, rank>(rows);
         if constexpr (floating) {
             int exponents[blocks];
-            bool patterns[blocks], any_patterns = false;
+            bool patterns[blocks], empty[blocks], any_special = false;
             for (unsigned i = 0; i < blocks; ++i) {
                 exponents[i] = opened[i].exponent;
-                any_patterns |= patterns[i] = opened[i].patterns;
+                patterns[i] = opened[i].patterns;
+                empty[i] = opened[i].exponent == -T::ebias;
+                any_special |= patterns[i] || empty[i];
             }
-            if (!reversible || !any_patterns) {
+            if (!reversible || !any_special) {
                 from_integers(rows, exponents);
             } else {
                 Rows<Register, rank> integers;
                 std::copy(std::begin(rows), std::end(rows), integers);
                 from_integers(rows, exponents);
-                for (unsigned i = 0; i < std::size(rows); ++i)
-                    rows[i] = choose(patterns, flip_negative(integers[i]), rows[i]);
+                for (unsigned i = 0; i < std::size(rows); ++i) {
+                    const Register floats = choose(empty, Register::all(0), rows[i]);
+                    rows[i] = choose(patterns, flip_negative(integers[i]), floats);
+                }
             }
         }
     }

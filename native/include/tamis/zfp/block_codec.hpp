@@ -148,7 +148,11 @@ private:
         if (reader.get(1) == 0) {
             const int exponent = static_cast<int>(reader.get(T::ebits)) - T::ebias;
             decode_reversible(reader, values, start);
-            from_integers<size>(block, values, exponent);
+            // No encoder writes this exponent. libzfp takes it for a block of zeros, where the product gives some -0.
+            if (exponent == -T::ebias)
+                std::fill_n(block, size, Scalar{0});
+            else
+                from_integers<size>(block, values, exponent);
         } else {
             decode_reversible(reader, values, start);
             for (unsigned i = 0; i < size; ++i) block[i] = std::bit_cast<Scalar>(flip_negative(values[i]));
