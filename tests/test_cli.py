@@ -325,7 +325,7 @@ def test_version_names_package_codec_and_kernel() -> None:
         (
             ["repack"],
             [
-                "    zfp(accuracy=0.1)        largest absolute error, in units of the data",
+                "    zfp(accuracy=0.1)        largest absolute error, in units of the variable",
                 "    zfp(rate=8)              bits per value; also precision=16, reversible=true",
                 "    shuffle|deflate(4)       lossless",
             ],

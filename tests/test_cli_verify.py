@@ -69,7 +69,7 @@ def test_verify_json_is_the_result(small: Path) -> None:
     ("arguments", "code", "said"),
     [
         (["--bound", "TS"], 2, "expected NAME:BOUND such as 'TS:0.1', got 'TS'"),
-        (["--bound", "TS:x"], 2, "expected a bound such as 0.1, in units of the data, or recorded, got 'x'"),
+        (["--bound", "TS:x"], 2, "expected a bound such as 0.1, in units of the variable, or recorded, got 'x'"),
         (["--bound", "TS:-1"], 2, "expected a bound of 0 or more for TS"),
         (["--bound", "TS:nan"], 2, "expected a bound of 0 or more for TS"),
         (["--bound", "TS:1", "--bound", "TS:2"], 2, "expected each name once in --bound"),

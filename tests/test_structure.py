@@ -25,7 +25,7 @@ LAYERS = [
     ("",),  # tamis/__init__.py, the flat public list
     ("jobs",),
     ("hdf5", "netcdf", "zarr"),
-    ("chunks",),
+    ("chunks", "cf"),
     ("pipeline",),
     ("notation",),
     ("filters",),

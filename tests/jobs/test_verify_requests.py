@@ -95,7 +95,9 @@ def test_verify_bounds_names_go_before_patterns(tmp_path: Path, make: Make) -> N
 
 @pytest.mark.parametrize("bound", [-1, np.nan, np.inf, "0.1", None, True])
 def test_verify_bound_that_is_none_is_refused(bound: Any, sample: Path) -> None:
-    with pytest.raises(tamis.ParameterError, match="expected a bound of 0 or more for TS, in units of the data, or 'r"):
+    with pytest.raises(
+        tamis.ParameterError, match="expected a bound of 0 or more for TS, in units of the variable, or 'r"
+    ):
         tamis.verify(sample, sample, bounds={"TS": bound})
 
 

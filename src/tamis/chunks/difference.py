@@ -73,27 +73,35 @@ class Comparison(NamedTuple):
     error
         As `largest_error` gives it.
     kept
-        Whether the missing values, and no others, are what they were, bit by bit.
+        Whether the missing values, and no others, are what they were, bit by bit, and no value crossed a limit.
     missing
         How many there were.
+    crossed
+        How many values crossed a limit of the valid range, in either direction.
     """
 
     error: float
     kept: bool
     missing: int
+    crossed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What stands for a missing value: some values, and for floats NaN and the infinities.
+    """What stands for a missing value: some values, and for floats NaN and the infinities. And which others are valid.
 
     Parameters
     ----------
     values
         Of the type of the data; no two are equal, none is NaN.
+    low, high
+        Smallest and largest valid value, of the same type; None where there is no limit. A value beyond them is not
+        missing: it keeps the bound as others do, and stays where readers take it for invalid.
     """
 
     values: tuple[Any, ...] = ()
+    low: Any = None
+    high: Any = None
 
     def find(self, data: NDArray[Any]) -> NDArray[np.bool_] | None:
         """Tell for each value whether it is missing; None where none is."""
@@ -117,14 +125,29 @@ class Missing:
 
     def compare(self, expected: NDArray[Any], found: NDArray[Any]) -> Comparison:
         """Compare values with others of their shape and type."""
+        error, kept, count = self._differences(expected, found)
+        crossed = self.count_crossed(expected, found)
+        return Comparison(error, kept and not crossed, count, crossed)
+
+    def count_crossed(self, expected: NDArray[Any], found: NDArray[Any]) -> int:
+        """Count the values that a limit of the valid range lies between and those that they became."""
+        crossed = 0
+        for limit, sign in ((self.low, np.less), (self.high, np.greater)):
+            # One pass over each for chunks that are inside, as most are; NaN, which stays what it is, hides nothing.
+            if limit is not None and any(sign(_extreme(each, sign), limit) for each in (expected, found)):
+                crossed += int(np.count_nonzero(sign(expected, limit) != sign(found, limit)))
+        return crossed
+
+    def _differences(self, expected: NDArray[Any], found: NDArray[Any]) -> tuple[float, bool, int]:
+        """Return the largest error, whether missing values are kept, and how many there were."""
         if _native_has(expected.dtype):
-            return Comparison(*_compare(expected, found, self._marks(expected.dtype)))
+            return _compare(expected, found, self._marks(expected.dtype))
         error = largest_error(expected, found)
         was, now = self.find(expected), self.find(found)
         count = 0 if was is None else int(np.count_nonzero(was))
         if was is None or now is None:
-            return Comparison(error, was is now, count)
-        return Comparison(error, np.array_equal(was, now) and same_bits(expected[was], found[was]), count)
+            return error, was is now, count
+        return error, np.array_equal(was, now) and same_bits(expected[was], found[was]), count
 
     def _marks(self, dtype: np.dtype[Any]) -> NDArray[Any]:
         return np.array(self.values, dtype) if self.values else _NO_MARKS.view(dtype)
@@ -145,6 +168,12 @@ def compare(expected: NDArray[Any], found: NDArray[Any], missing: Missing | None
     if same_bits(expected, found):
         return Comparison(0.0, True, 0)
     return Comparison(math.inf if expected.dtype.kind == "V" else largest_error(expected, found), False, 0)
+
+
+def _extreme(values: NDArray[Any], sign: np.ufunc) -> Any:
+    """Return the smallest or largest value, as the sign of a comparison wants it; 0 where there is none."""
+    extreme = np.fmin if sign is np.less else np.fmax
+    return extreme.reduce(values, axis=None) if values.size else 0
 
 
 def _native_has(dtype: np.dtype[Any]) -> bool:

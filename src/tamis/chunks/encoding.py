@@ -77,12 +77,12 @@ def encode_chunk(
         What the part beyond the array gets. By default the last values are repeated, which costs few bytes and harms
         no block.
     missing
-        What stands for missing values.
+        What stands for missing values, and which others are valid: those stay valid.
 
     Raises
     ------
     BoundError
-        If a required filter does not keep the bound, or missing values.
+        If a required filter does not keep the bound, missing values, or the valid range.
     DataError
         If a required filter cannot take the values.
     ParameterError
@@ -103,10 +103,20 @@ def encode_compared(
 ) -> tuple[Encoded, Comparison]:
     """Encode a chunk as `encode_chunk` does, and compare it with what it decodes to in any case.
 
-    Parameters and errors are those of `encode_chunk`. Where nothing is lossy, the comparison is one of bits.
+    Parameters and errors are those of `encode_chunk`. Where nothing is lossy, the comparison is one of bits. Its
+    `crossed` counts the values for which the first filter is left out, since it would move them across a limit.
     """
     made, found = _encoded(pipeline, _padded(values, chunk, None), values, chunk, missing, compared=True)
-    return made, found or _compared(pipeline, made, values, chunk, missing)
+    if found is not None and not is_rejected(found, pipeline):
+        return made, found
+    comparison = _compared(pipeline, made, values, chunk, missing)
+    return made, comparison if found is None else comparison._replace(crossed=found.crossed)
+
+
+def is_rejected(found: Comparison, pipeline: Pipeline) -> bool:
+    """Tell whether values differ by more than a pipeline allows."""
+    bound = pipeline.error_bound
+    return not found.kept or not (bound is None or found.error <= bound)
 
 
 def _encoded(
@@ -118,7 +128,7 @@ def _encoded(
     *,
     compared: bool,
 ) -> tuple[Encoded, Comparison | None]:
-    """Encode a chunk; the comparison is None where there was none to be made."""
+    """Encode a chunk; the comparison is None where there was none to be made, and else of the first filter's work."""
     first = pipeline.stages[0] if pipeline.stages else None
     if first is None or not first.filter.needs_values:
         return Encoded(*pipeline.encode(whole)), None
@@ -128,17 +138,17 @@ def _encoded(
         return found if not idle else Encoded(*pipeline.encode(whole, skip=(type(first.filter),))), None
     if not compared and _kept_for_sure(pipeline, values, missing):
         return found, None
-    bound = pipeline.error_bound
     comparison = _compared(pipeline, found, values, chunk, missing)
-    if comparison.kept and (bound is None or comparison.error <= bound):
+    if not is_rejected(comparison, pipeline):
         return found, comparison
     if not first.optional:
+        bound = pipeline.error_bound
         wanted = "missing values" if bound is None else f"an error of at most {bound:g} and missing values"
         raise BoundError(
-            f"expected {first.filter} to keep {wanted}, which it cannot; as an optional filter, {first.filter}?, it is"
-            " left out of such a chunk"
+            f"expected {first.filter} to keep {'the valid range' if comparison.crossed else wanted}, which it cannot;"
+            f" as an optional filter, {first.filter}?, it is left out of such a chunk"
         )
-    return Encoded(*pipeline.encode(whole, skip=(type(first.filter),))), None
+    return Encoded(*pipeline.encode(whole, skip=(type(first.filter),))), comparison
 
 
 def encode_stream(pipeline: Pipeline, stream: bytes, chunk: ChunkType) -> Encoded:
@@ -171,18 +181,19 @@ def _kept_for_sure(pipeline: Pipeline, values: NDArray[Any], missing: Missing) -
     What ZFP leaves out at a tolerance adds up to less than a quarter of it: the inverse transform makes (15/4)^d of an
     error of the coefficients at most, and 2 (d + 1) bit planes below the tolerance are kept (P. Lindstrom, Fixed-Rate
     Compressed Floating-Point Arrays, 2014, and the zfp manual). Only where the tolerance nears the last bits of the
-    largest value do these planes not exist, and rounding matters; and nothing is decoded to a missing value where they
-    all are further away than the tolerance.
+    largest value do these planes not exist, and rounding matters; and nothing is decoded to a missing value, nor across
+    a limit of the valid range, where they all are further away than the tolerance.
     """
     bound = pipeline.error_bound
     if bound is None:
-        return not missing.values
+        return not missing.values and missing.low is None and missing.high is None
     if not isinstance(pipeline.filters[0], Zfp) or values.dtype.kind != "f" or bound == 0:
         return False
     largest = missing.survey(values).largest
     if max(largest * _SPARED[values.itemsize], _TINY[values.itemsize]) > bound:
         return False
-    return all(abs(float(each)) > largest + bound for each in missing.values)
+    limits = [each for each in (missing.low, missing.high) if each is not None]
+    return all(abs(float(each)) > largest + bound for each in (*missing.values, *limits))
 
 
 def _lossy_types(pipeline: Pipeline) -> tuple[type[Filter], ...]:

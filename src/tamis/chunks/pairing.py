@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tamis.chunks.engine import ordered_map
 from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.rechunking import within
-from tamis.chunks.statistics import Tally, compare
+from tamis.chunks.statistics import FRAME, Frame, Tally, compare
 from tamis.chunks.values import Values
 
 Shape = tuple[int, ...]
@@ -23,7 +23,12 @@ _SLAB_NBYTES = 1 << 20
 
 
 def compared(
-    source: Values, target: Values, fills: tuple[NDArray[Any], ...], threads: int, progress: Callable[[int, int], None]
+    source: Values,
+    target: Values,
+    fills: tuple[NDArray[Any], ...],
+    threads: int,
+    progress: Callable[[int, int], None],
+    frame: Frame = FRAME,
 ) -> Tally:
     """Compare all values of two arrays of one shape, in threads; the result is the same for any number of them.
 
@@ -34,7 +39,7 @@ def compared(
     ----------
     source, target
         The arrays.
-    fills
+    fills, frame
         As for `compare`.
     threads
         Threads.
@@ -47,7 +52,7 @@ def compared(
         return found
 
     def pair(part: Region) -> Tally:
-        return compare(source.read(part), target.read(part), origin_of(part), fills)
+        return compare(source.read(part), target.read(part), origin_of(part), fills, frame)
 
     if source.chunks == target.chunks:
         whole = tuple(slice(0, extent) for extent in shape)
@@ -67,7 +72,7 @@ def compared(
             values[within(part, block)] = source.read(part)
 
         def check(part: Region, values: NDArray[Any] = values, block: Region = block) -> Tally:
-            return compare(values[within(part, block)], target.read(part), origin_of(part), fills)
+            return compare(values[within(part, block)], target.read(part), origin_of(part), fills, frame)
 
         for _ in ordered_map(fill, _parts(block, source), threads):
             pass

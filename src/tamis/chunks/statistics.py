@@ -18,6 +18,35 @@ _STEP = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """What values of an array that are not missing are measured by.
+
+    Parameters
+    ----------
+    low, high
+        Smallest and largest valid value; None where there is no limit.
+    zero
+        The value that stands for 0.
+    """
+
+    low: Any = None
+    high: Any = None
+    zero: float = 0.0
+
+    def crossed(self, source: Array, target: Array) -> Array | None:
+        """Tell values that a limit lies between; None where there is no limit."""
+        found = None
+        for limit, beyond in ((self.low, np.less), (self.high, np.greater)):
+            if limit is not None:
+                crossed = beyond(source, limit) != beyond(target, limit)
+                found = crossed if found is None else found | crossed
+        return found
+
+
+FRAME = Frame()
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """A value that is not what it was.
 
@@ -101,6 +130,8 @@ class Tally:
         Range of the source; None where no value is valid.
     compared
         Values that errors are of.
+    crossed
+        Values that were in the valid range and are beyond it, or the other way round, and the first of them.
     """
 
     count: int = 0
@@ -119,6 +150,8 @@ class Tally:
     low: Number | None = None
     high: Number | None = None
     compared: int = 0
+    crossed: int = 0
+    first_crossed: Place | None = None
 
     def plus(self, other: Tally) -> Tally:
         """Add what was found in values that come after these. The order decides how sums are rounded."""
@@ -142,6 +175,8 @@ class Tally:
             low=min(lows, default=None),
             high=max(highs, default=None),
             compared=self.compared + other.compared,
+            crossed=self.crossed + other.crossed,
+            first_crossed=self.first_crossed or other.first_crossed,
         )
 
     @property
@@ -163,7 +198,7 @@ class Tally:
         return 20 * (math.log10(half) + math.log10(2) - mean) if half else None
 
 
-def compare(source: Array, target: Array, origin: Index, fills: tuple[Array, ...] = ()) -> Tally:
+def compare(source: Array, target: Array, origin: Index, fills: tuple[Array, ...] = (), frame: Frame = FRAME) -> Tally:
     """Compare the values of two arrays of one shape, floats or integers of any byte order.
 
     Parameters
@@ -174,11 +209,13 @@ def compare(source: Array, target: Array, origin: Index, fills: tuple[Array, ...
         Index that the first value has in the array that these are a part of.
     fills
         Values, in the source's native type, that stand for missing ones.
+    frame
+        Of values that are not missing.
     """
     before, after = _flat(source), _flat(target)
     found = Tally()
     for start in range(0, source.size, _STEP):
-        found = found.plus(_compare(before[start : start + _STEP], after[start : start + _STEP], start, fills))
+        found = found.plus(_compare(before[start : start + _STEP], after[start : start + _STEP], start, fills, frame))
     return _placed(found, source.shape, origin)
 
 
@@ -203,10 +240,11 @@ def _placed(found: Tally, shape: Index, origin: Index) -> Tally:
         first_different=place(found.first_different),
         first_lost=place(found.first_lost),
         first_gained=place(found.first_gained),
+        first_crossed=place(found.first_crossed),
     )
 
 
-def _compare(source: Array, target: Array, start: int, fills: tuple[Array, ...]) -> Tally:
+def _compare(source: Array, target: Array, start: int, fills: tuple[Array, ...], frame: Frame) -> Tally:
     same = _same(source, target)
     different = source.size - int(np.count_nonzero(same))
     absent, low, high = _missing(source, fills)
@@ -236,10 +274,17 @@ def _compare(source: Array, target: Array, start: int, fills: tuple[Array, ...])
             first_gained=_first(gained, source, target, start),
             compared=int(np.count_nonzero(valid)),
         )
-    return _with_errors(base, source, target, valid, start) if different and base.compared else base
+    if not different or not base.compared:
+        return base
+    crossed = frame.crossed(source, target)
+    if crossed is not None:
+        crossed = crossed if valid is None else crossed & valid
+        first = _first(crossed, source, target, start)
+        base = replace(base, crossed=int(np.count_nonzero(crossed)), first_crossed=first)
+    return _with_errors(base, source, target, valid, start, frame.zero)
 
 
-def _with_errors(base: Tally, source: Array, target: Array, valid: Array | None, start: int) -> Tally:
+def _with_errors(base: Tally, source: Array, target: Array, valid: Array | None, start: int, zero: float) -> Tally:
     """Add the errors of valid values."""
     before, after = (source, target) if valid is None else (source[valid], target[valid])
     errors = _errors(before, after)
@@ -251,13 +296,13 @@ def _with_errors(base: Tally, source: Array, target: Array, valid: Array | None,
     wide = errors.dtype if errors.dtype.kind == "f" else np.dtype(np.float64)
     errors = errors.astype(wide, copy=False)
     with np.errstate(all="ignore"):
-        relative = before.astype(wide)
+        relative = before.astype(wide) - wide.type(zero)
         np.divide(errors, np.abs(relative, out=relative), out=relative)
-    zero = before == 0
+    zeros = before == zero
     zeros_changed = 0
-    if zero.any():
-        relative[zero] = 0
-        zeros_changed = int(np.count_nonzero(zero & (after != 0)))
+    if zeros.any():
+        relative[zeros] = 0
+        zeros_changed = int(np.count_nonzero(zeros & (after != zero)))
     return replace(
         base,
         worst=Place((start + place,), _item(source[place]), _item(target[place])),

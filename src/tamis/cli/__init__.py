@@ -130,7 +130,8 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     "recipes",
     multiple=True,
     metavar="NAME:FILTERS",
-    help="Filters for a dataset, or for all that match a pattern such as '/grp/*'; may be given again.",
+    help="Filters for a dataset, or for all that match a pattern such as '/grp/*', which leaves coordinates, bounds,"
+    " flags and integers as they are if the filters are lossy; may be given again.",
 )
 @click.option(
     "-c",
@@ -180,7 +181,7 @@ def repack(
 
     \b
     FILTERS is a chain such as
-      zfp(accuracy=0.1)        largest absolute error, in units of the data
+      zfp(accuracy=0.1)        largest absolute error, in units of the variable
       zfp(rate=8)              bits per value; also precision=16, reversible=true
       shuffle|deflate(4)       lossless
       zfp(accuracy=0.1)|shuffle|deflate(4)
@@ -231,9 +232,9 @@ def repack(
     "bounds",
     multiple=True,
     metavar="NAME:BOUND",
-    help="Largest absolute error of a dataset, or of all that match a pattern, in units of the data; 0, as no bound,"
-    " asks for the same bits; NAME:recorded, or recorded for all datasets, takes what the filters in DST record; may be"
-    " given again.",
+    help="Largest absolute error of a dataset, or of all that match a pattern, in units of the variable; 0, as no"
+    " bound, asks for the same bits; NAME:recorded, or recorded for all datasets, takes what the filters in DST"
+    " record; may be given again.",
 )
 @_threads
 @_variables

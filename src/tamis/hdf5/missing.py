@@ -1,4 +1,4 @@
-"""Values of a dataset that stand for missing ones: fill values."""
+"""What the values of a dataset mean: which stand for missing ones, which are valid, how they are packed."""
 
 from __future__ import annotations
 
@@ -6,46 +6,41 @@ from contextlib import suppress
 from typing import Any
 
 import h5py
-import numpy as np
 from h5py import h5d
 from numpy.typing import NDArray
 
+from tamis import cf
 from tamis.chunks.difference import Missing
+from tamis.hdf5.attributes import known_attributes
 from tamis.hdf5.facts import layout_plist
 from tamis.hdf5.storage import fill_value, number_type
 
-FILL_ATTRIBUTES = ("_FillValue", "missing_value")
-"""Attributes that name values which stand for missing ones."""
-
 
 def missing_of(dataset: h5py.Dataset) -> Missing:
-    """Find what stands for missing values: the attributes ``_FillValue`` and ``missing_value``, and the fill value.
+    """Find what stands for missing values and what is valid, by attributes and the fill value: see `tamis.cf.validity`.
 
-    A fill value of 0 that no attribute names is not taken for one: it is what HDF5 has where nobody asked. NaN and the
-    infinities are missing in any case, and not among them. Where values are no numbers, nothing stands for them.
+    NaN and the infinities are missing in any case, and not among the values. Where values are no numbers, nothing
+    stands for missing ones.
 
     Parameters
     ----------
     dataset
-        What it gives is of its type, in native byte order.
+        What is returned is of its type, in native byte order.
     """
     stored = number_type(dataset)
     if stored is None:
         return Missing()
-    dtype = stored.newbyteorder("=")
-    found: list[Any] = []
-    for name in FILL_ATTRIBUTES:
-        # What cannot be read, or is no number of this type, names no value.
-        with suppress(Exception):
-            found.extend(_exact(np.asarray(dataset.attrs[name]), dtype))
+    dtype, attributes = stored.newbyteorder("="), known_attributes(dataset)
+    fill: NDArray[Any] | None = None
     if layout_plist(dataset).fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
-        with suppress(Exception):
-            found.extend(each for each in _exact(fill_value(dataset), dtype) if each != 0)
-    unique: list[Any] = []
-    for each in found:
-        if np.isfinite(each) and each not in unique:
-            unique.append(each)
-    return Missing(tuple(unique))
+        with suppress(Exception):  # one that cannot be read is none
+            fill = fill_value(dataset)
+    return Missing(cf.missing_values(attributes, dtype, fill), *cf.valid_range(attributes, dtype))
+
+
+def packing_of(dataset: h5py.Dataset) -> cf.Packing | None:
+    """Return how the values of a dataset are packed, by its attributes."""
+    return None if number_type(dataset) is None else cf.packing_of(known_attributes(dataset))
 
 
 def changed_fill(source: h5py.Dataset, target: h5py.Dataset) -> str:
@@ -55,14 +50,3 @@ def changed_fill(source: h5py.Dataset, target: h5py.Dataset) -> str:
     except (TypeError, ValueError, RuntimeError):
         return ""
     return "" if before.tobytes() == after.tobytes() else f"HDF5's fill value {before} became {after}"
-
-
-def _exact(given: NDArray[Any], dtype: np.dtype[Any]) -> list[Any]:
-    """Values of an attribute as the data would hold them."""
-    if given.dtype.kind not in "fiu":
-        return []
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = given.astype(dtype).reshape(-1)
-    # A missing_value of double type, such as 1e20, stands for the float next to it; an integer has to be exact.
-    same = dtype.kind == "f" or (values == given.reshape(-1))
-    return list(values[np.broadcast_to(same, values.shape)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import h5py
@@ -98,7 +98,8 @@ class Target:
         if not np.ma.is_masked(values) or self.masked is None:
             return self.missing
         fill = self.masked[()]
-        return self.missing if fill in self.missing.values or fill != fill else Missing((*self.missing.values, fill))
+        known = fill in self.missing.values or fill != fill
+        return self.missing if known else replace(self.missing, values=(*self.missing.values, fill))
 
     def put(self, origin: Origin, encoded: Encoded) -> None:
         """Write a chunk, which may be there already; see `put_chunk`."""

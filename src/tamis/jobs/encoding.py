@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from tamis.cf import FILL_ATTRIBUTES
 from tamis.chunks.grid import default_chunks
 from tamis.errors import DataError, FileError, MissingFilterError, ParameterError, TamisError
 from tamis.filters import ChunkType, Filter, Stage, UnknownFilter
 from tamis.filters.base import is_enum
 from tamis.hdf5.files import is_hdf5, open_source
-from tamis.hdf5.missing import FILL_ATTRIBUTES
 from tamis.hdf5.plugin import writes
 from tamis.hdf5.storage import pipeline_of
 from tamis.jobs.recipe import Match, Recipes, assigned, chunk_shape, matching

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamis.chunks.engine import checked_threads
-from tamis.chunks.words import percent_text, shape_text, size_text
 from tamis.errors import DataError, FileError, ParameterError, TamisError
 from tamis.filters import Filter
 from tamis.hdf5.companions import Companion, companion_of
@@ -24,7 +23,6 @@ from tamis.hdf5.files import open_source
 from tamis.hdf5.rewriting import (
     Plan,
     Written,
-    better_chunks,
     count_missing,
     create_empty,
     replace_companions,
@@ -35,6 +33,7 @@ from tamis.hdf5.rewriting import (
 from tamis.hdf5.transaction import Transaction
 from tamis.jobs.recipe import Recipes, chunk_shape
 from tamis.jobs.repacking import Repacked, RepackPlan, RepackResult
+from tamis.jobs.repacking.notes import written_notes
 from tamis.jobs.repacking.planning import (
     POLICIES,
     MissingPolicy,
@@ -85,7 +84,8 @@ def repack(
     recipes
         Filters by dataset name or pattern: a `Pipeline`, a filter, or its text. A name holds over patterns, and of
         several patterns the first that fits. A dataset matched by a pattern that cannot take the filters is kept as it
-        is and listed.
+        is and listed; so are coordinates, bounds, flags, integers and the like if the filters are lossy: see
+        docs/metadata.md. An accuracy is in units of the variable: of unpacked values where ``scale_factor`` is there.
     chunks
         Chunk shapes, slowest axis first, by name or pattern; by default a dataset keeps its own. A dataset that is
         named and has no recipe keeps its filters. A pattern is for datasets that get filters, unless there are no
@@ -288,13 +288,14 @@ def _copied(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Prog
         nbytes=source.size * source.id.get_type().get_size(),
         source_nbytes=source.id.get_storage_size(),
         target_nbytes=target.id.get_storage_size(),
-        bound=plan.bound,
+        bound=plan.unpacked_bound,
         largest_error=0.0,
         chunks=len(chunks),
         lossless_chunks=sum(plan.pipeline.zfp is not None and mask & 1 for mask in chunks),
         notes=plan.notes,
         chunk_shape=plan.chunks,
         copied=True,
+        packing=plan.packing,
         **_companion(after),
     )
 
@@ -310,16 +311,18 @@ def _result(
         nbytes=source.size * source.id.get_type().get_size(),
         source_nbytes=source.id.get_storage_size(),
         target_nbytes=target.id.get_storage_size(),
-        bound=plan.bound,
-        largest_error=verified.largest_error,
+        bound=plan.unpacked_bound,
+        largest_error=plan.in_units(verified.largest_error),
         chunks=written.chunks,
         lossless_chunks=written.lossless_chunks,
-        notes=plan.notes + _skipped_notes(written) + _missing_note(written, companion) + _advice(plan, source, written),
+        notes=plan.notes + written_notes(plan, source, written, companion),
         chunk_shape=plan.chunks,
         missing_values=written.missing_values,
         lossless_for_missing=written.lossless_for_missing,
         read_by_hdf5=verified.read_by_hdf5,
         reused_chunks=written.reused,
+        lossless_for_range=written.lossless_for_range,
+        packing=plan.packing,
         **_companion(companion),
     )
 
@@ -328,47 +331,3 @@ def _companion(found: Companion | None) -> dict[str, Any]:
     if found is None:
         return {}
     return {"companion": found.dataset.name, "companion_nbytes": found.dataset.id.get_storage_size()}
-
-
-def _skipped_notes(written: Written) -> tuple[str, ...]:
-    return tuple(
-        f"{count} of {written.chunks} chunks are stored without {text}, which could not be applied to them"
-        for text, count in written.skipped.items()
-    )
-
-
-def _missing_note(written: Written, companion: Companion | None) -> tuple[str, ...]:
-    if not written.missing_values:
-        return ()
-    if companion is not None:
-        return (
-            f"{written.missing_values} missing values: {companion.dataset.name} says where they are and which, in"
-            f" {size_text(companion.dataset.id.get_storage_size())}; tamis.open puts each back as it was, and other"
-            " readers see values from beside them",
-        )
-    return (
-        f"{written.missing_values} missing values, each as it was; {written.lossless_for_missing} of {written.chunks}"
-        " chunks are stored without zfp for them",
-    )
-
-
-def _advice(plan: Plan, source: h5py.Dataset, written: Written) -> tuple[str, ...]:
-    if not plan.recoded or 2 * written.lossless_chunks <= written.chunks:
-        return ()
-    shape = shape_text(plan.chunks)
-    text = (
-        f"{written.lossless_chunks} of {written.chunks} chunks are stored without zfp, which cannot keep them within"
-        " the bound"
-    )
-    if 2 * written.lossless_for_missing <= written.lossless_chunks:
-        return (f"{text}: is it too small for such values? If not, smaller chunks than {shape} (-c) may help",)
-    text += " beside missing values"
-    # With one already, what is left are NaN of other bits, or valid values that would become missing ones.
-    companion = "" if plan.flags else "; with --missing companion all of them could go through zfp"
-    if (better := better_chunks(plan, source)) is None:
-        return (f"{text}; no smaller chunks than {shape} would leave much more to zfp{companion}",)
-    chunks, left = better
-    return (
-        f"{text}: smaller chunks than {shape} leave more to zfp; with -c '{plan.path}:{shape_text(chunks)}' about"
-        f" {percent_text(left)} of the values would go without{companion}",
-    )

@@ -13,14 +13,14 @@ import numpy as np
 
 from tamis.chunks.engine import checked_threads
 from tamis.chunks.pairing import compared
-from tamis.chunks.statistics import Tally
+from tamis.chunks.statistics import Frame, Tally
 from tamis.errors import TamisError
 from tamis.hdf5.companions import about_companion, has_companion
 from tamis.hdf5.comparing import attribute_differences, group_changes, link_differences, named_type_change
 from tamis.hdf5.describing import type_words
 from tamis.hdf5.elements import unequal_elements
 from tamis.hdf5.files import open_source
-from tamis.hdf5.missing import changed_fill, missing_of
+from tamis.hdf5.missing import changed_fill, missing_of, packing_of
 from tamis.hdf5.objects import Objects, dataset_at, group_at
 from tamis.hdf5.storage import byteorder, chunks_of, number_type, pipeline_of
 from tamis.hdf5.values import open_values
@@ -36,6 +36,7 @@ from tamis.jobs.verification.bounds import (
     recorded_bound,
 )
 from tamis.jobs.verification.found import Compared, Finding, Status, Verification
+from tamis.jobs.verification.units import in_units
 
 if TYPE_CHECKING:
     import h5py
@@ -67,7 +68,8 @@ def verify(
     source, target
         Paths of the files; neither is changed.
     bounds
-        Largest absolute error by dataset name or pattern, in units of the data; 0, as no bound, asks for the same bits.
+        Largest absolute error by dataset name or pattern, in units of the variable, which are those of unpacked values
+        where ``scale_factor`` or ``add_offset`` is there; 0, as no bound, asks for the same bits.
         ``"recorded"`` as a value, or for all datasets in place of the mapping, is the bound that the filters of the
         target record. A name holds over patterns, and of several patterns the first that fits. Missing values, which
         are NaN, infinities and fill values, must be in the same places with the same bits. Those that are in a
@@ -259,7 +261,11 @@ class _Job:
             if has_companion(each):
                 self._note(path, "companion", f"missing values of the {name} are those of its companion")
         with closing(open_values(source)) as before, closing(open_values(target)) as after:
-            tally = compared(before, after, missing_of(source).values, self.threads, report)
+            missing, packing = missing_of(source), packing_of(source)
+            frame = Frame(missing.low, missing.high, packing.stored_zero if packing else 0.0)
+            tally = in_units(compared(before, after, missing.values, self.threads, report, frame), packing)
+        if packing and tally.different:
+            self._note(path, "packed", f"values, errors and bounds are unpacked, by {packing}")
         reason = f"{pipeline_of(target)} records no bound" if result.recorded else "no bound was given"
         for code, text in broken_bounds(tally, bound, reason):
             self._violation(path, code, text)

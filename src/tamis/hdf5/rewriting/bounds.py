@@ -18,7 +18,8 @@ def compared(plan: Plan, origin: Origin, before: NDArray[Any], after: NDArray[An
     Raises
     ------
     BoundError
-        If that is more than the plan allows, or a missing value is not what it was; names the chunk.
+        If that is more than the plan allows, a missing value is not what it was, or a value left the valid range;
+        names the chunk.
     """
     return checked(plan, origin, compare(before, after, plan.missing if plan.lossy else None))
 
@@ -34,5 +35,7 @@ def checked(plan: Plan, origin: Origin, found: Comparison) -> float:
         )
     if not found.kept:
         what = "missing values of the source" if plan.lossy else "same bits"
+        if found.crossed:
+            what = "valid values of the source"
         raise BoundError(f"{plan.path}: expected the {what}, found others {where}")
     return found.error

@@ -14,6 +14,7 @@ import numpy as np
 from h5py import h5a, h5s, h5t
 from numpy.typing import NDArray
 
+from tamis.cf import FILL_ATTRIBUTES
 from tamis.chunks.difference import Missing
 from tamis.chunks.flags import MOST_FLAGS, Flags, can_flag
 from tamis.chunks.grid import Origin
@@ -21,7 +22,6 @@ from tamis.hdf5.companions import ANCILLARY, MARK, TABLE, has_companion, other_a
 from tamis.hdf5.creating import create_like
 from tamis.hdf5.datasets import new_dataset
 from tamis.hdf5.direct import check_recorded
-from tamis.hdf5.missing import FILL_ATTRIBUTES
 from tamis.hdf5.references import copy_attribute
 from tamis.hdf5.rewriting.encoding import FLAGS_PIPELINE
 from tamis.hdf5.rewriting.plans import Plan

@@ -32,6 +32,8 @@ class NewChunk(NamedTuple):
         Bytes and filter mask.
     missing
         How many missing values it has; 0 where nothing is lossy.
+    crossed
+        How many values made zfp be left out, since it would have moved them across a limit of the valid range.
     error
         Largest error of what the bytes decode to; None where they were not decoded and compared.
     flags
@@ -42,6 +44,7 @@ class NewChunk(NamedTuple):
     data: bytes
     mask: int
     missing: int = 0
+    crossed: int = 0
     error: float | None = None
     flags: tuple[bytes, int] | None = None
 
@@ -64,7 +67,8 @@ def make_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> NewChunk:
         made, found = encoding.encode_compared(plan.pipeline, values, plan.chunk, plan.missing)
     except TamisError as error:
         raise type(error)(f"{plan.path}: chunk at {origin}: {error}") from error
-    return NewChunk(origin, made.data, made.mask, found.missing, checked(plan, origin, found))
+    largest = checked(plan, origin, found)
+    return NewChunk(origin, made.data, made.mask, found.missing, found.crossed, largest)
 
 
 def _with_flags(plan: Plan, table: Flags, origin: tuple[int, ...], values: NDArray[Any]) -> NewChunk:
@@ -73,10 +77,20 @@ def _with_flags(plan: Plan, table: Flags, origin: tuple[int, ...], values: NDArr
     if found is None:
         made = encoding.encode_chunk(plan.pipeline, values, plan.chunk, missing=plan.missing)
         if table.fill == 0:
-            return NewChunk(origin, made.data, made.mask)
+            return NewChunk(origin, made.data, made.mask, crossed=_near_limits(plan, made.mask, values))
         found = np.zeros(values.shape, np.uint8)
     else:
         made = encode_filled(plan.pipeline, values, found, plan.chunk, table, plan.missing)
     flags = encoding.encode_chunk(FLAGS_PIPELINE, found, ChunkType(found.dtype, plan.chunks))
     missing = int(np.count_nonzero(found))
-    return NewChunk(origin, made.data, made.mask, missing, flags=(flags.data, flags.mask))
+    near = _near_limits(plan, made.mask, values[found == 0])
+    return NewChunk(origin, made.data, made.mask, missing, near, flags=(flags.data, flags.mask))
+
+
+def _near_limits(plan: Plan, mask: int, valid: NDArray[Any]) -> int:
+    """Count the values of a chunk without zfp that it could have moved across a limit of the valid range."""
+    limits = [float(each) for each in (plan.missing.low, plan.missing.high) if each is not None]
+    if not mask & 1 or not limits:
+        return 0
+    reach = np.inf if plan.bound is None else plan.bound
+    return int(np.count_nonzero(np.any([np.abs(valid.astype(np.float64) - each) <= reach for each in limits], axis=0)))

@@ -86,7 +86,8 @@ class History:
         most_nbytes = _EXPANDED * self._nbytes + _EXPANDED_NBYTES
         for record in self._leftover.records(self._plan.path):
             origin = origins.pop(record.place, None)
-            if origin is None or record.mask >> len(self._plan.pipeline.stages) or record.missing > self._size:
+            counts = max(record.missing, record.crossed)
+            if origin is None or record.mask >> len(self._plan.pipeline.stages) or counts > self._size:
                 return
             data = self._leftover.read(record, most_nbytes)
             if data is None:
@@ -99,20 +100,21 @@ class History:
                     return
                 own = encoded, found.mask
             self.reused += 1
-            yield NewChunk(origin, data, record.mask, record.missing, flags=own)
+            yield NewChunk(origin, data, record.mask, record.missing, record.crossed, flags=own)
 
     def add(self, each: NewChunk, target: h5py.Dataset) -> None:
         """Note a chunk that was just written to the dataset, when nothing else was written after it."""
         offset = self._offset(each.origin, each.data, target)
         place = self._place(each.origin)
-        self._journal.add(self._number, place, offset, each.data, each.mask, each.missing, self._nbytes)
+        counts = each.missing, each.crossed
+        self._journal.add(self._number, place, offset, each.data, each.mask, counts, self._nbytes)
 
     def add_flags(self, each: NewChunk, companion: h5py.Dataset | None) -> None:
         """Note the flags of a chunk, if it has any, when they were just written to the companion."""
         if each.flags is not None and companion is not None:
             data, mask = each.flags
             offset = self._offset(each.origin, data, companion)
-            self._journal.add(self._companion_number, self._place(each.origin), offset, data, mask, 0, self._size)
+            self._journal.add(self._companion_number, self._place(each.origin), offset, data, mask, (0, 0), self._size)
 
     def _offset(self, origin: Origin, data: bytes, target: h5py.Dataset) -> int:
         """Find out where a chunk was put; should it be elsewhere, its checksum does not fit, and it is encoded anew."""

@@ -20,12 +20,15 @@ from typing import Any
 
 import deflate
 
-MAGIC = b"tamis journal 2\n"
+MAGIC = b"tamis journal 3\n"
 HEAD = struct.Struct("<II")
 """Length and checksum of the text."""
 
-RECORD = struct.Struct("<IQQQIQI")
-"""Number of the dataset in the text, place in the grid of chunks, offset, bytes, mask, missing values, checksum."""
+RECORD = struct.Struct("<IQQQIQQI")
+"""Number of the dataset in the text, place in the grid of chunks, offset, bytes, mask, counts, checksum.
+
+The counts are those of missing values, and of values that made zfp be left out: `NewChunk.missing` and `crossed`.
+"""
 
 CHECKSUM = struct.Struct("<I")
 """Of the record."""
@@ -110,19 +113,21 @@ class Journal:
         self._handle: int | None = _locked(path)
         self.flush()
 
-    def add(self, dataset: int, place: int, offset: int, data: bytes, mask: int, missing: int, nbytes: int) -> None:
+    def add(
+        self, dataset: int, place: int, offset: int, data: bytes, mask: int, counts: tuple[int, int], nbytes: int
+    ) -> None:
         """Note a chunk that is in the file.
 
         Parameters
         ----------
-        dataset, place, offset, mask, missing
+        dataset, place, offset, mask, counts
             As in `RECORD`.
         data
             Encoded.
         nbytes
             Bytes that it has decoded.
         """
-        record = RECORD.pack(dataset, place, offset, len(data), mask, missing, checksum_of(data))
+        record = RECORD.pack(dataset, place, offset, len(data), mask, *counts, checksum_of(data))
         self._noted += record + CHECKSUM.pack(zlib.crc32(record, self._seed))
         self._nbytes += nbytes
         if self._nbytes >= _AT_ONCE_NBYTES:

@@ -21,9 +21,9 @@ _MOST_TEXT_NBYTES = 256 << 20
 _RECORDS_AT_ONCE = 4096
 _RECORD_TYPE = np.dtype(
     {
-        "names": ["dataset", "place", "offset", "nbytes", "mask", "missing", "checksum"],
-        "formats": ["<u4", "<u8", "<u8", "<u8", "<u4", "<u8", "<u4"],
-        "offsets": [0, 4, 12, 20, 28, 32, 40],
+        "names": ["dataset", "place", "offset", "nbytes", "mask", "missing", "crossed", "checksum"],
+        "formats": ["<u4", "<u8", "<u8", "<u8", "<u4", "<u8", "<u8", "<u4"],
+        "offsets": [0, 4, 12, 20, 28, 32, 40, 48],
         "itemsize": RECORD.size + CHECKSUM.size,
     }
 )
@@ -38,6 +38,7 @@ class Record(NamedTuple):
     nbytes: int
     mask: int
     missing: int
+    crossed: int
     checksum: int
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from tamis.cf import Packing
 from tamis.chunks.difference import Missing
 from tamis.chunks.flags import Flags
 from tamis.chunks.grid import Origin, Region, touched
@@ -42,6 +43,8 @@ class Plan:
         Whether the streams of zfp are kept as they are, and only filters behind it change.
     flags
         What the flags of a companion stand for, to which missing values go; None where they stay among the others.
+    packing
+        How stored values become those in the units of the variable; None where they are in them.
 
     Attributes
     ----------
@@ -50,7 +53,7 @@ class Plan:
     recoded
         Whether values are encoded anew, and not taken over with the losses that they have.
     bound
-        Largest absolute error allowed, in units of the data; 0 if lossless; None where a filter gives none.
+        Largest absolute error of stored values that is allowed; 0 if lossless; None where a filter gives none.
     lossy
         Whether values may change.
     """
@@ -64,6 +67,7 @@ class Plan:
     copied: bool = False
     streams_kept: bool = False
     flags: Flags | None = None
+    packing: Packing | None = None
 
     # Asked for each chunk, several times.
     chunk: ChunkType = field(init=False)
@@ -77,6 +81,15 @@ class Plan:
         object.__setattr__(self, "recoded", not (self.copied or self.streams_kept))
         object.__setattr__(self, "bound", self.pipeline.error_bound if self.recoded else 0.0)
         object.__setattr__(self, "lossy", self.bound != 0)
+
+    def in_units(self, error: float) -> float:
+        """Return an error of stored values in units of the variable."""
+        return error if self.packing is None else self.packing.unpacked_error(error)
+
+    @property
+    def unpacked_bound(self) -> float | None:
+        """The bound in units of the variable."""
+        return None if self.bound is None else self.in_units(self.bound)
 
 
 def parts_of(plan: Plan, source: h5py.Dataset) -> list[Region]:
@@ -99,6 +112,8 @@ class Written:
         Missing values in these chunks; not counted where nothing is lossy.
     lossless_for_missing
         Chunks stored without zfp that hold missing values.
+    lossless_for_range
+        Others stored without zfp, which would have moved values across a limit of the valid range.
     skipped
         Chunks that each filter but zfp could not be applied to, by its text.
     reused
@@ -118,6 +133,7 @@ class Written:
     lossless_chunks: int
     missing_values: int = 0
     lossless_for_missing: int = 0
+    lossless_for_range: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
     reused: int = 0
     companion: h5py.Dataset | None = None

@@ -79,7 +79,7 @@ def write(
     companion = CompanionWriter(target, plan.chunks, plan.flags)
     recorded: dict[Origin, tuple[int, int]] = {}
     proven: dict[Origin, int] = {}
-    missing = lossless = both = 0
+    missing = lossless = for_missing = for_range = 0
     largest = 0.0
     skipped: Counter[str] = Counter()
     progress(0, len(parts))
@@ -97,7 +97,8 @@ def write(
                 history.add_flags(each, companion.dataset)
             without_zfp = plan.pipeline.zfp is not None and bool(each.mask & 1)
             missing, lossless = missing + each.missing, lossless + without_zfp
-            both += bool(without_zfp and each.missing)
+            for_missing += bool(without_zfp and each.missing)
+            for_range += bool(without_zfp and each.crossed and not each.missing)
             skipped.update(_not_applied(plan.pipeline, each.mask))
             progress(len(recorded), len(parts))
     check_recorded(target, recorded)
@@ -107,7 +108,8 @@ def write(
         len(parts),
         lossless,
         missing,
-        both,
+        for_missing,
+        for_range,
         dict(skipped),
         reused,
         companion.dataset,

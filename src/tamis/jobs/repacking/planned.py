@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from tamis.cf import Packing
 from tamis.jobs.repacking.results import SCHEMA, plain
 
 Action = Literal["store", "copy", "keep", "drop"]
@@ -32,9 +33,11 @@ class PlannedDataset:
     pipeline, chunks
         How it would be stored.
     bound
-        Largest absolute error that would be allowed, in units of the data; 0 for lossless; None where there is none.
+        Largest absolute error that would be allowed, in units of the variable; 0 for lossless; None where none is.
     notes
         What else would be done.
+    packing
+        How stored values become those in units of the variable; None where they are in them.
     reusable_chunks
         Chunks that an interrupted run noted, to be taken over where they are in its file as noted.
     """
@@ -51,6 +54,7 @@ class PlannedDataset:
     bound: float | None
     notes: tuple[str, ...] = ()
     reusable_chunks: int = 0
+    packing: Packing | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Give what JSON holds."""

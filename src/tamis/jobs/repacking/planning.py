@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
+from tamis import cf
 from tamis.chunks.grid import default_chunks
 from tamis.chunks.quality import Chunking, padding_note
 from tamis.errors import MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32
-from tamis.hdf5.attributes import is_bare_dimension
+from tamis.hdf5.attributes import is_bare_dimension, known_attributes
 from tamis.hdf5.companions import companion_of, companions_in, has_companion, is_companion
 from tamis.hdf5.missing import missing_of
 from tamis.hdf5.rewriting import Plan, flags_for, has_streams, stored_so
 from tamis.hdf5.storage import pipeline_of, stored_type, type_text
+from tamis.hdf5.variables import roles_in
 from tamis.hdf5.walking import Datasets, address_of, all_listed
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import Assigned, assigned
+from tamis.jobs.repacking.notes import range_text
 from tamis.jobs.repacking.planned import PlannedDataset
+from tamis.jobs.stored_units import in_stored_units, units_note
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -80,6 +85,7 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
     """
     contents = all_listed(file)
     names = Names(file, contents)
+    roles = cache(partial(roles_in, file, contents.datasets))
     shapes: dict[str, Assigned[tuple[int, ...]]] = {}
     for shape in assigned(wanted.chunks, names.meant):
         shapes.setdefault(shape.path, shape)
@@ -100,8 +106,12 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
             kept[path] = "expected values, got a dimension of netCDF-4 without a variable, which has none"
             continue
         try:
-            filters = each.value if isinstance(each.value, Pipeline) else _own(dataset)
-            plans[path] = _plan_dataset(path, dataset, filters, chunks, wanted)
+            filters = each.value if isinstance(each.value, Pipeline) else None
+            plan = _plan_dataset(path, dataset, filters, chunks, wanted)
+            if not each.exact and plan.lossy and (role := roles().get(each.path, cf.DATA)).is_exact:
+                kept[path] = f"{role.reason}; name it to store it lossily"
+                continue
+            plans[path] = plan
             kept.pop(path, None)
         except MissingFilterError as error:
             raise MissingFilterError(f"{path}: {error}") from error
@@ -171,8 +181,9 @@ def _described(path: str, dataset: h5py.Dataset, plan: Plan | None, reason: str,
         source_chunks=dataset.chunks,
         pipeline=stored if plan is None or plan.copied else str(plan.pipeline),
         chunks=dataset.chunks if plan is None else plan.chunks,
-        bound=0.0 if plan is None else plan.bound,
-        notes=() if plan is None else plan.notes + _companion_note(plan),
+        bound=0.0 if plan is None else plan.unpacked_bound,
+        notes=() if plan is None else plan.notes + _companion_note(plan) + _range_note(plan),
+        packing=None if plan is None else plan.packing,
     )
 
 
@@ -180,6 +191,14 @@ def _companion_note(plan: Plan) -> tuple[str, ...]:
     if plan.flags is None:
         return ()
     return ("if values are missing, a companion dataset will say where, and their neighbours fill the gaps",)
+
+
+def _range_note(plan: Plan) -> tuple[str, ...]:
+    if not plan.lossy or not range_text(plan):
+        return ()
+    return (
+        f"chunks whose values zfp would move across the limits of the valid range ({range_text(plan)}) go without it",
+    )
 
 
 def _check(pipeline: Pipeline, chunk: ChunkType, dataset: h5py.Dataset) -> None:
@@ -200,8 +219,9 @@ def _with_checksum(pipeline: Pipeline) -> Pipeline:
 
 
 def _plan_dataset(
-    path: str, dataset: h5py.Dataset, pipeline: Pipeline, chunks: tuple[int, ...] | None, wanted: Wanted
+    path: str, dataset: h5py.Dataset, asked: Pipeline | None, chunks: tuple[int, ...] | None, wanted: Wanted
 ) -> Plan:
+    """Plan a dataset for filters that are in units of the variable; None asks for its own in other chunks."""
     dtype = stored_type(dataset)
     if dtype is None:
         raise ParameterError(
@@ -216,6 +236,11 @@ def _plan_dataset(
     if not dtype.isnative:
         dtype = dtype.newbyteorder("=")
         notes.append(f"converted from {dataset.dtype.str} to native {dtype.str}")
+    attributes = known_attributes(dataset)
+    packing = cf.packing_of(attributes)
+    pipeline = _own(dataset) if asked is None else in_stored_units(asked, packing, dtype)
+    if asked is not None:
+        notes += units_note(asked, pipeline, packing)
     if chunks is None:
         chunks = dataset.chunks or default_chunks(dataset.shape, dtype.itemsize, zfp=pipeline.zfp is not None)
     if len(chunks) != dataset.ndim:
@@ -228,6 +253,11 @@ def _plan_dataset(
         raise ParameterError(f"expected a chunk of less than 4 GiB, got {chunks} of {dtype}: {chunk.nbytes} bytes")
     _check(pipeline, chunk, dataset)
     guarded = _with_checksum(pipeline) if wanted.checksum else pipeline
+    if guarded.error_bound != 0 and dtype.kind == "i" and cf.is_unsigned(attributes):
+        raise ParameterError(
+            "expected lossless filters for integers that are unsigned by _Unsigned: values near 0 would become the"
+            " largest ones"
+        )
     if is_companion(dataset) and guarded.error_bound != 0:
         raise ParameterError("expected lossless filters, since it says where values of another dataset are missing")
     # Without a companion, missing values go back among the others.
@@ -239,12 +269,12 @@ def _plan_dataset(
             text = "copied as they are: chunks are stored through these filters already"
             if each != guarded:
                 text += ", without a checksum"
-            return Plan(path, each, dtype, chunks, (*notes, text), copied=True)
+            return Plan(path, each, dtype, chunks, (*notes, text), copied=True, packing=packing)
     guarded.check(chunk)
     guarded.check_encodable()
     if as_now and has_streams(dataset, guarded, dtype, chunks):
         text = "zfp streams kept as they are: only filters behind zfp change, and no error adds up"
-        return Plan(path, guarded, dtype, chunks, (*notes, text), streams_kept=True)
+        return Plan(path, guarded, dtype, chunks, (*notes, text), streams_kept=True, packing=packing)
     growing = tuple(limit is None for limit in dataset.maxshape)
     if note := padding_note(path, Chunking(dataset.shape, growing, chunk, guarded, {})):
         notes.append(note)
@@ -254,4 +284,4 @@ def _plan_dataset(
     missing, flags = missing_of(dataset), None
     if wanted.missing == "companion" and guarded.error_bound != 0:
         flags = flags_for(dataset, dtype, missing)
-    return Plan(path, guarded, dtype, chunks, tuple(notes), missing, flags=flags)
+    return Plan(path, guarded, dtype, chunks, tuple(notes), missing, flags=flags, packing=packing)

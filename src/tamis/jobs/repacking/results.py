@@ -7,6 +7,8 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any
 
+from tamis.cf import Packing
+
 SCHEMA = 1
 """Number of the JSON schema: it changes where a key goes away or changes its meaning, not where one is added."""
 
@@ -24,9 +26,9 @@ class Repacked:
     nbytes, source_nbytes, target_nbytes
         Bytes of the values, and bytes that they take in source and target.
     bound
-        Largest absolute error that was allowed, in units of the data; 0 for lossless; None where the mode has none.
+        Largest absolute error that was allowed, in units of the variable; 0 for lossless; None where the mode has none.
     largest_error
-        Largest absolute error of what the stored bytes decode to.
+        Largest absolute error of what the stored bytes decode to, in the same units.
     chunks, lossless_chunks
         Chunks written, and those of them that were stored without zfp.
     notes
@@ -47,6 +49,12 @@ class Repacked:
         Bytes that it takes in the target.
     reused_chunks
         Chunks taken over from a run that was interrupted.
+    lossless_for_range
+        Chunks without missing values that were stored without zfp, which would have made valid values invalid or
+        invalid ones valid.
+    packing
+        How stored values become those in units of the variable, which `pipeline` does not use; None where they are in
+        these units.
     """
 
     path: str
@@ -67,6 +75,8 @@ class Repacked:
     companion: str = ""
     companion_nbytes: int = 0
     reused_chunks: int = 0
+    lossless_for_range: int = 0
+    packing: Packing | None = None
 
     @property
     def ratio(self) -> float:
@@ -130,6 +140,8 @@ def plain(value: Any) -> Any:
     """Turn tuples into lists, and numbers that JSON has not into null."""
     if isinstance(value, tuple):
         return [plain(each) for each in value]
+    if isinstance(value, Packing):
+        return value.to_dict()
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

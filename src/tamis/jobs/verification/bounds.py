@@ -11,6 +11,7 @@ import numpy as np
 from tamis.chunks.statistics import Place, Tally
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5.describing import type_words
+from tamis.hdf5.missing import packing_of
 from tamis.hdf5.storage import number_type, pipeline_of
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import assigned
@@ -42,7 +43,7 @@ def parse_bound(text: str) -> Bound:
             return kind(text)
         except ValueError:
             continue
-    raise ParameterError(f"expected a bound such as 0.1, in units of the data, or {RECORDED}, got {text!r}")
+    raise ParameterError(f"expected a bound such as 0.1, in units of the variable, or {RECORDED}, got {text!r}")
 
 
 def checked_bounds(bounds: Bounds | None) -> Bounds:
@@ -68,7 +69,7 @@ def _checked_bound(name: object, value: object) -> Bound:
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value < 0:  # type: ignore[arg-type, operator]
         raise ParameterError(
-            f"expected a bound of 0 or more for {name}, in units of the data, or {RECORDED!r}, got {value!r}"
+            f"expected a bound of 0 or more for {name}, in units of the variable, or {RECORDED!r}, got {value!r}"
         )
     return value.item() if isinstance(value, np.generic) else value  # type: ignore[return-value]
 
@@ -121,12 +122,13 @@ def assigned_bounds(
 
 
 def recorded_bound(dataset: h5py.Dataset) -> float | None:
-    """Return the largest error that the filters of a dataset allow by what they record; None if they say none."""
-    return pipeline_of(dataset).error_bound
+    """Return the largest error that the filters of a dataset allow, in units of the variable; None if they say none."""
+    bound, packing = pipeline_of(dataset).error_bound, packing_of(dataset)
+    return bound if bound is None or packing is None else packing.unpacked_error(bound)
 
 
 def broken_bounds(tally: Tally, bound: float | None, reason: str) -> Iterator[tuple[str, str]]:
-    """Yield code and text of each way in which values are not as near as they have to be.
+    """Yield code and text of each way in which values are not as near as they have to be, or not as valid.
 
     Parameters
     ----------
@@ -137,6 +139,9 @@ def broken_bounds(tally: Tally, bound: float | None, reason: str) -> Iterator[tu
     reason
         Why there is no bound.
     """
+    if tally.crossed and tally.first_crossed:
+        text = f"{tally.crossed} values crossed a limit of the valid range: {_found(tally.first_crossed)}"
+        yield "valid-range", text
     if not bound and tally.different and tally.first_different:
         without = f" ({reason})" if bound is None else ""
         yield "bits", f"{_differing(tally)}: expected the same bits{without}, found {_found(tally.first_different)}"

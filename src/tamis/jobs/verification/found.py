@@ -178,10 +178,12 @@ def _tally_dict(tally: Tally) -> dict[str, Any]:
         "missing": tally.missing,
         "missing_changed": tally.lost,
         "missing_new": tally.gained,
+        "validity_changed": tally.crossed,
         "worst": _place_dict(tally.worst),
         "first_different": _place_dict(tally.first_different),
         "first_missing_changed": _place_dict(tally.first_lost),
         "first_missing_new": _place_dict(tally.first_gained),
+        "first_validity_changed": _place_dict(tally.first_crossed),
     }
 
 

@@ -1,0 +1,25 @@
+"""What attributes and dimensions mean by the CF and netCDF conventions, whatever file they come from."""
+
+from __future__ import annotations
+
+from tamis.cf.packing import Packing, packing_of
+from tamis.cf.roles import DATA, Role, roles_of
+from tamis.cf.validity import FILL_ATTRIBUTES, ValidRange, missing_values, valid_range
+from tamis.cf.variables import Variable, is_known, is_unsigned, numbers, text
+
+__all__ = [
+    "DATA",
+    "FILL_ATTRIBUTES",
+    "Packing",
+    "Role",
+    "ValidRange",
+    "Variable",
+    "is_known",
+    "is_unsigned",
+    "missing_values",
+    "numbers",
+    "packing_of",
+    "roles_of",
+    "text",
+    "valid_range",
+]

@@ -1,0 +1,92 @@
+"""One variable as the conventions see it, and its attributes as text and numbers, whatever they really hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Attributes = Mapping[str, Any]
+"""By name: text, numbers or arrays of them; values of any other kind mean nothing."""
+
+_KNOWN = frozenset(
+    (
+        *("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "_Unsigned"),
+        *("scale_factor", "add_offset", "units", "standard_name", "axis", "cartesian_axis", "_CoordinateAxisType"),
+        *("coordinates", "bounds", "climatology", "formula_terms", "cell_measures", "grid_mapping"),
+        *("ancillary_variables", "flag_values", "flag_masks", "cf_role", "compress", "geometry"),
+        *("instance_dimension", "sample_dimension", "node_count", "part_node_count", "interior_ring", "nodes"),
+    )
+)
+_KNOWN_ENDINGS = ("_coordinates", "_connectivity")  # of a mesh
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of a file.
+
+    Parameters
+    ----------
+    path
+        Its absolute path, with ``/`` between groups.
+    shape
+        Slowest axis first.
+    dtype
+        Of the stored values; None where they are no numbers.
+    dimensions
+        Path of the dimension of each axis; None where that is not known.
+    attributes
+        At least those that `is_known`.
+    is_scale
+        Whether it is a dimension scale.
+    is_enum
+        Whether its values are members of an enumeration.
+    """
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any] | None
+    dimensions: tuple[str | None, ...] = ()
+    attributes: Attributes = field(default_factory=dict)
+    is_scale: bool = False
+    is_enum: bool = False
+
+    @property
+    def name(self) -> str:
+        """The path as people write it: without the slash of the root group."""
+        return self.path[1:] if self.path.count("/") == 1 else self.path
+
+
+def is_known(name: str) -> bool:
+    """Tell whether this package knows what an attribute means."""
+    return name in _KNOWN or name.endswith(_KNOWN_ENDINGS)
+
+
+def text(attributes: Attributes, name: str) -> str:
+    """Return an attribute as text; empty where there is none, or none of text."""
+    value = attributes.get(name)
+    if isinstance(value, np.ndarray):
+        value = value.reshape(-1)[0] if value.size == 1 else None
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "surrogateescape")
+    return value if isinstance(value, str) else ""
+
+
+def numbers(attributes: Attributes, name: str) -> NDArray[Any]:
+    """Return the numbers of an attribute along one axis; none where it has no real ones."""
+    value = attributes.get(name)
+    if not isinstance(value, (int, float, np.generic, np.ndarray, list, tuple)) or isinstance(value, bool):
+        return np.empty(0)
+    try:
+        found = np.asarray(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.empty(0)
+    return found.reshape(-1) if found.dtype.kind in "iuf" else np.empty(0)
+
+
+def is_unsigned(attributes: Attributes) -> bool:
+    """Tell whether signed integers stand for unsigned ones, by the attribute ``_Unsigned``."""
+    return text(attributes, "_Unsigned").strip().lower() == "true"

@@ -1,0 +1,76 @@
+"""Datasets as the conventions of CF and netCDF see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import h5py
+from h5py import h5a, h5o, h5r, h5t
+
+from tamis import cf
+from tamis.hdf5.attributes import known_attributes, text_attribute
+from tamis.hdf5.storage import number_type
+
+
+def roles_in(file: h5py.File, datasets: Mapping[str, h5py.Dataset]) -> dict[str, cf.Role]:
+    """Find out what each dataset of a file is for; no values are read.
+
+    Parameters
+    ----------
+    file
+        Its groups' attributes name coordinates too.
+    datasets
+        All of the file, by path.
+    """
+    addresses: dict[int, str] = {}
+    for path, each in datasets.items():
+        addresses[int(h5o.get_info(each.id).addr)] = path
+    variables = [variable_of(path, each, addresses) for path, each in datasets.items()]
+    groups: dict[str, dict[str, Any]] = {}
+    for group in {path.rpartition("/")[0] or "/" for path in datasets}:
+        with suppress(OSError, RuntimeError, ValueError, KeyError):
+            groups[group] = known_attributes(file[group.encode("utf-8", "surrogateescape")])
+    return cf.roles_of(variables, groups)
+
+
+def variable_of(path: str, dataset: h5py.Dataset, addresses: Mapping[int, str] | None = None) -> cf.Variable:
+    """Describe a dataset.
+
+    Parameters
+    ----------
+    path, dataset
+        Of it.
+    addresses
+        Paths of the datasets of its file by their places there, to name its dimensions.
+    """
+    dtype = number_type(dataset)
+    is_scale = text_attribute(dataset, "CLASS") == "DIMENSION_SCALE"
+    dimensions = _dimensions(dataset, addresses) if addresses else ()
+    return cf.Variable(
+        path,
+        tuple(dataset.shape or ()),
+        None if dtype is None else dtype.newbyteorder("="),
+        (path,) if is_scale and not any(dimensions) and dataset.ndim == 1 else dimensions,
+        known_attributes(dataset),
+        is_scale,
+        isinstance(dataset.id.get_type(), h5t.TypeEnumID),
+    )
+
+
+def _dimensions(dataset: h5py.Dataset, addresses: Mapping[int, str]) -> tuple[str | None, ...]:
+    """Give the path of the first dimension scale of each axis."""
+    with suppress(Exception):  # of HDF5 and h5py, many kinds
+        if not h5a.exists(dataset.id, b"DIMENSION_LIST"):
+            return ()
+        axes: Iterable[Any] = dataset.attrs["DIMENSION_LIST"]
+        return tuple(_scale(dataset, each, addresses) for each in axes)
+    return ()
+
+
+def _scale(dataset: h5py.Dataset, scales: Any, addresses: Mapping[int, str]) -> str | None:
+    with suppress(Exception):
+        found = h5r.dereference(scales[0], dataset.id)
+        return addresses.get(int(h5o.get_info(found).addr))
+    return None

@@ -1,0 +1,36 @@
+"""A tally of stored values in the units of their variable."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from tamis.cf import Packing
+from tamis.chunks.statistics import Place, Squares, Tally
+
+
+def in_units(tally: Tally, packing: Packing | None) -> Tally:
+    """Return a tally with errors, ranges and values unpacked; counts and relative errors are what they were."""
+    if packing is None:
+        return tally
+
+    def unpacked(place: Place | None) -> Place | None:
+        if place is None:
+            return None
+        return Place(place.index, packing.unpacked(place.source), packing.unpacked(place.target))
+
+    ends = [packing.unpacked(each) for each in (tally.low, tally.high) if each is not None]
+    fraction, exponent = math.frexp(packing.scale)
+    squares = Squares(tally.squares.mantissa * fraction**2, tally.squares.exponent + exponent)
+    return replace(
+        tally,
+        error=packing.unpacked_error(tally.error),
+        squares=squares,
+        low=min(ends, default=None),
+        high=max(ends, default=None),
+        worst=unpacked(tally.worst),
+        first_different=unpacked(tally.first_different),
+        first_lost=unpacked(tally.first_lost),
+        first_gained=unpacked(tally.first_gained),
+        first_crossed=unpacked(tally.first_crossed),
+    )
