@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -131,7 +132,7 @@ def test_inspect_several_files_shows_the_good_and_fails_for_the_bad(tmp_path: Pa
     assert "/TS" in result.stdout
     assert result.stderr.splitlines() == [
         f"tamis inspect: {tmp_path}/bad.nc: expected an HDF5 or netCDF-4 file, found a file of another kind",
-        f"tamis inspect: {tmp_path}/none.nc: expected an HDF5 or netCDF-4 file, found nothing there",
+        f"tamis inspect: {tmp_path}/none.nc: No such file or directory",
     ]
 
 
@@ -159,7 +160,7 @@ def test_repack_takes_and_prints_names_of_datasets_as_they_are(odd: tuple[Path, 
     path, name = odd
     result = tamis_("repack", path, tmp_path / "b.h5", "-f", f"{name}:zfp(rate=16)")
     assert result.exit_code == 0, result.output
-    assert f"│ /{name} " in result.stdout
+    assert f"\n/{name} " in result.stdout
 
 
 def test_inspect_long_row_through_a_pipe_is_not_cut(tmp_path: Path) -> None:
@@ -177,7 +178,7 @@ def test_inspect_chunks_without_a_filter_counted_in_words(tmp_path: Path) -> Non
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("v", data=data, chunks=(8, 8))
     done = tamis_("repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "v:zfp(accuracy=0.1)")
-    assert "│ 1 of 4 " in done.stdout
+    assert done.stdout.splitlines()[1].endswith(" 1 of 4")
     shown = tamis_("inspect", tmp_path / "b.h5").stdout
     assert "  chunks   3 of 4 chunks: zfp, fletcher32; 1: fletcher32 (zfp skipped)" in shown
 
@@ -185,16 +186,16 @@ def test_inspect_chunks_without_a_filter_counted_in_words(tmp_path: Path) -> Non
 def test_repack_sample_prints_sizes_error_bound_and_time(tmp_path: Path) -> None:
     target = tmp_path / "small.nc"
     result = tamis_("repack", SAMPLE, target, *RECIPE)
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.exit_code == 0
     with h5py.File(SAMPLE) as old, h5py.File(target) as new:
         error = np.abs(old["TS"][()].astype("f8") - new["TS"][()].astype("f8")).max()
     row = next(line for line in result.stdout.splitlines() if "/TS" in line)
-    cells = [cell.strip() for cell in row.split("│")[1:-1]]
+    cells = re.split("  +", row)
     assert cells[:3] == ["/TS", "zfp(accuracy=0.1)|fletcher32", "3.85 MB"]
     assert cells[5:] == [f"{error:.3g}", "0.1", "0 of 30"]
     last = result.stdout.splitlines()[-1]
-    assert last.startswith(f"{SAMPLE} 3.88 MB -> {target} 1.8 MB in ")
-    assert last.endswith(" s, 1 dataset(s) stored anew, read again and verified")
+    assert last.startswith(f"{SAMPLE} (3.88 MB) -> {target} (1.8 MB) in ")
+    assert last.endswith(" s: 1 dataset stored anew, read back and verified")
 
 
 def test_repack_options_reach_the_job(tmp_path: Path) -> None:
@@ -214,7 +215,7 @@ def test_repack_pattern_lists_what_was_kept_and_converted(tmp_path: Path) -> Non
     result = tamis_("repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "*:zfp(rate=16)")
     assert result.exit_code == 0
     assert "/be: converted from >f4 to native <f4\n" in result.stdout
-    assert "/flag: kept as it was: expected numbers, got values of the type bool" in result.stdout
+    assert "/flag: kept as it is: expected numbers, got values of the type bool" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -244,11 +245,11 @@ def test_repack_wrong_use_exits_2_with_a_message(arguments: tuple[str, ...], sai
 def test_repack_failures_exit_1_with_a_message(tmp_path: Path) -> None:
     target = tmp_path / "b.nc"
     assert_failed(tamis_("repack", SAMPLE, target, "-f", "XX:deflate"), 1, "cam_ts.nc: expected a dataset named 'XX'")
-    assert_failed(tamis_("repack", tmp_path / "no.nc", target, *RECIPE), 1, "no.nc: expected an HDF5 or netCDF-4 file")
+    assert_failed(tamis_("repack", tmp_path / "no.nc", target, *RECIPE), 1, "no.nc: No such file or directory")
     assert_failed(tamis_("repack", SAMPLE, tmp_path / "no" / "b.nc", *RECIPE), 1, "expected an existing folder")
     assert_failed(tamis_("repack", SAMPLE, SAMPLE, *RECIPE), 1, "got the same file")
     target.write_bytes(b"old")
-    assert_failed(tamis_("repack", SAMPLE, target, *RECIPE), 1, "b.nc: exists already", "(--overwrite)")
+    assert_failed(tamis_("repack", SAMPLE, target, *RECIPE), 1, "b.nc: File exists", "(--overwrite)")
     assert target.read_bytes() == b"old"
 
 
@@ -282,10 +283,9 @@ def test_repack_violated_bound_exits_3(tmp_path: Path) -> None:
     arguments = ["repack", SAMPLE, tmp_path / "b.nc", *RECIPE, "--no-checksum"]
     done = subprocess.run([sys.executable, "-c", VIOLATE, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 3, done.stderr
-    assert done.stderr.startswith(
-        "tamis repack: /TS: expected the bytes and filter mask that were written, found others"
-    )
-    assert "in the chunk at (3, 0, 0)" in done.stderr
+    (said,) = [line for line in done.stderr.splitlines() if not line.startswith("tamis repack: writing ")]
+    assert said.startswith("tamis repack: /TS: expected the bytes and filter mask that were written, found others")
+    assert "in the chunk at (3, 0, 0)" in said
     assert os.listdir(tmp_path) == []
 
 
@@ -296,7 +296,7 @@ def test_repack_sizes_have_three_digits(elements: int, tmp_path: Path) -> None:
     result = tamis_("repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "v:deflate(1)")
     row = next(line for line in result.stdout.splitlines() if "/v" in line)
     expected = {1: "4 B", 249: "996 B", 250: "1 kB", 249_925: "1 MB", 250_000: "1 MB"}
-    assert row.split("│")[3].strip() == expected[elements]
+    assert re.split("  +", row)[2] == expected[elements]
 
 
 def test_plugin_path_prints_the_folder_with_the_plugin() -> None:
@@ -369,10 +369,10 @@ def test_filters_listed_and_with_a_name_explained() -> None:
     assert "32013  zfp          floats and integers, lossy or not (must be first)\n" in listed
     explained = run("filters", "zfp", "deflate").stdout
     assert explained.splitlines()[1].strip() == "level=4: 0 to 9; 0 stores, 1 is fastest, 9 smallest"
-    assert [each["id"] for each in json.loads(run("filters", "--json").stdout)] == sorted(by_id())
+    assert [each["id"] for each in json.loads(run("filters", "--json").stdout)["filters"]] == sorted(by_id())
 
 
 def test_filters_of_unknown_name_refused() -> None:
     done = run("filters", "zip")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "tamis filters: expected one of bitshuffle, " in done.stderr
+    assert "tamis filters: expected a filter (bitshuffle, " in done.stderr

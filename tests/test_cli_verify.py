@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,11 @@ SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
 TAMIS = Path(sys.executable).with_name("tamis")
 
 
+def without_progress(text: str) -> str:
+    """What stands on stderr beside the lines for finished datasets."""
+    return re.sub(r"^tamis \w+: \w+ /.* \(\d+ of \d+\): done( in [0-9.]+ s)?\n", "", text, flags=re.MULTILINE)
+
+
 def verify(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, ["verify", *map(str, arguments)], prog_name="tamis")
 
@@ -34,7 +40,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_verify_within_the_bound_exits_0_and_prints_errors(small: Path) -> None:
     result = verify(SAMPLE, small, "--bound", "TS:0.1", "--bound", "*:0", "-j", "2")
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert (result.exit_code, without_progress(result.stderr)) == (0, "")
     assert result.stdout == f"{tamis.verify(SAMPLE, small, bounds={'TS': 0.1, '*': 0})}\n"
     assert "within bounds: 6 datasets compared, 5 equal" in result.stdout
 
@@ -109,7 +115,7 @@ def test_verify_unreadable_exits_1(small: Path, tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "problem: /TS: " in result.stdout
     assert "chunk at (3, 0, 0) cannot be decoded: filter 2, fletcher32" in result.stdout
-    assert result.stdout.splitlines()[-1] == "failed: 6 datasets compared, 1 not read, 0 violations"
+    assert result.stdout.splitlines()[-1] == "failed: 6 datasets compared, 1 problem, 0 violations"
 
 
 def test_verify_on_a_terminal_shows_progress_and_leaves_nothing_of_it(small: Path) -> None:

@@ -12,7 +12,9 @@ from tamis import errors
 
 TREE = re.compile(r"^\s+[├└]── (?P<name>\w+)\s*\((?P<builtin>\w+)\)\s*(?P<meaning>\S.*)$", re.MULTILINE)
 DRAWN = {match["name"]: (match["builtin"], match["meaning"]) for match in TREE.finditer(errors.__doc__ or "")}
-CLASSES = {name: item for name, item in vars(errors).items() if isinstance(item, type)}
+CLASSES = {
+    name: item for name, item in vars(errors).items() if isinstance(item, type) and item.__module__ == errors.__name__
+}
 
 
 def test_errors_docstring_draws_every_class_and_no_other() -> None:

@@ -123,13 +123,13 @@ def test_judge_unit_axis_names_it() -> None:
 def test_judge_more_than_four_axes_says_what_to_use() -> None:
     stored = Pipeline([Stage(Zfp(accuracy=0.1), optional=True, stored=Zfp(accuracy=0.1).requested)])
     said = notes((4,) * 5, (2,) * 5, stored, masks={1: 32})["unused"]
-    assert "no chunk went through zfp, which the file lists all the same: expected a chunk with 1 to 4 axes" in said
+    assert "zfp is in the pipeline but was skipped for every chunk: expected a chunk with 1 to 4 axes" in said
     assert "use (1, 2, 2, 2, 2)" in said
 
 
 def test_judge_filter_of_no_chunk_named_once() -> None:
     found = notes((100,), (10,), "shuffle|deflate(4)", masks={2: 10})
-    assert found == {"unused": "no chunk went through deflate, which the file lists all the same"}
+    assert found == {"unused": "deflate is in the pipeline but was skipped for every chunk"}
     assert "unused" not in notes((100,), (10,), "shuffle|deflate(4)", masks={2: 9, 0: 1})
     assert "unused" not in notes((100,), (10,), "shuffle|deflate(4)", masks={})
 

@@ -191,12 +191,16 @@ def test_open_name_that_is_no_utf8_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "text"),
-    [(None, "found nothing there"), (b"CDF\x01 and more", "found a netCDF classic file"), (b"?", "a file of another")],
+    [
+        (None, "No such file or directory"),
+        (b"CDF\x01 and more", "found a netCDF classic file"),
+        (b"?", "a file of another"),
+    ],
 )
 def test_open_no_hdf5_file_refused(tmp_path: Path, content: bytes | None, text: str) -> None:
     if content is not None:
         (tmp_path / "no.h5").write_bytes(content)
-    with pytest.raises(FileError, match=rf"no\.h5: expected an HDF5 or netCDF-4 file, .*{text}"):
+    with pytest.raises(FileError, match=rf"no\.h5: .*{text}"):
         tamis.open(tmp_path / "no.h5")
 
 

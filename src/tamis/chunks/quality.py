@@ -197,8 +197,12 @@ def _byte_order(chunking: Chunking) -> Iterator[Note]:
 def _unused(chunking: Chunking) -> Iterator[Note]:
     if not chunking.masks:
         return
+    after_zfp = False
     for i, stage in enumerate(chunking.pipeline.stages):
         if chunking.applied(i):
+            after_zfp |= isinstance(stage.filter, Zfp)
+            continue
+        if after_zfp:  # filters for chunks that zfp cannot take, of which there are none
             continue
         reason = ""
         if isinstance(stage.filter, Zfp) and not is_stored(stage.stored or ()):
@@ -207,7 +211,7 @@ def _unused(chunking: Chunking) -> Iterator[Note]:
             except ParameterError as error:
                 reason = f": {error}"
         name = filter_name(stage.filter)
-        yield Note("unused", f"no chunk went through {name}, which the file lists all the same{reason}")
+        yield Note("unused", f"{name} is in the pipeline but was skipped for every chunk{reason}")
 
 
 def _larger(chunking: Chunking) -> Iterator[Note]:
@@ -283,8 +287,8 @@ def _zfp_unit_axes(chunking: Chunking) -> Iterator[Note]:
     axis = axes[-1]
     yield Note(
         "zfp-unit-axes",
-        f"ZFP codes chunks of {shape_text(chunk)} as {rank}-D fields: what is alike along axis {axis} (of"
-        f" extent {chunking.shape[axis]}) saves nothing; chunks of 4 or more along it let it",
+        f"ZFP compresses chunks of {shape_text(chunk)} as {rank}-D fields: similar values along axis {axis} (of"
+        f" extent {chunking.shape[axis]}) save nothing; use chunks of 4 or more along it",
     )
 
 

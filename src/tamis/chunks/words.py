@@ -1,4 +1,4 @@
-"""Shapes, sizes, fractions and filters as people read them."""
+"""Shapes, sizes, ratios and filters as people read them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,19 @@ from tamis.filters.registered import REGISTERED
 _LONGEST_LABEL = 30
 
 
-def shape_text(shape: Sequence[int]) -> str:
-    """Write a shape as ``4x96x144``, slowest axis first; ``scalar`` where it has no axes."""
-    return "x".join(map(str, shape)) or "scalar"
+def shape_text(shape: Sequence[int] | None) -> str:
+    """Return a shape as ``4x96x144``, slowest axis first; ``scalar`` without axes, ``null`` without values."""
+    return "null" if shape is None else "x".join(map(str, shape)) or "scalar"
+
+
+def ratio(nbytes: int, stored_nbytes: int) -> float | None:
+    """Return bytes of values for each byte that stores them; None where there are no bytes of either."""
+    return nbytes / stored_nbytes if nbytes and stored_nbytes else None
+
+
+def ratio_text(value: float | None) -> str:
+    """Return a ratio with two decimals, or none where it is large; empty where there is none."""
+    return "" if value is None else f"{value:.2f}" if value < 1000 else f"{value:.0f}"
 
 
 def size_text(nbytes: float) -> str:

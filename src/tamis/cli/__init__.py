@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
 import shlex
 import sys
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,16 +16,10 @@ import click
 import tamis
 from tamis.cli.ending import FAILED, VIOLATED, Commands, ended_by_signals
 from tamis.cli.memory import keep_freed_memory
-from tamis.cli.printing import (
-    complain,
-    failures,
-    print_arguments,
-    print_inspection,
-    print_plan,
-    print_repacked,
-    progress_bars,
-)
+from tamis.cli.output import Output, print_arguments, show
+from tamis.cli.progress import Log
 from tamis.errors import ParameterError, TamisError
+from tamis.jobs.json_rule import SCHEMA, json_text
 from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
 from tamis.jobs.repack import plan_repack
 from tamis.jobs.repacking.planning import POLICIES, MissingPolicy
@@ -57,6 +52,12 @@ _threads = click.option(
     help="Threads; all cores by default. What comes out does not depend on it.",
 )
 
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document, also where the command fails.")
+_quiet = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors, and JSON with --json.")
+_log = click.option(
+    "--log", metavar="FILE", help="Append to FILE, with times, what is done to each dataset, the result, and errors."
+)
+
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(tamis.__version__, prog_name="tamis", message=str(tamis.config()))
@@ -80,7 +81,7 @@ def main() -> None:
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(readable=False))
 @_variables
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, see docs/inspect.md.")
+@_json
 @click.option(
     "--as",
     "notation",
@@ -99,25 +100,30 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     """
     if as_json and notation:
         raise click.UsageError("expected --json or --as, got both")
-    found: list[Inspection] = []
-    errors: list[tuple[str, str]] = []
+    from tamis.jobs.inspection.terminal import lines
+
+    output = Output("inspect", as_json)
+    inspections: list[Inspection] = []
+    errors: list[tuple[str, Exception]] = []
+    failed = False
     for path in files:
         try:
-            each = tamis.inspect(path, variables)
+            inspection = tamis.inspect(path, variables)
             if notation:
-                errors.extend((path, problem) for problem in print_arguments(each, notation, alone=len(files) == 1))
+                failed |= bool(print_arguments(output, inspection, notation, alone=len(files) == 1))
             elif not as_json:
-                print_inspection(each, first=not found)
+                click.echo("\n" * bool(inspections), nl=False)
+                show(partial(lines, inspection))
         except TamisError as error:
-            complain("inspect", str(error))
-            errors.append((path, str(error)))
+            output.complain(str(error))
+            errors.append((path, error))
         else:
-            found.append(each)
+            inspections.append(inspection)
     if as_json:
         from tamis.jobs.inspection import json_document
 
-        click.echo(json_document(found, errors))
-    if errors:
+        click.echo(json_document(inspections, errors))
+    if errors or failed or any(each.problems for each in inspections):
         sys.exit(FAILED)
 
 
@@ -160,7 +166,9 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 @click.option("--resume", is_flag=True, help="Go on with a run that was killed; see docs/repack.md.")
 @click.option("--dry-run", is_flag=True, help="Say what would become of each dataset, and write nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, see docs/repack.md.")
+@_quiet
+@_log
+@_json
 def repack(
     source: str,
     target: str,
@@ -172,6 +180,8 @@ def repack(
     overwrite: bool,
     resume: bool,
     dry_run: bool,
+    quiet: bool,
+    log: str | None,
     as_json: bool,
 ) -> None:
     """Copy IN to OUT with other filters on some datasets, and prove the bound.
@@ -195,17 +205,19 @@ def repack(
     """
     if not recipes and not shapes:
         raise click.UsageError("expected -f NAME:FILTERS or -c NAME:SHAPE, got neither")
-    with failures("repack"):
+    from tamis.jobs.repacking.text import plan_lines, result_lines
+
+    with _output("repack", source, target, as_json, quiet, log) as output:
         wanted = _by_name("-f", [split_filters(text) for text in recipes])
         texts = _by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
         if dry_run:
             plan = plan_repack(source, target, wanted, chunks=chunks, checksum=checksum, missing=missing, resume=resume)
-            click.echo(plan.to_json(indent=2)) if as_json else print_plan(plan)
+            output.result(plan, partial(plan_lines, plan))
             return
         for note in () if resume else interrupted(Path(target)):
-            complain("repack", note)
-        with ended_by_signals(terminate=not resume) as check, progress_bars(check) as progress:
+            output.note(note)
+        with ended_by_signals(terminate=not resume) as check, output.progress(check) as progress:
             result = tamis.repack(
                 source,
                 target,
@@ -219,7 +231,7 @@ def repack(
                 progress=progress,
             )
         try:
-            click.echo(result.to_json(indent=2)) if as_json else print_repacked(result)
+            output.result(result, partial(result_lines, result))
         except OSError as error:
             raise OSError(error.errno, f"{error.strerror}; {target} is complete") from error
 
@@ -238,9 +250,18 @@ def repack(
 )
 @_threads
 @_variables
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, see docs/verify.md.")
+@_quiet
+@_log
+@_json
 def verify(
-    source: str, target: str, bounds: tuple[str, ...], threads: int | None, variables: tuple[str, ...], as_json: bool
+    source: str,
+    target: str,
+    bounds: tuple[str, ...],
+    threads: int | None,
+    variables: tuple[str, ...],
+    quiet: bool,
+    log: str | None,
+    as_json: bool,
 ) -> None:
     """Compare DST with SRC, from which it was made: values, missing values, attributes, links.
 
@@ -257,28 +278,31 @@ def verify(
     Exit codes: 0 equal or within the bounds, 1 something could not be read, 2 wrong usage, 3 something differs.
     """
     from tamis.jobs.verification.bounds import RECORDED, Bounds, parse_bound
+    from tamis.jobs.verification.text import lines
 
-    with failures("verify"):
+    with _output("verify", source, target, as_json, quiet, log) as output:
         # Last, so that it is for what has no bound of its own.
         texts = [f"*:{text}" if text == RECORDED else text for text in sorted(bounds, key=RECORDED.__eq__)]
         limits = _by_name("--bound", [split_recipe(text, "NAME:BOUND", "TS:0.1") for text in texts])
         by_name = {name: parse_bound(text) for name, text in limits.items()}
         wanted: Bounds = RECORDED if bounds == (RECORDED,) else by_name
-        with progress_bars() as progress:
+        with output.progress() as progress:
             found = tamis.verify(source, target, bounds=wanted, variables=variables, threads=threads, progress=progress)
-    click.echo(found.to_json(indent=2) if as_json else str(found))
+    output.result(found, partial(lines, found))
     if not found.ok:
+        for each in (*found.violations, *found.problems) if quiet and not as_json else ():
+            output.complain(str(each))
         sys.exit(FAILED if found.problems else VIOLATED)
 
 
 @main.command(context_settings={"ignore_unknown_options": True})
 @click.argument("words", nargs=-1, required=True, metavar="TEXT", type=click.UNPROCESSED)
-@click.option("--variable", default="", metavar="NAME", help="Dataset or variable, for the notations that name it.")
+@click.option("-v", "--variable", default="", metavar="NAME", help="Name of the dataset, for notations that have one.")
 @click.option("--chunks", metavar="SHAPE", help="Chunk shape, slowest axis first, such as 4x96x144.")
 @click.option("--dtype", metavar="TYPE", help="Type of the values, such as f4.")
 @click.option("--from", "notation", type=click.Choice(NOTATIONS), help="How to read TEXT, instead of by its looks.")
 @click.option("--compat", type=click.Choice(["netcdf-c", "doc"]), help="How to read numbers of netCDF text.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@_json
 def spec(
     words: tuple[str, ...],
     variable: str,
@@ -300,7 +324,7 @@ def spec(
     """
     from tamis.jobs.spec import spec as make_spec
 
-    with failures("spec"):
+    with Output("spec", as_json).failures():
         shape = None if chunks is None else parse_chunks(chunks)
         text = words[0] if len(words) == 1 else shlex.join(words)
         found = make_spec(text, variable=variable, chunks=shape, dtype=dtype, notation=notation, compat=compat)
@@ -309,7 +333,7 @@ def spec(
 
 @main.command("filters")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@_json
 def list_filters(names: tuple[str, ...], as_json: bool) -> None:
     """List the filters that tamis knows, and whether they are installed here; with NAME also their parameters.
 
@@ -321,10 +345,10 @@ def list_filters(names: tuple[str, ...], as_json: bool) -> None:
     """
     from tamis.filters.catalogue import catalogue
 
-    with failures("filters"):
+    with Output("filters", as_json).failures():
         entries = catalogue(names)
     if as_json:
-        click.echo(json.dumps([asdict(each) for each in entries], indent=2))
+        click.echo(json_text({"schema": SCHEMA, "filters": entries}, indent=2))
         return
     for each in entries:
         click.echo(f"{each.id:>5}  {each.name:<11}  {each.about}{f' ({each.takes})' if each.takes else ''}")
@@ -349,3 +373,16 @@ def _by_name(option: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
     if len(by_name) < len(pairs):
         raise ParameterError(f"expected each name once in {option}, got {', '.join(name for name, _ in pairs)}")
     return by_name
+
+
+@contextmanager
+def _output(command: str, source: str, target: str, as_json: bool, quiet: bool, log: str | None) -> Iterator[Output]:
+    """Print what a command does to two files, and turn errors into a message and an exit code."""
+    plain = Output(command, as_json, quiet)
+    with plain.failures():
+        journal = Log(log, command, (source, target)) if log is not None else None
+    if journal:
+        journal.write(f"started: {shlex.join(sys.argv[1:])}")
+    output = Output(command, as_json, quiet, journal)
+    with output.failures():
+        yield output

@@ -13,19 +13,32 @@ from typing import Any, NoReturn
 
 import click
 
-from tamis.errors import TamisError
+from tamis.errors import ParameterError, TamisError
+from tamis.jobs.json_rule import error_document, json_text
 
 FAILED, USAGE, VIOLATED, INTERRUPTED, TERMINATED = 1, 2, 3, 128 + signal.SIGINT, 128 + signal.SIGTERM
 """Exit codes; 0 is done as asked."""
 
 
+_JSON = "tamis.json"
+
+
 class Commands(click.Group):
     """A group of commands that end so."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note whether JSON is asked for, before anything can be wrong with the arguments of a command."""
+        ctx.meta[_JSON] = "--json" in args
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call a command; Ctrl-C ends it."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            if ctx.meta[_JSON]:
+                click.echo(json_text(error_document(ParameterError(error.format_message()), USAGE), indent=2))
+            raise
         except KeyboardInterrupt:
             with suppress(OSError):
                 click.echo("\ntamis: interrupted", err=True)

@@ -9,6 +9,7 @@ from typing import Any
 from tamis.errors import ParameterError
 from tamis.filters.base import Filter, Parameter
 from tamis.filters.registry import by_id, by_name
+from tamis.formatting import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,9 @@ def catalogue(names: Collection[str] = ()) -> tuple[Entry, ...]:
         If there is none of such a name.
     """
     if unknown := [name for name in names if name not in by_name()]:
-        raise ParameterError(f"expected one of {', '.join(sorted(by_name()))}, got {unknown[0]!r}")
+        known = sorted(by_name())
+        nearest = did_you_mean(unknown[0], known)
+        raise ParameterError(f"expected a filter ({', '.join(known)}), got {unknown[0]!r}{nearest}")
     return tuple(_entry(kind) for kind in by_id().values() if not names or kind.name in names)
 
 

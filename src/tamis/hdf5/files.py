@@ -36,8 +36,7 @@ def open_source(path: str | os.PathLike[str], cache_nbytes: int | None = None) -
     """
     place = Path(os.fsdecode(path))
     try:
-        if not place.exists():
-            raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found nothing there")
+        os.stat(place)  # raises what exists() hides: permission denied, too many links, a name that is too long
         if place.is_dir():
             raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found a folder")
         if not place.is_file():
@@ -48,11 +47,16 @@ def open_source(path: str | os.PathLike[str], cache_nbytes: int | None = None) -
                 found = _SIGNATURES.get(start, "a file of another kind") if start else "an empty file"
             raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found {found}")
         return h5py.File(place, "r", rdcc_nbytes=cache_nbytes, rdcc_nslots=cache_nbytes and 100_003)
-    except FileError:
+    except FileError as error:
+        error.at(path=place)
         raise
+    except FileNotFoundError as error:
+        raise FileError(f"{place}: No such file or directory").at(path=place) from error
+    except PermissionError as error:
+        raise FileError(f"{place}: Permission denied").at(path=place) from error
     except (OSError, ValueError) as error:
-        advice = ": it is shorter than it says, copy it again" if "truncated file" in str(error) else ""
-        raise FileError(f"{place}: cannot be opened as HDF5{advice}: {error}") from error
+        advice = ": truncated, copy it again" if "truncated file" in str(error) else ""
+        raise FileError(f"{place}: cannot be opened as HDF5{advice}: {error}").at(path=place) from error
 
 
 def is_hdf5(path: str | os.PathLike[str]) -> bool:

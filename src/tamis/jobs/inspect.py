@@ -79,7 +79,7 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
         except FileError:
             raise
         except Exception as error:  # HDF5's errors come as many kinds
-            raise FileError(f"{path}: damaged, or not complete: {error}") from error
+            raise FileError(f"{path}: damaged, or not complete: {error}").at(path=path) from error
         return Inspection(os.fspath(path), file.id.get_filesize(), found, groups)
 
 
@@ -98,11 +98,10 @@ def _filtered_groups(contents: Contents, readers: _Readers) -> Iterator[GroupInf
 
 def _examine(name: str, dataset: h5py.Dataset, readers: _Readers) -> DatasetInfo:
     pipeline = pipeline_of(dataset)
-    shape, steps = tuple(dataset.shape or ()), dataset.chunks
-    chunks = chunks_of(dataset) if steps is not None and 0 not in shape else Chunks(0, 0, {})
-    maxshape = tuple(dataset.maxshape or ())
+    shape, maxshape, steps = dataset.shape, dataset.maxshape, dataset.chunks
+    chunks = chunks_of(dataset) if shape and steps is not None and 0 not in shape else Chunks(0, 0, {})
     chunking = None
-    if steps is not None:
+    if shape is not None and steps is not None:
         growing = tuple(most != extent for most, extent in zip(maxshape, shape, strict=True))
         chunking = Chunking(
             shape=shape,

@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Filter
+from tamis.formatting import did_you_mean
 from tamis.notation.text import parse_named
 from tamis.pipeline import Pipeline
 
@@ -151,7 +152,9 @@ def matching(name: str, paths: Mapping[str, str]) -> Match:
     if not labels:
         own_paths = list(dict.fromkeys(paths.values()))
         known = ", ".join(own_paths[:12]) + (", …" if len(own_paths) > 12 else "")
-        raise FileError(f"expected a dataset named {name!r}, found only {known or 'no datasets'}")
+        nearest = did_you_mean(name, (word for path in paths for word in (path.rpartition("/")[2], path)))
+        text = f"expected a dataset named {name!r}, found only {known or 'no datasets'}{nearest}"
+        raise FileError(text).at(dataset=name)
     return Match(labels, exact=False)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamis.chunks.engine import checked_threads
-from tamis.errors import DataError, FileError, ParameterError, TamisError
+from tamis.errors import DataError, FileError, ParameterError, TamisError, located
 from tamis.filters import Filter
 from tamis.hdf5.companions import Companion, companion_of
 from tamis.hdf5.copying import copy_tree, create_target
@@ -31,6 +31,7 @@ from tamis.hdf5.rewriting import (
     write,
 )
 from tamis.hdf5.transaction import Transaction
+from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipe import Recipes, chunk_shape
 from tamis.jobs.repacking import Repacked, RepackPlan, RepackResult
 from tamis.jobs.repacking.notes import written_notes
@@ -51,9 +52,6 @@ if TYPE_CHECKING:
     import h5py
 
 __all__ = ["Progress", "RepackResult", "Repacked", "plan_repack", "repack"]
-
-Progress = Callable[[str, int, int], None]
-"""Told what is being done to which dataset, chunks done so far, and chunks in all."""
 
 
 def repack(
@@ -107,7 +105,8 @@ def repack(
         the target gets the bytes of a run that was not interrupted. Where there is nothing to take over, all is made
         anew, and the notes of the result say so. Without it, what a killed run left is removed in the end.
     progress
-        Called before the first and after each chunk.
+        Called before the first and after each chunk, with what is done to which dataset (`tamis.jobs.progress.Step`),
+        chunks done so far, and chunks in all.
 
     Returns
     -------
@@ -207,17 +206,19 @@ def _check_target(target: Path, source: Path, overwrite: bool) -> None:
     if not target.exists():
         return
     if target.samefile(source):
-        raise FileError(f"{target}: expected a target other than the source, got the same file")
+        raise FileError(f"{target}: expected a target other than the source, got the same file").at(path=target)
     if not overwrite:
-        raise FileError(f"{target}: exists already: choose another name, or overwrite it (--overwrite)")
+        text = f"{target}: File exists: choose another name, or replace it (--overwrite)"
+        raise FileError(text).at(path=target)
 
 
 def _refuse_missing(file: h5py.File, plans: Mapping[str, Plan], report: Progress, threads: int) -> None:
     found = []
-    for path, plan in plans.items():
-        if plan.lossy:
-            count = count_missing(plan, file[path], partial(report, f"looking at {path}"), threads)
-            found += [f"{path}: {count.total} of {file[path].size} ({count})"] if count.total else []
+    lossy = [plan for plan in plans.values() if plan.lossy]
+    for number, plan in enumerate(lossy, 1):
+        step = Step(f"counting missing values of {plan.path}", number, len(lossy))
+        count = count_missing(plan, file[plan.path], partial(report, step), threads)
+        found += [f"{plan.path}: {count.total} of {file[plan.path].size} ({count})"] if count.total else []
     if found:
         raise DataError(
             f"expected no missing values, found {'; '.join(found)}: keep each of them as it is (--missing exact)"
@@ -237,8 +238,9 @@ def _write(
 
     def recreate(plan: Plan, found: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
         history = resuming.history(plan, found.shape)
-        told = partial(report, f"writing {plan.path}")
-        made, written[plan.path] = write(plan, found, parent, name, told, threads, history)
+        step = Step(f"writing {plan.path}", len(written) + 1, sum(not each.copied for each in plans.values()))
+        with located(dataset=plan.path):
+            made, written[plan.path] = write(plan, found, parent, name, partial(report, step), threads, history)
         resuming.flush()
         return made
 
@@ -265,17 +267,23 @@ def _verify(
     report: Progress,
     threads: int,
 ) -> tuple[Repacked, ...]:
+    done = []
     with open_source(transaction.path) as out:
-        return tuple(
-            _copied(plan, open_dataset(file, path), open_dataset(out, path), report, threads)
-            if plan.copied
-            else _result(plan, open_dataset(file, path), open_dataset(out, path), written[path], report, threads)
-            for path, plan in plans.items()
-        )
+        for number, (path, plan) in enumerate(plans.items(), 1):
+            step = Step(f"verifying {path}", number, len(plans))
+            before, after = open_dataset(file, path), open_dataset(out, path)
+            with located(dataset=path):
+                if plan.copied:
+                    done.append(_copied(plan, before, after, report, step, threads))
+                else:
+                    done.append(_result(plan, before, after, written[path], partial(report, step), threads))
+    return tuple(done)
 
 
-def _copied(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Progress, threads: int) -> Repacked:
-    chunks = verify_copied(plan, source, target, partial(report, f"verifying {plan.path}"), threads)
+def _copied(
+    plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Progress, step: Step, threads: int
+) -> Repacked:
+    chunks = verify_copied(plan, source, target, partial(report, step), threads)
     before, after = companion_of(source), companion_of(target)
     if before and after:
         # Its values, since a recipe may be for it, and any program may have stored it anew.
@@ -301,9 +309,14 @@ def _copied(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Prog
 
 
 def _result(
-    plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Written, report: Progress, threads: int
+    plan: Plan,
+    source: h5py.Dataset,
+    target: h5py.Dataset,
+    written: Written,
+    progress: Callable[[int, int], None],
+    threads: int,
 ) -> Repacked:
-    verified = verify(plan, source, target, partial(report, f"verifying {plan.path}"), threads, written)
+    verified = verify(plan, source, target, progress, threads, written)
     companion = companion_of(target)
     return Repacked(
         path=plan.path,

@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, Stage, Zfp
 from tamis.formatting import printable_lines
+from tamis.jobs.json_rule import SCHEMA, json_text
 from tamis.jobs.recipe import chunk_shape
 from tamis.notation import cdl, h5py_keywords, zarr
 from tamis.notation.chain import Chain
@@ -138,8 +139,8 @@ class Spec:
             name: {"text": each.text or None, "problem": each.problem or None, "note": each.note or None}
             for name, each in self.notations.items()
         }
-        made = {"pipeline": str(self.pipeline), "read_as": self.read_as, "filters": filters, "notations": notations}
-        return json.dumps(made, indent=2)
+        document = {"schema": SCHEMA, "pipeline": str(self.pipeline), "read_as": self.read_as}
+        return json_text({**document, "filters": filters, "notations": notations}, indent=2)
 
     def __str__(self) -> str:
         parts = [f"read as {self.read_as} text"] if self.read_as else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,6 +26,7 @@ from tamis.hdf5.storage import byteorder, chunks_of, number_type, pipeline_of
 from tamis.hdf5.values import open_values
 from tamis.hdf5.walking import Contents, walk
 from tamis.jobs.naming import Names
+from tamis.jobs.progress import Progress, Step
 from tamis.jobs.verification.bounds import (
     RECORDED,
     Bound,
@@ -40,9 +41,6 @@ from tamis.jobs.verification.units import in_units
 
 if TYPE_CHECKING:
     import h5py
-
-Progress = Callable[[str, int, int], None]
-"""Told what is being compared, values done so far, and values in all."""
 
 # What the netCDF library notes for itself; it numbers dimensions anew in each file.
 _BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict")
@@ -80,7 +78,8 @@ def verify(
     threads
         Threads; as many as the process may use if None. The result is the same for any number.
     progress
-        Called before the first and after each part of a dataset.
+        Called before the first and after each part of a dataset, with what is compared (`tamis.jobs.progress.Step`),
+        values done so far, and values in all.
 
     Returns
     -------
@@ -110,7 +109,7 @@ def verify(
         datasets, names = before.contents.datasets, Names(first, before.contents)
         labels = names.labels(wanted) if wanted else {path: path for path in datasets}
         limits, named = assigned_bounds(asked, names, datasets.labelled(labels, others=False), labels)
-        job = _Job(before, after, limits, threads, progress or (lambda *_: None))
+        job = _Job(before, after, limits, threads, progress or (lambda *_: None), len(labels))
         for path in datasets:
             if (variable := before.objects.companions.get(path)) in labels and path in labels:
                 job.companion(path, variable)
@@ -149,6 +148,7 @@ class _Job:
     bounds: Mapping[str, Bound]
     threads: int
     progress: Progress
+    count: int
     compared: list[Compared] = field(default_factory=list)
     violations: list[Finding] = field(default_factory=list)
     notes: list[Finding] = field(default_factory=list)
@@ -246,7 +246,7 @@ class _Job:
         orders = byteorder(source), byteorder(target)
         if orders[0] != orders[1] and all(orders):
             self._note(path, "byte-order", f"{orders[0]}-endian became {orders[1]}-endian")
-        report = partial(self.progress, f"comparing {path}")
+        report = partial(self.progress, Step(f"comparing {path}", len(self.compared) + 1, self.count))
         if source.shape is None:
             return None, True
         if words[0] == words[1] and (said := changed_fill(source, target)):

@@ -24,6 +24,7 @@ import numpy as np
 
 from tamis.errors import ParameterError
 from tamis.filters import Request, Stage, Zfp, by_id
+from tamis.formatting import did_you_mean
 from tamis.notation.chain import Chain, refuse_other_flags
 from tamis.notation.places import malformed, refused
 
@@ -161,7 +162,9 @@ def parse_keywords(text: str | Mapping[str, Any], *, dtype: np.dtype[Any] | str 
 
 def _from_mapping(given: Mapping[str, Any], kind: str | None) -> Keywords:
     if unknown := [key for key in given if key not in KEYWORDS]:
-        raise ParameterError(f"expected keywords {', '.join(KEYWORDS)}, got {unknown[0]!r}")
+        raise ParameterError(
+            f"expected keywords {', '.join(KEYWORDS)}, got {unknown[0]!r}{did_you_mean(unknown[0], KEYWORDS)}"
+        )
     requests = [
         *_scaleoffset(given.get("scaleoffset"), kind),
         *([Request(2, ())] if given.get("shuffle") else []),

@@ -14,13 +14,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from difflib import get_close_matches
 from inspect import signature
 from typing import NoReturn
 
 from tamis.errors import ParameterError
 from tamis.filters import Filter, Request, Stage, UnknownFilter, by_name, filter_named, requested_filter
+from tamis.formatting import did_you_mean
 from tamis.notation.places import malformed, refused
 
 _TOKEN = re.compile(
@@ -120,7 +119,7 @@ def _filter(reader: _Reader) -> Filter:
     name = _ALIASES.get(reader.token, reader.token) if reader.kind == "word" else ""
     kind = UnknownFilter if name == UnknownFilter.name else filter_named(name)
     if kind is None:
-        reader.fail(f"a filter ({', '.join(sorted(by_name()))}){_nearest(reader.token, by_name())}")
+        reader.fail(f"a filter ({', '.join(sorted(by_name()))}){did_you_mean(reader.token, by_name())}")
     start = reader.start
     reader.advance()
     if kind is UnknownFilter:
@@ -156,14 +155,8 @@ def _read_argument(reader: _Reader, kind: type[Filter], arguments: dict[str, obj
         reader.fail(f"parameters of {kind.name} once each", start)
     if name not in known:
         names = f"one of the parameters {', '.join(known)}" if known else "no parameters"
-        reader.fail(f"{names} of {kind.name}{_nearest(name, known)}", start)
+        reader.fail(f"{names} of {kind.name}{did_you_mean(name, known)}", start)
     arguments[name] = value
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    """Ask whether one of these words was meant; nothing if none is like it."""
-    found = get_close_matches(word.lower(), known, 1)
-    return f" (did you mean {found[0]}?)" if found else ""
 
 
 def _argument(reader: _Reader, positional: list[str], known: list[str]) -> tuple[str, object]:

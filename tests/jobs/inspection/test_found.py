@@ -184,11 +184,15 @@ def test_json_of_damaged_words_is_strict_json(tmp_path: Path) -> None:
 
 
 def test_json_document_of_several_files_and_errors(sample: Path, mixed: Path) -> None:
-    made = json.loads(json_document([tamis.inspect(sample), tamis.inspect(mixed)], [("x.nc", "gone")]))
+    made = json.loads(
+        json_document(
+            [tamis.inspect(sample), tamis.inspect(mixed)], [("x.nc", tamis.FileError("gone").at(dataset="/TS"))]
+        )
+    )
     assert set(made) == {"schema", "files", "errors"}
     assert [each["path"] for each in made["files"]] == [str(sample), str(mixed)]
     assert made["files"][0] == {key: value for key, value in in_file(sample).items() if key != "schema"}
-    assert made["errors"] == [{"path": "x.nc", "message": "gone"}]
+    assert made["errors"] == [{"path": "x.nc", "kind": "FileError", "message": "gone", "dataset": "/TS"}]
 
 
 def test_page_describes_every_key_and_every_note(mixed: Path) -> None:

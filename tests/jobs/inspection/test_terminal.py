@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -12,8 +13,9 @@ from h5py import h5d, h5p, h5s, h5t, h5z
 from rich.console import Console
 
 import tamis
-from tamis.jobs.inspection.rows import aligned
-from tamis.jobs.inspection.terminal import lines, show
+from tamis.cli.output import paint
+from tamis.jobs.inspection import Inspection, terminal
+from tamis.jobs.table import aligned
 
 LONG = "group_" + "n" * 60 + "/" + "variable_" * 8
 HOSTILE = b"\x1b[31m[bold]\x07\xe2\x80\xae"
@@ -39,8 +41,12 @@ def odd(tmp_path: Path) -> Path:
 def shown(path: Path, width: int, *, color: str | None = None) -> list[str]:
     text = io.StringIO()
     console = Console(file=text, width=width, force_terminal=color is not None, color_system=color)  # type: ignore[arg-type]
-    show(tamis.inspect(path), console)
+    paint(partial(terminal.lines, tamis.inspect(path)), console, width)
     return text.getvalue().splitlines()
+
+
+def lines(found: Inspection) -> list[str]:
+    return [text for _, text in terminal.lines(found, None)]
 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
@@ -58,7 +64,8 @@ def test_show_at_80_columns_is_a_readable_table(odd: Path) -> None:
     assert "  blocks   4x4 values, in chunks of 10x10: 31 % padding" in got
     assert "  blocks   4x4 values, in chunks of 8x8: no padding" in got
     assert "  chunks   63 of 64 chunks: zfp; 1: no filter (zfp skipped)" in got
-    starts = [line.find(title) for line in got[1:2] for title in ("shape", "type", "chunks", "filters")]
+    (header,) = [line for line in got if line.startswith("dataset ")]
+    starts = [header.find(title) for title in ("shape", "type", "chunks", "filters")]
     assert starts == sorted(starts)
     assert -1 not in starts
 
@@ -81,7 +88,7 @@ def test_show_colours_nothing_but_whole_lines(odd: Path) -> None:
 
 
 def test_lines_have_one_for_each_dataset_and_fact(odd: Path) -> None:
-    got = list(lines(tamis.inspect(odd)))
+    got = lines(tamis.inspect(odd))
     assert got[0] == f"{odd} ({odd.stat().st_size / 1000:.3g} kB, 4 datasets)"
     (row,) = [line for line in got if line.startswith(f"/{LONG} ")]
     assert "zfp(accuracy=0.0625)" in row
@@ -95,7 +102,7 @@ def test_lines_have_one_for_each_dataset_and_fact(odd: Path) -> None:
 
 def test_lines_of_file_without_datasets_is_one(tmp_path: Path) -> None:
     h5py.File(tmp_path / "a.h5", "w").close()
-    assert list(lines(tamis.inspect(tmp_path / "a.h5"))) == [f"{tmp_path}/a.h5 (800 B, 0 datasets)"]
+    assert (lines(tamis.inspect(tmp_path / "a.h5"))) == [f"{tmp_path}/a.h5 (800 B, 0 datasets)"]
 
 
 def test_lines_say_once_what_holds_for_many_datasets(tmp_path: Path) -> None:
@@ -103,7 +110,7 @@ def test_lines_say_once_what_holds_for_many_datasets(tmp_path: Path) -> None:
         for i in range(30):
             file.create_dataset(f"v{i:02}", data=np.arange(100.0), chunks=(50,), shuffle=True, compression=4)
         file["plain"] = 1
-    got = list(lines(tamis.inspect(tmp_path / "a.h5")))
+    got = lines(tamis.inspect(tmp_path / "a.h5"))
     assert got[-3:] == [
         "/v00, /v01, /v02, /v03 and 26 more",
         "  filters  shuffle | deflate level 4",
@@ -117,7 +124,7 @@ CELLS = [("name", "shape", "filters", "n"), ("a", "10", "zfp(accuracy=0.5)\nflet
 
 @pytest.mark.parametrize("width", [None, 60])
 def test_aligned_rows_with_room_have_a_line_each(width: int | None) -> None:
-    assert list(aligned(CELLS, width, folded=2, right=(3,))) == [
+    assert list(aligned(CELLS, width, folded=[2], right=(3,))) == [
         "name  shape  filters                        n",
         "a     10     zfp(accuracy=0.5)|fletcher32   1",
         "bb    2                                    22",
@@ -126,7 +133,7 @@ def test_aligned_rows_with_room_have_a_line_each(width: int | None) -> None:
 
 def test_aligned_rows_count_wide_characters_twice() -> None:
     rows = [("name", "n", "", ""), ("気温", "1", "", ""), ("a", "2", "", "")]
-    assert [line.replace("気温", "....") for line in aligned(rows, None, folded=2, right=())] == [
+    assert [line.replace("気温", "....") for line in aligned(rows, None, folded=[2], right=())] == [
         "name  n",
         "....  1",
         "a     2",
@@ -134,16 +141,16 @@ def test_aligned_rows_count_wide_characters_twice() -> None:
 
 
 def test_aligned_rows_fold_parts_then_narrow_then_break_where_parameters_begin() -> None:
-    assert list(aligned(CELLS, 40, folded=2, right=(3,))) == [
-        "name  shape  filters             n",
-        "a     10     zfp(accuracy=0.5)   1",
+    assert list(aligned(CELLS, 40, folded=[2], right=(3,))) == [
+        "name  shape  filters              n",
+        "a     10     zfp(accuracy=0.5)|   1",
         "             fletcher32",
-        "bb    2                         22",
+        "bb    2                          22",
     ]
-    assert list(aligned(CELLS, 27, folded=2, right=(3,))) == [
+    assert list(aligned(CELLS, 27, folded=[2], right=(3,))) == [
         "name shape filters        n",
         "a    10    zfp(accuracy=  1",
-        "           0.5)",
+        "           0.5)|",
         "           fletcher32",
         "bb   2                   22",
     ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tamis.chunks.words import filter_name, percent_text, shape_text, size_text
+from tamis.chunks.words import filter_name, percent_text, ratio_text, shape_text, size_text
 from tamis.filters import Filter, UnknownFilter
-from tamis.formatting import printable
+from tamis.formatting import plural, printable
 from tamis.jobs.inspection.found import DatasetInfo, GroupInfo, Inspection
 
 COLUMNS = ("dataset", "shape", "type", "chunks", "filters", "stored", "ratio")
@@ -42,7 +42,7 @@ def row(each: DatasetInfo) -> tuple[str, ...]:
         each.layout if each.chunks is None else shape_text(each.chunks),
         "\n".join(printable(_short(stage.filter)) for stage in each.pipeline.stages),
         size_text(each.stored_nbytes),
-        "" if each.ratio is None else f"{each.ratio:.2f}",
+        ratio_text(each.ratio),
     )
 
 
@@ -52,26 +52,18 @@ def _short(each: Filter) -> str:
 
 
 def summary(found: Inspection) -> str:
-    """Say how much there is."""
-    count = len(found.datasets)
-    return f"{size_text(found.nbytes)}, {count} dataset{'s' * (count != 1)}"
-
-
-def title(paths: tuple[str, ...], most: int = 4) -> str:
-    """Name the first paths, and how many more there are."""
-    more = f" and {len(paths) - most} more" if len(paths) > most else ""
-    return ", ".join(paths[:most]) + more
+    """Return how much there is."""
+    return f"{size_text(found.nbytes)}, {plural(len(found.datasets), 'dataset')}"
 
 
 def _facts(each: DatasetInfo) -> tuple[Fact, ...]:
-    if not each.pipeline.stages:
-        return ()
-    found = [("filters", printable(" | ".join(each.filters)))]
+    found = [("filters", printable(" | ".join(each.filters)))] if each.pipeline.stages else []
     if each.chunks_in_words:
         found.append(("chunks", printable(each.chunks_in_words)))
     if each.zfp_padding is not None:
         found.append(("blocks", _blocks(each.chunks or (), each.zfp_padding)))
-    found.append(("read by", printable(str(each.readers))))
+    if each.pipeline.stages:
+        found.append(("read by", printable(str(each.readers))))
     if each.problem:
         found.append(("problem", printable(each.problem)))
     return (*found, *(("note", printable(note.text)) for note in each.notes))

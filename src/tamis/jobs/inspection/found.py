@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
 from tamis import zfp
 from tamis.chunks.quality import Note
-from tamis.chunks.words import filter_name, shape_text
+from tamis.chunks.words import filter_name, ratio, ratio_text, shape_text
 from tamis.filters import Filter, Stage, UnknownFilter, Zfp
-from tamis.formatting import printable
+from tamis.formatting import plural, printable
 from tamis.hdf5.readers import Readers
+from tamis.jobs.json_rule import SCHEMA, error_dict, json_text, json_value
 from tamis.pipeline import Pipeline
-
-SCHEMA = 1
-"""Number of the JSON schema: it changes where a key goes away or changes its meaning, not where one is added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +49,12 @@ class DatasetInfo:
     path
         In the file.
     shape, dtype
-        Of the values; dtype as text, with its byte order where that is not the machine's.
+        Of the values; shape is None for a null dataspace, which has no values; dtype is text, with its byte order where
+        that is not the machine's.
     byteorder
         ``little`` or ``big``; empty where the type has none, or more than one.
     maxshape
-        What the array may grow to; None along an axis without end.
+        What the array may grow to; None along an unlimited axis.
     layout
         ``chunked``, ``contiguous``, ``compact``, ``external`` (values in other files) or ``virtual``.
     chunks
@@ -81,10 +78,10 @@ class DatasetInfo:
     """
 
     path: str
-    shape: tuple[int, ...]
+    shape: tuple[int, ...] | None
     dtype: str
     byteorder: str
-    maxshape: tuple[int | None, ...]
+    maxshape: tuple[int | None, ...] | None
     layout: str
     chunks: tuple[int, ...] | None
     pipeline: Pipeline
@@ -115,7 +112,7 @@ class DatasetInfo:
     @property
     def ratio(self) -> float | None:
         """Bytes of the values for each byte stored; None where nothing is stored, or cannot be counted."""
-        return self.nbytes / self.stored_nbytes if self.nbytes and self.stored_nbytes else None
+        return ratio(self.nbytes, self.stored_nbytes)
 
     @property
     def chunks_in_words(self) -> str:
@@ -123,23 +120,25 @@ class DatasetInfo:
         said = []
         if self.stored_chunks < self.total_chunks:
             rest = "the others are" if self.stored_chunks else "all is"
-            said.append(f"{self.stored_chunks or 'none'} of {_chunks(self.total_chunks)} stored, {rest} fill value")
+            said.append(
+                f"{self.stored_chunks or 'none'} of {plural(self.total_chunks, 'chunk')} stored, {rest} fill value"
+            )
         if self.unfiltered_chunks:
             first, *others = map(str, self.chunk_groups)
             count, _, rest = first.partition(":")
-            said += [f"{count} of {_chunks(self.stored_chunks)}:{rest}", *others]
+            said += [f"{count} of {plural(self.stored_chunks, 'chunk')}:{rest}", *others]
         return "; ".join(said)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold: see docs/inspect.md."""
         return {
             "path": self.path,
-            "shape": list(self.shape),
-            "maxshape": list(self.maxshape),
+            "shape": json_value(self.shape),
+            "maxshape": json_value(self.maxshape),
             "dtype": self.dtype,
             "byteorder": self.byteorder or None,
             "layout": self.layout,
-            "chunks": None if self.chunks is None else list(self.chunks),
+            "chunks": json_value(self.chunks),
             "pipeline": str(self.pipeline),
             "filters": [_stage_dict(each) for each in self.pipeline.stages],
             "nbytes": self.nbytes,
@@ -147,20 +146,17 @@ class DatasetInfo:
             "ratio": self.ratio,
             "total_chunks": self.total_chunks,
             "stored_chunks": self.stored_chunks,
-            "chunk_groups": [
-                {"mask": each.mask, "count": each.count, "applied": [*each.applied], "skipped": [*each.skipped]}
-                for each in self.chunk_groups
-            ],
+            "chunk_groups": json_value(self.chunk_groups),
             "readers": _readers_dict(self.readers),
             "zfp_padding": self.zfp_padding,
-            "notes": [{"code": each.code, "text": each.text} for each in self.notes],
+            "notes": json_value(self.notes),
             "problem": self.problem or None,
         }
 
     def __str__(self) -> str:
-        ratio = "" if self.ratio is None else f" {self.ratio:.2f}x"
+        saved = "" if self.ratio is None else f" {ratio_text(self.ratio)}x"
         return printable(
-            f"{self.path} {shape_text(self.shape)} {self.dtype}{ratio} {' | '.join(self.filters)}".rstrip()
+            f"{self.path} {shape_text(self.shape)} {self.dtype}{saved} {' | '.join(self.filters)}".rstrip()
         )
 
 
@@ -225,6 +221,12 @@ class Inspection:
     datasets: tuple[DatasetInfo, ...]
     groups: tuple[GroupInfo, ...] = ()
 
+    @property
+    def problems(self) -> tuple[tuple[str, str], ...]:
+        """Datasets and groups that cannot be read right: their paths, and why."""
+        found: tuple[DatasetInfo | GroupInfo, ...] = (*self.datasets, *self.groups)
+        return tuple((each.path, each.problem) for each in found if each.problem)
+
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold: see docs/inspect.md."""
         return {
@@ -236,11 +238,13 @@ class Inspection:
         }
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Return JSON in ASCII; a byte of a name that is no UTF-8 is a lone surrogate, as Python has it."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+        """Return JSON in ASCII; a byte of a name that is not UTF-8 is a lone surrogate, as in Python."""
+        return json_text(self.to_dict(), indent=indent)
 
     def __str__(self) -> str:
-        return "\n".join([printable(self.path), *(f"  {each}" for each in (*self.datasets, *self.groups))])
+        from tamis.jobs.inspection.terminal import lines
+
+        return "\n".join(text for _, text in lines(self, None))
 
     def _repr_html_(self) -> str:
         from tamis.jobs.inspection.notebook import html_of
@@ -248,11 +252,11 @@ class Inspection:
         return html_of(self)
 
 
-def json_document(found: Iterable[Inspection], errors: Iterable[tuple[str, str]] = ()) -> str:
+def json_document(inspections: Iterable[Inspection], errors: Iterable[tuple[str, Exception]] = ()) -> str:
     """Return the JSON document of the command line: files that were inspected, and errors with their paths."""
-    files = [{key: value for key, value in each.to_dict().items() if key != "schema"} for each in found]
-    failed = [{"path": path, "message": message} for path, message in errors]
-    return json.dumps({"schema": SCHEMA, "files": files, "errors": failed}, indent=2, allow_nan=False)
+    files = [{key: value for key, value in each.to_dict().items() if key != "schema"} for each in inspections]
+    failed = [{**error_dict(error), "path": path} for path, error in errors]
+    return json_text({"schema": SCHEMA, "files": files, "errors": failed}, indent=2)
 
 
 def stage_in_words(stage: Stage) -> str:
@@ -265,10 +269,6 @@ def stage_in_words(stage: Stage) -> str:
     return f"{words}, {'optional' if stage.optional else 'required'}"
 
 
-def _chunks(count: int) -> str:
-    return f"{count} chunk{'s' * (count != 1)}"
-
-
 def _stage_dict(stage: Stage) -> dict[str, Any]:
     each = stage.filter
     return {
@@ -278,7 +278,7 @@ def _stage_dict(stage: Stage) -> dict[str, Any]:
         "text": str(stage),
         "words": stage_in_words(stage),
         "optional": stage.optional,
-        "parameters": {name: _plain(value) for name, value in _parameters(each).items()},
+        "parameters": json_value(_parameters(each)),
         "values": list(stage.stored or ()),
     }
 
@@ -291,12 +291,6 @@ def _parameters(each: Filter) -> dict[str, Any]:
     if isinstance(mode, zfp.Accuracy):
         return {"accuracy": mode.tolerance}
     return {each.name: getattr(mode, each.name) for each in fields(mode)} or {"reversible": True}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
 
 
 def _readers_dict(readers: Readers) -> dict[str, Any]:

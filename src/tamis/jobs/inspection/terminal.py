@@ -4,45 +4,22 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from tamis.formatting import printable
-from tamis.jobs.inspection.cards import COLUMNS, Card, cards, row, summary, title
+from tamis.jobs.inspection.cards import COLUMNS, Card, cards, row, summary
 from tamis.jobs.inspection.found import Inspection
-from tamis.jobs.inspection.rows import aligned
+from tamis.jobs.table import Line, table, title
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-_FOLDED = COLUMNS.index("filters")
+_FOLDED = (COLUMNS.index("filters"),)
 _RIGHT = (COLUMNS.index("stored"), COLUMNS.index("ratio"))
-_STYLES = {"file": "bold", "header": "dim", "name": "bold", "note": "yellow", "problem": "bold red"}
 _INDENT = 2 + len("read by  ")
 
-Line = tuple[str, str]
-"""What a line is, which decides its colour, and its text."""
 
-
-def show(found: Inspection, console: Console) -> None:
-    """Print for a reader at a terminal, in colours where it has some."""
-    from rich.text import Text
-
-    for kind, text in _lines(found, console.width):
-        console.print(Text(text, _STYLES.get(kind, "")), soft_wrap=True)
-
-
-def lines(found: Inspection) -> Iterator[str]:
-    """Write for a file or another program: a line for each dataset and for each fact."""
-    return (text for _, text in _lines(found, None))
-
-
-def _lines(found: Inspection, width: int | None) -> Iterator[Line]:
+def lines(found: Inspection, width: int | None) -> Iterator[Line]:
+    """Yield lines within a width; without one, a line for each dataset and for each fact."""
     yield "file", f"{printable(found.path)} ({summary(found)})"
     if found.datasets:
-        rows = [COLUMNS, *map(row, found.datasets)]
-        kinds = iter(("header",))
-        for line in aligned(rows, width, folded=_FOLDED, right=_RIGHT):
-            yield next(kinds, "row"), line
+        yield from table([COLUMNS, *map(row, found.datasets)], width, folded=_FOLDED, right=_RIGHT)
     for card in cards(found):
         yield "", ""
         yield from _card(card, width)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from tamis.cf import Packing
-from tamis.jobs.repacking.results import SCHEMA, plain
+from tamis.jobs.json_rule import SCHEMA, json_fields, json_text
 
 Action = Literal["store", "copy", "keep", "drop"]
 
@@ -57,8 +56,8 @@ class PlannedDataset:
     packing: Packing | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what JSON holds."""
-        return {each.name: plain(getattr(self, each.name)) for each in fields(self)}
+        """Return what JSON holds: see docs/repack.md."""
+        return json_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +79,20 @@ class RepackPlan:
     datasets: tuple[PlannedDataset, ...]
     notes: tuple[str, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON holds: see docs/repack.md."""
+        return {"schema": SCHEMA, "dry_run": True, **json_fields(self)}
+
     def to_json(self, *, indent: int | None = None) -> str:
-        """Write it as JSON."""
-        found = {
-            "schema": SCHEMA,
-            "dry_run": True,
-            "source": self.source,
-            "target": self.target,
-            "datasets": [each.to_dict() for each in self.datasets],
-            "notes": [*self.notes],
-        }
-        return json.dumps(found, indent=indent, allow_nan=False)
+        """Return JSON in ASCII."""
+        return json_text(self.to_dict(), indent=indent)
+
+    def __str__(self) -> str:
+        from tamis.jobs.repacking.text import plan_lines
+
+        return "\n".join(text for _, text in plan_lines(self, None))
+
+    def _repr_html_(self) -> str:
+        from tamis.jobs.repacking.text import plan_html
+
+        return plan_html(self)

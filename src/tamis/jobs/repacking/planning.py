@@ -114,10 +114,10 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
             plans[path] = plan
             kept.pop(path, None)
         except MissingFilterError as error:
-            raise MissingFilterError(f"{path}: {error}") from error
+            raise MissingFilterError(f"{path}: {error}").at(dataset=path) from error
         except ParameterError as error:
             if each.exact:
-                raise ParameterError(f"{path}: {error}") from error
+                raise ParameterError(f"{path}: {error}").at(dataset=path) from error
             kept[path] = str(error)
     explicit = {labels[each.path] for each in recipes if each.exact}
     for path, variable in replaced_companions(found, plans).items():
@@ -230,7 +230,9 @@ def _plan_dataset(
         )
     if any("\udc80" <= letter <= "\udcff" for letter in path):
         raise ParameterError("expected a name in UTF-8, got one with bytes that are not")
-    if dataset.shape is None or dataset.ndim == 0:
+    if dataset.shape is None:
+        raise ParameterError("expected an array, got a null dataspace, which has no values")
+    if dataset.ndim == 0:
         raise ParameterError("expected an array, got a scalar, which HDF5 cannot filter")
     notes = []
     if not dtype.isnative:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from tamis.cf import Packing
-
-SCHEMA = 1
-"""Number of the JSON schema: it changes where a key goes away or changes its meaning, not where one is added."""
+from tamis.chunks.words import ratio
+from tamis.jobs.json_rule import SCHEMA, json_fields, json_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +76,13 @@ class Repacked:
     packing: Packing | None = None
 
     @property
-    def ratio(self) -> float:
-        """Bytes of the values for each byte in the target, those of the companion included."""
-        return self.nbytes / max(self.target_nbytes + self.companion_nbytes, 1)
+    def ratio(self) -> float | None:
+        """Bytes of the values for each byte in the target and the companion; None where there are no bytes."""
+        return ratio(self.nbytes, self.target_nbytes + self.companion_nbytes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what JSON holds; an error that is infinite is null there."""
-        return {each.name: plain(getattr(self, each.name)) for each in fields(self)} | {"ratio": self.ratio}
+        """Return what JSON holds: see docs/repack.md."""
+        return {**json_fields(self), "ratio": self.ratio}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,33 +115,23 @@ class RepackResult:
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what JSON holds."""
+        """Return what JSON holds: see docs/repack.md."""
         return {
             "schema": SCHEMA,
-            "source": self.source,
-            "target": self.target,
-            "source_nbytes": self.source_nbytes,
-            "target_nbytes": self.target_nbytes,
-            "datasets": [each.to_dict() for each in self.datasets],
-            "kept": kept_dicts(self.kept),
-            "seconds": self.seconds,
-            "notes": [*self.notes],
+            **json_fields(self),
+            "kept": [{"path": path, "reason": reason} for path, reason in self.kept],
         }
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Write it as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+        """Return JSON in ASCII."""
+        return json_text(self.to_dict(), indent=indent)
 
+    def __str__(self) -> str:
+        from tamis.jobs.repacking.text import result_lines
 
-def plain(value: Any) -> Any:
-    """Turn tuples into lists, and numbers that JSON has not into null."""
-    if isinstance(value, tuple):
-        return [plain(each) for each in value]
-    if isinstance(value, Packing):
-        return value.to_dict()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return "\n".join(text for _, text in result_lines(self, None))
 
+    def _repr_html_(self) -> str:
+        from tamis.jobs.repacking.text import result_html
 
-def kept_dicts(kept: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
-    """Name what stands in the pairs of `RepackResult.kept`."""
-    return [{"path": path, "reason": reason} for path, reason in kept]
+        return result_html(self)

@@ -116,8 +116,10 @@ def assigned_bounds(
         named.setdefault(each.path, each.label)
     for name, text in unused.items():
         if text:
-            raise ParameterError(f"{name}: expected numbers for a bound of {bounds[name]!r}, got {text}: use 0 or none")
-        raise FileError(f"{names.filename}: expected a dataset named {name!r}, found only {', '.join(chosen)}")
+            refusal = f"{name}: expected numbers for a bound of {bounds[name]!r}, got {text}: use 0 or none"
+            raise ParameterError(refusal).at(path=names.filename, dataset=name)
+        refusal = f"{names.filename}: expected a dataset named {name!r}, found only {', '.join(chosen)}"
+        raise FileError(refusal).at(path=names.filename, dataset=name)
     return found, named
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tamis.chunks.statistics import Place, Tally
+from tamis.chunks.statistics import Tally
 from tamis.formatting import printable
+from tamis.jobs.json_rule import json_text, json_value
 
 SCHEMA = 2
 """Number of the JSON schema: it changes where a key goes away or changes its meaning, not where one is added."""
@@ -90,14 +89,14 @@ class Compared:
         """Return what JSON can hold: see docs/verify.md."""
         return {
             "path": self.path,
-            "shape": None if self.shape is None else list(self.shape),
+            "shape": json_value(self.shape),
             "source_type": self.source_type,
             "target_type": self.target_type,
             "bound": self.bound,
             "recorded": self.recorded,
             "status": self.status,
             "equal": self.equal,
-            "numbers": None if self.tally is None else _tally_dict(self.tally),
+            "numbers": None if self.tally is None else json_value(_numbers(self.tally)),
             "checksum": self.checksum,
             "problem": self.problem or None,
         }
@@ -155,47 +154,38 @@ class Verification:
         }
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Return JSON in ASCII; numbers that JSON has not are texts: ``inf``, ``-inf``, ``nan``."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+        """Return JSON in ASCII; numbers that are not finite are the texts ``inf``, ``-inf`` and ``nan``."""
+        return json_text(self.to_dict(), indent=indent)
 
     def __str__(self) -> str:
         from tamis.jobs.verification.text import lines
 
-        return "\n".join(lines(self))
+        return "\n".join(text for _, text in lines(self, None))
+
+    def _repr_html_(self) -> str:
+        from tamis.jobs.verification.text import html
+
+        return html(self)
 
 
-def _tally_dict(tally: Tally) -> dict[str, Any]:
+def _numbers(tally: Tally) -> dict[str, Any]:
     return {
         "count": tally.count,
         "different": tally.different,
-        "largest_error": _plain(tally.error),
-        "largest_relative_error": _plain(tally.relative),
+        "largest_error": tally.error,
+        "largest_relative_error": tally.relative,
         "zeros_changed": tally.zeros_changed,
-        "rmse": _plain(tally.rmse),
-        "psnr": _plain(tally.psnr),
-        "low": _plain(tally.low),
-        "high": _plain(tally.high),
+        "rmse": tally.rmse,
+        "psnr": tally.psnr,
+        "low": tally.low,
+        "high": tally.high,
         "missing": tally.missing,
         "missing_changed": tally.lost,
         "missing_new": tally.gained,
         "validity_changed": tally.crossed,
-        "worst": _place_dict(tally.worst),
-        "first_different": _place_dict(tally.first_different),
-        "first_missing_changed": _place_dict(tally.first_lost),
-        "first_missing_new": _place_dict(tally.first_gained),
-        "first_validity_changed": _place_dict(tally.first_crossed),
+        "worst": tally.worst,
+        "first_different": tally.first_different,
+        "first_missing_changed": tally.first_lost,
+        "first_missing_new": tally.first_gained,
+        "first_validity_changed": tally.first_crossed,
     }
-
-
-def _place_dict(place: Place | None) -> dict[str, Any] | None:
-    if place is None:
-        return None
-    return {"index": list(place.index), "source": _plain(place.source), "target": _plain(place.target)}
-
-
-def _plain(value: float | None) -> object:
-    # Not every float is one of Python's: numpy has longer ones.
-    if value is None or isinstance(value, int):
-        return value
-    number = float(value)
-    return number if math.isfinite(number) else str(number)

@@ -5,28 +5,44 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tamis.chunks.statistics import Place
-from tamis.formatting import printable
-from tamis.jobs.inspection.cards import title
-from tamis.jobs.inspection.rows import aligned
+from tamis.formatting import plural, printable
+from tamis.jobs.notebook import datasets_table, line, page
+from tamis.jobs.table import Line, table, title
 from tamis.jobs.verification.found import Compared, Finding, Verification
 
 COLUMNS = ("dataset", "bound", "largest error", "relative", "RMSE", "PSNR", "missing", "checksum", "worst value")
 _RIGHT = tuple(range(1, 7))
+_FOLDED = (7, 8)
 
 
-def lines(found: Verification) -> Iterator[str]:
-    """Write for a terminal, a file or another program: a line for each dataset that differs, and for each finding."""
-    yield f"{printable(found.source)} -> {printable(found.target)}"
-    if shown := [each for each in found.datasets if not each.equal]:
-        yield from aligned([COLUMNS, *map(row, shown)], None, folded=len(COLUMNS) - 1, right=_RIGHT)
+def lines(found: Verification, width: int | None) -> Iterator[Line]:
+    """Yield lines within so many characters, or a line for each dataset that differs and for each finding."""
+    yield "file", f"{printable(found.source)} -> {printable(found.target)}"
+    if len(rows := _rows(found)) > 1:
+        yield from table(rows, width, folded=_FOLDED, right=_RIGHT)
+    yield from _findings(found)
+
+
+def html(found: Verification) -> str:
+    """Return HTML for a notebook."""
+    rows = datasets_table(_rows(found), right=_RIGHT)
+    findings = (line(text, kind) for kind, text in _findings(found))
+    return page([line(f"{found.source} -> {found.target}"), *rows, *findings])
+
+
+def _rows(found: Verification) -> list[tuple[str, ...]]:
+    return [COLUMNS, *(row(each) for each in found.datasets if not each.equal)]
+
+
+def _findings(found: Verification) -> Iterator[Line]:
     for checksum, paths in _identical(found).items():
-        yield f"identical, {checksum}: {title(paths)}"
+        yield "", f"identical, {checksum}: {title(paths)}"
     for name, findings in (("violation", found.violations), ("problem", found.problems)):
         for each in findings:
-            yield f"{name}: {printable(str(each))}"
+            yield name, f"{name}: {printable(str(each))}"
     for text, paths in _alike(found.notes).items():
-        yield f"note: {title(paths)}: {text}"
-    yield verdict(found)
+        yield "note", f"note: {title(paths)}: {text}"
+    yield ("name" if found.ok else "problem"), verdict(found)
 
 
 def _alike(findings: Iterable[Finding]) -> dict[str, tuple[str, ...]]:
@@ -48,23 +64,20 @@ def _identical(found: Verification) -> dict[str, tuple[str, ...]]:
 
 
 def verdict(found: Verification) -> str:
-    """Say in one sentence how it went."""
-    compared = _counted(len(found.datasets), "dataset") + " compared"
+    """Return the outcome in one sentence."""
+    compared = plural(len(found.datasets), "dataset") + " compared"
     if found.problems:
-        return f"failed: {compared}, {len(found.problems)} not read, {_counted(len(found.violations), 'violation')}"
+        problems, violations = plural(len(found.problems), "problem"), plural(len(found.violations), "violation")
+        return f"failed: {compared}, {problems}, {violations}"
     if found.violations:
         datasets = {each.path for each in found.datasets}
         datasets |= {each.path for each in found.violations if each.code == "missing-dataset"}
         count = len(datasets & {each.path for each in found.violations})
-        differ = f"{_counted(count, 'dataset')} differ{'s' * (count == 1)}" if count else "groups or links differ"
-        return f"{differ}: {compared}, {_counted(len(found.violations), 'violation')}"
+        differ = f"{plural(count, 'dataset')} differ{'s' * (count == 1)}" if count else "groups or links differ"
+        return f"{differ}: {compared}, {plural(len(found.violations), 'violation')}"
     if all(each.status == "equal" for each in found.datasets):
         return f"equal: {compared}"
     return f"within bounds: {compared}, {sum(each.status == 'equal' for each in found.datasets)} equal"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def row(each: Compared) -> tuple[str, ...]:

@@ -1,0 +1,173 @@
+"""What a command prints: results, notes and failures, as text or JSON.
+
+Rich is imported only to print to a terminal, since that takes longer than many commands.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn, Protocol, TextIO
+
+import click
+
+from tamis.cli.ending import FAILED, USAGE, VIOLATED
+from tamis.cli.progress import Log, Steps, progress_bar
+from tamis.errors import BoundError, ParameterError, TamisError
+from tamis.formatting import printable
+from tamis.jobs.json_rule import error_document, json_text
+from tamis.jobs.progress import Progress
+from tamis.jobs.table import STYLES, Line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tamis.jobs.inspection import Inspection
+
+LinesWithin = Callable[[int | None], Iterator[Line]]
+"""Returns the lines of a text within so many characters; without a limit if None."""
+
+
+class Result(Protocol):
+    """What a job returns."""
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How one command prints.
+
+    Parameters
+    ----------
+    command
+        Its name.
+    as_json
+        Print one JSON document on standard output, also where the command fails.
+    quiet
+        Print nothing but errors and JSON.
+    log
+        Where all but JSON goes too.
+    """
+
+    command: str
+    as_json: bool = False
+    quiet: bool = False
+    log: Log | None = None
+
+    def result(self, result: Result, lines: LinesWithin) -> None:
+        """Print what a job returned."""
+        if self.log:
+            for _, text in lines(None):
+                self.log.write(text)
+        if self.as_json:
+            click.echo(result.to_json(indent=2))
+        elif not self.quiet:
+            show(lines)
+
+    def complain(self, text: str) -> None:
+        """Print a line for people on standard error."""
+        click.echo("\n".join(map(printable, f"tamis {self.command}: {text}".splitlines())), err=True)
+        if self.log:
+            self.log.write(text)
+
+    def note(self, text: str) -> None:
+        """Print what is good to know."""
+        if not self.quiet:
+            self.complain(text)
+
+    @contextmanager
+    def progress(self, check: Callable[[], None] = lambda: None) -> Iterator[Progress]:
+        """Show progress through the function that is given; `check` is called whenever that is.
+
+        A terminal shows a bar; a pipe or file, and the log, get a line for each dataset that is done.
+        """
+        shown: list[Progress] = [Steps(self.log.write)] if self.log else []
+        bar = is_terminal(sys.stderr) and not self.quiet
+        if not bar and not self.quiet:
+            shown.append(Steps(self._say))
+
+        def report(what: str, done: int, total: int) -> None:
+            check()
+            for each in shown:
+                each(what, done, total)
+
+        with progress_bar(shown if bar else None):
+            yield report
+
+    def _say(self, text: str) -> None:
+        with suppress(OSError):  # nobody reads it
+            click.echo(printable(f"tamis {self.command}: {text}"), err=True)
+
+    @contextmanager
+    def failures(self) -> Iterator[None]:
+        """Turn errors into a message and an exit code."""
+        try:
+            yield
+        except ParameterError as error:
+            self.fail(error, USAGE)
+        except BoundError as error:
+            self.fail(error, VIOLATED)
+        except TamisError as error:
+            self.fail(error, FAILED)
+
+    def fail(self, error: Exception, code: int) -> NoReturn:
+        """Print an error and end the command."""
+        self.complain(str(error))
+        if self.as_json:
+            click.echo(json_text(error_document(error, code), indent=2))
+        sys.exit(code)
+
+
+def show(lines: LinesWithin) -> None:
+    """Print text: folded to the width of a terminal and in colour, in full through a pipe."""
+    terminal = is_terminal(sys.stdout)
+    if not terminal and not os.environ.get("FORCE_COLOR"):
+        click.echo("\n".join(text for _, text in lines(None)))
+        return
+    from rich.console import Console
+
+    console = Console(markup=False, emoji=False, highlight=False)  # names are no markup
+    paint(lines, console, max(console.width, 20) if terminal else None)
+
+
+def paint(lines: LinesWithin, console: Console, width: int | None) -> None:
+    """Print to a terminal, in colours where it has some."""
+    from rich.text import Text
+
+    for kind, text in lines(width):
+        for line in _wrapped(text, width if kind not in ("header", "row") else None):
+            console.print(Text(line, STYLES.get(kind, "")), soft_wrap=True)
+
+
+def _wrapped(text: str, width: int | None) -> list[str]:
+    """Break a text between words; paths and names stay whole."""
+    if width is None or len(text) <= width:
+        return [text]
+    return textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def print_arguments(output: Output, found: Inspection, notation: str, *, alone: bool) -> tuple[str, ...]:
+    """Print filters as arguments of another program; return what it cannot express."""
+    from tamis.jobs.inspection.arguments import COMMENTS, arguments
+
+    made = arguments(found, notation)
+    if made.text:
+        if COMMENTS[notation] and not alone:
+            click.echo(f"{COMMENTS[notation]} {printable(found.path)}")
+        click.echo(made.text)
+    for each in made.notes:
+        output.complain(f"note: {each}")
+    for each in made.problems:
+        output.complain(each)
+    return made.problems
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a stream is a terminal; Python has none where the command was started with it closed."""
+    return stream is not None and stream.isatty()

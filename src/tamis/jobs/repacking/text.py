@@ -1,0 +1,131 @@
+"""The result and the plan of `tamis.repack` as text and in notebooks: a row for each dataset, then notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tamis.chunks.words import ratio_text, shape_text, size_text
+from tamis.formatting import plural, printable
+from tamis.jobs.notebook import datasets_table, line, page
+from tamis.jobs.repacking.planned import PlannedDataset, RepackPlan
+from tamis.jobs.repacking.results import Repacked, RepackResult
+from tamis.jobs.table import Line, table, title
+from tamis.pipeline import Pipeline
+
+_RESULT = ("dataset", "filters", "in", "out", "ratio", "largest error", "bound", "chunks without zfp")
+_RESULT_RIGHT = tuple(range(2, len(_RESULT)))
+_PLAN = ("dataset", "action", "filters now", "new filters", "chunks now", "new chunks", "bound")
+_PLAN_CODE = (2, 3)
+_PLAN_RIGHT = (6,)
+
+
+def result_lines(result: RepackResult, width: int | None) -> Iterator[Line]:
+    """Yield what `repack` did, within so many characters, or a line for each dataset and note."""
+    if result.datasets:
+        yield from table(_result_rows(result), width, folded=[1], right=_RESULT_RIGHT)
+    yield from _result_notes(result)
+
+
+def result_html(result: RepackResult) -> str:
+    """Return what `repack` did for a notebook."""
+    rows = datasets_table(_result_rows(result), code=[1], right=_RESULT_RIGHT)
+    return page([*rows, *(line(text, kind) for kind, text in _result_notes(result))])
+
+
+def plan_lines(plan: RepackPlan, width: int | None) -> Iterator[Line]:
+    """Yield what `repack` would do, within so many characters, or a line for each dataset and note."""
+    if plan.datasets:
+        yield from table(_plan_rows(plan), width, folded=_PLAN_CODE, right=_PLAN_RIGHT)
+    yield from _plan_notes(plan)
+
+
+def plan_html(plan: RepackPlan) -> str:
+    """Return what `repack` would do for a notebook."""
+    rows = datasets_table(_plan_rows(plan), code=_PLAN_CODE, right=_PLAN_RIGHT)
+    return page([*rows, *(line(text, kind) for kind, text in _plan_notes(plan))])
+
+
+def _result_rows(result: RepackResult) -> list[tuple[str, ...]]:
+    return [_RESULT, *map(_result_row, result.datasets)]
+
+
+def _result_row(each: Repacked) -> tuple[str, ...]:
+    return (
+        printable(each.path),
+        _filters(each.pipeline),
+        size_text(each.source_nbytes),
+        size_text(each.target_nbytes + each.companion_nbytes),
+        ratio_text(each.ratio),
+        f"{each.largest_error:.3g}",
+        _bound(each.bound),
+        f"{each.lossless_chunks} of {each.chunks}" if Pipeline.parse(each.pipeline).zfp else "",
+    )
+
+
+def _plan_rows(plan: RepackPlan) -> list[tuple[str, ...]]:
+    return [_PLAN, *map(_plan_row, plan.datasets)]
+
+
+def _plan_row(each: PlannedDataset) -> tuple[str, ...]:
+    anew = each.action == "store"
+    return (
+        printable(each.path),
+        each.action,
+        _filters(each.source_pipeline),
+        _filters(each.pipeline) if anew else "",
+        "" if each.source_chunks is None else shape_text(each.source_chunks),
+        "" if each.chunks is None or not anew else shape_text(each.chunks),
+        _bound(each.bound) if anew else "",
+    )
+
+
+def _filters(pipeline: str) -> str:
+    return printable(pipeline).replace("|", "\n")
+
+
+def _bound(bound: float | None) -> str:
+    return "none" if bound is None else f"{bound:g}"
+
+
+def _result_notes(result: RepackResult) -> Iterator[Line]:
+    for text in _shared((each.path, note) for each in result.datasets for note in each.notes):
+        yield "note", text
+    for text in _shared((path, f"kept as it is: {reason}") for path, reason in result.kept):
+        yield "note", text
+    for note in result.notes:
+        yield "note", printable(note)
+    if reused := sum(each.reused_chunks for each in result.datasets):
+        chunks = sum(each.chunks for each in result.datasets if not each.copied)
+        yield "", f"{reused} of {chunks} chunks were taken over from an interrupted run"
+    copied = sum(each.copied for each in result.datasets)
+    anew = len(result.datasets) - copied
+    done = [f"{plural(anew, 'dataset')} stored anew"] * bool(anew) + [f"{copied} copied as stored"] * bool(copied)
+    yield (
+        "name",
+        f"{printable(result.source)} ({size_text(result.source_nbytes)}) -> {printable(result.target)}"
+        f" ({size_text(result.target_nbytes)}) in {result.seconds:.2f} s: {', '.join(done)}, read back and verified",
+    )
+
+
+def _plan_notes(plan: RepackPlan) -> Iterator[Line]:
+    for text in _shared((each.path, note) for each in plan.datasets for note in _planned_notes(each)):
+        yield "note", text
+    for note in plan.notes:
+        yield "note", printable(note)
+    yield "name", f"{printable(plan.target)}: dry run, nothing was written"
+
+
+def _planned_notes(each: PlannedDataset) -> Iterator[str]:
+    if each.reusable_chunks:
+        yield f"{plural(each.reusable_chunks, 'chunk')} can be taken over from an interrupted run"
+    if each.reason:
+        yield f"{'dropped' if each.action == 'drop' else 'kept as it is'}: {each.reason}"
+    yield from each.notes
+
+
+def _shared(notes: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield notes with the datasets that they are about, once for all that share one."""
+    paths: dict[str, list[str]] = {}
+    for path, note in notes:
+        paths.setdefault(note, []).append(path)
+    return (printable(f"{title(names)}: {note}") for note, names in paths.items())
