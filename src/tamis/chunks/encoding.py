@@ -42,6 +42,11 @@ def is_lossy(pipeline: Pipeline, mask: int = 0) -> bool:
     return any(each.error_bound != 0 and not mask >> i & 1 for i, each in enumerate(pipeline.filters))
 
 
+def absorbs_rounding(bound: float, largest: float, dtype: np.dtype[Any]) -> bool:
+    """Tell whether zfp and rounding to its type together keep a bound for sure, with float32 or float64 values."""
+    return largest * _SPARED[dtype.itemsize] <= bound
+
+
 def can_skip_loss(pipeline: Pipeline) -> bool:
     """Tell whether a chunk may be stored without loss: every filter that loses something is optional."""
     return all(each.optional or each.filter.error_bound == 0 for each in pipeline.stages)
@@ -55,6 +60,7 @@ def encode_chunk(
     lossless: bool = False,
     padding: NDArray[Any] | None = None,
     missing: Missing = _NONE_MISSING,
+    rounding: float = 0.0,
 ) -> Encoded:
     """Encode a chunk so that every value keeps the bound of the pipeline, and missing values are what they were.
 
@@ -78,6 +84,8 @@ def encode_chunk(
         no block.
     missing
         What stands for missing values, and which others are valid: those stay valid.
+    rounding
+        Error that values have already, since they were rounded to the type of the file. It is part of the bound.
 
     Raises
     ------
@@ -95,7 +103,7 @@ def encode_chunk(
         if not can_skip_loss(pipeline):
             raise ParameterError(f"expected filters without loss or optional ones, got {pipeline}")
         return Encoded(*pipeline.encode(whole, skip=_lossy_types(pipeline)))
-    return _encoded(pipeline, whole, values, chunk, missing, compared=False)[0]
+    return _encoded(pipeline, whole, values, chunk, missing, rounding=rounding)[0]
 
 
 def encode_compared(
@@ -113,10 +121,10 @@ def encode_compared(
     return made, comparison if found is None else comparison._replace(crossed=found.crossed)
 
 
-def is_rejected(found: Comparison, pipeline: Pipeline) -> bool:
-    """Tell whether values differ by more than a pipeline allows."""
+def is_rejected(found: Comparison, pipeline: Pipeline, rounding: float = 0.0) -> bool:
+    """Tell whether values differ by more than a pipeline allows, with an error that they had before."""
     bound = pipeline.error_bound
-    return not found.kept or not (bound is None or found.error <= bound)
+    return not found.kept or not (bound is None or found.error <= (bound - rounding if bound else bound))
 
 
 def _encoded(
@@ -126,7 +134,8 @@ def _encoded(
     chunk: ChunkType,
     missing: Missing,
     *,
-    compared: bool,
+    compared: bool = False,
+    rounding: float = 0.0,
 ) -> tuple[Encoded, Comparison | None]:
     """Encode a chunk; the comparison is None where there was none to be made, and else of the first filter's work."""
     first = pipeline.stages[0] if pipeline.stages else None
@@ -136,14 +145,15 @@ def _encoded(
     found = Encoded(*pipeline.encode(whole, skip=idle))
     if found.mask & 1:  # it could not take these values, and the filters behind it are there for that
         return found if not idle else Encoded(*pipeline.encode(whole, skip=(type(first.filter),))), None
-    if not compared and _kept_for_sure(pipeline, values, missing):
+    if not compared and _kept_for_sure(pipeline, values, missing, rounding):
         return found, None
     comparison = _compared(pipeline, found, values, chunk, missing)
-    if not is_rejected(comparison, pipeline):
+    if not is_rejected(comparison, pipeline, rounding):
         return found, comparison
     if not first.optional:
         bound = pipeline.error_bound
         wanted = "missing values" if bound is None else f"an error of at most {bound:g} and missing values"
+        wanted += f", beside {rounding:g} by rounding to {values.dtype}" if rounding else ""
         raise BoundError(
             f"expected {first.filter} to keep {'the valid range' if comparison.crossed else wanted}, which it cannot;"
             f" as an optional filter, {first.filter}?, it is left out of such a chunk"
@@ -175,7 +185,7 @@ def _compared(
     return compare(values, again, None if pipeline.error_bound == 0 else missing)
 
 
-def _kept_for_sure(pipeline: Pipeline, values: NDArray[Any], missing: Missing) -> bool:
+def _kept_for_sure(pipeline: Pipeline, values: NDArray[Any], missing: Missing, rounding: float) -> bool:
     """Whether a chunk that could be encoded, and so has no NaN, needs no check.
 
     What ZFP leaves out at a tolerance adds up to less than a quarter of it: the inverse transform makes (15/4)^d of an
@@ -190,7 +200,7 @@ def _kept_for_sure(pipeline: Pipeline, values: NDArray[Any], missing: Missing) -
     if not isinstance(pipeline.filters[0], Zfp) or values.dtype.kind != "f" or bound == 0:
         return False
     largest = missing.survey(values).largest
-    if max(largest * _SPARED[values.itemsize], _TINY[values.itemsize]) > bound:
+    if _TINY[values.itemsize] > bound or not absorbs_rounding(bound - rounding, largest, values.dtype):
         return False
     limits = [each for each in (missing.low, missing.high) if each is not None]
     return all(abs(float(each)) > largest + bound for each in (*missing.values, *limits))

@@ -13,6 +13,7 @@ import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tamis.chunks.casting import cast, rounding_of
 from tamis.chunks.encoding import Encoded, can_skip_loss, encode_chunk, is_lossy
 from tamis.chunks.engine import checked_threads, ordered_map
 from tamis.chunks.grid import Origin, Region, touched
@@ -20,7 +21,7 @@ from tamis.errors import FileError, ParameterError, StreamError, TamisError
 from tamis.formatting import printable
 from tamis.hdf5 import library
 from tamis.hdf5.direct import check_recorded, record_of, settle
-from tamis.hdf5.targets import Target, converted
+from tamis.hdf5.targets import Target, growing_axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +100,13 @@ class Appender:
         self._target = Target.of(dataset)
         self._target.pipeline.check_encodable()
         self._target.pipeline.check(self._target.chunk)
-        self._axis = _checked_axis(self._target, axis)
+        self._axis = growing_axis(self._target, axis)
         self._full = self._target.chunk.shape[self._axis]
         self._start = dataset.shape[self._axis] // self._full * self._full
         self._count = dataset.shape[self._axis] - self._start
         self._written = self._count
         self._nbytes, self._lossless = 0, True
+        self._rounding = 0.0  # at most, of the steps in the buffer: from what was given to the type of the file
         self._frozen: set[Origin] = set()
         self._recorded: dict[Origin, tuple[int, int]] = {}
         self._missing = self._target.missing
@@ -151,9 +153,10 @@ class Appender:
             If their shape is neither that of a step nor that of several; or the appender is closed, or the dataset
             cannot grow so far.
         DataError
-            If they do not fit the type of the dataset, or a required filter cannot take them.
+            If the type of the dataset would change an integer or make a float infinite, or a required filter cannot
+            take them.
         BoundError
-            If a required filter does not keep its bound.
+            If a required filter does not keep its bound, or the type of the dataset cannot, rounding included.
         FileError
             If HDF5 cannot write, or the dataset was changed by something else.
         """
@@ -162,12 +165,20 @@ class Appender:
         steps = self._as_steps(given)
         try:
             self._missing = self._target.missing_in(steps) if np.ma.is_masked(steps) else self._missing
-            steps = converted(steps, self._buffer.dtype, self._target.masked)
+            steps, rounding = cast(
+                steps,
+                self._buffer.dtype,
+                masked=self._target.masked,
+                missing=self._missing,
+                bound=self._target.bound,
+                origin=tuple(self.steps if at == self._axis else 0 for at in range(steps.ndim)),
+            )
         except TamisError as error:
             raise type(error)(f"{self._target.place}: step {self.steps}: {error}") from error
         done, count = 0, steps.shape[self._axis]
         self._check_room(count)
         while done < count:
+            self._rounding = max(self._rounding, rounding)
             before = self._count
             taken = min(count - done, self._full - before)
             self._buffer[self._along(before, before + taken)] = steps[self._along(done, done + taken)]
@@ -281,6 +292,7 @@ class Appender:
         if self._count == self._full:
             self._start += self._full
             self._count = self._written = 0
+            self._rounding = 0.0
             self._frozen.clear()
         elif self._frozen:
             warnings.warn(
@@ -316,13 +328,15 @@ class Appender:
             try:
                 # Without loss the padding harms nobody, and the fill value is what HDF5 itself puts there.
                 padding = target.fill if lossless or not is_lossy(target.pipeline) else None
+                values = self._buffer[part]
                 made = encode_chunk(
                     target.pipeline,
-                    self._buffer[part],
+                    values,
                     target.chunk,
                     lossless=lossless,
                     padding=padding,
                     missing=self._missing,
+                    rounding=min(self._rounding, rounding_of(values, self._missing)) if self._rounding else 0.0,
                 )
             except TamisError as error:
                 raise type(error)(f"{target.place}: chunk at {origin}: {error}") from error
@@ -356,6 +370,7 @@ class Appender:
                 raise FileError(f"{target.place}: chunk at {origin} cannot be decoded: {error}") from error
             self._buffer[part] = values[tuple(slice(each.stop - each.start) for each in part)]
             self._nbytes += nbytes
+            self._rounding = math.inf  # nothing says what was given to the run that wrote it
             if is_lossy(target.pipeline, mask):
                 self._lossless = False
                 if not recode:
@@ -367,18 +382,3 @@ class Appender:
                 " more, or append in multiples of"
                 f" {self._full} steps"
             )
-
-
-def _checked_axis(target: Target, axis: int) -> int:
-    shape, most = target.dataset.shape, target.dataset.maxshape
-    if not isinstance(axis, int) or isinstance(axis, bool) or not -len(shape) <= axis < len(shape):
-        raise ParameterError(f"{target.place}: expected an axis of {shape}, got axis={axis!r}")
-    axis %= len(shape)
-    if most[axis] is not None and most[axis] <= shape[axis]:
-        raise ParameterError(
-            f"{target.place}: expected room along axis {axis}, got shape {shape} and maxshape {most}: create it with"
-            " maxshape None there"
-        )
-    if math.prod(extent for at, extent in enumerate(shape) if at != axis) == 0:
-        raise ParameterError(f"{target.place}: expected steps with values, got shape {shape} and axis {axis}")
-    return axis

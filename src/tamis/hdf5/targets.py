@@ -1,7 +1,9 @@
-"""What chunks are written into, and values in the type that it has."""
+"""What chunks are written into."""
 
 from __future__ import annotations
 
+import math
+import operator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 from tamis.chunks.difference import Missing
 from tamis.chunks.encoding import Encoded, is_lossy
 from tamis.chunks.grid import Origin
-from tamis.errors import DataError, FileError, ParameterError
+from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
 from tamis.hdf5 import library
 from tamis.hdf5.attributes import text_attribute
@@ -88,6 +90,11 @@ class Target:
         return fill_value(self.dataset).astype(self.chunk.dtype)
 
     @property
+    def bound(self) -> float | None:
+        """Largest error that a value may get, from what was given to what is read; None and 0 promise nothing more."""
+        return self.pipeline.error_bound
+
+    @property
     def masked(self) -> NDArray[Any] | None:
         """What masked values become: the fill value, None where nobody chose one."""
         chosen = self.dataset.id.get_create_plist().fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
@@ -120,39 +127,21 @@ def array_like(data: Any) -> Any:
     return np.asarray(data)
 
 
-def converted(values: NDArray[Any], dtype: np.dtype[Any], masked: Any = None) -> NDArray[Any]:
-    """Return values in a type, without a change that is more than the rounding of floats.
-
-    Parameters
-    ----------
-    values
-        Of any type.
-    dtype
-        Of the file.
-    masked
-        What masked values become; None refuses them.
-
-    Raises
-    ------
-    DataError
-        If an integer would change, a float become infinite or an integer, or a masked value has no fill value.
-    """
-    if isinstance(values, np.ma.MaskedArray):
-        if np.ma.is_masked(values) and masked is None:
-            raise DataError("expected values without a mask, got masked ones: give a fillvalue, or fill them first")
-        values = values.filled(masked) if np.ma.is_masked(values) else values.data
-    if values.dtype == dtype:
-        return values
-    if not (np.can_cast(values.dtype, dtype, "safe") or (values.dtype.kind + dtype.kind in _CHECKED)):
-        raise DataError(f"expected values of {dtype}, got {values.dtype}: convert them first")
-    with np.errstate(over="ignore", invalid="ignore"):
-        made = values.astype(dtype)
-    if dtype.kind in "iu" and not np.array_equal(made, values):
-        raise DataError(f"expected values that {dtype} can hold, got {values.dtype} ones that it cannot")
-    if dtype.kind == "f" and values.dtype.kind == "f" and not np.array_equal(np.isinf(made), np.isinf(values)):
-        raise DataError(f"expected values that {dtype} can hold, got {values.dtype} ones beyond its largest")
-    return made
-
-
-# Kinds of types between which values may be converted where they fit.
-_CHECKED = ("ii", "iu", "ui", "uu", "ff", "if", "uf")
+def growing_axis(target: Target, axis: int) -> int:
+    """Return an axis along which there is room for more steps, counted from the start; raise ParameterError."""
+    shape, most = target.dataset.shape, target.dataset.maxshape
+    try:
+        axis = len(shape) if isinstance(axis, bool) else operator.index(axis)
+    except TypeError:
+        raise ParameterError(f"{target.place}: expected an axis of {shape}, got axis={axis!r}") from None
+    if not -len(shape) <= axis < len(shape):
+        raise ParameterError(f"{target.place}: expected an axis of {shape}, got axis={axis!r}")
+    axis %= len(shape)
+    if most[axis] is not None and most[axis] <= shape[axis]:
+        raise ParameterError(
+            f"{target.place}: expected room along axis {axis}, got shape {shape} and maxshape {most}: create it with"
+            " maxshape None there"
+        )
+    if math.prod(extent for at, extent in enumerate(shape) if at != axis) == 0:
+        raise ParameterError(f"{target.place}: expected steps with values, got shape {shape} and axis {axis}")
+    return axis

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from tamis import zfp
+from tamis.chunks.casting import cast
 from tamis.chunks.encoding import Encoded, encode_chunk, is_lossy
 from tamis.chunks.engine import checked_threads, ordered_map
 from tamis.chunks.grid import Origin, Region, origin_of, region
@@ -21,7 +22,7 @@ from tamis.filters import ChunkType, StoredZfp, Zfp
 from tamis.hdf5 import library
 from tamis.hdf5.datasets import check_place, named, new_dataset
 from tamis.hdf5.direct import check_recorded, first_stored, settle
-from tamis.hdf5.targets import Target, array_like, converted
+from tamis.hdf5.targets import Target, array_like
 from tamis.pipeline import Pipeline
 
 # Values that are read at once from a source that has chunks itself, so that none of them is decoded many times.
@@ -73,7 +74,8 @@ def write(target: Any, *what: Any, threads: int | None = None, **options: Any) -
     chunks
         Shape of a chunk, slowest axis first; by default as `create_dataset` chooses it.
     dtype
-        Of the file; that of the data by default. Values must fit: no integer may change, no float become infinite.
+        Of the file; that of the data by default. No integer may change and no float become infinite. Floats are
+        rounded, which counts towards the bound of the filters where they have one.
     maxshape
         None for an axis without end; by default the shape of the data.
     fillvalue
@@ -97,7 +99,7 @@ def write(target: Any, *what: Any, threads: int | None = None, **options: Any) -
     DataError
         If a required filter cannot take the values, masked values have no fill value, or values do not fit the type.
     BoundError
-        If a required filter does not keep its bound, or a missing value.
+        If a required filter does not keep its bound, or a missing value; or values of `dtype` cannot keep the bound.
     MissingFilterError
         If a filter cannot be encoded here, or a required one is not known to HDF5.
     FileError
@@ -229,9 +231,13 @@ def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
         place, values = part
         origin = origin_of(place)
         try:
-            wanted = converted(values, target.chunk.dtype, masked)
             missing = target.missing_in(values)
-            return origin, encode_chunk(target.pipeline, wanted, target.chunk, padding=padding, missing=missing)
+            wanted, rounding = cast(
+                values, target.chunk.dtype, masked=masked, missing=missing, bound=target.bound, origin=origin
+            )
+            return origin, encode_chunk(
+                target.pipeline, wanted, target.chunk, padding=padding, missing=missing, rounding=rounding
+            )
         except TamisError as error:
             raise type(error)(f"{target.place}: chunk at {origin}: {error}") from error
 

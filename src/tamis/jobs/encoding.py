@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tamis.cf import FILL_ATTRIBUTES
+from tamis.chunks.encoding import absorbs_rounding
 from tamis.chunks.grid import default_chunks
 from tamis.errors import DataError, FileError, MissingFilterError, ParameterError, TamisError
 from tamis.filters import ChunkType, Filter, Stage, UnknownFilter
@@ -21,6 +22,7 @@ from tamis.hdf5.storage import pipeline_of
 from tamis.jobs.recipe import Match, Recipes, assigned, chunk_shape, matching
 from tamis.notation.xarray_encoding import ENGINES, encoding_keywords
 from tamis.pipeline import Pipeline, as_pipeline
+from tamis.zfp import Accuracy
 
 # What xarray itself takes out of an encoding, whatever writes the file: how values are stored, and attributes. It has
 # written down the coordinates of variables before it looks at what it is given.
@@ -29,6 +31,9 @@ _KEPT = (
     *("units", "calendar", "grid_mapping", "bounds", "climatology", "geometry", "formula_terms", "cell_measures"),
     *("node_coordinates", "node_count", "part_node_count", "interior_ring"),
 )
+
+
+_PACKING = ("scale_factor", "add_offset")
 
 
 def encoding(
@@ -150,6 +155,7 @@ def _encoded(ds: Any, name: str, pipeline: Pipeline, shape: tuple[int, ...] | No
         raise type(error)(f"{name}: {error}") from error
     if pipeline.error_bound != 0:
         _refuse_missing(ds[name], pipeline)
+        _refuse_rounding(ds[name], _stored_type(variable), pipeline)
     return made | ({} if shape is None else {"chunksizes": shape, "contiguous": False})
 
 
@@ -206,6 +212,27 @@ def _refuse_missing(array: Any, pipeline: Pipeline) -> None:
             f" {stored} beside others, which a lossy filter then changes beyond its bound: save it without that filter"
             f" and let tamis repack add it, which keeps both; or, for zfp, store NaN: ds[{array.name!r}].encoding"
             ".update(_FillValue=numpy.nan, missing_value=None)"
+        )
+
+
+def _refuse_rounding(array: Any, dtype: np.dtype[Any], pipeline: Pipeline) -> None:
+    """Raise DataError where the type in which values are stored takes so much of the bound that zfp may break it."""
+    bound, accuracy = pipeline.error_bound, pipeline.zfp and pipeline.zfp.mode
+    if not bound or not isinstance(accuracy, Accuracy) or any(array.encoding.get(key) for key in _PACKING):
+        return
+    if array.dtype.kind not in "iuf" or (array.dtype.kind == dtype.kind and np.can_cast(array.dtype, dtype, "safe")):
+        return
+    if dtype.kind == "f":
+        largest = float(abs(array.where(abs(array) < np.inf)).max())
+        kept = not largest > 0 or absorbs_rounding(bound, largest, dtype)  # NaN where there is no number
+        found = f"values up to {largest:g}"
+    else:
+        kept, found = accuracy.effective + 0.5 <= bound, "whole numbers, which differ by up to 0.5"
+    if not kept:
+        raise DataError(
+            f"{array.name}: expected {array.dtype} values that {pipeline} keeps as {dtype}, their encoding's dtype, got"
+            f" {found}: rounding and zfp together may break the bound; store {array.dtype}"
+            f" (ds[{array.name!r}].encoding['dtype']), or give a larger accuracy"
         )
 
 
