@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -16,6 +16,7 @@ from tamis.hdf5.describing import type_words
 from tamis.hdf5.elements import cut, shown, shown_all, unlike
 from tamis.hdf5.groups import group_filters
 from tamis.hdf5.objects import Objects
+from tamis.hdf5.places import linked_file
 from tamis.hdf5.references import attribute_names
 
 Array = NDArray[Any]
@@ -79,19 +80,19 @@ def attribute_differences(source: Any, target: Any, objects: tuple[Objects, Obje
 def link_differences(source: h5py.Group, target: h5py.Group, objects: tuple[Objects, Objects]) -> Iterator[Difference]:
     """Compare where the links of two groups lead to; leaves datasets and groups that are lost or new to the caller."""
     before, after = (_links(group, own) for group, own in zip((source, target), objects, strict=True))
-    for name, (led, is_object) in before.items():
+    for name, link in before.items():
         if name not in after:
-            if not is_object:
-                yield Difference(_text(name), f"{led} is lost")
-        elif after[name][0] != led:
-            yield Difference(_text(name), f"{led} became {after[name][0]}")
-        elif led.startswith(_NAMED_TYPE):
+            if not link.is_object:
+                yield Difference(_text(name), f"{link.text} is lost")
+        elif not link.leads_alike(after[name]):
+            yield Difference(_text(name), f"{link.text} became {after[name].text}")
+        elif link.text.startswith(_NAMED_TYPE):
             types = h5t.open(source.id, name), h5t.open(target.id, name)
             for each in attribute_differences(*types, objects):
                 yield Difference(_text(name), each.text, each.added)
-    for name, (led, is_object) in after.items():
-        if name not in before and not is_object:
-            yield Difference(_text(name), f"{led} is new", added=True)
+    for name, link in after.items():
+        if name not in before and not link.is_object:
+            yield Difference(_text(name), f"{link.text} is new", added=True)
 
 
 def group_changes(source: h5py.Group, target: h5py.Group) -> Iterator[tuple[str, str]]:
@@ -169,9 +170,20 @@ def _attribute_values(attribute: Any) -> Array:
     return values
 
 
-def _links(group: h5py.Group, own: Objects) -> dict[bytes, tuple[str, bool]]:
-    """Say of each link where it leads to, and whether it is what a walk counts as a dataset or group."""
-    found: dict[bytes, tuple[str, bool]] = {}
+class _Link(NamedTuple):
+    """Where a link leads to, in words; whether that is a dataset or group of a walk; for an external one, the place."""
+
+    text: str
+    is_object: bool = False
+    place: tuple[str, bytes] | None = None
+
+    def leads_alike(self, other: _Link) -> bool:
+        return self.text == other.text or (self.place is not None and self.place == other.place)
+
+
+def _links(group: h5py.Group, own: Objects) -> dict[bytes, _Link]:
+    """Say of each link where it leads to."""
+    found: dict[bytes, _Link] = {}
     names: list[bytes] = []
     group.id.links.iterate(names.append)
     place = own.path_at(h5o.get_info(group.id).addr).rstrip("/")
@@ -180,17 +192,20 @@ def _links(group: h5py.Group, own: Objects) -> dict[bytes, tuple[str, bool]]:
         if kind == h5l.TYPE_HARD:
             path = own.path_at(h5o.get_info(group.id, name).addr)
             if not path:
-                found[name] = f"{_NAMED_TYPE} {type_words(h5t.open(group.id, name))}", False
+                found[name] = _Link(f"{_NAMED_TYPE} {type_words(h5t.open(group.id, name))}")
             elif path == f"{place}/{name.decode('utf-8', 'surrogateescape')}":
-                found[name] = "object", True
+                found[name] = _Link("object", is_object=True)
             else:
-                found[name] = f"hard link to {path}", False
+                found[name] = _Link(f"hard link to {path}")
         elif kind == h5l.TYPE_SOFT:
-            found[name] = f"soft link to {_text(group.id.links.get_val(name))}", False
+            found[name] = _Link(f"soft link to {_text(group.id.links.get_val(name))}")
         elif kind == h5l.TYPE_EXTERNAL:
-            found[name] = f"external link to {' '.join(map(_text, group.id.links.get_val(name)))}", False
+            file, inner = group.id.links.get_val(name)
+            led = linked_file(file, group.file.filename)
+            target = None if led is None else (led, inner)
+            found[name] = _Link(f"external link to {_text(file)} {_text(inner)}", place=target)
         else:
-            found[name] = f"link of the type {kind}", False
+            found[name] = _Link(f"link of the type {kind}")
     return found
 
 

@@ -29,6 +29,7 @@ from tamis.hdf5.references import (
     is_variable,
     rewrite_references,
 )
+from tamis.hdf5.relocating import Relocation
 
 __all__ = ["Recreate", "copy_tree", "create_like", "create_target"]
 
@@ -39,7 +40,7 @@ Recreate = Callable[[h5py.Dataset, h5py.Group, str], h5py.Dataset]
 _MERGE_NAMED_TYPES = 0x0040
 
 
-def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recreate]) -> None:
+def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recreate]) -> list[str]:
     """Copy everything in a file to an empty one, except the datasets that `recreate` makes.
 
     Groups with their filters and phase change, links of every kind, named types, attributes, references and the order
@@ -57,6 +58,12 @@ def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recre
     recreate
         By path of a dataset in the source. A dataset with several hard links is made once, under the link that is
         visited first. Its attributes are copied afterwards; the function must not make any of the same name.
+
+    Returns
+    -------
+    list of str
+        Notes: which names of other files had to change, so that the copy leads to the same files from its own folder,
+        and which lead nowhere (see `tamis.hdf5.relocating`).
 
     Raises
     ------
@@ -79,7 +86,9 @@ def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recre
         raise ParameterError(f"expected an empty target, got {len(target)} objects and {len(target.attrs)} attributes")
     if STAGING.decode() in source:
         raise ParameterError(f"expected no {STAGING.decode()!r} in the source's root, a name that is used for work")
-    _Copy(source, target, recreate).run()
+    copy = _Copy(source, target, recreate)
+    copy.run()
+    return copy.other_files.notes
 
 
 class _Place(NamedTuple):
@@ -103,6 +112,7 @@ class _Copy:
         self.target = h5g.open(target.id, b"/")
         self.source_number = h5o.get_info(self.source).fileno
         self.recreate = self._by_address(source, recreate)
+        self.other_files = Relocation(source.filename, target.filename)
         self.root = h5o.get_info(self.source).addr
         # Address in the source → place, which is the same in both files; those of one group follow each other.
         self.places: dict[int, _Place] = {self.root: _Place(b"/", self.root, b"/")}
@@ -171,19 +181,19 @@ class _Copy:
                 continue
             with _placed(place):
                 if not hard:
-                    _copy_link(source, target, link)
+                    self._copy_link(source, target, link, place)
                 elif link.address in self.places:
                     known = self.places[link.address]
                     target.links.create_hard(link.name, self._opened(known.group)[1], known.name, _link_plist(link))
                 else:
-                    if self._copy_object(source, target, link):
+                    if self._copy_object(source, target, link, place):
                         first, second = (h5r.create(each, link.name, h5r.OBJECT) for each in (source, target))
                         self.groups[link.address] = first, second
                         groups.append(link.address)
                     self.places[link.address] = here
         return groups
 
-    def _copy_object(self, source: Any, target: Any, link: _Link) -> bool:
+    def _copy_object(self, source: Any, target: Any, link: _Link, place: bytes) -> bool:
         """Copy one object without attributes; returns whether it is a group, whose links are yet to be copied."""
         found = h5o.open(source, link.name)
         lcpl = _link_plist(link)
@@ -198,7 +208,9 @@ class _Copy:
         plist = found.get_create_plist()
         filled = plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
         variable = is_variable(datatype)
-        if (variable and filled) or (named and (variable or not plist.get_nfilters())):
+        if (moved := self.other_files.creation_list(_text(place), h5py.Dataset(found))) is not None:
+            _create_copy(found, target, link, self._type(datatype) if named else datatype, moved)
+        elif (variable and filled) or (named and (variable or not plist.get_nfilters())):
             # H5Ocopy keeps a variable-length fill value as a heap address of the source, and finds no named type of
             # variable length in the target. For other named types it walks through all of the target each time,
             # which only filters are worth: they may be missing here, or take their stored parameters amiss.
@@ -214,6 +226,17 @@ class _Copy:
         else:
             h5o.copy(source, link.name, target, link.name, _copy_plist(h5o.COPY_WITHOUT_ATTR_FLAG), lcpl)
         return False
+
+    def _copy_link(self, source: Any, target: Any, link: _Link, place: bytes) -> None:
+        """Copy a link that is no hard one."""
+        lcpl = _link_plist(link)
+        if link.kind == h5l.TYPE_SOFT:
+            target.links.create_soft(link.name, source.links.get_val(link.name), lcpl)
+        elif link.kind == h5l.TYPE_EXTERNAL:
+            name, path = source.links.get_val(link.name)
+            target.links.create_external(link.name, self.other_files.linked(_text(place), name), path, lcpl)
+        else:
+            raise ValueError(f"expected a hard, soft or external link, got the user-defined link type {link.kind}")
 
     def _recreate(self, target: Any, link: _Link, place: bytes) -> None:
         """Let the caller's function make a dataset, and check that it did."""
@@ -288,6 +311,10 @@ class _Copy:
         return h5r.create(home, name, h5r.OBJECT)
 
 
+def _text(path: bytes) -> str:
+    return path.decode("utf-8", "backslashreplace")
+
+
 class _PlacedError(FileError):
     """Says where it happened, so that no outer place is put before it."""
 
@@ -300,7 +327,7 @@ def _placed(path: bytes, attribute: bytes | None = None) -> Iterator[None]:
     except _PlacedError:
         raise
     except Exception as error:
-        what = path.decode("utf-8", "backslashreplace")
+        what = _text(path)
         if attribute is not None:
             what += f" (attribute {attribute.decode('utf-8', 'backslashreplace')!r})"
         raise _PlacedError(f"cannot copy {what}: {error}") from error
@@ -327,20 +354,9 @@ def _links(group: Any) -> list[_Link]:
     return found
 
 
-def _copy_link(source: Any, target: Any, link: _Link) -> None:
-    """Copy a link that is no hard one."""
-    lcpl = _link_plist(link)
-    if link.kind == h5l.TYPE_SOFT:
-        target.links.create_soft(link.name, source.links.get_val(link.name), lcpl)
-    elif link.kind == h5l.TYPE_EXTERNAL:
-        target.links.create_external(link.name, *source.links.get_val(link.name), lcpl)
-    else:
-        raise ValueError(f"expected a hard, soft or external link, got the user-defined link type {link.kind}")
-
-
-def _create_copy(source: Any, target: Any, link: _Link, datatype: Any) -> None:
-    """Copy a dataset with a given type, by creating and filling it."""
-    plist = source.get_create_plist()
+def _create_copy(source: Any, target: Any, link: _Link, datatype: Any, plist: Any = None) -> None:
+    """Copy a dataset with a given type, and perhaps other properties, by creating and filling it."""
+    plist = source.get_create_plist() if plist is None else plist
     plist.set_obj_track_times(False)
     made = h5d.create(target, link.name, datatype, source.get_space(), plist, _link_plist(link))
     expected, got = (_filters(dataset.get_create_plist()) for dataset in (source, made))

@@ -112,8 +112,7 @@ def create_like(
     """
     plist = source.id.get_create_plist()
     if plist.get_external_count():
-        # Raw files cannot be taken off a property list.
-        plist = _without_storage(source)
+        plist = without_raw_files(source)
     while plist.get_nfilters():
         plist.remove_filter(library.filter_list(plist)[0][0])
     if chunks is None:
@@ -174,11 +173,12 @@ def _follow_group(group: Any, plist: Any) -> None:
     follow_links(group, plist)
 
 
-def _without_storage(source: h5py.Dataset) -> Any:
-    """Rebuild a dataset's creation properties without layout and raw files."""
+def without_raw_files(source: h5py.Dataset) -> Any:
+    """Rebuild a dataset's creation properties without layout and raw files, which none can be taken off."""
     old = source.id.get_create_plist()
     new = h5p.create(h5p.DATASET_CREATE)
     new.set_fill_time(old.get_fill_time())
+    new.set_obj_track_times(old.get_obj_track_times())
     new.set_attr_creation_order(old.get_attr_creation_order())
     new.set_attr_phase_change(*old.get_attr_phase_change())
     if old.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:

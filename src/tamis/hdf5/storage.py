@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import h5py
@@ -23,6 +22,7 @@ from tamis.filters.zfp import is_stored
 from tamis.hdf5 import library
 from tamis.hdf5.facts import address_nbytes, datatype_of, file_of, layout_plist, once, place_of
 from tamis.hdf5.index import chunk_info, stored_chunks
+from tamis.hdf5.places import SAME_FILE, find_virtual
 from tamis.pipeline import Pipeline
 
 _LAYOUTS = {h5d.CHUNKED: "chunked", h5d.CONTIGUOUS: "contiguous", h5d.COMPACT: "compact", h5d.VIRTUAL: "virtual"}
@@ -311,9 +311,9 @@ def check_readable(dataset: h5py.Dataset) -> None:
     It does not check the length of what a filter returns, and takes a virtual dataset's missing files for fill values.
     """
     if dataset.is_virtual:
-        place, folder = place_of(dataset), Path(file_of(dataset).filename).parent
+        place, file = place_of(dataset), file_of(dataset).filename
         for each in dataset.virtual_sources():
-            if each.file_name != "." and not (folder / each.file_name).exists() and not Path(each.file_name).exists():
+            if each.file_name != SAME_FILE and find_virtual(each.file_name, file) is None:
                 raise FileError(f"{place}: expected the file {each.file_name} that it is made of, found none")
     if problem := zfp_problem(dataset, pipeline_of(dataset)):
         raise FileError(f"{place_of(dataset)}: {problem}")

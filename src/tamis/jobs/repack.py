@@ -20,6 +20,7 @@ from tamis.hdf5.copying import copy_tree, create_target
 from tamis.hdf5.facts import open_dataset
 from tamis.hdf5.failures import disk_text, is_disk_full
 from tamis.hdf5.files import open_source
+from tamis.hdf5.relocating import Relocation
 from tamis.hdf5.rewriting import (
     Plan,
     Written,
@@ -139,7 +140,7 @@ def repack(
             _refuse_missing(file, plans, report, threads)
         check_room(transaction.path.parent, source, file, plans)
         with Resuming(transaction, source, plans, wanted=resume) as resuming:
-            written = _write(file, planning, transaction, resuming, report, threads)
+            written, notes = _write(file, planning, transaction, resuming, report, threads)
             transaction.begin_sync()
             done = _verify(file, plans, written, transaction, report, threads)
             transaction.commit()
@@ -152,7 +153,7 @@ def repack(
         done,
         tuple(planning.kept.items()),
         time.perf_counter() - began,
-        tuple(resuming.notes),
+        (*resuming.notes, *notes),
     )
 
 
@@ -182,11 +183,12 @@ def plan_repack(
     with open_source(source) as file:
         planning = plan_datasets(file, wanted)
         found = describe(planning)
+        notes = Relocation(os.fspath(source), os.fspath(target)).survey(file)
         if not resume:
-            return RepackPlan(os.fspath(source), os.fspath(target), found, tuple(interrupted(target)))
+            return RepackPlan(os.fspath(source), os.fspath(target), found, (*interrupted(target), *notes))
         with Resuming(Transaction(target), source, planning.plans, wanted=True) as resuming:
             found = tuple(replace(each, reusable_chunks=resuming.reusable(each.path)) for each in found)
-            return RepackPlan(os.fspath(source), os.fspath(target), found, tuple(resuming.notes))
+            return RepackPlan(os.fspath(source), os.fspath(target), found, (*resuming.notes, *notes))
 
 
 def _wanted(
@@ -232,7 +234,7 @@ def _write(
     resuming: Resuming,
     report: Progress,
     threads: int,
-) -> dict[str, Written]:
+) -> tuple[dict[str, Written], list[str]]:
     plans = planning.plans
     written: dict[str, Written] = {}
 
@@ -250,13 +252,13 @@ def _write(
             transaction.protect()
             anew = {path: partial(recreate, plan) for path, plan in plans.items() if not plan.copied}
             old = replaced_companions(planning.datasets, plans)
-            copy_tree(file, out, {**anew, **dict.fromkeys(old, create_empty)})
+            notes = copy_tree(file, out, {**anew, **dict.fromkeys(old, create_empty)})
             replace_companions(out, old, {path: written[path].companion for path in anew if plans[path].recoded})
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise
         raise FileError(f"{transaction.target}: cannot be written: {disk_text(error)}") from error
-    return written
+    return written, notes
 
 
 def _verify(

@@ -71,7 +71,7 @@ class RepackPlan:
     datasets
         All of the source.
     notes
-        What the user should know about runs that were interrupted.
+        What the user should know about runs that were interrupted, and about other files that the file names.
     """
 
     source: str

@@ -102,7 +102,7 @@ class RepackResult:
     seconds
         Time taken, verification included.
     notes
-        What the user should know about runs that were interrupted.
+        What the user should know about runs that were interrupted, and about other files that the file names.
     """
 
     source: str
