@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from tamis.cf.packing import Packing, packing_of
-from tamis.cf.roles import DATA, Role, roles_of
+from tamis.cf.roles import DATA, KINDS, Role, roles_of
 from tamis.cf.validity import FILL_ATTRIBUTES, ValidRange, missing_values, valid_range
 from tamis.cf.variables import Variable, is_known, is_unsigned, numbers, text
 
 __all__ = [
     "DATA",
     "FILL_ATTRIBUTES",
+    "KINDS",
     "Packing",
     "Role",
     "ValidRange",

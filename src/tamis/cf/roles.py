@@ -51,6 +51,10 @@ _SMALL = 0.01
 """Of the values of the largest variable of a file: what has no more beside it, along one axis, describes that axis."""
 
 
+KINDS = ("data", *_PRIORITY, "flags", "enumeration", "integers", "axis values")
+"""Of roles."""
+
+
 @dataclass(frozen=True, slots=True)
 class Role:
     """What a variable is for.
@@ -58,9 +62,7 @@ class Role:
     Parameters
     ----------
     kind
-        ``data``, ``ancillary variable``, ``coordinate``, ``auxiliary coordinate``, ``bounds``, ``climatology bounds``,
-        ``formula term``, ``cell measure``, ``grid mapping``, ``geometry``, ``index``, ``flags``, ``enumeration``,
-        ``integers`` or ``axis values``.
+        One of `KINDS`.
     reason
         How that is known, in words; empty for data.
     """

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tamis import cf
 from tamis.cf import FILL_ATTRIBUTES
 from tamis.chunks.encoding import absorbs_rounding
 from tamis.chunks.grid import default_chunks
@@ -19,7 +21,9 @@ from tamis.filters.base import is_enum
 from tamis.hdf5.files import is_hdf5, open_source
 from tamis.hdf5.plugin import writes
 from tamis.hdf5.storage import pipeline_of
+from tamis.jobs.dataset_meaning import attributes_of, refuse_limits, roles_in_dataset
 from tamis.jobs.recipe import Match, Recipes, assigned, chunk_shape, matching
+from tamis.jobs.stored_units import in_stored_units
 from tamis.notation.xarray_encoding import ENGINES, encoding_keywords
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.zfp import Accuracy
@@ -58,8 +62,9 @@ def encoding(
         An xarray ``Dataset``.
     recipes
         Filters by name of the variable or pattern, as for `repack`: a `Pipeline`, a filter, or its text. A pattern
-        passes over variables that cannot take its filters, such as text and scalars, with a ``UserWarning`` that says
-        why.
+        passes over variables that cannot take its filters, such as text and scalars, and if it is lossy over
+        coordinates, bounds, flags, integers and the like, with a ``UserWarning`` that says why. An accuracy is in units
+        of the variable, also where it is packed by ``scale_factor``.
     engine
         What will write: ``"h5netcdf"``, which takes one compression of any kind with shuffle and fletcher32, or
         ``"netcdf4"``, which has deflate, zstd, bzip2, szip and blosc only.
@@ -81,7 +86,8 @@ def encoding(
     FileError
         If a name matches nothing, or the file that a variable is from is no longer there.
     DataError
-        If lossy filters would get missing values as numbers, which would ruin the values beside them.
+        If lossy filters would get missing values as numbers, which would ruin the values beside them, or values so
+        near to ``valid_min`` or ``valid_max`` that they may become invalid.
     """
     if engine not in ENGINES:
         raise ParameterError(f"expected an engine that writes filters, {' or '.join(ENGINES)}, got {engine!r}")
@@ -102,11 +108,14 @@ def encoding(
         named |= {shape.path[1:]} if shape.exact else set()
     made: dict[str, dict[str, Any]] = {}
     passed: dict[str, ParameterError] = {}
+    roles = cache(partial(roles_in_dataset, ds))
     for each in assigned(wanted, meant):
         if (variable := each.path[1:]) in made:
             continue
         try:
-            made[variable] = _encoded(ds, variable, each.value, shapes.get(variable), engine)
+            if not each.exact and each.value.error_bound != 0:
+                _refuse_role(ds.variables[variable], variable, roles()[variable])
+            made[variable] = _encoded(ds, variable, each.value, shapes.get(variable), engine, in_units=True)
             passed.pop(variable, None)
         except ParameterError as error:
             if each.exact:
@@ -129,8 +138,16 @@ def encoding(
     return {name: made[name] for name in ds.variables if name in made}
 
 
-def _encoded(ds: Any, name: str, pipeline: Pipeline, shape: tuple[int, ...] | None, engine: str) -> dict[str, Any]:
-    """Give the encoding of one variable; errors name it."""
+def _refuse_role(variable: Any, name: str, role: cf.Role) -> None:
+    """Raise ParameterError for a variable that a lossy pattern passes over."""
+    if role.is_exact and variable.ndim and variable.dtype.kind in "iufmM":
+        raise ParameterError(f"{name}: {role.reason}; name it to store it lossily")
+
+
+def _encoded(
+    ds: Any, name: str, pipeline: Pipeline, shape: tuple[int, ...] | None, engine: str, *, in_units: bool = False
+) -> dict[str, Any]:
+    """Give the encoding of one variable, in whose units an accuracy is if asked for; errors name it."""
     variable = ds.variables[name]
     given = variable.encoding
     made = {key: given[key] for key in _KEPT if given.get(key) is not None or (key == "_FillValue" and key in given)}
@@ -143,6 +160,8 @@ def _encoded(ds: Any, name: str, pipeline: Pipeline, shape: tuple[int, ...] | No
             dtype = _stored_type(variable)
             if pipeline.zfp is not None and not dtype.isnative:
                 made["dtype"] = dtype = dtype.newbyteorder("=")
+            if in_units:
+                pipeline = in_stored_units(pipeline, cf.packing_of(attributes_of(variable)), dtype)
             shape = _chunks(ds, variable, shape) or default_chunks(
                 variable.shape, dtype.itemsize, zfp=pipeline.zfp is not None
             )
@@ -155,7 +174,8 @@ def _encoded(ds: Any, name: str, pipeline: Pipeline, shape: tuple[int, ...] | No
         raise type(error)(f"{name}: {error}") from error
     if pipeline.error_bound != 0:
         _refuse_missing(ds[name], pipeline)
-        _refuse_rounding(ds[name], _stored_type(variable), pipeline)
+        _refuse_rounding(ds[name], dtype, pipeline)
+        refuse_limits(ds[name], dtype, pipeline)
     return made | ({} if shape is None else {"chunksizes": shape, "contiguous": False})
 
 

@@ -6,8 +6,9 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tamis.cf import Role
 from tamis.chunks.quality import Chunking, Note, judge, zfp_padding
 from tamis.chunks.words import filter_name
 from tamis.errors import FileError
@@ -15,6 +16,7 @@ from tamis.filters import Filter
 from tamis.hdf5.companions import companion_of, is_companion
 from tamis.hdf5.files import open_source
 from tamis.hdf5.groups import group_filters
+from tamis.hdf5.missing import missing_of, packing_of
 from tamis.hdf5.readers import Readers, readers_of
 from tamis.hdf5.storage import (
     Chunks,
@@ -28,7 +30,8 @@ from tamis.hdf5.storage import (
     varies,
     zfp_problem,
 )
-from tamis.hdf5.walking import Contents, Datasets, walk
+from tamis.hdf5.variables import roles_in
+from tamis.hdf5.walking import Contents, walk
 from tamis.jobs.inspection import ChunkGroup, DatasetInfo, GroupInfo, Inspection
 from tamis.jobs.naming import Names
 from tamis.pipeline import Pipeline
@@ -71,22 +74,19 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
     with open_source(path) as file:
         try:
             contents = walk(file)
-            chosen = _selected(file, contents, wanted)
+            labels = Names(file, contents).labels(wanted) if wanted else {}
+            chosen = contents.datasets.labelled(labels, others=False) if wanted else contents.datasets
+            roles = roles_in(file, contents.datasets)
+            roles |= {label: roles[path] for path, label in labels.items()}
             # Most datasets have the same filters; the plugins may be others in the next call.
             readers = cache(readers_of)
-            found = tuple(_examine(name, dataset, readers) for name, dataset in chosen.items())
+            found = tuple(_examine(name, dataset, readers, roles[name]) for name, dataset in chosen.items())
             groups = () if wanted else tuple(_filtered_groups(contents, readers))
         except FileError:
             raise
         except Exception as error:  # HDF5's errors come as many kinds
             raise FileError(f"{path}: damaged, or not complete: {error}").at(path=path) from error
         return Inspection(os.fspath(path), file.id.get_filesize(), found, groups)
-
-
-def _selected(file: h5py.File, contents: Contents, wanted: Sequence[str]) -> Datasets:
-    if not wanted:
-        return contents.datasets
-    return contents.datasets.labelled(Names(file, contents).labels(wanted), others=False)
 
 
 def _filtered_groups(contents: Contents, readers: _Readers) -> Iterator[GroupInfo]:
@@ -96,7 +96,7 @@ def _filtered_groups(contents: Contents, readers: _Readers) -> Iterator[GroupInf
             yield GroupInfo(path, pipeline, readers(pipeline.filters), contents.closed.get(path, ""))
 
 
-def _examine(name: str, dataset: h5py.Dataset, readers: _Readers) -> DatasetInfo:
+def _examine(name: str, dataset: h5py.Dataset, readers: _Readers, role: Role) -> DatasetInfo:
     pipeline = pipeline_of(dataset)
     shape, maxshape, steps = dataset.shape, dataset.maxshape, dataset.chunks
     chunks = chunks_of(dataset) if shape and steps is not None and 0 not in shape else Chunks(0, 0, {})
@@ -113,6 +113,7 @@ def _examine(name: str, dataset: h5py.Dataset, readers: _Readers) -> DatasetInfo
             varying=varies(dataset),
         )
     companion_notes, problem = _companion(dataset)
+    missing = missing_of(dataset)
     return DatasetInfo(
         path=name,
         shape=shape,
@@ -130,7 +131,15 @@ def _examine(name: str, dataset: h5py.Dataset, readers: _Readers) -> DatasetInfo
         zfp_padding=zfp_padding(steps) if chunking and chunking.zfp else None,
         notes=(judge(chunking) if chunking else ()) + companion_notes,
         problem=zfp_problem(dataset, pipeline) or problem,
+        role=role,
+        packing=packing_of(dataset),
+        valid_range=None if missing.low is missing.high is None else (_number(missing.low), _number(missing.high)),
     )
+
+
+def _number(limit: Any) -> int | float | None:
+    number = None if limit is None else limit.item()
+    return number if isinstance(number, int) or number is None else float(number)
 
 
 def _companion(dataset: h5py.Dataset) -> tuple[tuple[Note, ...], str]:

@@ -69,6 +69,9 @@ def test_json_of_every_dataset_and_group_has_the_keys_of_the_schema(mixed: Path)
             "chunk_groups",
             "readers",
             "zfp_padding",
+            "role",
+            "packing",
+            "valid_range",
             "notes",
             "problem",
         ]

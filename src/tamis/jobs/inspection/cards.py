@@ -63,6 +63,8 @@ def _facts(each: DatasetInfo) -> tuple[Fact, ...]:
     if each.zfp_padding is not None:
         found.append(("blocks", _blocks(each.chunks or (), each.zfp_padding)))
     if each.pipeline.stages:
+        if each.values_in_words:
+            found.append(("values", each.values_in_words))
         found.append(("read by", printable(str(each.readers))))
     if each.problem:
         found.append(("problem", printable(each.problem)))

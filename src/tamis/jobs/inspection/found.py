@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tamis import zfp
+from tamis.cf import DATA, Packing, Role
 from tamis.chunks.quality import Note
 from tamis.chunks.words import filter_name, ratio, ratio_text, shape_text
 from tamis.filters import Filter, Stage, UnknownFilter, Zfp
@@ -75,6 +76,12 @@ class DatasetInfo:
         What its owner should know.
     problem
         Why the values cannot be read right, as far as stored parameters tell; empty otherwise.
+    role
+        What it is for, by the conventions of CF and netCDF.
+    packing
+        How stored values become those in units of the variable; None where they are in them.
+    valid_range
+        Smallest and largest valid stored value, None for no limit; None where there are no limits.
     """
 
     path: str
@@ -93,11 +100,23 @@ class DatasetInfo:
     zfp_padding: float | None
     notes: tuple[Note, ...]
     problem: str
+    role: Role = DATA
+    packing: Packing | None = None
+    valid_range: tuple[float | None, float | None] | None = None
 
     @property
     def filters(self) -> tuple[str, ...]:
         """The filters in words, in the order in which they run on writing."""
         return tuple(stage_in_words(each) for each in self.pipeline.stages)
+
+    @property
+    def values_in_words(self) -> str:
+        """How values are packed, and which are valid; empty where nothing is said of that."""
+        said = [f"packed by {self.packing}"] if self.packing else []
+        limits = zip(("from", "to"), self.valid_range or (), strict=False)
+        if text := " ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None):
+            said.append(f"valid {text}" + " as stored" * bool(self.packing))
+        return "; ".join(said)
 
     @property
     def stored_chunks(self) -> int:
@@ -149,6 +168,9 @@ class DatasetInfo:
             "chunk_groups": json_value(self.chunk_groups),
             "readers": _readers_dict(self.readers),
             "zfp_padding": self.zfp_padding,
+            "role": self.role.kind,
+            "packing": self.packing.to_dict() if self.packing else None,
+            "valid_range": json_value(self.valid_range),
             "notes": json_value(self.notes),
             "problem": self.problem or None,
         }

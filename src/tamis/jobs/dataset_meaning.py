@@ -1,0 +1,78 @@
+"""What the variables of an xarray Dataset mean by the conventions of CF and netCDF."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tamis import cf
+from tamis.errors import DataError
+from tamis.pipeline import Pipeline
+
+
+def attributes_of(variable: Any) -> dict[str, Any]:
+    """Return the attributes that a variable will have in a file, of those that `tamis.cf` knows."""
+    both = {**variable.encoding, **variable.attrs}
+    return {name: value for name, value in both.items() if cf.is_known(str(name)) and value is not None}
+
+
+def roles_in_dataset(ds: Any) -> dict[str, cf.Role]:
+    """Find out what each variable is for, by name; coordinates of the dataset are coordinates."""
+    variables = [
+        cf.Variable(
+            f"/{name}",
+            tuple(each.shape),
+            _number_type(each),
+            tuple(f"/{dim}" for dim in each.dims),
+            attributes_of(each),
+            name in each.dims,
+        )
+        for name, each in ds.variables.items()
+    ]
+    roles = cf.roles_of(variables)
+    found = {str(name): roles[f"/{name}"] for name in ds.variables}
+    for name in map(str, ds.coords):
+        if not found[name].is_exact:
+            found[name] = cf.Role("auxiliary coordinate", "coordinate of the dataset")
+    return found
+
+
+def refuse_limits(array: Any, dtype: np.dtype[Any], pipeline: Pipeline) -> None:
+    """Raise DataError where a lossy filter could move values across a limit of the valid range. It reads the values.
+
+    Parameters
+    ----------
+    array
+        As xarray has it, unpacked where it unpacked it.
+    dtype, pipeline
+        Of the stored values.
+    """
+    attributes = attributes_of(array.variable)
+    low, high = cf.valid_range(attributes, dtype.newbyteorder("="))
+    packing = cf.packing_of(attributes) if "scale_factor" in array.encoding or "add_offset" in array.encoding else None
+    reach = np.inf if pipeline.error_bound is None else pipeline.error_bound
+    for name, limit in (("smallest", low), ("largest", high)):
+        if limit is None:
+            continue
+        near, shown = (
+            (reach, float(limit)) if packing is None else (reach * abs(packing.scale), packing.unpacked(limit))
+        )
+        count = int((abs(array - shown) <= near).sum())
+        if count:
+            raise DataError(
+                f"{array.name}: expected no values within {near:g} of {shown:g}, the {name} valid one, for {pipeline},"
+                f" found {count}, which a lossy filter may make invalid: save it without that filter and let tamis"
+                " repack add it, which keeps them valid"
+            )
+
+
+def _number_type(variable: Any) -> np.dtype[Any] | None:
+    """Return the type in which numbers and times will be stored; None for anything else."""
+    if variable.dtype.kind in "mM":
+        return np.dtype(np.int64)
+    try:
+        dtype: np.dtype[Any] = np.dtype(variable.encoding.get("dtype", variable.dtype))
+    except TypeError:
+        return None
+    return dtype if dtype.kind in "iuf" and variable.dtype.kind in "iufb" else None
