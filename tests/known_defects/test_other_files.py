@@ -192,3 +192,46 @@ def test_u10_names_of_another_kind_are_kept(tmp_path: Path) -> None:
                 assert first.get_select_npoints() == second.get_select_npoints()
                 if first.get_select_type() == h5s.SEL_HYPERSLABS:
                     assert first.get_regular_hyperslab() == second.get_regular_hyperslab()
+
+
+@pytest.mark.parametrize("pattern", ["*", "/*", "/[vrno]*"])
+def test_u27_a_pattern_leaves_values_in_other_files(source: Path, pattern: str) -> None:
+    result = tamis.repack(source, "in/b.h5", {pattern: "shuffle|deflate(4)"})
+    assert [each.path for each in result.datasets] == ["/n"]
+    reasons = dict(result.kept)
+    assert {"/v", "/raw", "/own", "/numbered"} == set(reasons)
+    assert "other files (virtual)" in reasons["/v"]
+    assert "--follow" in reasons["/raw"]
+    with h5py.File("in/b.h5") as file:
+        assert file["v"].is_virtual
+        assert file["raw"].external
+
+
+def test_u27_follow_and_exact_names_store_values_in_the_target(source: Path) -> None:
+    os.chdir("in")
+    tamis.repack("v.h5", "b.h5", {"*": "shuffle|deflate(4)"}, follow=True)
+    tamis.repack("v.h5", "c.h5", {"v": "shuffle", "raw": "shuffle"})
+    with h5py.File("v.h5") as before, h5py.File("b.h5") as all_of_it, h5py.File("c.h5") as two:
+        for name in ("v", "raw", "own", "numbered", "n"):
+            assert all_of_it[name].chunks
+            np.testing.assert_array_equal(all_of_it[name][()], before[name][()])
+        assert not two["v"].is_virtual
+        assert not two["raw"].external
+        assert two["own"].is_virtual
+
+
+def test_u27_a_hostile_file_does_not_bring_others_into_the_target(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"root:x:0:0: very secret" * 10)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("absolute", (23,), "u1", external=[(str(secret), 0, 23)])
+        file.create_dataset("relative", (23,), "u1", external=[("../" * 30 + str(secret)[1:], 0, 23)])
+        file.create_dataset("n", data=VALUES)
+    plan = plan_repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": "none"})
+    assert {each.path: each.action for each in plan.datasets} == {
+        "/absolute": "keep",
+        "/relative": "keep",
+        "/n": "store",
+    }
+    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": "none"})
+    assert b"secret" not in (tmp_path / "b.h5").read_bytes().replace(str(secret).encode(), b"")

@@ -163,6 +163,12 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     help="Missing values: keep each as it is; or say in a companion dataset where they are, for the best ratio (other"
     " readers than tamis see values from beside them); or refuse them with a count.",
 )
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Let patterns store values of virtual datasets and external raw files in OUT, too; otherwise they stay in the"
+    " files that IN names.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 @click.option("--resume", is_flag=True, help="Go on with a run that was killed; see docs/repack.md.")
 @click.option("--dry-run", is_flag=True, help="Say what would become of each dataset, and write nothing.")
@@ -177,6 +183,7 @@ def repack(
     checksum: bool,
     threads: int | None,
     missing: MissingPolicy,
+    follow: bool,
     overwrite: bool,
     resume: bool,
     dry_run: bool,
@@ -212,7 +219,9 @@ def repack(
         texts = _by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
         if dry_run:
-            plan = plan_repack(source, target, wanted, chunks=chunks, checksum=checksum, missing=missing, resume=resume)
+            plan = plan_repack(
+                source, target, wanted, chunks=chunks, checksum=checksum, missing=missing, resume=resume, follow=follow
+            )
             output.result(plan, partial(plan_lines, plan))
             return
         for note in () if resume else interrupted(Path(target)):
@@ -228,8 +237,11 @@ def repack(
                 missing=missing,
                 threads=threads,
                 resume=resume,
+                follow=follow,
                 progress=progress,
             )
+        for path in result.unreadable:
+            output.note(f"{path}: its values cannot be read; its bytes were copied as they are")
         try:
             output.result(result, partial(result_lines, result))
         except OSError as error:

@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import h5py
-from h5py import h5, h5d, h5g, h5l, h5o, h5p, h5r, h5t
+from h5py import h5d, h5g, h5l, h5o, h5p, h5r, h5t
 
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5 import library
 from tamis.hdf5.creating import STAGING, create_like, create_target, group_plist, staging_name
 from tamis.hdf5.facts import datatype_of, open_dataset
 from tamis.hdf5.groups import check_links, make_group_like
+from tamis.hdf5.links import Link, link_plist, links_of
 from tamis.hdf5.references import (
     attribute_names,
     copy_attribute,
@@ -31,10 +32,15 @@ from tamis.hdf5.references import (
 )
 from tamis.hdf5.relocating import Relocation
 
-__all__ = ["Recreate", "copy_tree", "create_like", "create_target"]
+__all__ = ["CopyInsteadError", "Recreate", "copy_tree", "create_like", "create_target"]
 
 Recreate = Callable[[h5py.Dataset, h5py.Group, str], h5py.Dataset]
 """Makes and fills the copy of a dataset, from the source dataset, the target's group, and the name to use there."""
+
+
+class CopyInsteadError(Exception):
+    """Raised by a `Recreate` that cannot: what it made is removed, and the dataset is copied as it is stored."""
+
 
 # H5O_COPY_MERGE_COMMITTED_DTYPE_FLAG of H5Opublic.h, for which h5py has no name.
 _MERGE_NAMED_TYPES = 0x0040
@@ -169,22 +175,22 @@ class _Copy:
         path = self.places[address].path
         with _placed(path):
             check_links(h5py.Group(source))
-            links = _links(source)
+            links = links_of(source)
         groups = []
         for link in links:
             place = path.rstrip(b"/") + b"/" + link.name
             here = _Place(place, address, link.name)
             hard = link.kind == h5l.TYPE_HARD
             if hard and link.address in self.recreate and link.address not in self.places:
-                self._recreate(target, link, place)
                 self.places[link.address] = here
+                self._recreate(target, link, place)
                 continue
             with _placed(place):
                 if not hard:
                     self._copy_link(source, target, link, place)
                 elif link.address in self.places:
                     known = self.places[link.address]
-                    target.links.create_hard(link.name, self._opened(known.group)[1], known.name, _link_plist(link))
+                    target.links.create_hard(link.name, self._opened(known.group)[1], known.name, link_plist(link))
                 else:
                     if self._copy_object(source, target, link, place):
                         first, second = (h5r.create(each, link.name, h5r.OBJECT) for each in (source, target))
@@ -193,10 +199,10 @@ class _Copy:
                     self.places[link.address] = here
         return groups
 
-    def _copy_object(self, source: Any, target: Any, link: _Link, place: bytes) -> bool:
+    def _copy_object(self, source: Any, target: Any, link: Link, place: bytes) -> bool:
         """Copy one object without attributes; returns whether it is a group, whose links are yet to be copied."""
         found = h5o.open(source, link.name)
-        lcpl = _link_plist(link)
+        lcpl = link_plist(link)
         if isinstance(found, h5g.GroupID):
             make_group_like(found, target, link.name, lcpl, group_plist(found))
             return True
@@ -227,9 +233,9 @@ class _Copy:
             h5o.copy(source, link.name, target, link.name, _copy_plist(h5o.COPY_WITHOUT_ATTR_FLAG), lcpl)
         return False
 
-    def _copy_link(self, source: Any, target: Any, link: _Link, place: bytes) -> None:
+    def _copy_link(self, source: Any, target: Any, link: Link, place: bytes) -> None:
         """Copy a link that is no hard one."""
-        lcpl = _link_plist(link)
+        lcpl = link_plist(link)
         if link.kind == h5l.TYPE_SOFT:
             target.links.create_soft(link.name, source.links.get_val(link.name), lcpl)
         elif link.kind == h5l.TYPE_EXTERNAL:
@@ -238,7 +244,7 @@ class _Copy:
         else:
             raise ValueError(f"expected a hard, soft or external link, got the user-defined link type {link.kind}")
 
-    def _recreate(self, target: Any, link: _Link, place: bytes) -> None:
+    def _recreate(self, target: Any, link: Link, place: bytes) -> None:
         """Let the caller's function make a dataset, and check that it did."""
         with _placed(place):
             # By its path, since HDF5 would have to search for the name of the object in all of the file.
@@ -246,13 +252,20 @@ class _Copy:
             if datatype_of(found).committed():
                 self._type(datatype_of(found))
         name = link.name.decode("utf-8", "surrogateescape")
-        made = self.recreate[link.address](found, h5py.Group(target), name)
+        try:
+            made = self.recreate[link.address](found, h5py.Group(target), name)
+        except CopyInsteadError:
+            if target.links.exists(link.name):
+                target.unlink(link.name)
+            with _placed(place):
+                self._copy_object(self._opened(self.places[link.address].group)[0], target, link, place)
+            return
         with _placed(place):
             if not target.links.exists(link.name) or not _same_object(h5o.open(target, link.name), made.id):
                 raise ValueError(f"expected the new dataset under this path, got {made!r}")
             if target.links.get_info(link.name).cset != link.charset:
                 target.unlink(link.name)
-                h5o.link(made.id, target, link.name, _link_plist(link))
+                h5o.link(made.id, target, link.name, link_plist(link))
 
     def _type(self, datatype: Any) -> Any:
         """Give the target's named type for one of the source; copies it into the staging group when first met.
@@ -333,32 +346,11 @@ def _placed(path: bytes, attribute: bytes | None = None) -> Iterator[None]:
         raise _PlacedError(f"cannot copy {what}: {error}") from error
 
 
-class _Link(NamedTuple):
-    """What h5py's record of a link says, which it reuses for the next link; a hard link has the object's address."""
-
-    name: bytes
-    kind: int
-    address: int
-    charset: int
-
-
-def _links(group: Any) -> list[_Link]:
-    """List a group's links, in creation order where it is tracked, else by name."""
-    tracked = group.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED
-    found: list[_Link] = []
-
-    def note(name: bytes, info: Any) -> None:
-        found.append(_Link(name, info.type, info.u, info.cset))
-
-    group.links.iterate(note, info=True, idx_type=h5.INDEX_CRT_ORDER if tracked else h5.INDEX_NAME, order=h5.ITER_INC)
-    return found
-
-
-def _create_copy(source: Any, target: Any, link: _Link, datatype: Any, plist: Any = None) -> None:
+def _create_copy(source: Any, target: Any, link: Link, datatype: Any, plist: Any = None) -> None:
     """Copy a dataset with a given type, and perhaps other properties, by creating and filling it."""
     plist = source.get_create_plist() if plist is None else plist
     plist.set_obj_track_times(False)
-    made = h5d.create(target, link.name, datatype, source.get_space(), plist, _link_plist(link))
+    made = h5d.create(target, link.name, datatype, source.get_space(), plist, link_plist(link))
     expected, got = (_filters(dataset.get_create_plist()) for dataset in (source, made))
     if expected != got:
         raise ValueError(f"expected the stored filters {expected}, got {got}, which a filter changed on creation")
@@ -375,12 +367,6 @@ def _same_object(first: Any, second: Any) -> bool:
         return False
     one, other = h5o.get_info(first), h5o.get_info(second)
     return bool(one.fileno == other.fileno and one.addr == other.addr)
-
-
-def _link_plist(link: _Link) -> Any:
-    lcpl = h5p.create(h5p.LINK_CREATE)
-    lcpl.set_char_encoding(link.charset)
-    return lcpl
 
 
 def _copy_plist(flags: int) -> Any:

@@ -15,8 +15,8 @@ import numpy as np
 from tamis.chunks.engine import checked_threads
 from tamis.errors import DataError, FileError, ParameterError, TamisError, located
 from tamis.filters import Filter
-from tamis.hdf5.companions import Companion, companion_of
-from tamis.hdf5.copying import copy_tree, create_target
+from tamis.hdf5.companions import Companion, companion_of, has_companion
+from tamis.hdf5.copying import CopyInsteadError, copy_tree, create_target
 from tamis.hdf5.facts import open_dataset
 from tamis.hdf5.failures import disk_text, is_disk_full
 from tamis.hdf5.files import open_source
@@ -27,6 +27,7 @@ from tamis.hdf5.rewriting import (
     count_missing,
     create_empty,
     replace_companions,
+    unreadable,
     verify,
     verify_copied,
     write,
@@ -66,6 +67,7 @@ def repack(
     missing: MissingPolicy = "exact",
     threads: int | None = None,
     resume: bool = False,
+    follow: bool = False,
     progress: Progress | None = None,
 ) -> RepackResult:
     """Copy an HDF5 or netCDF-4 file, with other filters on some of its datasets.
@@ -83,8 +85,9 @@ def repack(
     recipes
         Filters by dataset name or pattern: a `Pipeline`, a filter, or its text. A name holds over patterns, and of
         several patterns the first that fits. A dataset matched by a pattern that cannot take the filters is kept as it
-        is and listed; so are coordinates, bounds, flags, integers and the like if the filters are lossy: see
-        docs/metadata.md. An accuracy is in units of the variable: of unpacked values where ``scale_factor`` is there.
+        is and listed; so is one whose values cannot be read, with its bytes as they are, and so are coordinates,
+        bounds, flags, integers and the like if the filters are lossy: see docs/metadata.md. An accuracy is in units of
+        the variable: of unpacked values where ``scale_factor`` is there.
     chunks
         Chunk shapes, slowest axis first, by name or pattern; by default a dataset keeps its own. A dataset that is
         named and has no recipe keeps its filters. A pattern is for datasets that get filters, unless there are no
@@ -105,6 +108,9 @@ def repack(
         Take over the chunks that a run for the same target had encoded when it was killed, if the source is unchanged;
         the target gets the bytes of a run that was not interrupted. Where there is nothing to take over, all is made
         anew, and the notes of the result say so. Without it, what a killed run left is removed in the end.
+    follow
+        Let patterns store the values of virtual datasets and external raw files in the target, too. Otherwise patterns
+        leave them in the files that they name, which are not opened.
     progress
         Called before the first and after each chunk, with what is done to which dataset (`tamis.jobs.progress.Step`),
         chunks done so far, and chunks in all.
@@ -129,7 +135,7 @@ def repack(
     """
     began = time.perf_counter()
     source, target = Path(source), Path(target)
-    wanted = _wanted(recipes, chunks, checksum, missing)
+    wanted = _wanted(recipes, chunks, checksum, missing, follow)
     threads = checked_threads(threads)
     report = progress or (lambda *_: None)
     with open_source(source) as file, Transaction(target, overwrite=overwrite) as transaction:
@@ -137,12 +143,13 @@ def repack(
         plans = planning.plans
         _check_target(target, source, overwrite)
         if missing == "refuse":
-            _refuse_missing(file, plans, report, threads)
+            _refuse_missing(file, planning, report, threads)
         check_room(transaction.path.parent, source, file, plans)
         with Resuming(transaction, source, plans, wanted=resume) as resuming:
-            written, notes = _write(file, planning, transaction, resuming, report, threads)
+            written, unread, notes = _write(file, planning, transaction, resuming, report, threads)
             transaction.begin_sync()
-            done = _verify(file, plans, written, transaction, report, threads)
+            readable = {path: plan for path, plan in plans.items() if path not in unread}
+            done = _verify(file, readable, written, transaction, report, threads)
             transaction.commit()
             resuming.remove()
     return RepackResult(
@@ -151,9 +158,10 @@ def repack(
         source.stat().st_size,
         target.stat().st_size,
         done,
-        tuple(planning.kept.items()),
+        (*planning.kept.items(), *unread.items()),
         time.perf_counter() - began,
         (*resuming.notes, *notes),
+        tuple(unread),
     )
 
 
@@ -166,6 +174,7 @@ def plan_repack(
     checksum: bool = True,
     missing: MissingPolicy = "exact",
     resume: bool = False,
+    follow: bool = False,
 ) -> RepackPlan:
     """Say what `repack` would do to each dataset, and write nothing.
 
@@ -173,13 +182,13 @@ def plan_repack(
 
     Parameters
     ----------
-    source, target, recipes, chunks, checksum, missing
+    source, target, recipes, chunks, checksum, missing, follow
         As for `repack`.
     resume
         Say also what could be taken over from a run that was interrupted.
     """
     source, target = Path(source), Path(target)
-    wanted = _wanted(recipes, chunks, checksum, missing)
+    wanted = _wanted(recipes, chunks, checksum, missing, follow)
     with open_source(source) as file:
         planning = plan_datasets(file, wanted)
         found = describe(planning)
@@ -192,7 +201,11 @@ def plan_repack(
 
 
 def _wanted(
-    recipes: Recipes, chunks: Mapping[str, tuple[int, ...]] | None, checksum: bool, missing: MissingPolicy
+    recipes: Recipes,
+    chunks: Mapping[str, tuple[int, ...]] | None,
+    checksum: bool,
+    missing: MissingPolicy,
+    follow: bool,
 ) -> Wanted:
     if missing not in POLICIES:
         raise ParameterError(f"expected missing to be one of {', '.join(POLICIES)}, got {missing!r}")
@@ -201,7 +214,8 @@ def _wanted(
     if not isinstance(chunks or {}, Mapping) or not all(isinstance(name, str) for name in (*recipes, *(chunks or {}))):
         raise ParameterError(f"expected names as text, got {[*recipes]!r} and chunks {chunks!r}")
     pipelines = {name: as_pipeline(value) for name, value in recipes.items()}
-    return Wanted(pipelines, {name: chunk_shape(value) for name, value in (chunks or {}).items()}, checksum, missing)
+    shapes = {name: chunk_shape(value) for name, value in (chunks or {}).items()}
+    return Wanted(pipelines, shapes, checksum, missing, follow)
 
 
 def _check_target(target: Path, source: Path, overwrite: bool) -> None:
@@ -214,12 +228,17 @@ def _check_target(target: Path, source: Path, overwrite: bool) -> None:
         raise FileError(text).at(path=target)
 
 
-def _refuse_missing(file: h5py.File, plans: Mapping[str, Plan], report: Progress, threads: int) -> None:
+def _refuse_missing(file: h5py.File, planning: Planning, report: Progress, threads: int) -> None:
     found = []
-    lossy = [plan for plan in plans.values() if plan.lossy]
+    lossy = [plan for plan in planning.plans.values() if plan.lossy]
     for number, plan in enumerate(lossy, 1):
         step = Step(f"counting missing values of {plan.path}", number, len(lossy))
-        count = count_missing(plan, file[plan.path], partial(report, step), threads)
+        try:
+            count = count_missing(plan, file[plan.path], partial(report, step), threads)
+        except FileError:
+            if plan.path in planning.exact:
+                raise
+            continue  # kept as it is
         found += [f"{plan.path}: {count.total} of {file[plan.path].size} ({count})"] if count.total else []
     if found:
         raise DataError(
@@ -234,15 +253,26 @@ def _write(
     resuming: Resuming,
     report: Progress,
     threads: int,
-) -> tuple[dict[str, Written], list[str]]:
+) -> tuple[dict[str, Written], dict[str, str], list[str]]:
+    """Write the target; also say why datasets cannot be read, and which names of other files changed."""
     plans = planning.plans
     written: dict[str, Written] = {}
+    unread: dict[str, str] = {}
 
     def recreate(plan: Plan, found: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
         history = resuming.history(plan, found.shape)
         step = Step(f"writing {plan.path}", len(written) + 1, sum(not each.copied for each in plans.values()))
-        with located(dataset=plan.path):
-            made, written[plan.path] = write(plan, found, parent, name, partial(report, step), threads, history)
+        try:
+            with located(dataset=plan.path):
+                made, written[plan.path] = write(plan, found, parent, name, partial(report, step), threads, history)
+        except (TamisError, OSError, RuntimeError) as error:
+            # Its companion, if it has one, may be gone from the target already.
+            if plan.path in planning.exact or is_disk_full(error) or has_companion(found):
+                raise
+            if not (reason := unreadable(plan, found)):
+                raise
+            unread[plan.path] = f"its values cannot be read, so that its bytes are kept, damaged ones too: {reason}"
+            raise CopyInsteadError from None
         resuming.flush()
         return made
 
@@ -253,12 +283,14 @@ def _write(
             anew = {path: partial(recreate, plan) for path, plan in plans.items() if not plan.copied}
             old = replaced_companions(planning.datasets, plans)
             notes = copy_tree(file, out, {**anew, **dict.fromkeys(old, create_empty)})
-            replace_companions(out, old, {path: written[path].companion for path in anew if plans[path].recoded})
+            replace_companions(
+                out, old, {path: made.companion for path, made in written.items() if plans[path].recoded}
+            )
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise
         raise FileError(f"{transaction.target}: cannot be written: {disk_text(error)}") from error
-    return written, notes
+    return written, unread, notes
 
 
 def _verify(

@@ -10,6 +10,7 @@ from tamis.hdf5.rewriting.leftovers import Leftover, find_leftovers
 from tamis.hdf5.rewriting.plans import Plan, Written
 from tamis.hdf5.rewriting.shapes import better_chunks
 from tamis.hdf5.rewriting.streams import has_streams
+from tamis.hdf5.rewriting.unreadable import unreadable
 from tamis.hdf5.rewriting.verifying import Verified, verify, verify_copied
 from tamis.hdf5.rewriting.writing import write
 
@@ -33,6 +34,7 @@ __all__ = [
     "most_nbytes",
     "replace_companions",
     "stored_so",
+    "unreadable",
     "verify",
     "verify_copied",
     "write",

@@ -16,7 +16,7 @@ from tamis.hdf5.attributes import is_bare_dimension, known_attributes
 from tamis.hdf5.companions import companion_of, companions_in, has_companion, is_companion
 from tamis.hdf5.missing import missing_of
 from tamis.hdf5.rewriting import Plan, flags_for, has_streams, stored_so
-from tamis.hdf5.storage import pipeline_of, stored_type, type_text
+from tamis.hdf5.storage import layout_text, pipeline_of, stored_type, type_text
 from tamis.hdf5.variables import roles_in
 from tamis.hdf5.walking import Datasets, address_of, all_listed
 from tamis.jobs.naming import Names
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 MissingPolicy = Literal["exact", "companion", "refuse"]
 POLICIES = get_args(MissingPolicy)
 
+_ELSEWHERE = ("virtual", "external")
+"""Layouts whose values are in other files."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -45,12 +48,15 @@ class Wanted:
         Whether what is stored anew through zfp gets a checksum.
     missing
         What becomes of missing values where filters are lossy.
+    follow
+        Whether patterns are also for datasets whose values are in other files.
     """
 
     pipelines: Mapping[str, Pipeline]
     chunks: Mapping[str, tuple[int, ...]]
     checksum: bool
     missing: MissingPolicy = "exact"
+    follow: bool = False
 
 
 class Planning(NamedTuple):
@@ -64,11 +70,14 @@ class Planning(NamedTuple):
         Why datasets that a pattern matches are kept as they are, by path.
     datasets
         All of the file; one that was asked for has the path by which it was asked for, others have their first.
+    exact
+        Paths of those that were asked for by name, not by a pattern.
     """
 
     plans: dict[str, Plan]
     kept: dict[str, str]
     datasets: Datasets
+    exact: frozenset[str]
 
 
 def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
@@ -105,6 +114,12 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
         if not each.exact and is_bare_dimension(dataset):
             kept[path] = "expected values, got a dimension of netCDF-4 without a variable, which has none"
             continue
+        if not (each.exact or wanted.follow) and (layout := layout_text(dataset)) in _ELSEWHERE:
+            kept[path] = (
+                f"its values are in other files ({layout}), where a pattern leaves them: name it, or give --follow, to"
+                " store them in the target"
+            )
+            continue
         try:
             filters = each.value if isinstance(each.value, Pipeline) else None
             plan = _plan_dataset(path, dataset, filters, chunks, wanted)
@@ -119,7 +134,7 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
             if each.exact:
                 raise ParameterError(f"{path}: {error}").at(dataset=path) from error
             kept[path] = str(error)
-    explicit = {labels[each.path] for each in recipes if each.exact}
+    explicit = frozenset(labels[each.path] for each in recipes if each.exact)
     for path, variable in replaced_companions(found, plans).items():
         if path in explicit:
             raise ParameterError(
@@ -128,7 +143,7 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
             )
         plans.pop(path, None)
         kept.pop(path, None)
-    return Planning(plans, kept, found)
+    return Planning(plans, kept, found, explicit)
 
 
 def _own(dataset: h5py.Dataset) -> Pipeline:
@@ -235,6 +250,8 @@ def _plan_dataset(
     if dataset.ndim == 0:
         raise ParameterError("expected an array, got a scalar, which HDF5 cannot filter")
     notes = []
+    if (layout := layout_text(dataset)) in _ELSEWHERE:
+        notes.append(f"its values are read from other files ({layout}), and stored in the target")
     if not dtype.isnative:
         dtype = dtype.newbyteorder("=")
         notes.append(f"converted from {dataset.dtype.str} to native {dtype.str}")

@@ -103,6 +103,8 @@ class RepackResult:
         Time taken, verification included.
     notes
         What the user should know about runs that were interrupted, and about other files that the file names.
+    unreadable
+        Paths of the datasets among those kept whose values cannot be read; their bytes were copied as they are.
     """
 
     source: str
@@ -113,6 +115,7 @@ class RepackResult:
     kept: tuple[tuple[str, str], ...]
     seconds: float
     notes: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON holds: see docs/repack.md."""

@@ -1,0 +1,98 @@
+"""Known defect U18: a dataset that cannot be read stops the repack of all others that a pattern matches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import tamis
+from tamis.cli import main
+from tamis.errors import DataError, FileError
+
+VALUES = np.arange(64.0).reshape(8, 8)
+
+
+def damage(dataset: h5py.Dataset, origin: tuple[int, ...]) -> None:
+    dataset.id.write_direct_chunk(origin, b"\xff" * 40, 0)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        for name in ("a", "damaged", "z"):
+            made = file.create_dataset(name, data=VALUES, chunks=(2, 8), compression="gzip", fletcher32=True)
+            made.attrs["units"] = "K"
+        damage(file["damaged"], (4, 0))
+        file["also"] = file["damaged"]
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((4,))
+        plist.set_filter(40_000, h5py.h5z.FLAG_OPTIONAL, (1, 2))
+        space = h5py.h5s.create_simple((8,))
+        unknown = h5py.h5d.create(file.id, b"unknown", h5py.h5t.NATIVE_FLOAT, space, plist)
+        unknown.write_direct_chunk((0,), b"?" * 16, 0)
+    return path
+
+
+def chunks(path: Path, name: str) -> list[tuple[int, bytes]]:
+    with h5py.File(path) as file:
+        made = file[name].id
+        origins: list[Any] = []
+        made.chunk_iter(lambda each: origins.append(each.chunk_offset))
+        return [made.read_direct_chunk(each) for each in origins]
+
+
+@pytest.mark.parametrize("filters", ["shuffle|deflate(9)", "zfp(accuracy=0.1)|deflate(1)", "none"])
+@pytest.mark.parametrize("options", [{}, {"missing": "companion"}, {"resume": True}, {"threads": 1}])
+def test_u18_unreadable_datasets_are_kept_as_they_are(
+    source: Path, tmp_path: Path, filters: str, options: dict[str, Any]
+) -> None:
+    result = tamis.repack(source, tmp_path / "b.h5", {"*": filters}, **options)
+    assert [each.path for each in result.datasets] == ["/a", "/z"]
+    assert sorted(result.unreadable) == ["/also", "/unknown"]
+    reasons = dict(result.kept)
+    assert "its bytes are kept" in reasons["/also"]
+    assert "40000" in reasons["/unknown"]
+    for name in ("also", "unknown"):
+        assert chunks(source, name) == chunks(tmp_path / "b.h5", name)
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["also"] == file["damaged"]
+        assert dict(file["damaged"].attrs) == {"units": "K"}
+        np.testing.assert_allclose(file["z"][()], VALUES, atol=0.1)
+
+
+def test_u18_unreadable_datasets_are_in_the_json_and_on_standard_error(source: Path, tmp_path: Path) -> None:
+    arguments = ["repack", str(source), str(tmp_path / "b.h5"), "-f", "*:shuffle", "--json"]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0
+    assert sorted(json.loads(done.stdout)["unreadable"]) == ["/also", "/unknown"]
+    assert "/also: its values cannot be read" in done.stderr
+
+
+def test_u18_an_unreadable_dataset_is_an_error_by_its_name(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"damaged|cannot be decoded"):
+        tamis.repack(source, tmp_path / "b.h5", {"damaged": "shuffle", "*": "shuffle"})
+    assert not (tmp_path / "b.h5").exists()
+
+
+def test_u18_missing_values_are_refused_beside_an_unreadable_dataset(source: Path, tmp_path: Path) -> None:
+    recipes = {"*": "zfp(accuracy=0.1)|deflate(1)"}
+    assert tamis.repack(source, tmp_path / "b.h5", recipes, missing="refuse").unreadable
+    with h5py.File(source, "r+") as file:
+        file["z"][0, 0] = np.nan
+    with pytest.raises(DataError, match="1 NaN"):
+        tamis.repack(source, tmp_path / "c.h5", recipes, missing="refuse")
+
+
+def test_u18_the_target_does_not_depend_on_the_number_of_threads(source: Path, tmp_path: Path) -> None:
+    made = []
+    for threads in (1, 2, 5):
+        tamis.repack(source, tmp_path / f"{threads}.h5", {"*": "shuffle|deflate(1)"}, threads=threads)
+        made.append((tmp_path / f"{threads}.h5").read_bytes())
+    assert made[0] == made[1] == made[2]
