@@ -34,7 +34,7 @@ def test_decode_unaligned_out_refused_with_the_reason() -> None:
 
 def test_decode_out_with_one_place_for_all_values_refused() -> None:
     out = np.lib.stride_tricks.as_strided(np.zeros(1), (64,), (0,))
-    with pytest.raises(ParameterError, match=r"expected out with a place for each value, got strides \(0,\)"):
+    with pytest.raises(ParameterError, match=r"expected out without overlapping values, got strides \(0,\)"):
         zfp.decode(zfp.encode(VALUES, zfp.Rate(8)), (64,), "f8", zfp.Rate(8), out=out)
 
 

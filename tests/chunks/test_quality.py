@@ -79,23 +79,28 @@ def test_zfp_padding_is_what_rate_mode_stores_more() -> None:
 @pytest.mark.parametrize(
     ("shape", "chunk", "growing", "said"),
     [
-        ((80, 80), (10, 10), (), "31 % of what it codes for a chunk of 10x10 is padding; chunks of 12x12 have none"),
-        ((64, 96, 96), (2, 96, 96), (), "50 % of what it codes for a chunk of 2x96x96 is padding; chunks of 4x96x96"),
+        ((80, 80), (10, 10), (), "31 % of what it encodes for a chunk of 10x10 is padding; chunks of 12x12 have none"),
+        ((64, 96, 96), (2, 96, 96), (), "50 % of what it encodes for a chunk of 2x96x96 is padding; chunks of 4x96x96"),
         # The axis is no longer: a chunk for each gives fields without padding.
         (
             (3, 512, 512),
             (3, 512, 512),
             (),
-            "25 % of what it codes for a chunk of 3x512x512 is padding; chunks of 1x512",
+            "25 % of what it encodes for a chunk of 3x512x512 is padding; chunks of 1x512",
         ),
-        ((8, 90), (4, 45), (), "6.2 % of what it codes for a chunk of 4x45 is padding; chunks of 4x48 have none"),
-        ((1000, 6), (100, 5), (), "38 % of what it codes for a chunk of 100x5 is padding; chunks of 100x4 have none"),
-        ((3, 96), (2, 96), (True, False), "50 % of what it codes for a chunk of 2x96 is padding; chunks of 4x96 have"),
+        ((8, 90), (4, 45), (), "6.2 % of what it encodes for a chunk of 4x45 is padding; chunks of 4x48 have none"),
+        ((1000, 6), (100, 5), (), "38 % of what it encodes for a chunk of 100x5 is padding; chunks of 100x4 have none"),
+        (
+            (3, 96),
+            (2, 96),
+            (True, False),
+            "50 % of what it encodes for a chunk of 2x96 is padding; chunks of 4x96 have",
+        ),
         (
             (64, 64, 6),
             (6, 8, 6),
             (),
-            "44 % of what it codes for a chunk of 6x8x6 is padding; chunks of 8x8x6 have 25 %",
+            "44 % of what it encodes for a chunk of 6x8x6 is padding; chunks of 8x8x6 have 25 %",
         ),
     ],
     ids=str,
@@ -142,8 +147,8 @@ def test_judge_values_after_bytes_called_wrong() -> None:
     stages = [Stage(each, optional=True, stored=()) for each in Pipeline.parse("shuffle").filters]
     wrong = Pipeline([*stages, Stage(UnknownFilter(400), optional=True, stored=()), Stage(Zfp(rate=8), True, (1,))])
     said = notes((64, 64), (8, 8), wrong)["order"]
-    assert said.startswith("shuffle and filter [400] before zfp, which needs the values themselves")
-    assert "write them anew with zfp first" in said
+    assert said.startswith("shuffle and filter [400] before zfp, which needs unfiltered values")
+    assert "rewrite the dataset with zfp first" in said
 
 
 STORED = Zfp(accuracy=0.1).stored(ChunkType(np.dtype("f4"), (64, 64)))
@@ -158,7 +163,7 @@ def test_judge_zfp_over_values_of_another_byte_order_lost_its_bound() -> None:
     native, other = np.dtype("f4").str, np.dtype("f4").newbyteorder().str
     accuracy = zfp_stage(Zfp(accuracy=0.0625), STORED)
     said = notes((64, 64), (64, 64), accuracy, dtype=other)["byte-order"]
-    assert "it took them for other numbers, and their error has no bound; write the source anew" in said
+    assert "and misread them, and their error has no bound; rewrite the source" in said
     assert notes((64, 64), (64, 64), accuracy, dtype=native) == {}
     reversible = Zfp(reversible=True)
     stored = reversible.stored(ChunkType(np.dtype("f4"), (64, 64)))
@@ -191,7 +196,7 @@ def test_judge_shuffle_of_bytes_is_of_no_use() -> None:
 
 
 def test_judge_values_of_varying_length_are_not_filtered() -> None:
-    assert "lie elsewhere in the file, unfiltered" in notes((9,), (9,), "deflate(4)", varying=True)["varying-length"]
+    assert "are stored elsewhere in the file" in notes((9,), (9,), "deflate(4)", varying=True)["varying-length"]
 
 
 def test_judge_large_and_tiny_chunks_with_others_of_about_1_mib() -> None:

@@ -122,5 +122,5 @@ def test_unknown_filter_value_beyond_32_bits_refused(value: int) -> None:
 def test_unknown_filter_encode_decode_refused_with_name() -> None:
     one, chunk = UnknownFilter(400, (), "my filter"), ChunkType(np.dtype("f4"), (3,))
     for call in (one.encode, one.decode):
-        with pytest.raises(MissingFilterError, match=r"filter 400 \(my filter\) is none that tamis knows"):
+        with pytest.raises(MissingFilterError, match=r"tamis does not know filter 400 \(my filter\)"):
             call(b"", chunk, ())

@@ -92,7 +92,7 @@ def test_foreign_worker_killed_error_and_a_new_one(stored: list[Stored]) -> None
     assert one.decode(data, chunk, words) == plain
     before = worker_pid()
     os.kill(before, signal.SIGKILL)
-    with pytest.raises(StreamError, match=r"the process that decodes by libh5sz3.so died, took too much memory or"):
+    with pytest.raises(StreamError, match=r"the process that decodes with libh5sz3.so died, took too much memory or"):
         one.decode(data, chunk, words)
     assert one.decode(data, chunk, words) == plain
     assert worker_pid() != before
@@ -120,7 +120,7 @@ def test_foreign_parameters_of_another_chunk_refused(stored: list[Stored]) -> No
 
 @pytest.mark.parametrize("one", [Sz3("absolute", 0.1), Sperr("rate", 8)], ids=str)
 def test_foreign_encode_refused(one: Filter) -> None:
-    with pytest.raises(MissingFilterError, match=f"tamis decodes {one.name}, and does not encode it: use hdf5plugin"):
+    with pytest.raises(MissingFilterError, match=f"tamis can decode {one.name} but not encode it: use hdf5plugin"):
         one.encode(bytes(2400), FLOATS, one.stored(FLOATS))
 
 
@@ -132,7 +132,9 @@ def test_sz3_bound_out_of_range_refused(bound: Any) -> None:
 
 @pytest.mark.parametrize("quality", [-1.0, 0.0, float("nan"), float("inf"), True, "foo", None, 10**400])
 def test_sperr_quality_out_of_range_refused(quality: Any) -> None:
-    with pytest.raises(ParameterError, match="expected quality of above 0, below 2048 but for absolute, got quality="):
+    with pytest.raises(
+        ParameterError, match="expected quality of above 0; below 2048 except for absolute, got quality="
+    ):
         Sperr("rate", quality)
 
 
@@ -208,7 +210,7 @@ def test_foreign_under_a_limit_of_addresses_sound_chunk_decoded(foreign_file: Pa
 def test_foreign_process_that_does_not_start_missing_not_damaged(foreign_file: Path) -> None:
     before = "import shutil, sys; sys.executable = shutil.which('false')"
     found = run_limited(DECODE.format(path=str(foreign_file), before=before))
-    assert found.startswith("expected a process that decodes by hdf5plugin, and ")
+    assert found.startswith("expected a process that decodes with hdf5plugin, but ")
     assert found.endswith("did not start one (exit code 1): it may lack memory, see ulimit -v")
 
 
@@ -222,7 +224,7 @@ def test_foreign_plugin_file_absent_or_of_another_machine_missing_not_damaged(
     code = DECODE.format(path=str(foreign_file), before=before)
     assert run_limited(code).startswith("expected hdf5plugin to have libh5sz3.so, found no ")
     (tmp_path / "libh5sz3.so").write_bytes(b"no library")
-    assert run_limited(code) == "libh5sz3.so of hdf5plugin cannot be loaded here: it is made for other machines"
+    assert run_limited(code) == "libh5sz3.so of hdf5plugin cannot be loaded here: it is built for other machines"
 
 
 @pytest.mark.parametrize(

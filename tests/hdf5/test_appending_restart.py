@@ -89,7 +89,7 @@ def test_restart_with_recode_encodes_again(file: h5py.File) -> None:
 def test_restart_from_partial_chunk_with_loss_closed_before_it_is_full_warns(file: h5py.File) -> None:
     made = by_h5py(file, 5)
     before = made[()]
-    with pytest.warns(UserWarning, match="the last 2 steps had lost something before"), Appender(made) as appender:
+    with pytest.warns(UserWarning, match="the last 2 steps are lossy already"), Appender(made) as appender:
         appender.append(steps(6)[5])
     np.testing.assert_array_equal(made[:5], before)
 
@@ -102,7 +102,7 @@ def test_restart_from_partial_chunk_with_loss_required_refused_unless_recode(fil
         assert appender.partial is not None
         assert not appender.partial.lossless
         appender.append(steps(7)[6:])  # in the same run the values themselves are still there
-    with pytest.raises(ParameterError, match="expected to go on from 3 steps in a partial chunk without more error"):
+    with pytest.raises(ParameterError, match="expected to continue a partial chunk of 3 steps without more error"):
         Appender(made)
     with Appender(made, recode=True) as appender:
         appender.append(steps(8)[7])

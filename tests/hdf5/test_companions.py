@@ -236,13 +236,13 @@ def damage(name: str, file: h5py.File) -> None:
     [
         (
             "gone",
-            "/TS: its missing values are in the companion '/TS_missing', which is not there: restore or rename it",
+            "/TS: its missing values are in the companion '/TS_missing', which does not exist: restore or rename it",
         ),
-        ("renamed", "which is not there"),
-        ("group", "which is not there"),
+        ("renamed", "which does not exist"),
+        ("group", "which does not exist"),
         (
             "shape",
-            r"/TS_missing: damaged, or no companion of /TS: expected uint8 of shape \(30, 192, 288\), found uint8",
+            r"/TS_missing: damaged, or not a companion of /TS: expected uint8 of shape \(30, 192, 288\), found uint8",
         ),
         ("type", "expected uint8 of shape .*, found int32"),
         ("itself", "expected flags, found a dataset that has a companion itself"),
@@ -293,13 +293,11 @@ def test_damaged_chunk_of_a_companion_is_an_error(copy: Path) -> None:
 
 def test_writing_to_one_of_the_two_refused(copy: Path) -> None:
     with h5py.File(copy, "r+") as file:
-        with pytest.raises(
-            ParameterError, match="/TS: expected a dataset that stands for itself, got one whose missing"
-        ):
+        with pytest.raises(ParameterError, match="/TS: expected a dataset without a companion, got one whose missing"):
             tamis.hdf5.Appender(file["TS"])
-        with pytest.raises(ParameterError, match=r"/TS_missing: expected .* got a companion, which says where another"):
+        with pytest.raises(ParameterError, match=r"/TS_missing: expected .* got a companion, which marks the missing"):
             tamis.hdf5.Appender(file["TS_missing"])
-        with pytest.raises(ParameterError, match="/TS: expected a dataset that stands for itself"):
+        with pytest.raises(ParameterError, match="/TS: expected a dataset without a companion"):
             tamis.hdf5.write(file["TS"], np.zeros((30, 192, 288), "f4"))
 
 
@@ -309,7 +307,7 @@ def test_inspect_says_what_is_a_companion(ocean: tuple[Any, Path]) -> None:
         for each in tamis.inspect(ocean[1]).datasets
     }
     assert found["/TS"] == [
-        "its missing values are in /TS_missing: tamis puts them back; other readers see values from beside them there"
+        "its missing values are kept in /TS_missing: tamis restores them; other readers see invented values there"
     ]
-    assert found["/TS_missing"][0].startswith("says where values of another dataset are missing")
+    assert found["/TS_missing"][0].startswith("marks the missing values of another dataset")
     assert not any(notes for path, notes in found.items() if path not in ("/TS", "/TS_missing"))

@@ -124,7 +124,7 @@ def test_transaction_without_a_file_name_refused(target: str) -> None:
 @pytest.mark.parametrize("leads", ["a.h5", "none/b.h5"])
 def test_transaction_onto_a_link_that_leads_nowhere_refused_before_any_work(leads: str, tmp_path: Path) -> None:
     (tmp_path / "a.h5").symlink_to(leads)
-    with pytest.raises(FileError, match=r"a\.h5: expected the name of a file to write, got a link that leads nowhere"):
+    with pytest.raises(FileError, match=r"a\.h5: expected the name of a file to write, got a dangling link"):
         Transaction(tmp_path / "a.h5")
 
 

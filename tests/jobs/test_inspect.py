@@ -145,9 +145,9 @@ def test_inspect_chunks_that_are_not_stored_counted(tmp_path: Path) -> None:
     shown = found(tmp_path / "a.h5")
     assert (shown["/some"].stored_chunks, shown["/some"].total_chunks) == (3, 20)
     assert shown["/some"].chunks_in_words == (
-        "3 of 20 chunks stored, the others are fill value; 2 of 3 chunks: deflate; 1: no filter (deflate skipped)"
+        "3 of 20 chunks stored, the others read as fill value; 2 of 3 chunks: deflate; 1: no filter (deflate skipped)"
     )
-    assert shown["/none"].chunks_in_words == "none of 10 chunks stored, all is fill value"
+    assert shown["/none"].chunks_in_words == "none of 10 chunks stored, all read as fill value"
 
 
 def test_inspect_mask_with_bits_of_no_filter_counted(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_inspect_every_kind_of_dataset_named(tmp_path: Path) -> None:
         "/reference": ((1,), "reference", 1.0),
         "/scalar": ((), "float64", 1.0),
         "/text": ((2,), "string", None),  # its values lie elsewhere in the file, and nothing counts them
-        "/time": ((16,), "a type that numpy has not", None),
+        "/time": ((16,), "a type that numpy does not have", None),
     }
 
 

@@ -29,7 +29,7 @@ def records() -> np.ndarray[Any, Any]:
 
 
 def with_type(file: h5py.File, name: str, kind: h5t.TypeID, data: np.ndarray[Any, Any]) -> None:
-    """Make a dataset of a type that numpy has not, from its bytes."""
+    """Make a dataset of a type that numpy does not have, from its bytes."""
     layout = h5p.create(h5p.DATASET_CREATE)
     layout.set_chunk((16, 5))
     made = h5d.create(file.id, name.encode(), kind, h5s.create_simple(SHAPE), layout)

@@ -46,9 +46,9 @@ def test_plan_repack_says_what_becomes_of_each_dataset(source: Path, tmp_path: P
     assert (raw.source_pipeline, raw.source_chunks) == ("none", None)
     assert (raw.pipeline, raw.chunks, raw.bound) == ("zfp(rate=8)|fletcher32", (16, 16), None)
     assert (zfp.pipeline, zfp.chunks, zfp.bound) == (zfp.source_pipeline, (8, 16), 0.0)
-    assert zfp.notes == ("copied as they are: chunks are stored through these filters already, without a checksum",)
-    assert (other.reason, other.pipeline, other.chunks) == ("no recipe is for it", "deflate(4)", (4, 64))
-    assert found["/flag"].reason.startswith("expected numbers, got values of the type bool, which")
+    assert zfp.notes == ("chunks are copied as stored: they have these filters already, without a checksum",)
+    assert (other.reason, other.pipeline, other.chunks) == ("no recipe matches it", "deflate(4)", (4, 64))
+    assert found["/flag"].reason.startswith("expected numbers, got values of the type bool: use filters of bytes")
     assert found["/be"].notes == ("converted from >f4 to native <f4",)
     assert os.listdir(tmp_path) == ["a.h5"]
     # What was said is what is done.
@@ -151,7 +151,9 @@ def test_repack_without_room_refused_before_anything_is_written(
             progress=lambda *each: said.append(each),
         )  # fmt: skip
 
-    with pytest.raises(FileError, match=r"expected room for about .* kB, found 10 kB free: make room, or write to"):
+    with pytest.raises(
+        FileError, match=r"No space left: expected about .* kB of free space, found 10 kB: make room, or write to"
+    ):
         repack()
     assert said == []
     assert os.listdir(tmp_path) == ["a.h5"]

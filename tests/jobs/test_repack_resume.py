@@ -115,7 +115,7 @@ def test_resume_killed_at_a_chunk_gives_the_bytes_of_a_whole_run(
         # Chunks of 16 kB are noted four at a time; those of /z are copied as they are.
         assert most - 4 < count <= most, path
     assert found.notes == (
-        () if expected[0] else ("nothing to resume: no interrupted run for this target left chunks; started anew",)
+        () if expected[0] else ("nothing to resume: no interrupted run for this target left chunks; started over",)
     )
 
 
@@ -163,7 +163,7 @@ def test_run_without_resume_takes_nothing_over_and_removes_what_was_left(
     left = temporary(target)
     found = tamis.repack(source, target, RECIPES, chunks=CHUNKS)
     assert not any(reused(found).values())
-    assert found.notes == (f"{left}: an interrupted run had left it; removed",)
+    assert found.notes == (f"{left}: left by an interrupted run; removed",)
     assert target.read_bytes() == complete
     assert_nothing_left(target)
 
@@ -174,7 +174,7 @@ def test_resume_with_a_changed_source_starts_anew_and_says_so(source: Path, targ
         file["x"][5] += 1
     found = resume(source, target)
     assert not any(reused(found).values())
-    assert found.notes[0] == f"nothing to resume: {source} has changed since a run was interrupted; started anew"
+    assert found.notes[0] == f"nothing to resume: {source} has changed since a run was interrupted; started over"
     assert tamis.verify(source, target, bounds={"x": 0.01}).ok
     assert_nothing_left(target)
 
@@ -194,7 +194,7 @@ def test_resume_with_another_recipe_takes_over_the_other_datasets(source: Path, 
 def test_resume_of_a_live_run_is_refused(source: Path, target: Path) -> None:
     def progress(what: str, done: int, total: int) -> None:
         if (what, done) == ("writing /y", 1):
-            with pytest.raises(FileError, match=r"\.tamis: expected a run that was interrupted, found one that still"):
+            with pytest.raises(FileError, match=r"\.tamis: expected an interrupted run, found one that is still"):
                 resume(source, target)
             # Another run for the same target may, as ever; it takes and removes nothing.
             assert tamis.repack(source, target, RECIPES, chunks=CHUNKS, overwrite=True).notes == ()
@@ -244,7 +244,7 @@ def test_resume_without_the_temporary_or_the_journal_starts_anew(source: Path, t
         assert target.read_bytes() == complete
         if ending:
             # It could be another run's, on a file system without locks.
-            assert found.notes[1].startswith(f"{left}: it is not known whether a run writes this")
+            assert found.notes[1].startswith(f"{left}: it has no journal, so a run may still be writing it")
             assert left.exists()
             left.unlink()
         assert_nothing_left(target)
@@ -285,7 +285,7 @@ def test_resume_command_says_what_was_taken_over(source: Path, target: Path, com
     assert target.read_bytes() == complete
     result = tamis_("repack", source, target, *OPTIONS, "--resume", "--overwrite", "--json")
     found = json.loads(result.stdout)
-    assert found["notes"] == ["nothing to resume: no interrupted run for this target left chunks; started anew"]
+    assert found["notes"] == ["nothing to resume: no interrupted run for this target left chunks; started over"]
     assert found["datasets"][0]["reused_chunks"] == 0
 
 
@@ -294,8 +294,8 @@ def test_command_without_resume_names_what_was_left(source: Path, target: Path) 
     left = temporary(target)
     result = tamis_("repack", source, target, *OPTIONS)
     assert result.stderr.startswith(f"tamis repack: an interrupted run left {left} (6")
-    assert result.stderr.splitlines()[0].endswith("): --resume goes on with it")
-    assert f"{left}: an interrupted run had left it; removed\n" in result.stdout
+    assert result.stderr.splitlines()[0].endswith("): --resume continues it")
+    assert f"{left}: left by an interrupted run; removed\n" in result.stdout
     assert_nothing_left(target)
 
 

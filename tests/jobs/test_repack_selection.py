@@ -60,7 +60,7 @@ def test_repack_mostly_lossless_advises_smaller_chunks(tmp_path: Path) -> None:
         file.create_dataset("v", data=data, chunks=(16, 16))
     (found,) = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)"}).datasets
     assert found.lossless_chunks == found.chunks == 16
-    assert any("smaller chunks than 16x16" in note for note in found.notes)
+    assert any("chunks smaller than 16x16" in note for note in found.notes)
     data[:] = np.nan_to_num(0)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("v", data=data, chunks=(16, 16))
@@ -99,7 +99,7 @@ def test_repack_target_made_by_somebody_in_the_meantime_kept(source: Path, tmp_p
     def progress(what: str, done: int, total: int) -> None:
         target.write_bytes(b"somebody's")
 
-    with pytest.raises(FileError, match=r"b\.h5: exists now"):
+    with pytest.raises(FileError, match=r"b\.h5: File exists: another process"):
         tamis.repack(source, target, {"TS": "deflate"}, progress=progress)
     assert target.read_bytes() == b"somebody's"
     assert sorted(os.listdir(tmp_path)) == ["a.h5", "b.h5"]
@@ -129,7 +129,7 @@ def test_repack_virtual_dataset_without_its_source_refused(tmp_path: Path) -> No
     layout[...] = h5py.VirtualSource(str(tmp_path / "gone.h5"), "x", (8, 8))
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_virtual_dataset("v", layout, fillvalue=-1)
-    with pytest.raises(FileError, match=r"a\.h5: /v: expected the file .*gone\.h5 that it is made of, found none"):
+    with pytest.raises(FileError, match=r"a\.h5: /v: No such file or directory: .*gone\.h5, a source"):
         tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"v": "deflate"})
     assert os.listdir(tmp_path) == ["a.h5"]
 
@@ -181,7 +181,7 @@ def test_repack_new_chunks_without_recipe_keep_the_filters(filtered: Path, tmp_p
     }
     assert [path for path, _ in result.kept] == ["/text"]
     notes = {each.path: each.notes for each in result.datasets}
-    assert "its values went through zfp(accuracy=0.015625) before: errors add up to those" in notes["/zfp"]
+    assert "its values went through zfp(accuracy=0.015625) before: the new error adds to the old" in notes["/zfp"]
     with h5py.File(filtered) as old, h5py.File(tmp_path / "b.h5") as new:
         assert {name: new[name].chunks for name in chunks} == chunks
         for name in ("gzip", "plain"):
@@ -212,7 +212,7 @@ def test_repack_pattern_keeps_dimensions_that_have_no_variable(tmp_path: Path) -
         file.createVariable("v", "f4", ("time", "x"))[:3] = 1
     result = tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", {"*": "shuffle|deflate(1)"})
     assert [each.path for each in result.datasets] == ["/v"]
-    reason = "expected values, got a dimension of netCDF-4 without a variable, which has none"
+    reason = "expected values, got a netCDF-4 dimension without a variable"
     assert dict(result.kept) == {"/time": reason, "/x": reason}
     with netCDF4.Dataset(tmp_path / "b.nc") as file:
         assert {name: (len(each), each.isunlimited()) for name, each in file.dimensions.items()} == {

@@ -102,11 +102,11 @@ def test_spec_notation_ready_to_paste(pipeline: str, notation: str, text: str) -
     [
         ("zfp(rate=8)|fletcher32", "netcdf", r"netCDF would make it fletcher32\|zfp"),
         ("zfp(rate=8)|fletcher32", "cdl", r"netCDF would make it fletcher32\|zfp"),
-        ("deflate(4)!", "h5repack", "h5repack, for HDF5's own filters, cannot say flags"),
+        ("deflate(4)!", "h5repack", "h5repack, for HDF5's own filters, cannot express flags"),
         ("filter(300)", "zarr2", "Zarr has none"),
         ("shuffle", "zarr3", "say f4"),
-        ("none", "cdl", "CDL says nothing then"),
-        ("none", "h5py", "h5py's keywords say nothing then"),
+        ("none", "cdl", "CDL cannot express that"),
+        ("none", "h5py", "h5py has no keywords for that"),
         ("shuffle", "hdf4", "expected a notation of tamis, netcdf, nccopy, h5repack, h5py, cdl, zarr2, zarr3"),
     ],
 )
@@ -195,7 +195,7 @@ def test_spec_pipeline_or_filter_taken(given: Pipeline | Zfp) -> None:
         ("v:GZIP=12", "read as h5repack text: expected a level of 0 to 9 at position 8"),
         ("-F 'x", "read as netcdf text: expected a closing quote"),
         ("-F", "read as netcdf text: expected -F once, with an argument at position 1"),
-        ("shuffle=Maybe", "read as h5py text: expected a number, a text, .* at position 9"),
+        ("shuffle=Maybe", "read as h5py text: expected a number, text, .* at position 9"),
         ('{"id": 3}', "read as zarr text: expected an object with id or name"),
         ("v:_Shuffle = 7 ;", "read as cdl text: expected _Shuffle of"),
         ("32013,3,0,0.1d|3", "expected zfp first .*; netCDF runs fletcher32 first and shuffle next, wherever"),

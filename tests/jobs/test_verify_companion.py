@@ -42,8 +42,8 @@ def test_verify_restores_and_says_so(ocean: tuple[Path, Path]) -> None:
     assert 0 < found["TS"].tally.error <= 0.1
     assert found["TS"].tally.missing > 1000
     said = [(each.path, each.text) for each in found.notes if each.code == "companion"]
-    assert ("/TS", "missing values of the target are those of its companion") in said
-    assert ("/TS_missing", "says where values of /TS are missing, and is compared with these") in said
+    assert ("/TS", "missing values of the target are restored from its companion") in said
+    assert ("/TS_missing", "the companion of /TS: compared as its missing values") in said
     assert not [each for each in found.notes if each.code == "new-dataset"]
     assert tamis.verify(target, source, bounds={"TS": 0.1}).ok, "the other way round too"
     assert tamis.verify(target, target, bounds={"*": 0}).ok

@@ -35,7 +35,7 @@ def test_verify_checksum_said_per_dataset_and_chunk(tmp_path: Path, make: Make) 
     assert [each.checksum for each in found.datasets] == [
         "fletcher32",
         "no checksum",
-        "fletcher32 but for 1 of 4 chunks",
+        "fletcher32 except for 1 of 4 chunks",
     ]
 
 
@@ -81,7 +81,7 @@ def test_verify_filter_that_is_not_here_is_a_problem(tmp_path: Path, make: Make)
             made.write_direct_chunk((at, 0, 0), field()[at : at + 3].tobytes(), 0)
     found = tamis.verify(source, target)
     assert not found.ok
-    assert "HDF5 has no filter" in found.problems[0].text
+    assert "HDF5 lacks filter" in found.problems[0].text
 
 
 def test_verify_bounds_names_go_before_patterns(tmp_path: Path, make: Make) -> None:

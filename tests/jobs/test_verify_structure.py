@@ -130,7 +130,7 @@ CHANGES: list[tuple[str, Callable[[h5py.File], Any], str, str, str]] = [
         "type",
         "enum of int8 {FALSE=0, TRUE=1} became int",
     ),
-    ("lost", lambda file: file.__delitem__("fixed"), "/fixed", "missing-dataset", "the target has no such dataset"),
+    ("lost", lambda file: file.__delitem__("fixed"), "/fixed", "missing-dataset", "no such dataset in the target"),
     ("group", lambda file: replace(file, "fixed", file["group"]), "/fixed", "missing-dataset", "no such dataset"),
     ("text", lambda file: file.attrs.modify("title", "hallo"), "/", "attribute", "'title': 'hello' became 'hallo'"),
     (

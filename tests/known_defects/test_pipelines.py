@@ -160,7 +160,7 @@ def test_d17_repack_with_a_filter_that_is_not_there_is_refused(tmp_path: Path, t
     """Optional filters, too: what was asked for is done, or is an error."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["x"] = VALUES
-    with pytest.raises(MissingFilterError, match=r"filter \d, filter\(400.*: filter 400 is none that tamis knows"):
+    with pytest.raises(MissingFilterError, match=r"filter \d, filter\(400.*: tamis does not know filter 400"):
         tamis.repack(tmp_path / "x.h5", tmp_path / "y.h5", {"x": text})
     assert not (tmp_path / "y.h5").exists()
 

@@ -108,7 +108,7 @@ def test_parse_keywords_what_h5py_refuses_refused(given: dict[str, Any], tmp_pat
         ("compression=", "Python"),
         ("compression='gzip' compression_opts=4", "Python"),
         ("shuffle=True, shufle=True", "a value of one of the keywords .* at position 22, got 'True'"),
-        ("shuffle=True, compression=name", "a number, a text, True, False, None or a tuple of them at position 27"),
+        ("shuffle=True, compression=name", "a number, text, True, False, None or a tuple of them at position 27"),
         ("'gzip'", "keywords such as .* at position 1"),
         ("shuffle=True) + f(shuffle=True", "keywords such as .* at position 1"),
         ("shuffle=True,\n  fletcher=True", "line 2: expected a value of one of the keywords .* at position 12"),

@@ -175,8 +175,8 @@ def _order(chunking: Chunking) -> Iterator[Note]:
             before = " and ".join(dict.fromkeys(names[:i]))
             yield Note(
                 "order",
-                f"{before} before {each.name}, which needs the values themselves: they are read wrong or not at all;"
-                f" write them anew with {each.name} first",
+                f"{before} before {each.name}, which needs unfiltered values: they read back wrong or not at all;"
+                f" rewrite the dataset with {each.name} first",
             )
 
 
@@ -189,8 +189,8 @@ def _byte_order(chunking: Chunking) -> Iterator[Note]:
             lost = "" if isinstance(stage.filter.mode, Reversible) else ", and their error has no bound"
             yield Note(
                 "byte-order",
-                f"ZFP ran on a machine of another byte order than that of the values: it took them for other numbers"
-                f"{lost}; write the source anew with values in native byte order",
+                f"ZFP ran on a machine whose byte order is not that of the values, and misread them{lost}; rewrite"
+                " the source in native byte order",
             )
 
 
@@ -228,14 +228,14 @@ def _varying(chunking: Chunking) -> Iterator[Note]:
     if chunking.varying:
         yield Note(
             "varying-length",
-            "filters do not reach values of varying length: they lie elsewhere in the file, unfiltered, and the chunks"
-            " hold only where; use strings or arrays of fixed length to have them compressed",
+            "filters do not compress values of variable length: these are stored elsewhere in the file, and the chunks"
+            " hold only pointers to them; use strings or arrays of fixed length instead",
         )
 
 
 def _shuffled_bytes(chunking: Chunking) -> Iterator[Note]:
     if chunking.chunk.dtype.itemsize == 1 and any(each.name == "shuffle" for each in chunking.pipeline.filters):
-        yield Note("shuffle-bytes", "shuffle leaves values of one byte as they are: it can be left out")
+        yield Note("shuffle-bytes", "shuffle has no effect on values of one byte: remove it")
 
 
 def _zfp_padding(chunking: Chunking) -> Iterator[Note]:
@@ -249,7 +249,7 @@ def _zfp_padding(chunking: Chunking) -> Iterator[Note]:
         return
     yield Note(
         "zfp-padding",
-        f"ZFP codes whole blocks of 4 along each axis: {percent_text(lost)} of what it codes for a chunk of"
+        f"ZFP encodes whole blocks of 4 along each axis: {percent_text(lost)} of what it encodes for a chunk of"
         f" {shape_text(chunk)} is padding; chunks of {shape_text(better)} have"
         f" {percent_text(left) if left else 'none'}",
     )
@@ -296,7 +296,7 @@ def _unchecked(chunking: Chunking) -> Iterator[Note]:
     if chunking.zfp is not None and not any(each.name == "fletcher32" for each in chunking.pipeline.filters):
         yield Note(
             "zfp-unchecked",
-            "no checksum: damaged bytes of ZFP give wrong values without an error; add fletcher32 after zfp",
+            "no checksum: damaged ZFP bytes decode to wrong values without an error; add fletcher32 after zfp",
         )
 
 
@@ -305,8 +305,8 @@ def _size(chunking: Chunking) -> Iterator[Note]:
     if nbytes > _LARGE_NBYTES:
         yield Note(
             "large-chunks",
-            f"a chunk of {size_text(nbytes)} does not fit the chunk cache of HDF5 (1 MiB, 8 MiB since HDF5 2): reading"
-            f" any part of it decodes all of it, each time; use chunks of about 1 MiB such as {_usual(chunking)}",
+            f"a chunk of {size_text(nbytes)} does not fit in the chunk cache of HDF5 (1 MiB, 8 MiB since HDF5 2): every"
+            f" read of any part of it decodes all of it; use chunks of about 1 MiB such as {_usual(chunking)}",
         )
     elif nbytes < _TINY_NBYTES and count >= _TINY_COUNT and nbytes * count >= _NOTICEABLE_NBYTES:
         yield Note(

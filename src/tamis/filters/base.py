@@ -310,7 +310,7 @@ class Filter(ABC):
     def unencodable(self) -> str:
         """Say why this filter cannot be encoded here; empty where it can."""
         if self.decode_only:
-            return f"tamis decodes {self.name}, and does not encode it"
+            return f"tamis can decode {self.name} but not encode it"
         return self.missing()
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Filter 32008: bits of like significance side by side, block by block, and perhaps compressed.
+"""Filter 32008: groups bits of equal significance, block by block, and perhaps compressed.
 
 ::
 
@@ -45,13 +45,13 @@ class Bitshuffle(Filter):
         Elements of a block, a multiple of 8; 0 for about 8 KiB.
     """
 
-    compressor: str = choice("what compresses blocks", ("none", "lz4", "zstd"), "lz4")
-    level: int = number("of zstd: 22 is smallest, 0 stands for 3", 0, 22, _LEVEL)
+    compressor: str = choice("compressor of the blocks", ("none", "lz4", "zstd"), "lz4")
+    level: int = number("for zstd: 22 is smallest, 0 means 3", 0, 22, _LEVEL)
     block: int = number("elements of a block, a multiple of 8, 0 for about 8 KiB", 0, _LARGEST_BLOCK, 0)
     id: ClassVar[int] = 32008
     name: ClassVar[str] = "bitshuffle"
     registered_name: ClassVar[str] = "bitshuffle; see https://github.com/kiyo-masui/bitshuffle"
-    about: ClassVar[str] = "bits of like significance side by side"
+    about: ClassVar[str] = "groups bits of equal significance"
     needs: ClassVar[tuple[str, ...]] = ("imagecodecs", "zstandard")
 
     def __post_init__(self) -> None:
@@ -145,7 +145,7 @@ class Bitshuffle(Filter):
             raise StreamError(f"expected whole elements of {itemsize} bytes from bitshuffle, got {len(shuffled)} bytes")
         plain = _native.bitunshuffle(shuffled, itemsize, block)
         if isinstance(plain, _native.Failure):
-            raise StreamError(f"parameters of bitshuffle cannot be: {plain.code}, in {stored}")
+            raise StreamError(f"invalid parameters of bitshuffle: {plain.code}, in {stored}")
         return plain
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
@@ -160,7 +160,7 @@ class Bitshuffle(Filter):
         total, block_nbytes = _HEADER.unpack_from(view)
         if total > most or total % itemsize or block_nbytes == 0 or block_nbytes % (8 * itemsize):
             raise StreamError(
-                f"bitshuffle header cannot be: {total} bytes in blocks of {block_nbytes}, elements of {itemsize}"
+                f"invalid bitshuffle header: {total} bytes in blocks of {block_nbytes}, elements of {itemsize}"
             )
         lz4 = self.compressor == "lz4"
         decode: Decode = partial(lz4_block, self.module("imagecodecs")) if lz4 else zstd_decoder(self)

@@ -33,11 +33,11 @@ class Blosc(BloscWords):
 
     compressor: str = choice(COMPRESSOR, _COMPRESSORS, "lz4")
     level: int = level_number()
-    shuffle: str = choice("bytes or bits of like significance side by side", _SHUFFLES, "byte")
+    shuffle: str = choice("bytes or groups bits of equal significance", _SHUFFLES, "byte")
     id: ClassVar[int] = 32001
     name: ClassVar[str] = "blosc"
     registered_name: ClassVar[str] = "Blosc"
-    about: ClassVar[str] = "several compressors behind a shuffle of its own"
+    about: ClassVar[str] = "several compressors after its own shuffle"
     needs: ClassVar[tuple[str, ...]] = ("imagecodecs",)
     compressors: ClassVar[tuple[str, ...]] = _COMPRESSORS
     shuffles: ClassVar[tuple[str, ...]] = _SHUFFLES
@@ -102,6 +102,6 @@ def _checked_header(data: Data, most: int) -> tuple[int, int]:
     least = _HEADER.size + (nbytes if flags & _MEMCPY else 4 * blocks)
     if nbytes and (itemsize == 0 or block == 0 or block > nbytes or least > cbytes):
         raise StreamError(
-            f"blosc header cannot be: elements of {itemsize} bytes, blocks of {block}, {nbytes} bytes in {cbytes}"
+            f"invalid blosc header: elements of {itemsize} bytes, blocks of {block}, {nbytes} bytes in {cbytes}"
         )
     return nbytes, cbytes

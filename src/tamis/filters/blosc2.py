@@ -40,7 +40,7 @@ class Blosc2(BloscWords):
     id: ClassVar[int] = 32026
     name: ClassVar[str] = "blosc2"
     registered_name: ClassVar[str] = "Blosc2"
-    about: ClassVar[str] = "several compressors behind a shuffle of its own, in blocks of many axes"
+    about: ClassVar[str] = "several compressors after its own shuffle, in blocks of many axes"
     needs: ClassVar[tuple[str, ...]] = ("imagecodecs",)
     compressors: ClassVar[tuple[str, ...]] = _COMPRESSORS
     shuffles: ClassVar[tuple[str, ...]] = _SHUFFLES
@@ -53,7 +53,7 @@ class Blosc2(BloscWords):
     def unencodable(self) -> str:
         """Say which shuffle is only read, or what is not installed."""
         if self.shuffle in _READ_ONLY:
-            return f"tamis decodes {self.name} with shuffle={self.shuffle}, and does not encode it"
+            return f"tamis can decode {self.name} with shuffle={self.shuffle} but not encode it"
         return self.missing()
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tamis.filters.base import Data, Filter, number
 from tamis.filters.words import named
 
-COMPRESSOR = "what compresses blocks"
+COMPRESSOR = "compressor of the blocks"
 """What the parameter of this name means."""
 
 LARGEST_TYPE = 255

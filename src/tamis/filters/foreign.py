@@ -31,7 +31,7 @@ class _Foreign(Filter):
 
     def unencodable(self) -> str:
         """Say what encodes it."""
-        return f"tamis decodes {self.name}, and does not encode it: use hdf5plugin with h5py"
+        return f"tamis can decode {self.name} but not encode it: use hdf5plugin with h5py"
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Refuse."""
@@ -69,11 +69,11 @@ class Sz3(_Foreign):
     mode
         What is bounded.
     bound
-        By how much: in units of the data, as a share of the range, or in dB; 0 leaves it to SZ3.
+        By how much: in units of the data, as a share of the range, or in dB; 0 lets SZ3 decide.
     """
 
     mode: str = choice("what is bounded", _SZ3_MODES, "absolute")
-    bound: float = real("in units of the data, a share of the range, or dB; 0 leaves it to SZ3", 0, default=1e-4)
+    bound: float = real("in units of the data, a fraction of the range, or dB; 0 lets SZ3 decide", 0, default=1e-4)
     id: ClassVar[int] = 32024
     name: ClassVar[str] = "sz3"
     registered_name: ClassVar[str] = "SZ3"
@@ -175,7 +175,7 @@ class Sperr(_Foreign):
         sys.float_info.min,
         2.0**1023,
         default=16.0,
-        bounds="above 0, below 2048 but for absolute",
+        bounds="above 0; below 2048 except for absolute",
     )
     gaps: str = choice("what stands for a missing value", _SPERR_MISSING, "none")
     order: str = choice("of the axes", ("kept", "swapped"), "kept")

@@ -60,7 +60,7 @@ class Zstd(OneNumber):
         -131072 (fastest) to 22 (smallest); 0 stands for 3.
     """
 
-    level: int = number("negative is fastest, 22 smallest, 0 stands for 3", -(1 << 17), 22, 3)
+    level: int = number("negative is fastest, 22 smallest, 0 means 3", -(1 << 17), 22, 3)
     id: ClassVar[int] = 32015
     name: ClassVar[str] = "zstd"
     registered_name: ClassVar[str] = "Zstandard"

@@ -41,8 +41,8 @@ class _Worker:
                 self.stop()
         if answer is None:
             raise StreamError(
-                f"the process that decodes by {plugin} died, took too much memory or did not answer in time: the chunk"
-                " or its parameters are damaged"
+                f"the process that decodes with {plugin} died, took too much memory or did not answer in time: the"
+                " chunk or its parameters are damaged"
             )
         if len(answer) != nbytes:
             raise StreamError(f"{plugin} cannot decode the chunk: it or its parameters are damaged")
@@ -80,7 +80,7 @@ class _Worker:
         if not _answers(process, _SECONDS) or process.stdout.read(len(READY)) != READY:
             process.kill()
             raise MissingFilterError(
-                f"expected a process that decodes by hdf5plugin, and {sys.executable} did not start one (exit code"
+                f"expected a process that decodes with hdf5plugin, but {sys.executable} did not start one (exit code"
                 f" {process.wait()}): it may lack memory, see ulimit -v"
             )
 
@@ -106,7 +106,7 @@ def _exchange(
         return None
     (length,) = ANSWER.unpack(size)
     if length == UNLOADABLE:
-        raise MissingFilterError(f"{plugin} of hdf5plugin cannot be loaded here: it is made for other machines")
+        raise MissingFilterError(f"{plugin} of hdf5plugin cannot be loaded here: it is built for other machines")
     answer = process.stdout.read(length)
     return answer if len(answer) == length else None
 

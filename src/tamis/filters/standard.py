@@ -78,7 +78,7 @@ class Shuffle(Wordless):
     id: ClassVar[int] = 2
     name: ClassVar[str] = "shuffle"
     registered_name: ClassVar[str] = "shuffle"
-    about: ClassVar[str] = "bytes of like significance side by side"
+    about: ClassVar[str] = "groups bytes of equal significance"
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
         """Return the element size."""

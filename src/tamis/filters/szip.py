@@ -138,7 +138,7 @@ def _checked(stored: tuple[int, ...]) -> tuple[int, int, int, int]:
     mask, pixels, bits, line = stored
     if pixels % 2 or not 2 <= pixels <= 32 or bits not in _WIDTHS or not pixels <= line <= pixels * _BLOCKS:
         raise StreamError(
-            f"parameters of szip cannot be: {pixels} pixels per block, {bits} bits each, {line} of a scan line"
+            f"invalid parameters of szip: {pixels} pixels per block, {bits} bits each, {line} of a scan line"
         )
     return mask & 0xFF, pixels, bits, line
 

@@ -79,7 +79,7 @@ class UnknownFilter(Filter):
         title = f"filter {self.id}" + (f" ({self.label})" if self.label else "")
         if self.reason:
             return f"{title}: {self.reason}"
-        return f"{title} is none that tamis knows: a package can add it, see docs/filters.md"
+        return f"tamis does not know {title}: a package can add it (entry points tamis.filters)"
 
     def __str__(self) -> str:
         return f"filter({','.join(map(str, (self.id, *self.values)))})"

@@ -189,7 +189,7 @@ class Zfp(Filter, Mapping[str, Any]):
         dtype, shape = chunk.dtype, squeezed(chunk)
         if not dtype.isnative:
             raise ParameterError(
-                f"expected native byte order, got {dtype.str!r}: ZFP would take the bytes for other numbers;"
+                f"expected native byte order, got {dtype.str!r}: ZFP would misread the bytes;"
                 f" use {dtype.newbyteorder('=').str!r}"
             )
         zfp.check_encodable(dtype, self._mode)

@@ -95,7 +95,7 @@ class Appender:
     def __init__(
         self, dataset: h5py.Dataset, axis: int = 0, *, threads: int | None = None, recode: bool = False
     ) -> None:
-        self._closed, self._ended = True, "is closed: make another"  # until there is something to close
+        self._closed, self._ended = True, "is closed: create another"  # until there is something to close
         self._threads = checked_threads(threads)
         self._target = Target.of(dataset)
         self._target.pipeline.check_encodable()
@@ -296,8 +296,8 @@ class Appender:
             self._frozen.clear()
         elif self._frozen:
             warnings.warn(
-                f"{self._target.place}: the last {self._count} steps had lost something before, which nothing in the"
-                " file says from now on: fill the chunk in this run, or the next one encodes them with loss again",
+                f"{self._target.place}: the last {self._count} steps are lossy already, which the file no longer"
+                " records: fill the chunk in this run, or the next run adds another error to them",
                 stacklevel=3,
             )
 
@@ -377,8 +377,7 @@ class Appender:
                     self._frozen.add(origin)
         if self._frozen and not can_skip_loss(target.pipeline):
             raise ParameterError(
-                f"{target.place}: expected to go on from {self._count} steps in a partial chunk without more error, and"
-                f" its filters are required, {target.pipeline}: give recode=True to accept an error of the bound once"
-                " more, or append in multiples of"
-                f" {self._full} steps"
+                f"{target.place}: expected to continue a partial chunk of {self._count} steps without more error, but"
+                f" its filters are required, {target.pipeline}: pass recode=True to accept an error of the bound once"
+                f" more, or append in multiples of {self._full} steps"
             )

@@ -124,11 +124,11 @@ def companion_of(dataset: h5py.Dataset) -> Companion | None:
     found = _at(dataset, path)
     if found is None:
         raise FileError(
-            f"{place}: its missing values are in the companion {path!r}, which is not there: restore or rename it, or"
-            f" read the values without it, which are made up where some were missing: tamis.open(…, restore=False)"
+            f"{place}: its missing values are in the companion {path!r}, which does not exist: restore or rename it,"
+            " or read without it, with invented values where some were missing: tamis.open(…, restore=False)"
         )
     companion = f"{dataset.file.filename}: {found.name}"
-    said = f"{companion}: damaged, or no companion of {dataset.name}"
+    said = f"{companion}: damaged, or not a companion of {dataset.name}"
     if has_companion(found):
         raise FileError(f"{said}: expected flags, found a dataset that has a companion itself")
     if number_type(found) != np.uint8 or found.shape != dataset.shape:

@@ -91,7 +91,7 @@ def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recre
     if len(target) or len(target.attrs):
         raise ParameterError(f"expected an empty target, got {len(target)} objects and {len(target.attrs)} attributes")
     if STAGING.decode() in source:
-        raise ParameterError(f"expected no {STAGING.decode()!r} in the source's root, a name that is used for work")
+        raise ParameterError(f"expected no {STAGING.decode()!r} in the source's root, a name that tamis uses itself")
     copy = _Copy(source, target, recreate)
     copy.run()
     return copy.other_files.notes

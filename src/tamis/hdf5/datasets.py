@@ -117,11 +117,11 @@ def new_dataset(
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, ParameterError):
             raise
-        raise ParameterError(f"{place}: HDF5 makes no dataset of {kind} with {pipeline}: {error}") from error
+        raise ParameterError(f"{place}: HDF5 cannot create a dataset of {kind} with {pipeline}: {error}") from error
     except (OSError, RuntimeError) as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"{place}: HDF5 makes no dataset: {error}") from error
+        raise FileError(f"{place}: HDF5 cannot create the dataset: {error}") from error
     made.attrs.update(attrs or {})
     return made, as_recorded(pipeline, made)
 
@@ -130,12 +130,12 @@ def check_place(parent: h5py.Group, name: str, *, overwrite: bool) -> None:
     """Raise FileError where nothing can be created, or the name is taken by something that shall not be replaced."""
     place = parent.file.filename
     if parent.file.mode == "r":
-        raise FileError(f"{place}: expected a file that is open for writing, got it open for reading")
+        raise FileError(f"{place}: expected a file open for writing, got one open for reading")
     if parent.get(name, getlink=True) is None:
         return
     if not overwrite:
         raise FileError(
-            f"{place}: expected a new name, got {name!r}, which is there: give overwrite=True to replace it"
+            f"{place}: expected a new name, got {name!r}, which already exists: pass overwrite=True to replace it"
         )
     if not isinstance(parent.get(name), h5py.Dataset):
         raise FileError(f"{place}: expected a dataset to replace, got {name!r}, which is something else")
@@ -165,8 +165,8 @@ def filter_parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
         return stage.filter.requested
     if not stage.optional:
         raise MissingFilterError(
-            f"expected {stage.filter} to be known to HDF5, which makes no dataset with a required filter that it has"
-            f" not: import hdf5plugin first, or write {stage.filter.name} as optional"
+            f"expected {stage.filter} to be available in HDF5, which creates no dataset with a required filter that it"
+            f" lacks: import hdf5plugin first, or write {stage.filter.name} as optional"
         )
     return stage.filter.stored(chunk)
 

@@ -115,8 +115,8 @@ def settle(dataset: h5py.Dataset, last: Origin, mask: int, *, again: bool = Fals
     dataset._id = h5d.open(parent.id, name.encode("utf-8", "surrogateescape"))
     if dataset.id.read_direct_chunk(last)[0] != mask:
         warnings.warn(
-            f"{parent.filename}: {name} is held open by another object too, and HDF5 reads its only chunk wrong until"
-            " that is closed; what is in the file is right",
+            f"{parent.filename}: another object holds {name} open, and HDF5 misreads its only chunk until that is"
+            " closed; the file itself is correct",
             stacklevel=3,
         )
 
@@ -127,5 +127,5 @@ def _compare(
     if wanted != got:
         raise FileError(
             f"{dataset.name}: expected size and filter mask {wanted} for the chunk at {origin}, found {got}: HDF5"
-            " recorded it otherwise than it was written"
+            " did not record it as it was written"
         )

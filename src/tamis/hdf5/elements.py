@@ -100,7 +100,7 @@ def _elements(dataset: h5py.Dataset, values: Values | None, part: Region) -> Arr
     try:
         try:
             dtype = dataset.dtype
-        except (TypeError, ValueError):  # a type that numpy has not: its bytes
+        except (TypeError, ValueError):  # a type that numpy does not have: its bytes
             dtype = None
         if dtype is None:
             return read_bytes(dataset, part) if values is None else values.read(part)

@@ -65,7 +65,7 @@ def _put_right(dataset: h5d.DatasetID, axis: int, found: list[h5d.StoreInfo]) ->
     grid = [range(0, extent, step) for extent, step in zip(dataset.shape, steps, strict=True)]
     count = math.prod(map(len, grid))
     if count > _MOST_LOOKED_UP:
-        raise FileError(f"expected at most {_MOST_LOOKED_UP} chunks where HDF5 says their places wrong, got {count}")
+        raise FileError(f"expected at most {_MOST_LOOKED_UP} chunks where HDF5 reports wrong origins, got {count}")
     turned = itertools.product(grid[axis], *grid[:axis], *grid[axis + 1 :])
     origins = ((*others[:axis], at, *others[axis:]) for at, *others in turned)
     stored = [(origin, nbytes) for origin in origins if (nbytes := library.stored_nbytes(dataset, origin))]

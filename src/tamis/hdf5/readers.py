@@ -81,11 +81,11 @@ def library_failure(dataset: h5py.Dataset, error: Exception) -> str:
     absent = [each.in_words().removeprefix("filter ") for each in filters if not _has(each)]
     if not absent:
         return str(error)
-    reason = f"HDF5 has no filter {' and '.join(absent)}"
+    reason = f"HDF5 lacks filter {' and '.join(absent)}"
     if install := [text for each in filters if (text := each.undecodable())]:
         return f"{reason}: {' and '.join(install)}"
     if any(isinstance(each, UnknownFilter) for each in filters):
-        return f"{reason}, nor has tamis: set HDF5_PLUGIN_PATH to a folder with its plugin"
+        return f"{reason}, and so does tamis: set HDF5_PLUGIN_PATH to a folder with its plugin"
     return (
         f"{reason}, which tamis decodes for values of a fixed size only: set HDF5_PLUGIN_PATH to a folder that has it,"
         " such as what python -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)' prints"

@@ -80,7 +80,7 @@ def _stage(listed: library.ListedFilter) -> Stage:
 def chunk_type(dataset: h5py.Dataset) -> ChunkType:
     """Type and shape of the chunks of a chunked dataset.
 
-    Values of a type that numpy has not, and references to values elsewhere in the file, are taken as bytes.
+    Values of a type that numpy does not have, and references to values elsewhere in the file, are taken as bytes.
     """
     try:
         dtype = dataset.dtype
@@ -179,7 +179,7 @@ def type_text(dataset: h5py.Dataset) -> str:
     try:
         dtype = dataset.dtype
     except (TypeError, ValueError):
-        return "a type that numpy has not"
+        return "a type that numpy does not have"
     if h5py.check_string_dtype(dtype) is not None:
         return "string"
     if dtype.names:
@@ -314,7 +314,8 @@ def check_readable(dataset: h5py.Dataset) -> None:
         place, file = place_of(dataset), file_of(dataset).filename
         for each in dataset.virtual_sources():
             if each.file_name != SAME_FILE and find_virtual(each.file_name, file) is None:
-                raise FileError(f"{place}: expected the file {each.file_name} that it is made of, found none")
+                name = each.file_name
+                raise FileError(f"{place}: No such file or directory: {name}, a source of this virtual dataset")
     if problem := zfp_problem(dataset, pipeline_of(dataset)):
         raise FileError(f"{place_of(dataset)}: {problem}")
 

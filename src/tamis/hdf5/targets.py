@@ -64,21 +64,21 @@ class Target:
         """
         place = place or f"{dataset.file.filename}: {dataset.name}"
         if dataset.file.mode == "r":
-            raise FileError(f"{place}: expected a file that is open for writing, got it open for reading")
+            raise FileError(f"{place}: expected a file open for writing, got one open for reading")
         if dataset.chunks is None:
             raise ParameterError(f"{place}: expected a chunked dataset, got one without chunks: create it with chunks")
         if has_companion(dataset) or is_companion(dataset):
             raise ParameterError(
-                f"{place}: expected a dataset that stands for itself, got {_one_of_two(dataset)}: writing to one"
+                f"{place}: expected a dataset without a companion, got {_one_of_two(dataset)}: writing to one"
                 " would leave the other out of date; repack the file without (--missing exact), or write a new dataset"
             )
         dtype = dataset.dtype
         if dtype.hasobject or not h5t.py_create(dtype, logical=True).equal(dataset.id.get_type()):
-            raise ParameterError(f"{place}: expected values of fixed size that NumPy has, got {dtype}: write by h5py")
+            raise ParameterError(f"{place}: expected values of fixed size that NumPy has, got {dtype}: write with h5py")
         if not library.filters_partial_chunks(dataset.id.get_create_plist()):
             raise ParameterError(
-                f"{place}: expected chunks at the edge to be filtered as others are, got a dataset that stores them"
-                " raw: write by h5py"
+                f"{place}: expected edge chunks that are filtered, got a dataset that stores them unfiltered: write"
+                " with h5py"
             )
         found = pipeline or pipeline_of(dataset)
         missing = missing_of(dataset) if is_lossy(found) and dtype.kind in "fiu" else Missing()
@@ -115,7 +115,7 @@ class Target:
 
 def _one_of_two(dataset: h5py.Dataset) -> str:
     if is_companion(dataset):
-        return "a companion, which says where another one has missing values"
+        return "a companion, which marks the missing values of another"
     return f"one whose missing values are in the companion {text_attribute(dataset, MARK)!r}"
 
 

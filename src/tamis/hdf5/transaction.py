@@ -56,7 +56,7 @@ class Transaction:
                 raise FileError(f"{target}: expected an existing folder, found none at {target.parent}")
             self.place = Path(os.path.realpath(target)) if target.is_symlink() else target
             if self.place.is_symlink() or not self.place.parent.is_dir():
-                raise FileError(f"{target}: expected the name of a file to write, got a link that leads nowhere")
+                raise FileError(f"{target}: expected the name of a file to write, got a dangling link")
             if target.exists() and not target.is_file():
                 # A rename would put a file where a device was, as in /dev/null, for every program of the machine.
                 raise FileError(
@@ -128,7 +128,7 @@ class Transaction:
         try:
             os.link(self.path, self.place)  # fails where the name is taken, at one stroke
         except FileExistsError as error:
-            raise FileError(f"{self.target}: exists now: somebody made it in the meantime") from error
+            raise FileError(f"{self.target}: File exists: another process created it in the meantime") from error
         except OSError:  # a file system without hard links
             if self.place.exists():
                 raise

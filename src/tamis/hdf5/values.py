@@ -145,7 +145,9 @@ class ContiguousValues:
             except OSError as error:
                 raise FileError(f"{self.place}: values cannot be read: {error.strerror}") from error
             if not count:
-                raise FileError(f"{self.place}: expected {len(room)} bytes at {offset}, got {done}: the file is short")
+                raise FileError(
+                    f"{self.place}: expected {len(room)} bytes at {offset}, got {done}: the file is truncated"
+                )
             done += count
 
     def close(self) -> None:

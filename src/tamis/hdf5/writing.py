@@ -110,7 +110,7 @@ def write(target: Any, *what: Any, threads: int | None = None, **options: Any) -
     if isinstance(target, h5py.Dataset):
         (data,) = _exactly(what, "write(dataset, data)", 1)
         if options:
-            raise ParameterError(f"expected no {', '.join(options)} for a dataset that is there: it has its own")
+            raise ParameterError(f"expected no {', '.join(options)} for an existing dataset, which has its own")
         return _fill(target, array_like(data), threads)
     if not isinstance(target, h5py.Group):
         raise ParameterError(f"expected an h5py group, file or dataset, got {target!r}")
@@ -142,7 +142,7 @@ def write_stream(
     ParameterError
         If the dataset has no zfp or another mode, or there is no such chunk.
     FileError
-        If the chunk is stored already, or HDF5 recorded it otherwise than it was written.
+        If the chunk is stored already, or HDF5 did not record it as written.
     StreamError
         If the stream ends before the chunk does.
     """
@@ -166,12 +166,12 @@ def write_stream(
         target.put(place, encoded)
         settle(dataset, place, encoded.mask)
     if library.stored_nbytes(dataset.id, place) != len(encoded.data):
-        raise FileError(f"{target.place}: HDF5 recorded the chunk at {place} otherwise than it was written")
+        raise FileError(f"{target.place}: HDF5 recorded the chunk at {place} not as it was written")
 
 
 def _exactly(what: tuple[Any, ...], form: str, count: int) -> tuple[Any, ...]:
     if len(what) != count:
-        raise ParameterError(f"expected {form}, got {len(what)} arguments behind the first")
+        raise ParameterError(f"expected {form}, got {len(what)} arguments after the first")
     return what
 
 
@@ -218,7 +218,7 @@ def _fill(dataset: h5py.Dataset, data: Any, threads: int) -> h5py.Dataset:
     if (stored := first_stored(dataset)) is not None:
         raise FileError(
             f"{target.place}: expected a dataset without values, found a chunk at {stored}: write a new one; HDF5 keeps"
-            " the filter mask of a chunk that is written over with the same size"
+            " the old filter mask of a chunk that is overwritten with the same size"
         )
     _store(target, data, threads, shared=True)
     return dataset

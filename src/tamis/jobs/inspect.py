@@ -145,7 +145,7 @@ def _number(limit: Any) -> int | float | None:
 def _companion(dataset: h5py.Dataset) -> tuple[tuple[Note, ...], str]:
     """Say what a dataset has to do with a companion, and why its values cannot be read right for it."""
     if is_companion(dataset):
-        text = "says where values of another dataset are missing, and which they are: rename or change neither alone"
+        text = "marks the missing values of another dataset: do not rename or change one without the other"
         return (Note("companion", text),), ""
     try:
         found = companion_of(dataset)
@@ -154,8 +154,8 @@ def _companion(dataset: h5py.Dataset) -> tuple[tuple[Note, ...], str]:
     if found is None:
         return (), ""
     text = (
-        f"its missing values are in {found.dataset.name}: tamis puts them back; other readers see values from beside"
-        " them there"
+        f"its missing values are kept in {found.dataset.name}: tamis restores them; other readers see invented values"
+        " there"
     )
     return (Note("companion", text),), ""
 

@@ -117,7 +117,7 @@ class Spec:
             raise ParameterError(f"expected a notation of {', '.join(self.notations)}, got {notation!r}")
         found = self.notations[notation]
         if found.problem:
-            raise ParameterError(f"{notation} cannot say {self.pipeline}: {found.problem}")
+            raise ParameterError(f"{notation} cannot express {self.pipeline}: {found.problem}")
         return found.text
 
     def to_json(self) -> str:
@@ -266,7 +266,7 @@ def _notations(
     def cdl_text() -> str:
         made = cdl.attributes(chain, chunks, doubles=doubles)
         if not made:
-            raise ParameterError("expected at least one filter, got none: CDL says nothing then")
+            raise ParameterError("expected at least one filter, got none: CDL cannot express that")
         return cdl.attributes_text(made, name.rpartition("/")[2] or _PLACEHOLDER)
 
     return {
@@ -311,7 +311,7 @@ def _nccopy_text(
 
 def _h5py_text(chain: Chain, name: str, chunks: tuple[int, ...] | None) -> str:
     if not chain and not chunks:
-        raise ParameterError("expected at least one filter, got none: h5py's keywords say nothing then")
+        raise ParameterError("expected at least one filter, got none: h5py has no keywords for that")
     try:
         return h5py_keywords.keywords_text(chain, chunks)
     except ParameterError:

@@ -158,7 +158,7 @@ class _Job:
         """Compare a dataset of the source with that of the same path in the target; `own` is its first path."""
         source, target = self.before.contents.datasets[own], dataset_at(self.after.file, path)
         if target is None:
-            self._violation(path, "missing-dataset", "the target has no such dataset")
+            self._violation(path, "missing-dataset", "no such dataset in the target")
             return
         result = Compared(path, source.shape, _type_text(source), _type_text(target))
         problems = len(self.problems)
@@ -180,7 +180,7 @@ class _Job:
 
     def companion(self, path: str, variable: str) -> None:
         """Leave out the companion of a dataset, whose missing values are put back before they are compared."""
-        self._note(path, "companion", f"says where values of {variable} are missing, and is compared with these")
+        self._note(path, "companion", f"the companion of {variable}: compared as its missing values")
 
     def rest(self) -> None:
         """Compare what is not in datasets: groups, their attributes and links; and what only the target has."""
@@ -192,7 +192,7 @@ class _Job:
         for path, group in self.before.contents.groups.items():
             other = group_at(self.after.file, path)
             if other is None:
-                self._violation(path, "missing-group", "the target has no such group")
+                self._violation(path, "missing-group", "no such group in the target")
                 continue
             with self._reading(path):
                 self._attributes(path, group.id, other.id)
@@ -259,7 +259,7 @@ class _Job:
             return None, unequal is None
         for name, each in (("source", source), ("target", target)):
             if has_companion(each):
-                self._note(path, "companion", f"missing values of the {name} are those of its companion")
+                self._note(path, "companion", f"missing values of the {name} are restored from its companion")
         with closing(open_values(source)) as before, closing(open_values(target)) as after:
             missing, packing = missing_of(source), packing_of(source)
             frame = Frame(missing.low, missing.high, packing.stored_zero if packing else 0.0)
@@ -301,4 +301,4 @@ def _checksum(dataset: h5py.Dataset) -> str:
         return "fletcher32" if "fletcher32" in names else "no checksum"
     at, chunks = names.index("fletcher32"), chunks_of(dataset)
     skipped = sum(count for mask, count in chunks.masks.items() if mask >> at & 1)
-    return f"fletcher32 but for {skipped} of {chunks.count} chunks" if skipped else "fletcher32"
+    return f"fletcher32 except for {skipped} of {chunks.count} chunks" if skipped else "fletcher32"

@@ -17,4 +17,6 @@ def refuse_other_flags(chain: Chain, notation: str) -> None:
     for each in chain:
         if each.optional != each.filter.optional:
             usual = Stage.of(each.filter).flag
-            raise ParameterError(f"expected {each.filter} to be {usual}, got {each.flag}: {notation} cannot say flags")
+            raise ParameterError(
+                f"expected {each.filter} to be {usual}, got {each.flag}: {notation} cannot express flags"
+            )

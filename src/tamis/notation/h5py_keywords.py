@@ -192,8 +192,8 @@ def _scaleoffset(value: object, kind: str | None) -> list[Request]:
         raise ParameterError(f"expected scaleoffset of 0 or more, True or None, got {value!r}")
     if value is not True and kind is None:
         raise ParameterError(
-            f"expected the type of the values beside scaleoffset={value}, got none: h5py takes it for bits of whole"
-            " numbers and for decimal digits of floats; say the type, such as f4"
+            f"expected the type of the values beside scaleoffset={value}, got none: h5py means bits of integers, and"
+            " decimal digits of floats; give the type, such as f4"
         )
     if kind not in (None, "i", "u", "f") or (value is True and kind == "f"):
         raise ParameterError(f"expected scaleoffset that h5py has for such values, got {value!r} for kind {kind!r}")
@@ -331,7 +331,7 @@ def _literal(text: str, node: ast.expr | None, place: int) -> Any:
     try:
         return ast.literal_eval(node) if node is not None else None
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        _fail(text, place, "a number, a text, True, False, None or a tuple of them")
+        _fail(text, place, "a number, text, True, False, None or a tuple of them")
 
 
 def _fail(text: str, place: int, expected: str) -> NoReturn:

@@ -98,7 +98,7 @@ def parse_named(text: str) -> tuple[str, list[Stage]]:
         except ParameterError:
             continue
     if not places:
-        raise malformed(text, len(text), "':' and filters behind a name")
+        raise malformed(text, len(text), "':' and filters after a name")
     return text[: places[-1]], parse_filters(text[places[-1] + 1 :])
 
 

@@ -58,7 +58,7 @@ def _text(stages: tuple[Stage, ...]) -> str:
 
 def _h5netcdf(chain: tuple[Stage, ...]) -> dict[str, Any]:
     if any(isinstance(each.filter, Scaleoffset) for each in chain):
-        raise ParameterError("xarray hands no scaleoffset on")
+        raise ParameterError("xarray does not pass scaleoffset on")
     return keywords((*_others(chain), *(each for each in chain if isinstance(each.filter, Fletcher32))))
 
 

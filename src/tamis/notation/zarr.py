@@ -223,7 +223,7 @@ def _whole(config: Mapping[str, Any], key: str, low: int, high: int, default: in
 
 def _read_zstd(config: Mapping[str, Any]) -> Request:
     if config.get("checksum"):
-        raise ParameterError("expected zstd without checksum, which HDF5's filter has not, got checksum: true")
+        raise ParameterError("expected zstd without checksum, which HDF5's filter does not have, got checksum: true")
     return Request(32015, (_whole(config, "level", -(1 << 31), 22, 0) & 0xFFFFFFFF,))
 
 

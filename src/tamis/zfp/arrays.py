@@ -168,7 +168,7 @@ def _decode(
             f" {'' if out.flags.aligned else 'unaligned '}{out.dtype.str}"
         )
     elif any(step == 0 and extent > 1 for step, extent in zip(out.strides, shape, strict=True)):
-        raise ParameterError(f"expected out with a place for each value, got strides {out.strides} of shape {shape}")
+        raise ParameterError(f"expected out without overlapping values, got strides {out.strides} of shape {shape}")
     elif not out.flags.writeable:
         raise ParameterError("expected out to be writeable, got a read-only array")
     end = _native.decode(data, out.view(plan.signed), params, start, threads)

@@ -67,7 +67,9 @@ def refuse(failure: _native.Failure, dtype: np.dtype[Any], shape: tuple[int, ...
         found = "NaN or infinity" if failure.code == "non_finite" else "a larger one"
         raise DataError(f"expected {expected} with {mode}, found {found} at index {index}: use reversible=True")
     if failure.code == "changed":
-        raise DataError("expected values that stay as they are, found some changed by another thread while encoding")
+        raise DataError(
+            "expected values that stay as they are, found some that another thread changed while they were encoded"
+        )
     if failure.code == "truncated":
         raise StreamError(f"stream is truncated or damaged: it ends inside block {failure.where} of shape {shape}")
     if failure.code == "maxbits_small":

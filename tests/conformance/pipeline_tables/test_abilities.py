@@ -34,9 +34,7 @@ def test_decode_only_hdf5_refuses_to_create_and_encode_follows_the_flag(
     with installed("DecodeOnly") as decode_only:
         pipeline = Pipeline([Stage(decode_only(KEY), flag == OPTIONAL)])
         if flag == REQUIRED:
-            with pytest.raises(
-                MissingFilterError, match=r"filter 1, toy\(90\).*: tamis decodes toy, and does not encode"
-            ):
+            with pytest.raises(MissingFilterError, match=r"filter 1, toy\(90\).*: tamis can decode toy but not encode"):
                 pipeline.encode(values[:8])
             return
         ours = hdf5.encoded_by_us(pipeline, values)

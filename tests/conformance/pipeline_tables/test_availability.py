@@ -70,7 +70,7 @@ def test_unavailable_read_of_filtered_chunk_fails_and_decode_names_it(
     assert isinstance(pipeline.filters[0], UnknownFilter)
     assert pipeline.missing()
     ((_, data, mask),) = hdf5.stored()
-    message = r"filter 1, .*: filter 400 \(toy\) is none that tamis knows: a package can add it"
+    message = r"filter 1, .*: tamis does not know filter 400 \(toy\): a package can add it"
     with pytest.raises(MissingFilterError, match=message):
         pipeline.decode(data, mask, chunk)
 
@@ -123,8 +123,8 @@ def test_package_of_a_filter_missing_named_with_the_command_that_installs_it(
 @pytest.mark.parametrize(
     ("variant", "message"),
     [
-        (None, r"filter\(400,90\)!? .*: filter 400 is none that tamis knows: a package can add it"),
-        ("DecodeOnly", "tamis decodes toy, and does not encode it"),
+        (None, r"filter\(400,90\)!? .*: tamis does not know filter 400: a package can add it"),
+        ("DecodeOnly", "tamis can decode toy but not encode it"),
         ("NeedsPackage", "toy needs package_of_the_toy, not installed here: pip install package-of-the-toy"),
     ],
 )

@@ -110,7 +110,7 @@ class CompanionWriter:
         Raises
         ------
         FileError
-            If it recorded a chunk otherwise than it was written.
+            If it recorded a chunk not as it was written.
         """
         if self.dataset is not None:
             check_recorded(self.dataset, self._recorded)

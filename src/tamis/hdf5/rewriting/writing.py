@@ -65,9 +65,9 @@ def write(
     Raises
     ------
     FileError
-        If the source cannot be read, or HDF5 recorded a chunk otherwise than it was written.
+        If the source cannot be read, or HDF5 recorded a chunk not as it was written.
     ParameterError, MissingFilterError
-        If HDF5 makes no dataset with these filters, or one cannot be encoded here.
+        If HDF5 cannot create a dataset with these filters, or one cannot be encoded here.
     """
     chunk = ChunkType(plan.dtype, plan.chunks)
     plan.pipeline.check_encodable()
@@ -155,4 +155,4 @@ def _created(plan: Plan, source: h5py.Dataset, parent: h5py.Group, name: str, ch
     try:
         return create_like(source, parent, name, chunks=plan.chunks, filters=filters, dtype=dtype)
     except ValueError as error:
-        raise ParameterError(f"{plan.path}: HDF5 makes no dataset with {plan.pipeline}: {error}") from error
+        raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.pipeline}: {error}") from error

@@ -80,7 +80,9 @@ def _spec(notation: str) -> Callable[[DatasetInfo], tuple[str, str]]:
         dtype = _dtype(each) if notation == "zarr3" else None
         made = spec(each.pipeline, variable=_name(each), chunks=each.chunks, dtype=dtype)
         unknown = [str(one) for one in each.pipeline.filters if isinstance(one, UnknownFilter)]
-        stored = f"{', '.join(unknown)}: as stored; its plugin may expect what was requested" if unknown else ""
+        stored = (
+            f"{', '.join(unknown)}: parameters as stored; its plugin may expect the requested ones" if unknown else ""
+        )
         return made[notation], "; ".join(filter(None, [made.notations[notation].note, stored]))
 
     return write

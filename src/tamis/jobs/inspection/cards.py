@@ -83,5 +83,5 @@ def _group_facts(each: GroupInfo) -> tuple[Fact, ...]:
         ("read by", printable(str(each.readers))),
     ]
     if each.problem:
-        found.append(("problem", printable(f"{each.problem}; what is in it is not shown")))
+        found.append(("problem", printable(f"{each.problem}; its contents are not shown")))
     return tuple(found)

@@ -138,9 +138,9 @@ class DatasetInfo:
         """Which chunks are stored, and went through which filters; empty where all are and did."""
         said = []
         if self.stored_chunks < self.total_chunks:
-            rest = "the others are" if self.stored_chunks else "all is"
+            rest = "the others read" if self.stored_chunks else "all read"
             said.append(
-                f"{self.stored_chunks or 'none'} of {plural(self.total_chunks, 'chunk')} stored, {rest} fill value"
+                f"{self.stored_chunks or 'none'} of {plural(self.total_chunks, 'chunk')} stored, {rest} as fill value"
             )
         if self.unfiltered_chunks:
             first, *others = map(str, self.chunk_groups)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tamis.chunks.words import percent_text, shape_text, size_text
+from tamis.formatting import plural
 from tamis.hdf5.companions import Companion
 from tamis.hdf5.rewriting import Plan, Written, better_chunks
 
@@ -48,13 +49,13 @@ def _missing_note(written: Written, companion: Companion | None) -> tuple[str, .
         return ()
     if companion is not None:
         return (
-            f"{written.missing_values} missing values: {companion.dataset.name} says where they are and which, in"
-            f" {size_text(companion.dataset.id.get_storage_size())}; tamis.open puts each back as it was, and other"
-            " readers see values from beside them",
+            f"{plural(written.missing_values, 'missing value')} kept in {companion.dataset.name}"
+            f" ({size_text(companion.dataset.id.get_storage_size())}): tamis.open restores each of them; other readers"
+            " see invented values there",
         )
     return (
-        f"{written.missing_values} missing values, each as it was; {written.lossless_for_missing} of {written.chunks}"
-        " chunks are stored without zfp for them",
+        f"{plural(written.missing_values, 'missing value')} kept exactly; {written.lossless_for_missing} of"
+        f" {plural(written.chunks, 'chunk')} stored without zfp because of them",
     )
 
 
@@ -69,14 +70,14 @@ def _advice(plan: Plan, source: h5py.Dataset, written: Written) -> tuple[str, ..
     if 2 * written.lossless_for_range > written.lossless_chunks:
         return ()  # the note of the range says what to do
     if 2 * written.lossless_for_missing <= written.lossless_chunks:
-        return (f"{text}: is it too small for such values? If not, smaller chunks than {shape} (-c) may help",)
-    text += " beside missing values"
+        return (f"{text}: is it too small for such values? If not, chunks smaller than {shape} (-c) may help",)
+    text += " next to missing values"
     # With one already, what is left are NaN of other bits, or valid values that would become missing ones.
     companion = "" if plan.flags else "; with --missing companion all of them could go through zfp"
     if (better := better_chunks(plan, source)) is None:
-        return (f"{text}; no smaller chunks than {shape} would leave much more to zfp{companion}",)
+        return (f"{text}; chunks smaller than {shape} would not help much{companion}",)
     chunks, left = better
     return (
-        f"{text}: smaller chunks than {shape} leave more to zfp; with -c '{plan.path}:{shape_text(chunks)}' about"
-        f" {percent_text(left)} of the values would go without{companion}",
+        f"{text}: chunks smaller than {shape} help; with -c '{plan.path}:{shape_text(chunks)}' about"
+        f" {percent_text(left)} of the values would be stored without zfp{companion}",
     )

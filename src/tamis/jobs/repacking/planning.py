@@ -112,7 +112,7 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
             continue
         dataset, chunks = found[path], shapes[each.path].value if each.path in shapes else None
         if not each.exact and is_bare_dimension(dataset):
-            kept[path] = "expected values, got a dimension of netCDF-4 without a variable, which has none"
+            kept[path] = "expected values, got a netCDF-4 dimension without a variable"
             continue
         if not (each.exact or wanted.follow) and (layout := layout_text(dataset)) in _ELSEWHERE:
             kept[path] = (
@@ -138,8 +138,8 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
     for path, variable in replaced_companions(found, plans).items():
         if path in explicit:
             raise ParameterError(
-                f"{path}: expected no recipe for the companion of {variable}, which is stored anew: it will be made"
-                " anew with it, or left out where it is not needed any more"
+                f"{path}: expected no recipe for the companion of {variable}, which is stored anew: tamis then writes"
+                " a new companion, or none if it is not needed"
             )
         plans.pop(path, None)
         kept.pop(path, None)
@@ -174,12 +174,12 @@ def describe(planning: Planning) -> tuple[PlannedDataset, ...]:
     """Say what would become of each dataset of a file."""
     plans = planning.plans
     dropped = {
-        path: f"it says where values of {variable} are missing, which is stored anew"
+        path: f"it is the companion of {variable}, which is stored anew"
         for path, variable in replaced_companions(planning.datasets, plans).items()
     }
     kept = {**planning.kept, **dropped}
     return tuple(
-        _described(path, dataset, plans.get(path), kept.get(path, "no recipe is for it"), path in dropped)
+        _described(path, dataset, plans.get(path), kept.get(path, "no recipe matches it"), path in dropped)
         for path, dataset in planning.datasets.items()
     )
 
@@ -205,14 +205,17 @@ def _described(path: str, dataset: h5py.Dataset, plan: Plan | None, reason: str,
 def _companion_note(plan: Plan) -> tuple[str, ...]:
     if plan.flags is None:
         return ()
-    return ("if values are missing, a companion dataset will say where, and their neighbours fill the gaps",)
+    return (
+        "missing values, if there are any, go to a companion dataset, and the gaps are filled from their neighbours",
+    )
 
 
 def _range_note(plan: Plan) -> tuple[str, ...]:
     if not plan.lossy or not range_text(plan):
         return ()
     return (
-        f"chunks whose values zfp would move across the limits of the valid range ({range_text(plan)}) go without it",
+        f"chunks whose values zfp would move across the limits of the valid range ({range_text(plan)}) are stored"
+        " without zfp",
     )
 
 
@@ -223,8 +226,8 @@ def _check(pipeline: Pipeline, chunk: ChunkType, dataset: h5py.Dataset) -> None:
         if chunk.dtype.kind != "V":
             raise
         raise ParameterError(
-            f"expected numbers, got values of the type {type_text(dataset)}, which shuffle, deflate and other filters"
-            f" of bytes take: {error}"
+            f"expected numbers, got values of the type {type_text(dataset)}: use filters of bytes, such as shuffle and"
+            f" deflate: {error}"
         ) from error
 
 
@@ -240,11 +243,11 @@ def _plan_dataset(
     dtype = stored_type(dataset)
     if dtype is None:
         raise ParameterError(
-            f"expected values of a fixed size, got {type_text(dataset)}: such values lie elsewhere in the file, or lead"
-            " there, and no filter of chunks makes them smaller"
+            f"expected values of a fixed size, got {type_text(dataset)}: such values are stored elsewhere in the file,"
+            " where filters do not compress them"
         )
     if any("\udc80" <= letter <= "\udcff" for letter in path):
-        raise ParameterError("expected a name in UTF-8, got one with bytes that are not")
+        raise ParameterError("expected a name in UTF-8, got other bytes")
     if dataset.shape is None:
         raise ParameterError("expected an array, got a null dataspace, which has no values")
     if dataset.ndim == 0:
@@ -278,28 +281,32 @@ def _plan_dataset(
             " largest ones"
         )
     if is_companion(dataset) and guarded.error_bound != 0:
-        raise ParameterError("expected lossless filters, since it says where values of another dataset are missing")
+        raise ParameterError(
+            "expected lossless filters for a companion, which marks the missing values of another dataset"
+        )
     # Without a companion, missing values go back among the others.
     as_now = not has_companion(dataset) or wanted.missing == "companion"
     if not as_now:
-        notes.append("its companion is left out: missing values go back among the others (not so: --missing companion)")
+        notes.append(
+            "its companion is left out, and missing values go back into the dataset (--missing companion keeps it)"
+        )
     for each in dict.fromkeys((guarded, pipeline)):
         if as_now and stored_so(dataset, each, dtype, chunks):
-            text = "copied as they are: chunks are stored through these filters already"
+            text = "chunks are copied as stored: they have these filters already"
             if each != guarded:
                 text += ", without a checksum"
             return Plan(path, each, dtype, chunks, (*notes, text), copied=True, packing=packing)
     guarded.check(chunk)
     guarded.check_encodable()
     if as_now and has_streams(dataset, guarded, dtype, chunks):
-        text = "zfp streams kept as they are: only filters behind zfp change, and no error adds up"
+        text = "zfp streams are kept: only filters after zfp change, and no error is added"
         return Plan(path, guarded, dtype, chunks, (*notes, text), streams_kept=True, packing=packing)
     growing = tuple(limit is None for limit in dataset.maxshape)
     if note := padding_note(path, Chunking(dataset.shape, growing, chunk, guarded, {})):
         notes.append(note)
     before = pipeline_of(dataset)
     if before.error_bound != 0 and guarded.error_bound != 0:
-        notes.append(f"its values went through {before} before: errors add up to those")
+        notes.append(f"its values went through {before} before: the new error adds to the old")
     missing, flags = missing_of(dataset), None
     if wanted.missing == "companion" and guarded.error_bound != 0:
         flags = flags_for(dataset, dtype, missing)

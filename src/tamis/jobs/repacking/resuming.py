@@ -18,7 +18,7 @@ from tamis.hdf5.transaction import Transaction
 from tamis.pipeline import Pipeline
 from tamis.zfp.configuration import config
 
-_AGAIN = "--resume goes on with it"
+_AGAIN = "--resume continues it"
 
 
 class Resuming:
@@ -61,8 +61,8 @@ class Resuming:
         if wanted and found.busy:
             self.close()
             raise FileError(
-                f"{found.busy[0]}: expected a run that was interrupted, found one that still writes this, or that"
-                " another run goes on with"
+                f"{found.busy[0]}: expected an interrupted run, found one that is still writing, or that another run"
+                " is resuming"
             )
         if wanted:
             try:
@@ -71,7 +71,7 @@ class Resuming:
                 self.close()
                 raise
         self.notes += [
-            f"{path}: it is not known whether a run writes this, since it has no journal: remove it if none does"
+            f"{path}: it has no journal, so a run may still be writing it: remove it if none is"
             for path in found.unknown
         ]
 
@@ -107,7 +107,7 @@ class Resuming:
         """Remove what earlier runs left."""
         for each in self._dead:
             if each.total() and each not in self._chosen.values():
-                self.notes.append(f"{each.path}: an interrupted run had left it; removed")
+                self.notes.append(f"{each.path}: left by an interrupted run; removed")
             each.remove()
 
     def close(self) -> None:
@@ -121,11 +121,11 @@ class Resuming:
         """Choose for each dataset what holds most of its chunks."""
         candidates = [each for each in self._dead if each.total()]
         if not candidates:
-            self.notes.append("nothing to resume: no interrupted run for this target left chunks; started anew")
+            self.notes.append("nothing to resume: no interrupted run for this target left chunks; started over")
             return
         fitting = [each for each in candidates if each.run and each.run.source == self.run.source]
         if not fitting:
-            self.notes.append(f"nothing to resume: {source} has changed since a run was interrupted; started anew")
+            self.notes.append(f"nothing to resume: {source} has changed since a run was interrupted; started over")
             return
         for path, entry in self.run.datasets.items():
             if not entry:  # a companion, which goes with its dataset

@@ -31,6 +31,6 @@ def check_room(folder: Path, source: Path, file: h5py.File, plans: Mapping[str, 
     likely = others + sum(likely_nbytes(plan, file[path]) for path, plan in plans.items())
     if free < likely:
         raise FileError(
-            f"{folder}: expected room for about {size_text(likely)}, found {size_text(free)} free: make room,"
-            " or write to another folder"
+            f"{folder}: No space left: expected about {size_text(likely)} of free space, found {size_text(free)}: make"
+            " room, or write to another folder"
         )

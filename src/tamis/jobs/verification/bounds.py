@@ -157,9 +157,9 @@ def broken_bounds(tally: Tally, bound: float | None, reason: str) -> Iterator[tu
 
 
 def _differing(tally: Tally) -> str:
-    missing = f", {tally.lost} missing ones among them" if tally.lost else ""
+    missing = f", {tally.lost} of them missing" if tally.lost else ""
     return f"{tally.different} of {tally.count} values differ{missing}" + (
-        f", {tally.gained} are missing that were not" if tally.gained else ""
+        f", {tally.gained} became missing" if tally.gained else ""
     )
 
 
