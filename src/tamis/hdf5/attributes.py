@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from typing import Any
 
 import h5py
-from h5py import h5a
+import numpy as np
+from h5py import h5a, h5t
 
 from tamis import cf
 
@@ -24,12 +26,12 @@ def text_attribute(dataset: h5py.Dataset, name: str) -> str | None:
     return cf.text(found, name) or ("" if isinstance(value, (str, bytes)) else None)
 
 
-def known_attributes(found: h5py.HLObject) -> dict[str, Any]:
-    """Read the attributes of an object that `tamis.cf` knows; those that cannot be read are left out."""
+def known_attributes(found: h5py.HLObject, *others: str) -> dict[str, Any]:
+    """Read the attributes of an object that `tamis.cf` knows, and others; those that cannot be read are left out."""
     names: list[str] = []
     with suppress(OSError, RuntimeError, ValueError):
         h5a.iterate(found.id, lambda raw: names.append(raw.decode("utf-8", "surrogateescape")))
-    values = ((name, _value(found, name)) for name in names if cf.is_known(name))
+    values = ((name, _value(found, name)) for name in names if cf.is_known(name) or name in others)
     return {name: value for name, value in values if value is not None}
 
 
@@ -42,7 +44,12 @@ def _value(found: h5py.HLObject, name: str) -> Any:
     """Read an attribute; None where there is none, or it is too large, or cannot be read."""
     with suppress(Exception):  # of HDF5 and h5py, many kinds
         attribute = h5a.open(found.id, name.encode("utf-8", "surrogateescape"))
-        count = attribute.get_space().get_simple_extent_npoints()
-        if count * attribute.get_type().get_size() <= _MOST_NBYTES:
+        kind, shape = attribute.get_type(), attribute.shape
+        if math.prod(shape or (0,)) * kind.get_size() > _MOST_NBYTES:
+            return None
+        if shape != () or not isinstance(kind, h5t.TypeStringID) or kind.is_variable_str():
             return found.attrs[name]
+        text = np.empty((), f"S{kind.get_size()}")  # most of them: a third of the time of h5py's way
+        attribute.read(text, mtype=kind)
+        return text.item().decode("utf-8", "surrogateescape")
     return None

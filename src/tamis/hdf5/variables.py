@@ -10,7 +10,7 @@ import h5py
 from h5py import h5a, h5o, h5r, h5t
 
 from tamis import cf
-from tamis.hdf5.attributes import known_attributes, text_attribute
+from tamis.hdf5.attributes import known_attributes
 from tamis.hdf5.storage import number_type
 
 
@@ -45,15 +45,15 @@ def variable_of(path: str, dataset: h5py.Dataset, addresses: Mapping[int, str] |
     addresses
         Paths of the datasets of its file by their places there, to name its dimensions.
     """
-    dtype = number_type(dataset)
-    is_scale = text_attribute(dataset, "CLASS") == "DIMENSION_SCALE"
+    dtype, attributes = number_type(dataset), known_attributes(dataset, "CLASS")
+    is_scale = cf.text(attributes, "CLASS") == "DIMENSION_SCALE"
     dimensions = _dimensions(dataset, addresses) if addresses else ()
     return cf.Variable(
         path,
         tuple(dataset.shape or ()),
         None if dtype is None else dtype.newbyteorder("="),
         (path,) if is_scale and not any(dimensions) and dataset.ndim == 1 else dimensions,
-        known_attributes(dataset),
+        attributes,
         is_scale,
         isinstance(dataset.id.get_type(), h5t.TypeEnumID),
     )

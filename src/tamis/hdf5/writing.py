@@ -57,8 +57,10 @@ def write(target: Any, *what: Any, threads: int | None = None, **options: Any) -
     ``write(dataset, data)`` fills a dataset that is there, chunked and still empty. Every chunk is checked: where zfp
     cannot take its values, breaks the bound or changes a missing value, it is stored without zfp, which its mask says,
     so that every reader reads it. Missing values are NaN, infinities, the fill value unless it is 0, and what the
-    attributes ``_FillValue`` and ``missing_value`` say. Chunks beyond the edge are padded by repetition. The bytes do
-    not depend on the number of threads, and memory is bounded by `threads` × a few chunks beside `data` itself.
+    attributes ``_FillValue`` and ``missing_value`` say; no value crosses a limit of ``valid_min``, ``valid_max`` or
+    ``valid_range``. Bounds are about stored values, whatever ``scale_factor`` says. Chunks beyond the edge are padded
+    by repetition. The bytes do not depend on the number of threads, and memory is bounded by `threads` × a few chunks
+    beside `data` itself.
 
     Parameters
     ----------
