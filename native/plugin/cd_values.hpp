@@ -1,8 +1,11 @@
 // cd_values, the parameters of filter 32013: what a caller requests, and what a file stores.
 //
 // Requested: a mode number (1 … 5), a word that is not used, and the mode's numbers; doubles lie in two words in the
-// machine's own order. Stored: a word of versions, then the ZFP header of the chunk. See docs/format.md.
+// machine's own order. Stored: a word of versions, then the ZFP header of the chunk, then up to two words of our own,
+// which other readers ignore. See docs/format.md.
 #pragma once
+
+#include <optional>
 
 #include "tamis/zfp/header.hpp"
 
@@ -22,9 +25,14 @@ inline constexpr std::size_t max_stored = 6;
 // zfp 1.0.1.0, codec 5, H5Z-ZFP 1.1.1: the writer whose bytes ours are.
 inline constexpr unsigned version_word = 0x10105111;
 
+// Alone behind the header, it says that chunks are written as H5Z-ZFP writes them, without proof.
+inline constexpr unsigned unproven_word = 0x666f7270;
+
 struct Stored {
     Header header;
-    bool swapped = false;  // written on a machine of the other byte order
+    bool swapped = false;               // written on a machine of the other byte order
+    bool proven = true;                 // false where the writer asked for H5Z-ZFP's behaviour
+    std::optional<std::uint64_t> fill;  // bits of the fill value, where a change within the tolerance could alter them
 };
 
 namespace detail {
@@ -72,6 +80,10 @@ inline Status parse_stored(CdValues values, Stored& stored) {
     if (const Status status = zfp::unpack_header({bytes, nbytes}, stored.header); !status) return status;
     const unsigned codec = detail::codec_of_writer(values[0]);
     if (codec > zfp::codec_version) return {Code::codec_version, codec};
+    const CdValues spare = values.subspan(std::min(values.size(), 1 + (stored.header.nbits + 31) / 32));
+    if (spare.size() == 1) stored.proven = spare[0] != unproven_word;
+    if (spare.size() == 2 && (spare[1] == 0 || zfp::item_nbytes(stored.header.type) == 8))
+        stored.fill = spare[0] | std::uint64_t{spare[1]} << 32;
     return zfp::check(stored.header.params, stored.header.type);
 }
 
@@ -130,6 +142,22 @@ inline Status stored_of_params(const Params& params, Type type, const Layout& la
     std::memcpy(out + 1, bytes, sizeof bytes);
     count = 1 + (nbits + 31) / 32;
     return {};
+}
+
+// Put words behind the header of stored parameters. Only the short header leaves room: H5Z-ZFP takes six words.
+inline Status append(std::initializer_list<unsigned> words, unsigned (&out)[max_stored], std::size_t& count) {
+    if (count + words.size() > max_stored) return {Code::no_room};
+    for (const unsigned word : words) out[count++] = word;
+    return {};
+}
+
+inline Status append_unproven(unsigned (&out)[max_stored], std::size_t& count) {
+    return append({unproven_word}, out, count);
+}
+
+// Integers without sign, so that no order of bytes matters.
+inline Status append_fill(std::uint64_t bits, unsigned (&out)[max_stored], std::size_t& count) {
+    return append({static_cast<unsigned>(bits), static_cast<unsigned>(bits >> 32)}, out, count);
 }
 
 }  // namespace tamis::plugin

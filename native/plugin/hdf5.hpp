@@ -15,6 +15,7 @@ using htri_t = int;
 using hsize_t = unsigned long long;
 
 inline constexpr int class_integer = 0, class_float = 1;  // H5T_class_t
+inline constexpr int fill_user_defined = 2;               // H5D_fill_value_t
 inline constexpr unsigned flag_optional = 0x0001, flag_reverse = 0x0100;
 inline constexpr int filter_id = 32013;
 inline constexpr unsigned max_axes = 32;  // H5S_MAX_RANK
@@ -61,6 +62,9 @@ public:
     herr_t (*filter_by_id)(hid_t dcpl, int id, unsigned* flags, std::size_t* count, unsigned* values,
                            std::size_t name_nbytes, char* name, unsigned* config) = nullptr;
     herr_t (*modify_filter)(hid_t dcpl, int id, unsigned flags, std::size_t count, const unsigned* values) = nullptr;
+    herr_t (*fill_defined)(hid_t dcpl, int* status) = nullptr;
+    herr_t (*fill_value)(hid_t dcpl, hid_t type, void* value) = nullptr;
+    htri_t (*has_property)(hid_t plist, const char* name) = nullptr;
 
 private:
     void* symbol(const char* name) const;

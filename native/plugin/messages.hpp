@@ -4,6 +4,8 @@
 #include <cstdio>
 
 #include "cd_values.hpp"
+#include "hdf5.hpp"
+#include "tamis/zfp/proof.hpp"
 
 namespace tamis::plugin {
 
@@ -80,9 +82,36 @@ inline Message describe(const Status& status, Type type) {
                 where);
         case Code::integer_accuracy:
             return Message::format("zfp: accuracy below 1 does not make integers exact; use reversible mode");
+        case Code::no_memory:
+            return Message::format("zfp: no memory for %llu bytes", where);
+        case Code::no_room:
+            return Message::format(
+                "zfp: these parameters take the long ZFP header, which leaves no room to note the fill value, or that "
+                "nothing is to be proven; use accuracy mode, or a fill value far beyond the data");
         default:
             return Message::format("zfp: failed");
     }
+}
+
+// What a proof found.
+inline Message describe(const zfp::Verdict& verdict, const Header& header) {
+    const Status& status = verdict.status;
+    if (status.code != Code::beyond_tolerance && status.code != Code::fill_value) return describe(status, header.type);
+    const int digits = header.type == Type::float32 ? 9 : 17;
+    const Message change = Message::format("%.*g at value %llu of the chunk would be read as %.*g", digits, verdict.was,
+                                           static_cast<unsigned long long>(status.where), digits, verdict.now);
+    const char* instead = "use reversible mode, or an optional filter, which leaves such a chunk unfiltered";
+    if (status.code == Code::fill_value)
+        return Message::format("zfp: %s, and one of them is the fill value, which stands for missing ones; %s",
+                               change.text, instead);
+    return Message::format("zfp: %s, an error of %g where the tolerance is %g; %s", change.text,
+                           std::abs(verdict.was - verdict.now), std::ldexp(1.0, header.params.minexp), instead);
+}
+
+// False, after the library was told.
+inline bool refuse(const Hdf5& hdf5, const char* function, const char* minor, const Message& message) {
+    hdf5.push_error(function, minor, message.text);
+    return false;
 }
 
 }  // namespace tamis::plugin

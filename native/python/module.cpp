@@ -11,10 +11,25 @@ namespace tamis::python {
 namespace {
 
 const char* name_of(zfp::Code code) {
-    constexpr const char* names[] = {
-        "ok",           "non_finite",     "integer_range", "changed",      "truncated",
-        "not_a_header", "codec_version",  "bad_rate",      "bad_accuracy", "bad_expert",
-        "bad_mode",     "too_few_values", "maxbits_small", "extent_large", "integer_accuracy"};
+    constexpr const char* names[] = {"ok",
+                                     "non_finite",
+                                     "integer_range",
+                                     "changed",
+                                     "truncated",
+                                     "not_a_header",
+                                     "codec_version",
+                                     "bad_rate",
+                                     "bad_accuracy",
+                                     "bad_expert",
+                                     "bad_mode",
+                                     "too_few_values",
+                                     "maxbits_small",
+                                     "extent_large",
+                                     "integer_accuracy",
+                                     "beyond_tolerance",
+                                     "fill_value",
+                                     "no_memory",
+                                     "no_room"};
     return names[static_cast<std::size_t>(code)];
 }
 

@@ -5,6 +5,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
@@ -24,6 +25,7 @@
 #include "tamis/zfp/codec.hpp"
 #include "tamis/zfp/parallel_decode.hpp"
 #include "tamis/zfp/parallel_encode.hpp"
+#include "tamis/zfp/proof.hpp"
 
 namespace tamis::python {
 
@@ -207,16 +209,18 @@ Or<Params> made(Status (*set)(Params&, Arguments...), std::type_identity_t<Argum
     return params;
 }
 
-using StoredFields = std::tuple<Type, std::vector<std::size_t>, Params, bool>;
+using StoredFields = std::tuple<Type, std::vector<std::size_t>, Params, bool, bool, std::optional<std::uint64_t>>;
 
 Or<StoredFields> parse_stored(const std::vector<unsigned>& values) {
     plugin::Stored stored;
     if (const Status status = plugin::parse_stored(values, stored); !status) return status;
-    return StoredFields{stored.header.type, shape_of(stored.header.layout), stored.header.params, stored.swapped};
+    const Header& header = stored.header;
+    return StoredFields{header.type,    shape_of(header.layout), header.params,
+                        stored.swapped, stored.proven,           stored.fill};
 }
 
 Or<std::vector<unsigned>> stored_values(const std::vector<unsigned>& requested, Type type,
-                                        const std::vector<std::size_t>& shape) {
+                                        const std::vector<std::size_t>& shape, std::optional<std::uint64_t> fill) {
     const Layout layout = layout_of(shape);
     Params params;
     Status status = plugin::params_of_request(requested, type, layout.rank, params);
@@ -224,8 +228,26 @@ Or<std::vector<unsigned>> stored_values(const std::vector<unsigned>& requested, 
     unsigned stored[plugin::max_stored] = {};
     std::size_t count = 0;
     if (status) status = plugin::stored_of_params(params, type, layout, stored, count);
+    if (status && fill && zfp::promises_accuracy(params, type, layout.rank) &&
+        zfp::needs_care(type, params.minexp, *fill))
+        status = plugin::append_fill(*fill, stored, count);
     if (!status) return status;
     return std::vector<unsigned>(stored, stored + count);
+}
+
+// None where the stream of an array keeps what its parameters promise.
+std::optional<Failure> prove(nb::handle object, nb::handle data, const Params& params,
+                             std::optional<std::uint64_t> fill) {
+    const Buffer values(object, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT), stream(data, PyBUF_SIMPLE);
+    const auto [type, layout] = describe(*values);
+    if (const Status status = zfp::check(params, type); !status) return status;
+    if (!zfp::promises_accuracy(params, type, layout.rank)) return std::nullopt;
+    std::optional<Unlocked> unlocked;
+    if (quick_worth_unlocking((*values).len)) unlocked.emplace();
+    const zfp::Verdict verdict = zfp::prove(*kernel.load(), type, (*values).buf, layout, params, fill, stream.bytes());
+    unlocked.reset();
+    if (!verdict.status) return verdict.status;
+    return std::nullopt;
 }
 
 }  // namespace
@@ -265,10 +287,23 @@ void bind_zfp(nb::module_& m) {
     m.def("pack_header", &pack_header, "type"_a, "shape"_a, "params"_a, "ZFP header, 12 or 19 bytes.");
     m.def("unpack_header", &unpack_header, "data"_a, "Type, shape, parameters and bits of a ZFP header.");
 
+    m.def(
+        "prove", &prove, "array"_a, "stream"_a, "params"_a, "fill"_a = nb::none(),
+        "Compare an array with its stream where a promised tolerance is in doubt; `fill` is the bits of a fill value.");
+    m.def(
+        "keeps_for_sure",
+        [](Type type, unsigned rank, const Params& params, double largest) {
+            if (rank < 1 || rank > zfp::max_rank) throw nb::value_error("expected 1 to 4 axes");
+            return zfp::promises_accuracy(params, type, rank) &&
+                   zfp::keeps_for_sure(type, rank, params.minexp, largest);
+        },
+        "type"_a, "rank"_a, "params"_a, "largest"_a,
+        "Whether values of up to this magnitude keep a promised tolerance, whatever they are.");
+
     m.def("parse_stored", &parse_stored, "values"_a,
-          "Type, shape, parameters and whether bytes are swapped, of stored cd_values.");
-    m.def("stored_values", &stored_values, "requested"_a, "type"_a, "shape"_a,
-          "cd_values that the filter stores for requested ones; `shape` has no unit axes.");
+          "Type, shape, parameters, whether bytes are swapped, whether it is proven, and bits of a fill value.");
+    m.def("stored_values", &stored_values, "requested"_a, "type"_a, "shape"_a, "fill"_a = nb::none(),
+          "cd_values that the filter stores; `shape` has no unit axes, `fill` is the bits of the fill value.");
     m.def(
         "is_stored", [](const std::vector<unsigned>& values) { return plugin::is_stored(values); }, "values"_a,
         "Whether cd_values are of the stored form.");

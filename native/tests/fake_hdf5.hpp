@@ -24,6 +24,9 @@ struct FakeHdf5 {
     int rank = 1;
     std::vector<plugin::hsize_t> extents;
     bool refuses_extents = false, refuses_values = false, refuses_change = false;
+    int fill_status = 1;     // H5D_fill_value_t
+    std::uint64_t fill = 0;  // bits, of the type's width
+    bool has_property = false;
     unsigned messages = 0;  // on the current stack
     unsigned pushed = 0;    // on the stack made last, which is not current yet
 };
@@ -130,6 +133,23 @@ int H5Pmodify_filter(tamis::plugin::hid_t, int id, unsigned flags, std::size_t c
             return 0;
         }
     return -1;
+}
+
+int H5Pfill_value_defined(tamis::plugin::hid_t, int* status) {
+    *status = tamis::tests::fake.fill_status;
+    return 0;
+}
+
+int H5Pget_fill_value(tamis::plugin::hid_t, tamis::plugin::hid_t type, void* value) {
+    constexpr std::size_t nbytes[] = {0, 4, 4, 8, 8, 4, 4, 8, 8, 4, 4, 8, 8};
+    tamis::tests::require(type >= 1 && type <= 12, "the fill value is asked for in the dataset's type");
+    std::memcpy(value, &tamis::tests::fake.fill, nbytes[type]);
+    return 0;
+}
+
+int H5Pexist(tamis::plugin::hid_t, const char* name) {
+    tamis::tests::require(std::strcmp(name, "tamis_zfp_unproven") == 0, "one property is asked for");
+    return tamis::tests::fake.has_property;
 }
 }
 

@@ -80,6 +80,37 @@ inline Case random_case(Random& random) {
     return c;
 }
 
+inline bool promises_accuracy(const Case& c) {
+    return c.params.minexp > zfp::min_exp && c.params.maxprec >= 8 * zfp::item_nbytes(c.type) &&
+           c.params.maxbits >= zfp::block_unlimited_nbits(c.type, c.layout.rank, c.params);
+}
+
+// What a chunk in accuracy mode promises, told one by one and in the widest type.
+inline void require_promise(const Case& c, std::optional<std::uint64_t> fill, std::span<const std::uint8_t> before,
+                            std::span<const std::uint8_t> after) {
+    const auto check = [&]<class Scalar>(Scalar) {
+        const auto at = [](std::span<const std::uint8_t> bytes, std::size_t i) {
+            Scalar value;
+            std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+            return value;
+        };
+        Scalar mark{};
+        if (fill) std::memcpy(&mark, &*fill, sizeof mark);
+        const long double tolerance = std::ldexp(1.0L, c.params.minexp);
+        for (std::size_t i = 0; i < before.size() / sizeof(Scalar); ++i) {
+            const Scalar was = at(before, i), now = at(after, i);
+            const long double error = std::abs(static_cast<long double>(was) - static_cast<long double>(now));
+            // Distances of doubles are rounded to doubles.
+            require(error <= tolerance * (1 + 0x1p-52L), "a chunk in accuracy mode keeps its tolerance");
+            require(!fill || (was == mark) == (now == mark), "a missing value is missing, and no other");
+        }
+    };
+    if (c.type == Type::int32) check(std::int32_t{});
+    if (c.type == Type::int64) check(std::int64_t{});
+    if (c.type == Type::float32) check(float{});
+    if (c.type == Type::float64) check(double{});
+}
+
 inline std::vector<std::uint8_t> random_chunk(Random& random, const Case& c) {
     Array array(c.type, c.layout);
     fill(random, array, random_values(random));

@@ -13,7 +13,8 @@ namespace {
 
 // As a machine of the other byte order leaves the words: all but the first.
 void swap_words(std::vector<unsigned>& words) {
-    for (std::size_t i = 1; i < words.size(); ++i) words[i] = zfp::byteswap(words[i]);
+    for (std::size_t i = 1; i < words.size() && words[i] != plugin::unproven_word; ++i)
+        words[i] = zfp::byteswap(words[i]);
 }
 
 void damage_words(Random& random, std::vector<unsigned>& words) {
@@ -24,12 +25,32 @@ void damage_words(Random& random, std::vector<unsigned>& words) {
     }
 }
 
+// Half of all chunks get a fill value, one of their own or another, which then stands at more places.
+std::optional<std::uint64_t> add_fill(Random& random, Case& c, std::vector<std::uint8_t>& values) {
+    if (!promises_accuracy(c) || c.words.size() != 4 || random.one_in(2)) return std::nullopt;
+    const std::size_t item = zfp::item_nbytes(c.type), count = values.size() / item;
+    std::uint64_t bits = 0;
+    const std::uint64_t other = bits_of(c.type, random.one_in(2) ? -999 : 0);
+    std::memcpy(
+        &bits,
+        random.one_in(2) ? values.data() + item * random.below(count) : reinterpret_cast<const std::uint8_t*>(&other),
+        item);
+    for (std::size_t times = random.below(3) * count / 4; times > 0; --times)
+        std::memcpy(values.data() + item * random.below(count), &bits, item);
+    c.words.push_back(static_cast<unsigned>(bits));
+    c.words.push_back(static_cast<unsigned>(bits >> 32));
+    return bits;
+}
+
 // There and back with sound words, then back again from damaged bytes and words.
 bool try_filter(Random& random) {
     Case c = random_case(random);
-    const bool swapped = random.one_in(4);
+    auto values = random_chunk(random, c);
+    const auto fill = add_fill(random, c, values);
+    const bool proven = fill || c.words.size() != 4 || !random.one_in(8);
+    if (!proven) c.words.push_back(plugin::unproven_word);
+    const bool swapped = !fill && random.one_in(4);
     if (swapped) swap_words(c.words);
-    const auto values = random_chunk(random, c);
     Chunk chunk(values, random.one_in(3) ? random.below(50) : 0);
     const unsigned other_flags = random.one_in(2) ? plugin::flag_optional : 0;
     if (!chunk.apply(other_flags, c.words)) {
@@ -41,6 +62,7 @@ bool try_filter(Random& random) {
     require(chunk.bytes().size() == values.size(), "a chunk comes back in its size");
     if (keeps_all(c.params, c.type, c.layout.rank))
         require(chunk.bytes() == values, "reversible mode gives every bit back, on either byte order");
+    if (promises_accuracy(c) && proven && !swapped) require_promise(c, fill, values, chunk.bytes());
 
     if (!random.one_in(3)) mutate(random, stream);
     if (random.one_in(2)) damage_words(random, c.words);
@@ -100,6 +122,9 @@ bool try_creation(Random& random) {
     for (int axis = 0; axis < fake.rank; ++axis)
         fake.extents.push_back(random.one_in(3) ? 1 : 1 + random.bits() % (1ULL << bits));
     if (random.one_in(20) && fake.rank > 0) fake.extents[0] = 1 | random.bits() >> random.below(64);
+    fake.fill_status = random.between(0, 2);
+    fake.fill = random.one_in(2) ? random.bits() : bits_of(fake.type == 1 ? Type::float32 : Type::float64, -999);
+    fake.has_property = random.one_in(5);
     fake.refuses_extents = random.one_in(50);
     fake.refuses_values = random.one_in(50);
     fake.refuses_change = random.one_in(50);
@@ -126,6 +151,10 @@ bool try_creation(Random& random) {
     std::size_t values = 1;
     for (const auto extent : fake.extents) values *= extent;
     require(value_count(stored.header.layout) == values, "set_local stores the shape of the chunk");
+    require(fake.pipeline[0].values.size() <= plugin::max_stored, "H5Z-ZFP reads so many words");
+    require(!stored.fill || (fake.fill_status == plugin::fill_user_defined && !fake.has_property),
+            "a fill value is noted that somebody chose");
+    require(stored.proven || fake.has_property || !fake.pipeline[0].values.empty(), "a proof is left out on demand");
     const bool is_unsigned = fake.type > 8;
     require(!is_unsigned || stored.header.params.reversible(), "unsigned integers are kept without loss only");
     return true;

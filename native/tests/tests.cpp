@@ -239,5 +239,6 @@ int main() {
     capacity_beyond_memory_is_zero();
     test_host_settings();
     test_choice();
+    test_proofs();
     std::puts("all native tests passed");
 }

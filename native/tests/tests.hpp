@@ -6,5 +6,6 @@ namespace tamis::tests {
 void test_headers();
 void test_host_settings();
 void test_choice();
+void test_proofs();
 
 }  // namespace tamis::tests

@@ -77,14 +77,26 @@ def pack_header(type: Type, shape: Sequence[int], params: Params) -> bytes | Fai
 def unpack_header(data: bytes) -> tuple[Type, list[int], Params, int] | Failure:
     """Type, shape, parameters and bits of a ZFP header."""
 
-def parse_stored(values: Sequence[int]) -> tuple[Type, list[int], Params, bool] | Failure:
+def prove(array: object, stream: object, params: Params, fill: int | None = None) -> Failure | None:
     """
-    Type, shape, parameters and whether bytes are swapped, of stored cd_values.
+    Compare an array with its stream where a promised tolerance is in doubt; `fill` is the bits of a fill value.
     """
 
-def stored_values(requested: Sequence[int], type: Type, shape: Sequence[int]) -> list[int] | Failure:
+def keeps_for_sure(type: Type, rank: int, params: Params, largest: float) -> bool:
     """
-    cd_values that the filter stores for requested ones; `shape` has no unit axes.
+    Whether values of up to this magnitude keep a promised tolerance, whatever they are.
+    """
+
+def parse_stored(values: Sequence[int]) -> tuple[Type, list[int], Params, bool, bool, int | None] | Failure:
+    """
+    Type, shape, parameters, whether bytes are swapped, whether it is proven, and bits of a fill value.
+    """
+
+def stored_values(
+    requested: Sequence[int], type: Type, shape: Sequence[int], fill: int | None = None
+) -> list[int] | Failure:
+    """
+    cd_values that the filter stores; `shape` has no unit axes, `fill` is the bits of the fill value.
     """
 
 def is_stored(values: Sequence[int]) -> bool:

@@ -13,11 +13,8 @@ from tamis.errors import BoundError, ParameterError
 from tamis.filters import Bitshuffle, ChunkType, Filter, Fletcher32, Shuffle, Zfp
 from tamis.pipeline import Pipeline
 
-# Of the bits of the largest value, 24 or 53: what is left takes all rounding.
+# Of the largest value: a tolerance above it leaves room for all that zfp and one conversion round.
 _SPARED = {4: 2.0**-18, 8: 2.0**-44}
-
-# Blocks of smaller values than 2^-98 or 2^-962 decode to others of that size: see docs/correctness.md.
-_TINY = {4: 2.0**-90, 8: 2.0**-950}
 
 _NONE_MISSING = Missing()
 
@@ -142,10 +139,11 @@ def _encoded(
     if first is None or not first.filter.needs_values:
         return Encoded(*pipeline.encode(whole)), None
     idle = _rest(pipeline)
-    found = Encoded(*pipeline.encode(whole, skip=idle))
+    # A bound is proven below: as it was asked for, with the missing values that are known, and without the padding.
+    found = Encoded(*pipeline.encode(whole, skip=idle, prove=pipeline.error_bound is None))
     if found.mask & 1:  # it could not take these values, and the filters behind it are there for that
         return found if not idle else Encoded(*pipeline.encode(whole, skip=(type(first.filter),))), None
-    if not compared and _kept_for_sure(pipeline, values, missing, rounding):
+    if not compared and _kept_for_sure(pipeline, values, chunk, missing, rounding):
         return found, None
     comparison = _compared(pipeline, found, values, chunk, missing)
     if not is_rejected(comparison, pipeline, rounding):
@@ -185,22 +183,23 @@ def _compared(
     return compare(values, again, None if pipeline.error_bound == 0 else missing)
 
 
-def _kept_for_sure(pipeline: Pipeline, values: NDArray[Any], missing: Missing, rounding: float) -> bool:
-    """Whether a chunk that could be encoded, and so has no NaN, needs no check.
+def _kept_for_sure(
+    pipeline: Pipeline, values: NDArray[Any], chunk: ChunkType, missing: Missing, rounding: float
+) -> bool:
+    """Return whether a chunk that could be encoded, and so has no NaN, needs no comparison.
 
-    What ZFP leaves out at a tolerance adds up to less than a quarter of it: the inverse transform makes (15/4)^d of an
-    error of the coefficients at most, and 2 (d + 1) bit planes below the tolerance are kept (P. Lindstrom, Fixed-Rate
-    Compressed Floating-Point Arrays, 2014, and the zfp manual). Only where the tolerance nears the last bits of the
-    largest value do these planes not exist, and rounding matters; and nothing is decoded to a missing value, nor across
-    a limit of the valid range, where they all are further away than the tolerance.
+    Nothing is decoded to a missing value, nor across a limit of the valid range, where they all are further away than
+    the bound.
     """
-    bound = pipeline.error_bound
+    bound, first = pipeline.error_bound, pipeline.filters[0]
     if bound is None:
         return not missing.values and missing.low is None and missing.high is None
-    if not isinstance(pipeline.filters[0], Zfp) or values.dtype.kind != "f" or bound == 0:
+    if not isinstance(first, Zfp) or values.dtype.kind != "f" or bound == 0:
         return False
     largest = missing.survey(values).largest
-    if _TINY[values.itemsize] > bound or not absorbs_rounding(bound - rounding, largest, values.dtype):
+    if not first.keeps_for_sure(chunk, largest):
+        return False
+    if rounding and not absorbs_rounding(bound - rounding, largest, values.dtype):
         return False
     limits = [each for each in (missing.low, missing.high) if each is not None]
     return all(abs(float(each)) > largest + bound for each in (*missing.values, *limits))

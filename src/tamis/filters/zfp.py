@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,6 +15,7 @@ import numpy as np
 from tamis import _native, zfp
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.filters.base import ChunkType, Data, Filter, Parameter
+from tamis.filters.zfp_chunk import chunk_values, squeezed
 from tamis.zfp.checks import refuse
 from tamis.zfp.modes import native_type
 
@@ -194,15 +196,40 @@ class Zfp(Filter, Mapping[str, Any]):
             )
         zfp.check_encodable(dtype, self._mode)
         self._mode.params(dtype, len(shape))  # refuses rates that no block can have
-        words = _native.stored_values(self.requested, native_type(dtype), shape)
+        fill = int.from_bytes(chunk.fill, sys.byteorder) if any(chunk.fill) else None
+        words = _native.stored_values(self.requested, native_type(dtype), shape, fill)
         return refuse(words, dtype, shape, self._mode) if isinstance(words, _native.Failure) else tuple(words)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Encode the values of a chunk, and prove that they keep the tolerance of accuracy mode, as the plugin does.
+
+        Raises
+        ------
+        DataError
+            If the mode cannot represent a value, or does not keep its tolerance, or the fill value that the stored
+            parameters name; gives the index of the first such value.
+        """
+        stream = self.encode_unproven(data, chunk)
+        header = _parsed(stored) if is_stored(stored) else None
+        if chunk.dtype.kind != "u" and (header is None or header.proven):
+            values = chunk_values(data, chunk).view(chunk.dtype.newbyteorder("="))  # types of h5py's are marked
+            params = self._mode.params(chunk.dtype, values.ndim)
+            failure = _native.prove(values, stream, params, None if header is None else header.fill_bits)
+            if failure is not None:
+                refuse(failure, chunk.dtype, values.shape, self._mode)
+        return stream
+
+    def encode_unproven(self, data: Data, chunk: ChunkType) -> bytes:
         """Encode the values of a chunk. Raises DataError where the mode cannot represent them."""
         if not chunk.dtype.isnative:  # which a file of another writer may have; it would read as other numbers
             raise DataError(f"expected native byte order for zfp, got {chunk.dtype.str!r}")
-        values = np.frombuffer(data, chunk.dtype).reshape(squeezed(chunk))
-        return zfp.encode(values, self._mode)
+        return zfp.encode(chunk_values(data, chunk), self._mode)
+
+    def keeps_for_sure(self, chunk: ChunkType, largest: float) -> bool:
+        """Return whether finite values of up to a magnitude keep the tolerance of accuracy mode, whatever they are."""
+        rank = len(squeezed(chunk))
+        params = self._mode.params(chunk.dtype, rank)
+        return _native.keeps_for_sure(native_type(chunk.dtype), rank, params, largest)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Decode the values of a chunk, of the type and shape that the stored parameters say."""
@@ -223,7 +250,9 @@ class Zfp(Filter, Mapping[str, Any]):
             return f"{self} as requested, not set up by the filter: chunks are stored unfiltered"
         header = StoredZfp.parse(stored)
         order = ", written on a machine of the other byte order" if header.swapped else ""
-        return f"{words} ({header.versions}{order})"
+        fill = "" if header.fill is None else f", fill value {header.fill} kept exactly"
+        proof = "" if header.proven else ", not proven on writing"
+        return f"{words}{fill}{proof} ({header.versions}{order})"
 
     def __getitem__(self, key: str) -> Any:
         if key == "compression":
@@ -274,6 +303,12 @@ class StoredZfp:
         Whether a machine of the other byte order wrote it.
     version_word
         First of the parameters.
+    proven
+        Whether the filter compares chunks of accuracy mode before it writes them; False where their writer asked for
+        H5Z-ZFP's behaviour.
+    fill_bits
+        Bits of the fill value, where a change within the tolerance could alter it; None where there is none, or none
+        was noted.
     """
 
     filter: Zfp
@@ -281,6 +316,8 @@ class StoredZfp:
     shape: tuple[int, ...]
     swapped: bool
     version_word: int
+    proven: bool = True
+    fill_bits: int | None = None
 
     @classmethod
     def parse(cls, values: tuple[int, ...]) -> StoredZfp:
@@ -296,9 +333,18 @@ class StoredZfp:
             if fields.code == "codec_version":
                 raise StreamError(f"expected ZFP codec 5, got parameters of codec {fields.where}")
             raise StreamError(f"expected stored ZFP parameters, got {tuple(values)}: {fields.code}")
-        native_type, shape, params, swapped = fields
+        native_type, shape, params, swapped, proven, fill = fields
         mode = zfp.mode_of(params, len(shape))
-        return cls(Zfp.of(mode), np.dtype(native_type.name), tuple(shape), swapped, values[0] & 0xFFFFFFFF)
+        word = values[0] & 0xFFFFFFFF
+        return cls(Zfp.of(mode), np.dtype(native_type.name), tuple(shape), swapped, word, proven, fill)
+
+    @property
+    def fill(self) -> float | None:
+        """The fill value of `fill_bits`."""
+        if self.fill_bits is None:
+            return None
+        value: float = np.array([self.fill_bits], f"u{self.dtype.itemsize}").view(self.dtype)[0]
+        return value
 
     @property
     def versions(self) -> str:
@@ -314,31 +360,6 @@ class StoredZfp:
 def is_stored(values: tuple[int, ...]) -> bool:
     """Tell stored parameters from requested ones."""
     return _native.is_stored([value & 0xFFFFFFFF for value in values])
-
-
-def squeezed(chunk: ChunkType) -> tuple[int, ...]:
-    """Return the chunk's extents without unit axes, as ZFP codes them.
-
-    Raises
-    ------
-    ParameterError
-        If less than one or more than four are left; says what to use instead.
-    """
-    shape = tuple(extent for extent in chunk.shape if extent > 1)
-    if not shape:
-        raise ParameterError(
-            f"expected a chunk of more than one value, got {chunk.shape}: use chunks of at least 4 values along an axis"
-        )
-    if len(shape) > zfp.MAX_RANK:
-        instead, surplus = list(chunk.shape), len(shape) - zfp.MAX_RANK
-        for axis, extent in enumerate(chunk.shape):
-            if extent > 1 and surplus:
-                instead[axis], surplus = 1, surplus - 1
-        raise ParameterError(
-            f"expected a chunk with 1 to 4 axes longer than 1, got {chunk.shape} with {len(shape)}:"
-            f" use {tuple(instead)}"
-        )
-    return shape
 
 
 @lru_cache(maxsize=1024)  # all chunks of a dataset have the same

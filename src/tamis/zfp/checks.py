@@ -66,6 +66,13 @@ def refuse(failure: _native.Failure, dtype: np.dtype[Any], shape: tuple[int, ...
         expected = "finite values" if failure.code == "non_finite" else f"integers of magnitude below 2^{limit}"
         found = "NaN or infinity" if failure.code == "non_finite" else "a larger one"
         raise DataError(f"expected {expected} with {mode}, found {found} at index {index}: use reversible=True")
+    if failure.code in ("beyond_tolerance", "fill_value"):
+        index = tuple(int(i) for i in np.unravel_index(failure.where, shape))
+        kept = "tolerance" if failure.code == "beyond_tolerance" else "fill value, which stands for missing values,"
+        raise DataError(
+            f"expected {mode} to keep the {kept} at index {index}, which it does not beside the other values: use"
+            " reversible=True, or an optional filter, which is left out of such a chunk"
+        )
     if failure.code == "changed":
         raise DataError(
             "expected values that stay as they are, found some that another thread changed while they were encoded"

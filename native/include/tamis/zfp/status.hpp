@@ -16,11 +16,15 @@ enum class Code {
     bad_rate,
     bad_accuracy,
     bad_expert,
-    bad_mode,         // unknown mode number; where = that number
-    too_few_values,   // fewer parameters than the mode needs; where = how many it needs
-    maxbits_small,    // maxbits does not hold the header of a block; where = bits needed
-    extent_large,     // an extent does not fit the header; where = axis, x = 0
-    integer_accuracy  // accuracy below 1 on integers
+    bad_mode,          // unknown mode number; where = that number
+    too_few_values,    // fewer parameters than the mode needs; where = how many it needs
+    maxbits_small,     // maxbits does not hold the header of a block; where = bits needed
+    extent_large,      // an extent does not fit the header; where = axis, x = 0
+    integer_accuracy,  // accuracy below 1 on integers
+    beyond_tolerance,  // a value would be further off than the tolerance; where = its index, in C order
+    fill_value,        // a value would become the fill value, or stop being it; where = its index, in C order
+    no_memory,         // where = bytes
+    no_room            // stored parameters have no place for what has to be noted
 };
 
 struct Status {

@@ -1,0 +1,61 @@
+#include "configure.hpp"
+
+#include "settings.hpp"
+
+namespace tamis::plugin {
+
+namespace {
+
+// The bits of a fill value that somebody chose; that of a dataset without one, 0, is a value as others are.
+std::optional<std::uint64_t> chosen_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Type scalar) {
+    int status = 0;
+    std::uint64_t wide = 0;
+    std::uint32_t narrow = 0;
+    const bool is_wide = zfp::item_nbytes(scalar) == 8;
+    if (hdf5.fill_defined(dcpl, &status) < 0 || status != fill_user_defined) return std::nullopt;
+    if (hdf5.fill_value(dcpl, type, is_wide ? static_cast<void*>(&wide) : &narrow) < 0) return std::nullopt;
+    return is_wide ? wide : narrow;
+}
+
+bool asks_for_no_proof(CdValues requested) {
+    Stored stored;
+    return is_stored(requested) && parse_stored(requested, stored) && !stored.proven;
+}
+
+// Note behind the header what the filter has to know, which is given nothing but these words.
+Status append_proof(const Hdf5& hdf5, hid_t dcpl, hid_t type, CdValues requested, const Chunk& chunk, int minexp,
+                    unsigned (&stored)[max_stored], std::size_t& count) {
+    if (hdf5.has_property(dcpl, unproven_property) > 0 || asks_for_no_proof(requested))
+        return append_unproven(stored, count);
+    const auto fill = chosen_fill(hdf5, dcpl, type, chunk.type);
+    return fill && zfp::needs_care(chunk.type, minexp, *fill) ? append_fill(*fill, stored, count) : Status{};
+}
+
+}  // namespace
+
+bool configure(const Hdf5& hdf5, const char* function, hid_t dcpl, hid_t type, const Chunk& chunk) {
+    constexpr std::size_t most = 64;
+    unsigned values[most] = {}, flags = 0, config = 0;
+    std::size_t count = most;
+    if (hdf5.filter_by_id(dcpl, filter_id, &flags, &count, values, 0, nullptr, &config) < 0)
+        return refuse(hdf5, function, "H5E_CANTGET_g", Message::format("zfp: cannot read the filter's parameters"));
+    const CdValues requested{values, std::min(count, most)};
+    Params params;
+    Status status = params_of_request(requested, chunk.type, chunk.layout.rank, params);
+    if (status) status = check_request(params, chunk.type);
+    if (!status) return refuse(hdf5, function, "H5E_BADVALUE_g", describe(status, chunk.type));
+    if (chunk.is_unsigned && !params.lossless())
+        return refuse(hdf5, function, "H5E_BADTYPE_g",
+                      Message::format("zfp: lossy modes treat unsigned integers as signed, so that values near 0 wrap; "
+                                      "use reversible mode, or a signed type"));
+    unsigned stored[max_stored] = {};
+    status = stored_of_params(params, chunk.type, chunk.layout, stored, count);
+    if (status && zfp::promises_accuracy(params, chunk.type, chunk.layout.rank) && proves_chunks())
+        status = append_proof(hdf5, dcpl, type, requested, chunk, params.minexp, stored, count);
+    if (!status) return refuse(hdf5, function, "H5E_BADVALUE_g", describe(status, chunk.type));
+    if (hdf5.modify_filter(dcpl, filter_id, flags, count, stored) < 0)
+        return refuse(hdf5, function, "H5E_CANTINIT_g", Message::format("zfp: cannot store the filter's parameters"));
+    return true;
+}
+
+}  // namespace tamis::plugin

@@ -1,0 +1,47 @@
+#include "filter.hpp"
+#include "settings.hpp"
+
+namespace tamis::plugin {
+
+namespace {
+
+zfp::Verdict prove(const Stored& stored, const std::uint8_t* values, std::span<const std::uint8_t> stream) {
+    const auto& [type, layout, params, nbits] = stored.header;
+    if (!stored.proven || !zfp::promises_accuracy(params, type, layout.rank) || !proves_chunks()) return {};
+    return zfp::prove(kernel(), type, values, layout, params, stored.fill, stream);
+}
+
+}  // namespace
+
+Outcome encode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbytes) {
+    const Header& header = stored.header;
+    const std::size_t expected = chunk_nbytes(header);
+    if (expected != in_nbytes)
+        return failure(
+            Message::format("zfp: stored parameters describe chunks of %zu bytes, got %zu", expected, in_nbytes));
+    Buffer native;
+    if (stored.swapped) {
+        native = allocate(in_nbytes);
+        if (!native) return failure(Message::format("zfp: no memory for %zu bytes", in_nbytes));
+        std::memcpy(native.get(), in, in_nbytes);
+        swap_values(native.get(), in_nbytes, zfp::item_nbytes(header.type));
+        in = native.get();
+    }
+    const std::size_t capacity = zfp::encode_capacity(header.type, header.layout, header.params, 0);
+    Outcome outcome{allocate(capacity), 0, capacity, {}};
+    if (capacity == 0 || !outcome.buffer) return failure(Message::format("zfp: no memory for %zu bytes", capacity));
+    std::size_t end = 0;
+    const Status status = kernel().encode(header.type, in, header.layout, header.params, outcome.buffer.get(), 0, end);
+    if (!status) return failure(describe(status, header.type));
+    outcome.nbytes = (end + 7) / 8;
+    if (const zfp::Verdict verdict = prove(stored, in, {outcome.buffer.get(), outcome.nbytes}); !verdict.status)
+        return failure(describe(verdict, header));
+    if (void* smaller = std::realloc(outcome.buffer.get(), outcome.nbytes)) {
+        (void)outcome.buffer.release();
+        outcome.buffer.reset(static_cast<std::uint8_t*>(smaller));
+        outcome.allocated = outcome.nbytes;
+    }
+    return outcome;
+}
+
+}  // namespace tamis::plugin

@@ -1,0 +1,22 @@
+// What HDF5 says about a dataset that is created or opened: whether ZFP can take it, and how.
+#pragma once
+
+#include "messages.hpp"
+
+namespace tamis::plugin {
+
+// What H5Dcreate tells about a dataset, as far as ZFP can take it.
+struct Chunk {
+    Type type = Type::float64;
+    bool is_unsigned = false;
+    Layout layout;
+};
+
+// False, after the library was told why, where type, chunk or pipeline cannot be taken.
+bool inspect(const Hdf5& hdf5, const char* function, hid_t dcpl, hid_t type, hid_t space, Chunk& chunk);
+
+// Whether the values of an existing dataset were taken for other numbers: an order of bytes that is not this machine's,
+// under a header that does not say so.
+bool takes_bytes_for_other_numbers(const Hdf5& hdf5, hid_t dcpl, hid_t type);
+
+}  // namespace tamis::plugin
