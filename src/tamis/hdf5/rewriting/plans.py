@@ -30,7 +30,7 @@ class Plan:
     pipeline
         Through which it goes.
     dtype
-        Of the target, in native byte order.
+        Of the target; in native byte order where zfp is among the filters.
     chunks
         Of the target, slowest axis first.
     notes

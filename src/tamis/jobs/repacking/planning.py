@@ -255,9 +255,10 @@ def _plan_dataset(
     notes = []
     if (layout := layout_text(dataset)) in _ELSEWHERE:
         notes.append(f"its values are read from other files ({layout}), and stored in the target")
-    if not dtype.isnative:
+    filters = pipeline_of(dataset) if asked is None else asked
+    if not dtype.isnative and (filters.zfp is not None or filters.error_bound != 0):
         dtype = dtype.newbyteorder("=")
-        notes.append(f"converted from {dataset.dtype.str} to native {dtype.str}")
+        notes.append(f"converted from {dataset.dtype.str} to native {dtype.str}, which {filters.filters[0].name} needs")
     attributes = known_attributes(dataset)
     packing = cf.packing_of(attributes)
     pipeline = _own(dataset) if asked is None else in_stored_units(asked, packing, dtype)

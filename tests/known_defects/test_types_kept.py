@@ -1,0 +1,63 @@
+"""Known defect U17: lossless recipes turn big-endian values to little-endian."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import tamis
+
+FILTERS = ("none", "shuffle|deflate(4)", "fletcher32", "bitshuffle", "blosc2", "lzf", "nbit", "scaleoffset", "szip")
+TYPES = (">f4", ">f8", ">i2", ">i4", ">u8", ">f2")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(17)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for dtype in TYPES:
+            values = (rng.normal(size=(33, 20)) * 100).astype(dtype)
+            if values.dtype.kind == "f":
+                values[3, 4], values[0, 0] = np.nan, -0.0
+            kept: dict[str, dict[str, Any]] = {"chunked": {"chunks": (8, 8)}, "contiguous": {}}
+            for name, options in kept.items():
+                file.create_dataset(f"{dtype[1:]}_{name}", data=values, fillvalue=7, **options)
+    return tmp_path / "a.h5"
+
+
+@pytest.mark.parametrize("chunks", [None, {"*": (5, 9)}])
+@pytest.mark.parametrize(
+    "filters",
+    ["none", "shuffle|deflate(4)", "fletcher32", "bitshuffle", "blosc2", "lzf", "nbit", "scaleoffset", "szip"],
+)
+def test_u17_lossless_recipes_keep_the_byte_order(source: Path, tmp_path: Path, filters: str, chunks: Any) -> None:
+    result = tamis.repack(source, tmp_path / "b.h5", {"*": filters}, chunks=chunks)
+    assert len(result.datasets) == (6 if filters == "scaleoffset" else 12), "it takes integers"
+    assert not any("converted" in note for each in result.datasets for note in each.notes)
+    with h5py.File(source) as before, h5py.File(tmp_path / "b.h5") as after, tamis.open(tmp_path / "b.h5") as read:
+        for name in before:
+            assert after[name].dtype == before[name].dtype
+            assert after[name].fillvalue == 7
+            assert read[name][()].tobytes() == before[name][()].tobytes()
+    assert tamis.verify(source, tmp_path / "b.h5").ok
+
+
+def test_u17_chunks_that_are_stored_as_asked_for_are_copied_in_any_byte_order(source: Path, tmp_path: Path) -> None:
+    tamis.repack(source, tmp_path / "b.h5", {"*": "shuffle|deflate(4)"})
+    assert all(
+        each.copied for each in tamis.repack(tmp_path / "b.h5", tmp_path / "c.h5", {"*": "shuffle|deflate(4)"}).datasets
+    )
+
+
+def test_u17_zfp_takes_native_values_and_says_so(source: Path, tmp_path: Path) -> None:
+    result = tamis.repack(
+        source, tmp_path / "b.h5", {"f4_chunked": "zfp(accuracy=0.1)", "f8_chunked": "zfp(reversible=true)"}
+    )
+    assert all("which zfp needs" in each.notes[0] for each in result.datasets)
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["f4_chunked"].dtype.isnative
+        assert file["f4_contiguous"].dtype == ">f4"
