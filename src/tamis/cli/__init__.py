@@ -160,8 +160,9 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     type=click.Choice(POLICIES),
     default="exact",
     show_default=True,
-    help="Missing values: keep each as it is; or say in a companion dataset where they are, for the best ratio (other"
-    " readers than tamis see values from beside them); or refuse them with a count.",
+    help="Missing values: keep each as it is; or put made-up values in their places and say in a companion dataset"
+    " where they are (best ratio, but every reader except tamis.open takes what is made up for valid); or refuse them"
+    " with a count.",
 )
 @click.option(
     "--follow",
@@ -207,7 +208,6 @@ def repack(
     \b
     tamis repack climate.nc small.nc -f 'TS:zfp(accuracy=0.1)' -f '*:shuffle|deflate(4)' --dry-run
     tamis repack ocean.nc small.nc -f 'SST:zfp(accuracy=0.1)|shuffle|deflate(4)' -c SST:60x16x16 -j 4
-    tamis repack ocean.nc small.nc -f 'SST:zfp(accuracy=0.1)|shuffle|deflate(4)' -c SST:60x64x64 --missing companion
     tamis repack climate.nc chunks.nc -c TS:4x96x144              # the same filters
     """
     if not recipes and not shapes:

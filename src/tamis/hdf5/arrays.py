@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from tamis.chunks.engine import ordered_map
+from tamis.chunks.grid import region
 from tamis.chunks.selection import Piece, Points, Selection, select
 from tamis.errors import FileError, ParameterError
 from tamis.formatting import printable
@@ -73,7 +74,8 @@ class Array:
             self._flags = Array(file, self._companion.dataset, self._companion.dataset.name)
         # Otherwise missing values are put back into all that is selected at once.
         flags = self._flags
-        self._by_piece = bool(flags and self._conversion and flags._conversion and flags.chunks == self.chunks)
+        alike = flags is not None and (flags.chunks, flags.shape) == (self.chunks, self.shape)
+        self._by_piece = bool(alike and self._conversion and flags and flags._conversion)
 
     @property
     def ndim(self) -> int:
@@ -216,7 +218,17 @@ class Array:
         """Put missing values back into what a key selects, which may be the values themselves."""
         if self._companion is None or self._flags is None:
             return values
-        return self._companion.restore(values, np.asarray(self._flags[key]))
+        if self._flags.shape == self.shape:
+            return self._companion.restore(values, np.asarray(self._flags[key]))
+        if _only_h5py_knows(key):
+            note = self._companion.other_shape(self._dataset)
+            raise FileError(f"{self._place}: {note}: expected numbers, slices or arrays as an index, got {key!r}")
+        selection, read = select(key, self.shape), self._flags.__getitem__
+        flags = np.zeros(selection.full_shape, np.uint8)
+        for piece in selection.pieces(steps := self._flags.chunks or self.shape):
+            box = region(piece.origin, self.shape, steps)
+            flags[piece.outside] = self._companion.read(box, read)[piece.inside]
+        return self._companion.restore(values, flags.reshape(selection.shape))
 
     def _restore_piece(self, piece: Piece, out: NDArray[Any]) -> None:
         """Put missing values back into a part of a chunk; that of the companion's flags is decoded for it."""

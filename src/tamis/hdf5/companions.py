@@ -11,6 +11,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import h5py
@@ -48,11 +49,33 @@ class Companion:
         What they stand for.
     place
         File and path, for messages.
+    shape
+        Of the flags. A program that knows no companions may have made the variable longer or shorter since.
     """
 
     dataset: h5py.Dataset
     flags: Flags
     place: str
+    shape: tuple[int, ...]
+
+    def read(self, part: Region, read: Callable[[Region], NDArray[Any]]) -> NDArray[Any]:
+        """Read the flags of a part of the variable by a function; beyond the companion values are as stored, flag 0."""
+        known = tuple(slice(each.start, min(each.stop, n)) for each, n in zip(part, self.shape, strict=True))
+        if known == part:
+            return read(part)
+        flags = np.zeros(tuple(each.stop - each.start for each in part), np.uint8)
+        if all(each.start < each.stop for each in known):
+            flags[tuple(slice(each.stop - each.start) for each in known)] = read(known)
+        return flags
+
+    def other_shape(self, variable: h5py.Dataset) -> str:
+        """Say what the shape of the flags means where it is not that of the variable; empty where it is."""
+        if self.shape == variable.shape:
+            return ""
+        return (
+            f"its companion {self.dataset.name} has shape {self.shape}, not {variable.shape}: values beyond it are as"
+            " they are stored"
+        )
 
     def restore(self, values: NDArray[Any], flags: NDArray[np.uint8]) -> NDArray[Any]:
         """Put missing values back, in place; see `Flags.restore`.
@@ -88,7 +111,7 @@ class RestoredValues:
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read a part of the array."""
-        values, flags = self._values.read(part), self._flags.read(part)
+        values, flags = self._values.read(part), self._companion.read(part, self._flags.read)
         return put(self._companion.restore(np.array(values), flags) if flags.any() else values, out)
 
     def close(self) -> None:
@@ -131,11 +154,13 @@ def companion_of(dataset: h5py.Dataset) -> Companion | None:
     said = f"{companion}: damaged, or not a companion of {dataset.name}"
     if has_companion(found):
         raise FileError(f"{said}: expected flags, found a dataset that has a companion itself")
-    if number_type(found) != np.uint8 or found.shape != dataset.shape:
+    shape = found.shape
+    if number_type(found) != np.uint8 or shape is None or len(shape) != dataset.ndim:
         raise FileError(
-            f"{said}: expected uint8 of shape {dataset.shape}, found {type_text(found)} of shape {found.shape}"
+            f"{said}: expected uint8 with {dataset.ndim} axes, as shape {dataset.shape} has, found {type_text(found)}"
+            f" of shape {shape}"
         )
-    return Companion(found, Flags(_table(dataset, found, said)), companion)
+    return Companion(found, Flags(_table(dataset, found, said)), companion, shape)
 
 
 def other_ancillary(dataset: h5py.Dataset) -> list[str]:
@@ -178,14 +203,24 @@ def about_companion(name: str, source: Any, target: Any) -> bool:
 def regions_of(dataset: h5py.Dataset) -> list[Region]:
     """Parts of the array that have values in the file, missing ones that a companion knows included."""
     companion = companion_of(dataset)
-    return stored_regions(dataset) + ([] if companion is None else stored_regions(companion.dataset))
+    if companion is None:
+        return stored_regions(dataset)
+    ends = dataset.shape
+    inside = [
+        tuple(slice(each.start, min(each.stop, end)) for each, end in zip(region, ends, strict=True))
+        for region in stored_regions(companion.dataset)
+        if all(each.start < end for each, end in zip(region, ends, strict=True))
+    ]
+    return stored_regions(dataset) + inside
 
 
 def restored(dataset: h5py.Dataset, part: Region, read: Callable[[h5py.Dataset, Region], NDArray[Any]]) -> NDArray[Any]:
     """Read a part of a dataset by a function, and of its companion where there is one, to put missing values back."""
     companion = companion_of(dataset)
     values = read(dataset, part)
-    return values if companion is None else companion.restore(np.array(values), read(companion.dataset, part))
+    if companion is None:
+        return values
+    return companion.restore(np.array(values), companion.read(part, partial(read, companion.dataset)))
 
 
 def _at(dataset: h5py.Dataset, path: str) -> h5py.Dataset | None:

@@ -157,7 +157,8 @@ def _companion(dataset: h5py.Dataset) -> tuple[tuple[Note, ...], str]:
         f"its missing values are kept in {found.dataset.name}: tamis restores them; other readers see invented values"
         " there"
     )
-    return (Note("companion", text),), ""
+    other = found.other_shape(dataset)
+    return (Note("companion", f"{text}; {other}" if other else text),), ""
 
 
 def _groups(pipeline: Pipeline, chunks: Chunks) -> tuple[ChunkGroup, ...]:

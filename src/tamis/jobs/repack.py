@@ -100,8 +100,8 @@ def repack(
         What to do about missing values, which are NaN, infinities, the values of the attributes ``_FillValue`` and
         ``missing_value``, and a fill value other than 0. ``"exact"`` keeps each of them bit by bit. ``"companion"``
         fills the gaps from beside them, so that zfp takes every chunk, and says in another dataset where they are and
-        which; `tamis.open` puts them back, others see the filling: see docs/missing.md. ``"refuse"`` raises if lossy
-        filters would get any.
+        which. `tamis.open` puts them back; every other reader takes the filling for valid values: see docs/missing.md.
+        ``"refuse"`` raises if lossy filters would get any.
     threads
         Threads; as many as the process may use by default. The target does not depend on it.
     resume

@@ -15,7 +15,7 @@ from tamis.chunks.engine import checked_threads
 from tamis.chunks.pairing import compared
 from tamis.chunks.statistics import Frame, Tally
 from tamis.errors import TamisError
-from tamis.hdf5.companions import about_companion, has_companion
+from tamis.hdf5.companions import about_companion, companion_of
 from tamis.hdf5.comparing import attribute_differences, group_changes, link_differences, named_type_change
 from tamis.hdf5.describing import type_words
 from tamis.hdf5.elements import unequal_elements
@@ -258,8 +258,10 @@ class _Job:
                 self._violation(path, "values", f"{unequal.count} of {source.size} differ: at {at} {unequal.text}")
             return None, unequal is None
         for name, each in (("source", source), ("target", target)):
-            if has_companion(each):
+            if companion := companion_of(each):
                 self._note(path, "companion", f"missing values of the {name} are restored from its companion")
+                if other := companion.other_shape(each):
+                    self._note(path, "companion", f"{name}: {other}")
         with closing(open_values(source)) as before, closing(open_values(target)) as after:
             missing, packing = missing_of(source), packing_of(source)
             frame = Frame(missing.low, missing.high, packing.stored_zero if packing else 0.0)

@@ -81,7 +81,9 @@ def _with_flags(plan: Plan, table: Flags, origin: tuple[int, ...], values: NDArr
         found = np.zeros(values.shape, np.uint8)
     else:
         made = encode_filled(plan.pipeline, values, found, plan.chunk, table, plan.missing)
-    flags = encoding.encode_chunk(FLAGS_PIPELINE, found, ChunkType(found.dtype, plan.chunks))
+    # What lies beyond the array now is valid if something makes it longer.
+    beyond = np.zeros((), found.dtype)
+    flags = encoding.encode_chunk(FLAGS_PIPELINE, found, ChunkType(found.dtype, plan.chunks), padding=beyond)
     missing = int(np.count_nonzero(found))
     near = _near_limits(plan, made.mask, values[found == 0])
     return NewChunk(origin, made.data, made.mask, missing, near, flags=(flags.data, flags.mask))

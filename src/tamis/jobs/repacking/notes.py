@@ -73,7 +73,7 @@ def _advice(plan: Plan, source: h5py.Dataset, written: Written) -> tuple[str, ..
         return (f"{text}: is it too small for such values? If not, chunks smaller than {shape} (-c) may help",)
     text += " next to missing values"
     # With one already, what is left are NaN of other bits, or valid values that would become missing ones.
-    companion = "" if plan.flags else "; with --missing companion all of them could go through zfp"
+    companion = "" if plan.flags else "; with --missing companion, for tamis.open alone, all could go through zfp"
     if (better := better_chunks(plan, source)) is None:
         return (f"{text}; chunks smaller than {shape} would not help much{companion}",)
     chunks, left = better
