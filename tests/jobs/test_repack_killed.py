@@ -80,14 +80,6 @@ def test_repack_interrupted_at_random_moments_leaves_nothing(
     assert ended > 0
 
 
-def test_repack_resume_terminated_can_be_gone_on_with(sample: Path, tmp_path: Path) -> None:
-    """As batch systems do it where a job takes too long."""
-    code, told, complained = interrupted(tmp_path, sample, signal.SIGTERM, 0, "-c", "TS:30x16x16", "--resume")
-    assert (code, told, complained) == (-signal.SIGTERM, "", "")
-    assert (tmp_path / "target.nc").read_bytes() == OLD
-    assert len([name for name in os.listdir(tmp_path) if name.startswith(".target.nc.")]) == 2
-
-
 def test_repack_killed_source_on_a_folder_that_is_read_only_stays(sample: Path, tmp_path: Path) -> None:
     """Nothing is ever made beside the source."""
     folder = tmp_path / "source"

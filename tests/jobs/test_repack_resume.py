@@ -228,6 +228,7 @@ def test_resume_with_any_damage_to_what_was_left_gives_the_same_bytes(
             begin = chance.randrange(len(data))
             data[begin : begin + 4096] = bytes(len(data[begin : begin + 4096]))
         path.write_bytes(data)
+        target.unlink(missing_ok=True)
         found = resume(source, target)
         fewest = min(fewest, reused(found)["/x"])
         assert target.read_bytes() == complete
@@ -239,6 +240,7 @@ def test_resume_without_the_temporary_or_the_journal_starts_anew(source: Path, t
         kill(source, target)
         left = temporary(target)
         left.with_name(left.name + ending).unlink()
+        target.unlink(missing_ok=True)
         found = resume(source, target)
         assert not any(reused(found).values())
         assert target.read_bytes() == complete
@@ -283,7 +285,8 @@ def test_resume_command_says_what_was_taken_over(source: Path, target: Path, com
         total = 64 + file["y"].id.get_num_chunks()
     assert f"\n{total} of {total} chunks were taken over from an interrupted run\n" in result.stdout
     assert target.read_bytes() == complete
-    result = tamis_("repack", source, target, *OPTIONS, "--resume", "--overwrite", "--json")
+    target.unlink()
+    result = tamis_("repack", source, target, *OPTIONS, "--resume", "--json")
     found = json.loads(result.stdout)
     assert found["notes"] == ["nothing to resume: no interrupted run for this target left chunks; started over"]
     assert found["datasets"][0]["reused_chunks"] == 0
@@ -294,7 +297,7 @@ def test_command_without_resume_names_what_was_left(source: Path, target: Path) 
     left = temporary(target)
     result = tamis_("repack", source, target, *OPTIONS)
     assert result.stderr.startswith(f"tamis repack: an interrupted run left {left} (6")
-    assert result.stderr.splitlines()[0].endswith("): --resume continues it")
+    assert result.stderr.splitlines()[0].endswith("): removed, since --resume is not given")
     assert f"{left}: left by an interrupted run; removed\n" in result.stdout
     assert_nothing_left(target)
 

@@ -23,7 +23,7 @@ from tamis.jobs.json_rule import SCHEMA, json_text
 from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
 from tamis.jobs.repack import plan_repack
 from tamis.jobs.repacking.planning import POLICIES, MissingPolicy
-from tamis.jobs.repacking.resuming import interrupted
+from tamis.jobs.repacking.resuming import interrupted, naming_leftovers
 
 if TYPE_CHECKING:
     from tamis.jobs.inspection import Inspection
@@ -70,7 +70,7 @@ def main() -> None:
     tamis verify climate.nc small.nc --bound TS:0.1
     HDF5_PLUGIN_PATH=$(tamis plugin-path) ncdump -v TS small.nc
 
-    Exit codes: 0 done as asked, 1 failed, 2 wrong usage, 3 the bound was violated, 130 after Ctrl-C, 143 after SIGTERM.
+    Exit codes: 0 done as asked, 1 failed, 2 wrong usage, 3 the bound was violated, 128 + n after signal n.
     """
     keep_freed_memory()
     for stream in (sys.stdout, sys.stderr):
@@ -171,7 +171,7 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     " files that IN names.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
-@click.option("--resume", is_flag=True, help="Go on with a run that was killed; see docs/repack.md.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run; OUT that is done already stays as it is.")
 @click.option("--dry-run", is_flag=True, help="Say what would become of each dataset, and write nothing.")
 @_quiet
 @_log
@@ -224,9 +224,9 @@ def repack(
             )
             output.result(plan, partial(plan_lines, plan))
             return
-        for note in () if resume else interrupted(Path(target)):
+        for note in () if resume else interrupted(Path(target), "removed, since --resume is not given"):
             output.note(note)
-        with ended_by_signals(terminate=not resume) as check, output.progress(check) as progress:
+        with naming_leftovers(target, resume, output.note), ended_by_signals() as check, output.progress(check) as bar:
             result = tamis.repack(
                 source,
                 target,
@@ -238,7 +238,7 @@ def repack(
                 threads=threads,
                 resume=resume,
                 follow=follow,
-                progress=progress,
+                progress=bar,
             )
         for path in result.unreadable:
             output.note(f"{path}: its values cannot be read; its bytes were copied as they are")

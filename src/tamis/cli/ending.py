@@ -16,8 +16,12 @@ import click
 from tamis.errors import ParameterError, TamisError
 from tamis.jobs.json_rule import error_document, json_text
 
-FAILED, USAGE, VIOLATED, INTERRUPTED, TERMINATED = 1, 2, 3, 128 + signal.SIGINT, 128 + signal.SIGTERM
-"""Exit codes; 0 is done as asked."""
+FAILED, USAGE, VIOLATED, INTERRUPTED = 1, 2, 3, 128 + signal.SIGINT
+"""Exit codes; 0 is done as asked, and 128 and a number that a signal ended the command."""
+
+_ENDING_SIGNALS = ("SIGTERM", "SIGHUP", "SIGXCPU", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+"""What ends a command besides Ctrl-C: Slurm and PBS send SIGTERM, a lost connection SIGHUP, limits of processor time
+SIGXCPU, LSF SIGUSR2, Grid Engine both SIGUSR1 and SIGUSR2 before SIGKILL. Their default would clear nothing up."""
 
 
 _JSON = "tamis.json"
@@ -56,17 +60,19 @@ class Commands(click.Group):
 
 
 @contextmanager
-def ended_by_signals(*, terminate: bool) -> Iterator[Callable[[], None]]:
-    """End what is inside, cleared up, at Ctrl-C, and at SIGTERM if asked so, which else ends the process at once.
+def ended_by_signals() -> Iterator[Callable[[], None]]:
+    """End what is inside, cleared up, at Ctrl-C and at the signals that batch systems send.
 
     Python drops what a signal raises in some places, such as weak references. So call the function that is given now
-    and then: it raises what was dropped. A signal that the process was started to ignore stays ignored.
+    and then: it raises what was dropped. A signal that the process was started to ignore, as by nohup, stays ignored.
     """
     came: list[BaseException] = []
 
-    def end(number: int, _: object) -> NoReturn:
-        came.append(KeyboardInterrupt() if number == signal.SIGINT else SystemExit(TERMINATED))
-        raise came[-1]
+    def end(number: int, _: object) -> None:
+        # Signals that are sent more than once, as SIGXCPU is each second, must not end the clearing up.
+        if not came or number == signal.SIGINT:
+            came.append(KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number))
+            raise came[-1]
 
     def check() -> None:
         if came:
@@ -76,7 +82,8 @@ def ended_by_signals(*, terminate: bool) -> Iterator[Callable[[], None]]:
         if found.exc_value not in came:
             sys.__unraisablehook__(found)
 
-    wanted = {signal.SIGINT: signal.default_int_handler, **({signal.SIGTERM: signal.SIG_DFL} if terminate else {})}
+    others = [getattr(signal, name) for name in _ENDING_SIGNALS if hasattr(signal, name)]
+    wanted = {signal.SIGINT: signal.default_int_handler, **dict.fromkeys(others, signal.SIG_DFL)}
     if threading.current_thread() is not threading.main_thread():
         wanted = {}
     replaced = {number: before for number, before in wanted.items() if signal.getsignal(number) == before}

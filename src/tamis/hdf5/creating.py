@@ -13,7 +13,6 @@ import numpy as np
 from h5py import h5d, h5f, h5g, h5o, h5p, h5t
 
 from tamis.hdf5 import library
-from tamis.hdf5.failures import is_disk_full
 from tamis.hdf5.groups import follow_links
 
 STAGING = b".tamis-named-types"
@@ -55,11 +54,12 @@ def create_target(source: h5py.File, path: str | os.PathLike[str]) -> h5py.File:
     fapl = h5p.create(h5p.FILE_ACCESS)
     fapl.set_fclose_degree(h5f.CLOSE_STRONG)
     fapl.set_libver_bounds(low, h5f.LIBVER_LATEST)
+    exists = os.path.lexists(path)
     try:
         target = h5py.File(h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl, fapl))
     except OSError as error:
         # The library says so by another number where the file is open in this process.
-        if os.path.lexists(path) and not is_disk_full(error):
+        if exists:
             raise FileExistsError(errno.EEXIST, f"expected a new file, got {os.fspath(path)!r}") from error
         raise
     try:

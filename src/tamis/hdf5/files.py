@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import h5py
@@ -17,6 +18,17 @@ _SIGNATURES = {
     b"GRIB": "a GRIB file",
     b"PK\x03\x04": "a zip archive",
 }
+
+
+class SourceFile(h5py.File):  # type: ignore[misc]  # h5py has no types
+    """A file that is only read: nothing is lost where closing it fails, as on network file systems."""
+
+    def close(self) -> None:
+        """Close the file."""
+        for _ in range(2):  # after a failure HDF5 has given up the descriptor, and keeps only the identifier
+            with suppress(OSError, RuntimeError):
+                super().close()
+                return
 
 
 def open_source(path: str | os.PathLike[str], cache_nbytes: int | None = None) -> h5py.File:
@@ -46,7 +58,7 @@ def open_source(path: str | os.PathLike[str], cache_nbytes: int | None = None) -
                 start = stream.read(4)
                 found = _SIGNATURES.get(start, "a file of another kind") if start else "an empty file"
             raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found {found}")
-        return h5py.File(place, "r", rdcc_nbytes=cache_nbytes, rdcc_nslots=cache_nbytes and 100_003)
+        return SourceFile(place, "r", rdcc_nbytes=cache_nbytes, rdcc_nslots=cache_nbytes and 100_003)
     except FileError as error:
         error.at(path=place)
         raise

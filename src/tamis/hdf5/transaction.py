@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from tamis.errors import FileError
+from tamis.hdf5.disk import size_and_checksum, sync_file, sync_folder
 from tamis.hdf5.failures import disk_text
 
 _LONGEST_NAME_NBYTES = 255
@@ -42,6 +43,13 @@ class Transaction:
     journal
         Where to note what was written, beside it; goes away with it.
 
+    replace
+        Whether a file that has the name is replaced.
+    kept
+        Whether temporary file and journal stay where no `commit` follows, for a later run to go on with.
+    notes
+        What the user should know.
+
     Raises
     ------
     FileError
@@ -68,7 +76,9 @@ class Transaction:
         except OSError as error:
             raise FileError(f"{target}: cannot be written: {error.strerror}") from error
         self.target = target
-        self._overwrite = overwrite
+        self.replace = overwrite
+        self.kept = self._named = False
+        self.notes: list[str] = []
         self.path = self.place.with_name(f"{_beginning(self.place)}{os.urandom(_TOKEN_NBYTES).hex()}{_ENDING}")
         self.journal = journal_of(self.path)
         self._early: _Sync | None = None
@@ -79,12 +89,19 @@ class Transaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # What went wrong before must not be hidden by a folder from which nothing can be removed.
+        if self._named or not self.kept:
+            self.discard()
+
+    def discard(self) -> None:
+        """Remove what was written, as if nothing had been."""
         for path in (self.path, self.journal):
-            with suppress(OSError):
+            try:
                 path.unlink(missing_ok=True)
+            except OSError as error:  # which must not hide what went wrong before
+                self.notes.append(f"{path}: cannot be removed, and is of no use any more: {disk_text(error)}")
         if self._early is not None:
             self._early.join()
+            self._early = None
 
     def protect(self) -> None:
         """Give the file, once it is there, the permissions of the one that it replaces."""
@@ -92,9 +109,28 @@ class Transaction:
             self.path.chmod(stat.S_IMODE(self.place.stat().st_mode))
 
     def begin_sync(self) -> None:
-        """Begin to make the file durable, in a thread: the disk then works while the file is verified."""
+        """Begin to make the file durable, in a thread: the disk then works while the file is verified.
+
+        Nothing may change the file from now on.
+        """
         self._early = _Sync(self.path)
         self._early.start()
+
+    def finish_sync(self) -> tuple[int, int]:
+        """Wait until the file is durable, and return its size in bytes and its CRC-32.
+
+        Raises
+        ------
+        FileError
+            If the disk does not take it.
+        """
+        try:
+            if self._early is None:
+                self.begin_sync()
+            assert self._early is not None
+            return self._early.finish()
+        except OSError as error:
+            raise FileError(f"{self.target}: cannot be written: {disk_text(error)}") from error
 
     def commit(self) -> None:
         """Make the file durable and give it its name.
@@ -104,33 +140,34 @@ class Transaction:
         FileError
             If the file system does not take it.
         """
+        self.finish_sync()
         try:
-            if self._early is not None:
-                self._early.finish()
-            _sync(self.path)
-            if self._overwrite:
+            sync_file(self.path)  # its attributes may have changed since
+            if self.replace:
                 os.replace(self.path, self.place)
             else:
                 self._take_free_name()
+            self._named = True
         except FileError:
             raise
         except OSError as error:
             raise FileError(f"{self.target}: cannot be written: {disk_text(error)}") from error
         try:
-            _sync(self.place.parent)
+            sync_folder(self.place.parent)
         except OSError as error:
             raise FileError(
-                f"{self.target}: complete and under its name, which a loss of power may undo: its folder cannot be made"
-                f" durable: {disk_text(error)}"
+                f"{self.target}: complete, verified and under its name, but a power failure may undo that: its folder"
+                f" cannot be made durable: {disk_text(error)}"
             ) from error
 
     def _take_free_name(self) -> None:
         try:
             os.link(self.path, self.place)  # fails where the name is taken, at one stroke
         except FileExistsError as error:
-            raise FileError(f"{self.target}: File exists: another process created it in the meantime") from error
+            if not _same(self.path, self.place):  # a server that answers twice says so of our own link
+                raise FileError(f"{self.target}: File exists: another process created it in the meantime") from error
         except OSError:  # a file system without hard links
-            if self.place.exists():
+            if os.path.lexists(self.place):
                 raise
             os.replace(self.path, self.place)
 
@@ -158,6 +195,13 @@ def temporaries_of(place: Path) -> list[Path]:
     return [place.with_name(name) for name in sorted({each[1] for each in found if each})]
 
 
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samestat(one.lstat(), other.lstat())
+    except OSError:
+        return False
+
+
 def _kind(path: Path) -> str:
     return "pipe" if path.is_fifo() else "socket" if path.is_socket() else "device"
 
@@ -169,29 +213,24 @@ def _beginning(place: Path) -> str:
 
 
 class _Sync(threading.Thread):
-    """Makes a file durable."""
+    """Makes a file durable, and then reads it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(name="tamis fsync", daemon=True)
         self._path = path
         self._error: OSError | None = None
+        self._summary = 0, 0
 
     def run(self) -> None:
         try:
-            _sync(self._path)
+            sync_file(self._path)
+            self._summary = size_and_checksum(self._path)
         except OSError as error:
             self._error = error
 
-    def finish(self) -> None:
+    def finish(self) -> tuple[int, int]:
         """Wait for the end; raises what the system said, which it may not say a second time."""
         self.join()
         if self._error is not None:
             raise self._error
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        return self._summary

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from tamis.chunks.engine import checked_threads
-from tamis.errors import DataError, FileError, ParameterError, TamisError, located
+from tamis.errors import BoundError, DataError, FileError, ParameterError, TamisError, located
 from tamis.filters import Filter
-from tamis.hdf5.companions import Companion, companion_of, has_companion
+from tamis.hdf5.companions import has_companion
 from tamis.hdf5.copying import CopyInsteadError, copy_tree, create_target
-from tamis.hdf5.facts import open_dataset
 from tamis.hdf5.failures import disk_text, is_disk_full
 from tamis.hdf5.files import open_source
 from tamis.hdf5.relocating import Relocation
@@ -28,15 +25,13 @@ from tamis.hdf5.rewriting import (
     create_empty,
     replace_companions,
     unreadable,
-    verify,
-    verify_copied,
     write,
 )
 from tamis.hdf5.transaction import Transaction
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipe import Recipes, chunk_shape
 from tamis.jobs.repacking import Repacked, RepackPlan, RepackResult
-from tamis.jobs.repacking.notes import written_notes
+from tamis.jobs.repacking.earlier import check_target
 from tamis.jobs.repacking.planning import (
     POLICIES,
     MissingPolicy,
@@ -46,9 +41,11 @@ from tamis.jobs.repacking.planning import (
     plan_datasets,
     replaced_companions,
 )
-from tamis.jobs.repacking.resuming import Resuming, interrupted
+from tamis.jobs.repacking.proof import prove
+from tamis.jobs.repacking.record import Record
+from tamis.jobs.repacking.resuming import Resuming, interrupted, remove_leftovers
 from tamis.jobs.repacking.room import check_room
-from tamis.pipeline import Pipeline, as_pipeline
+from tamis.pipeline import as_pipeline
 
 if TYPE_CHECKING:
     import h5py
@@ -105,9 +102,12 @@ def repack(
     threads
         Threads; as many as the process may use by default. The target does not depend on it.
     resume
-        Take over the chunks that a run for the same target had encoded when it was killed, if the source is unchanged;
-        the target gets the bytes of a run that was not interrupted. Where there is nothing to take over, all is made
-        anew, and the notes of the result say so. Without it, what a killed run left is removed in the end.
+        Do what earlier runs for the same target left to do, so that the same call may be repeated. A target that such a
+        run made of this source by these recipes is left as it is, and the result says `done_already`. Chunks that an
+        interrupted run encoded are taken over, and the target gets the bytes of a run that was not interrupted. Where
+        source or recipes changed, the target is made anew, and the notes of the result say why. A target that tamis
+        did not make of this source is refused unless `overwrite` is given. An interrupted run keeps what it encoded.
+        Without `resume`, what interrupted runs left is removed.
     follow
         Let patterns store the values of virtual datasets and external raw files in the target, too. Otherwise patterns
         leave them in the files that they name, which are not opened.
@@ -138,30 +138,31 @@ def repack(
     wanted = _wanted(recipes, chunks, checksum, missing, follow)
     threads = checked_threads(threads)
     report = progress or (lambda *_: None)
+    notes: list[str] = []
+    done = _Done()
     with open_source(source) as file, Transaction(target, overwrite=overwrite) as transaction:
         planning = plan_datasets(file, wanted)
-        plans = planning.plans
-        _check_target(target, source, overwrite)
-        if missing == "refuse":
-            _refuse_missing(file, planning, report, threads)
-        check_room(transaction.path.parent, source, file, plans)
-        with Resuming(transaction, source, plans, wanted=resume) as resuming:
-            written, unread, notes = _write(file, planning, transaction, resuming, report, threads)
-            transaction.begin_sync()
-            readable = {path: plan for path, plan in plans.items() if path not in unread}
-            done = _verify(file, readable, written, transaction, report, threads)
-            transaction.commit()
-            resuming.remove()
+        record = Record.of(source, planning.plans, planning.kept, missing)
+        earlier = check_target(transaction, source, record, planning.plans, wanted, resume=resume)
+        if earlier is not None:
+            notes.append(f"{target}: {earlier}")
+        if earlier is not None and earlier.done:
+            remove_leftovers(transaction)
+        else:
+            if missing == "refuse":
+                _refuse_missing(file, planning, report, threads)
+            done = _run(file, planning, record, transaction, report, threads, resume=resume)
     return RepackResult(
         os.fspath(source),
         os.fspath(target),
         source.stat().st_size,
         target.stat().st_size,
-        done,
-        (*planning.kept.items(), *unread.items()),
+        done.datasets,
+        (*planning.kept.items(), *done.unread.items()),
         time.perf_counter() - began,
-        (*resuming.notes, *notes),
-        tuple(unread),
+        (*notes, *done.notes, *transaction.notes),
+        tuple(done.unread),
+        earlier is not None and earlier.done,
     )
 
 
@@ -195,7 +196,11 @@ def plan_repack(
         notes = Relocation(os.fspath(source), os.fspath(target)).survey(file)
         if not resume:
             return RepackPlan(os.fspath(source), os.fspath(target), found, (*interrupted(target), *notes))
-        with Resuming(Transaction(target), source, planning.plans, wanted=True) as resuming:
+        transaction = Transaction(target)
+        record = Record.of(source, planning.plans, planning.kept, missing)
+        if (earlier := check_target(transaction, source, record, planning.plans, wanted, resume=True)) and earlier.done:
+            return RepackPlan(os.fspath(source), os.fspath(target), found, (f"{target}: {earlier}",))
+        with Resuming(transaction, source, planning.plans, wanted=True) as resuming:
             found = tuple(replace(each, reusable_chunks=resuming.reusable(each.path)) for each in found)
             return RepackPlan(os.fspath(source), os.fspath(target), found, (*resuming.notes, *notes))
 
@@ -218,14 +223,45 @@ def _wanted(
     return Wanted(pipelines, shapes, checksum, missing, follow)
 
 
-def _check_target(target: Path, source: Path, overwrite: bool) -> None:
-    if not target.exists():
-        return
-    if target.samefile(source):
-        raise FileError(f"{target}: expected a target other than the source, got the same file").at(path=target)
-    if not overwrite:
-        text = f"{target}: File exists: choose another name, or replace it (--overwrite)"
-        raise FileError(text).at(path=target)
+class _Done(NamedTuple):
+    """What a run did: to datasets, which it could not read and why, and what else there is to know."""
+
+    datasets: tuple[Repacked, ...] = ()
+    unread: Mapping[str, str] = {}
+    notes: tuple[str, ...] = ()
+
+
+def _run(
+    file: h5py.File,
+    planning: Planning,
+    record: Record,
+    transaction: Transaction,
+    report: Progress,
+    threads: int,
+    *,
+    resume: bool,
+) -> _Done:
+    """Write, verify and commit the target."""
+    source = Path(file.filename)
+    with Resuming(transaction, source, planning.plans, wanted=resume) as resuming:
+        check_room(transaction.path.parent, source, file, planning.plans, resuming.removable_nbytes)
+        written, unread, notes = _write(file, planning, transaction, resuming, report, threads)
+        transaction.begin_sync()
+        readable = {path: plan for path, plan in planning.plans.items() if path not in unread}
+        try:
+            done = prove(file, readable, written, transaction, report, threads)
+        except BoundError as error:
+            if not any(each.reused for each in written.values()):
+                raise
+            stale = f"what an interrupted run left is not of {source} as it is now; all is encoded anew: {error}"
+        else:
+            record.write(transaction.path, *transaction.finish_sync())
+            transaction.commit()
+            resuming.finish()
+            return _Done(done, unread, (*resuming.notes, *notes))
+    transaction.discard()
+    again = _run(file, planning, record, transaction, report, threads, resume=False)
+    return again._replace(notes=(stale, *again.notes))
 
 
 def _refuse_missing(file: h5py.File, planning: Planning, report: Progress, threads: int) -> None:
@@ -291,90 +327,3 @@ def _write(
             raise
         raise FileError(f"{transaction.target}: cannot be written: {disk_text(error)}") from error
     return written, unread, notes
-
-
-def _verify(
-    file: h5py.File,
-    plans: Mapping[str, Plan],
-    written: Mapping[str, Written],
-    transaction: Transaction,
-    report: Progress,
-    threads: int,
-) -> tuple[Repacked, ...]:
-    done = []
-    with open_source(transaction.path) as out:
-        for number, (path, plan) in enumerate(plans.items(), 1):
-            step = Step(f"verifying {path}", number, len(plans))
-            before, after = open_dataset(file, path), open_dataset(out, path)
-            with located(dataset=path):
-                if plan.copied:
-                    done.append(_copied(plan, before, after, report, step, threads))
-                else:
-                    done.append(_result(plan, before, after, written[path], partial(report, step), threads))
-    return tuple(done)
-
-
-def _copied(
-    plan: Plan, source: h5py.Dataset, target: h5py.Dataset, report: Progress, step: Step, threads: int
-) -> Repacked:
-    chunks = verify_copied(plan, source, target, partial(report, step), threads)
-    before, after = companion_of(source), companion_of(target)
-    if before and after:
-        # Its values, since a recipe may be for it, and any program may have stored it anew.
-        name = str(after.dataset.name)
-        flags = Plan(name, Pipeline(), np.dtype(np.uint8), plan.chunks)
-        verify(flags, before.dataset, after.dataset, partial(report, f"verifying {name}"), threads)
-    return Repacked(
-        path=plan.path,
-        pipeline=str(plan.pipeline),
-        nbytes=source.size * source.id.get_type().get_size(),
-        source_nbytes=source.id.get_storage_size(),
-        target_nbytes=target.id.get_storage_size(),
-        bound=plan.unpacked_bound,
-        largest_error=0.0,
-        chunks=len(chunks),
-        lossless_chunks=sum(plan.pipeline.zfp is not None and mask & 1 for mask in chunks),
-        notes=plan.notes,
-        chunk_shape=plan.chunks,
-        copied=True,
-        packing=plan.packing,
-        **_companion(after),
-    )
-
-
-def _result(
-    plan: Plan,
-    source: h5py.Dataset,
-    target: h5py.Dataset,
-    written: Written,
-    progress: Callable[[int, int], None],
-    threads: int,
-) -> Repacked:
-    verified = verify(plan, source, target, progress, threads, written)
-    companion = companion_of(target)
-    return Repacked(
-        path=plan.path,
-        pipeline=str(plan.pipeline),
-        nbytes=source.size * source.id.get_type().get_size(),
-        source_nbytes=source.id.get_storage_size(),
-        target_nbytes=target.id.get_storage_size(),
-        bound=plan.unpacked_bound,
-        largest_error=plan.in_units(verified.largest_error),
-        chunks=written.chunks,
-        lossless_chunks=written.lossless_chunks,
-        notes=plan.notes + written_notes(plan, source, written, companion),
-        chunk_shape=plan.chunks,
-        missing_values=written.missing_values,
-        lossless_for_missing=written.lossless_for_missing,
-        read_by_hdf5=verified.read_by_hdf5,
-        reused_chunks=written.reused,
-        lossless_for_range=written.lossless_for_range,
-        packing=plan.packing,
-        **_companion(companion),
-    )
-
-
-def _companion(found: Companion | None) -> dict[str, Any]:
-    if found is None:
-        return {}
-    return {"companion": found.dataset.name, "companion_nbytes": found.dataset.id.get_storage_size()}

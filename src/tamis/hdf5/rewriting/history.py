@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import h5py
@@ -40,6 +40,8 @@ class History:
         Of the dataset in it, and of its companion.
     leftover
         Of an earlier run that made the same of this dataset.
+    taken
+        Called when nothing more is taken from it.
 
     Attributes
     ----------
@@ -55,6 +57,7 @@ class History:
         journal: Journal,
         numbers: tuple[int, int],
         leftover: Leftover | None = None,
+        taken: Callable[[], None] = lambda: None,
     ) -> None:
         self.reused = 0
         self._plan = plan
@@ -66,6 +69,7 @@ class History:
         self._journal = journal
         self._number, self._companion_number = numbers
         self._leftover = leftover
+        self._taken = taken
 
     def encoded(self, parts: Sequence[Region], flags: Flags | None = None) -> Iterator[NewChunk]:
         """Give the chunks that an earlier run wrote, in its order, up to the first that is not there as noted.
@@ -79,23 +83,26 @@ class History:
         flags
             What those of a companion stand for: a chunk that has some is taken over with them, or not at all.
         """
-        if self._leftover is None:
-            return
-        beside = self._leftover.records(companion_key(self._plan.path)) if flags else iter(())
+        if self._leftover is not None:
+            yield from self._reusable(self._leftover, parts, flags)
+            self._taken()
+
+    def _reusable(self, leftover: Leftover, parts: Sequence[Region], flags: Flags | None) -> Iterator[NewChunk]:
+        beside = leftover.records(companion_key(self._plan.path)) if flags else iter(())
         origins = {self._place(origin): origin for origin in map(origin_of, parts)}
         most_nbytes = _EXPANDED * self._nbytes + _EXPANDED_NBYTES
-        for record in self._leftover.records(self._plan.path):
+        for record in leftover.records(self._plan.path):
             origin = origins.pop(record.place, None)
             counts = max(record.missing, record.crossed)
             if origin is None or record.mask >> len(self._plan.pipeline.stages) or counts > self._size:
                 return
-            data = self._leftover.read(record, most_nbytes)
+            data = leftover.read(record, most_nbytes)
             if data is None:
                 return
             own: tuple[bytes, int] | None = None
             if flags and (record.missing or flags.fill):
                 found = next(beside, None)
-                encoded = found and found.place == record.place and self._leftover.read(found, most_nbytes)
+                encoded = found and found.place == record.place and leftover.read(found, most_nbytes)
                 if not found or not encoded:
                     return
                 own = encoded, found.mask

@@ -20,6 +20,8 @@ from typing import Any
 
 import deflate
 
+from tamis.hdf5.disk import close_handle, write_all
+
 MAGIC = b"tamis journal 3\n"
 HEAD = struct.Struct("<II")
 """Length and checksum of the text."""
@@ -103,15 +105,25 @@ class Journal:
         Must not exist.
     run
         Whose chunks these are.
+
+    Attributes
+    ----------
+    count
+        Chunks that were noted.
     """
 
     def __init__(self, path: Path, run: Run) -> None:
         text = run.to_bytes()
         self._seed = zlib.crc32(text)
         self._noted = bytearray(MAGIC + HEAD.pack(len(text), self._seed) + text)
-        self._nbytes = 0
+        self._nbytes = self.count = 0
         self._handle: int | None = _locked(path)
         self.flush()
+
+    @property
+    def open(self) -> bool:
+        """Whether it can be written."""
+        return self._handle is not None
 
     def add(
         self, dataset: int, place: int, offset: int, data: bytes, mask: int, counts: tuple[int, int], nbytes: int
@@ -130,24 +142,25 @@ class Journal:
         record = RECORD.pack(dataset, place, offset, len(data), mask, *counts, checksum_of(data))
         self._noted += record + CHECKSUM.pack(zlib.crc32(record, self._seed))
         self._nbytes += nbytes
+        self.count += 1
         if self._nbytes >= _AT_ONCE_NBYTES:
             self.flush()
 
     def flush(self) -> None:
         """Write what was noted."""
         try:
-            if self._handle is not None and os.write(self._handle, self._noted) < len(self._noted):
-                self.close()  # the disk is full, and what came later would follow a torn record
+            if self._handle is not None:
+                write_all(self._handle, self._noted)
         except OSError:
-            self.close()
+            self.close()  # what came later would follow a torn record
         self._noted.clear()
         self._nbytes = 0
 
     def close(self) -> None:
         """Let go of the lock; nothing is written any more."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            close_handle(handle)
 
 
 def _locked(path: Path) -> int | None:
@@ -165,7 +178,7 @@ def _locked(path: Path) -> int | None:
             with suppress(OSError):
                 path.unlink()
             if not isinstance(error, BlockingIOError):
-                os.close(handle)
+                close_handle(handle)
                 return None
         # Another run found it empty, and took it for a dead one's.
-        os.close(handle)
+        close_handle(handle)

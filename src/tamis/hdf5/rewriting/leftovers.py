@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.hdf5.disk import close_handle
 from tamis.hdf5.rewriting.journal import CHECKSUM, HEAD, MAGIC, RECORD, Run, checksum_of
 from tamis.hdf5.transaction import journal_of, temporaries_of
 
@@ -80,7 +81,7 @@ class Leftover:
 
     def __init__(self, path: Path, journal: int) -> None:
         self.path = path
-        self._journal = journal
+        self._journal: int | None = journal
         self._handle = _opened(path, os.O_RDONLY)
         self.nbytes = 0 if self._handle is None else os.fstat(self._handle).st_size
         self.run: Run | None = None
@@ -131,10 +132,10 @@ class Leftover:
 
     def close(self) -> None:
         """Let go of the lock."""
-        for handle in (self._handle, self._journal):
+        handles, self._handle, self._journal = (self._handle, self._journal), None, None
+        for handle in handles:
             if handle is not None:
-                os.close(handle)
-        self._handle = None
+                close_handle(handle)
 
 
 def find_leftovers(place: Path) -> Leftovers:
@@ -158,7 +159,7 @@ def find_leftovers(place: Path) -> Leftovers:
             dead.append(Leftover(path, journal))
             continue
         if journal is not None:
-            os.close(journal)
+            close_handle(journal)
     return Leftovers(tuple(dead), tuple(busy), tuple(unknown))
 
 
@@ -171,7 +172,7 @@ def _opened(path: Path, flags: int) -> int | None:
     found = os.fstat(handle)
     if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
         return handle
-    os.close(handle)
+    close_handle(handle)
     return None
 
 

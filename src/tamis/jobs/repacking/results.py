@@ -105,6 +105,9 @@ class RepackResult:
         What the user should know about runs that were interrupted, and about other files that the file names.
     unreadable
         Paths of the datasets among those kept whose values cannot be read; their bytes were copied as they are.
+    done_already
+        Whether nothing was done, since the target is what an earlier run made of this source by this recipe.
+        `datasets` is empty then.
     """
 
     source: str
@@ -116,6 +119,7 @@ class RepackResult:
     seconds: float
     notes: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
+    done_already: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON holds: see docs/repack.md."""

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Collection, Mapping
-from functools import cache
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tamis.chunks.words import shape_text, size_text
-from tamis.errors import FileError
+from tamis.errors import BoundError, FileError
 from tamis.formatting import printable
 from tamis.hdf5.rewriting import History, Journal, Leftover, Plan, Run, companion_key, find_leftovers
 from tamis.hdf5.transaction import Transaction
+from tamis.jobs.repacking.record import source_identity
 from tamis.pipeline import Pipeline
 from tamis.zfp.configuration import config
-
-_AGAIN = "--resume continues it"
 
 
 class Resuming:
@@ -41,6 +41,8 @@ class Resuming:
     ----------
     notes
         What the user should know.
+    reused
+        Whether chunks of another run were offered to this one.
 
     Raises
     ------
@@ -51,12 +53,14 @@ class Resuming:
     def __init__(self, transaction: Transaction, source: Path, plans: Mapping[str, Plan], *, wanted: bool) -> None:
         self.run = _run(source, [plan for plan in plans.values() if not plan.copied])
         self._numbers = {path: number for number, path in enumerate(self.run.datasets)}
-        self._path = transaction.path
-        self._journal_path = transaction.journal
+        self._transaction = transaction
+        self._wanted = wanted
         self._journal: Journal | None = None
         found = find_leftovers(transaction.place)
         self._dead = found.dead
-        self._chosen: dict[str, Leftover] = {}
+        self._leftover: Leftover | None = None  # from which chunks are taken over
+        self._left: set[str] = set()  # datasets of which it has chunks that are still to be taken over
+        self.reused = False
         self.notes: list[str] = []
         if wanted and found.busy:
             self.close()
@@ -81,34 +85,52 @@ class Resuming:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        # A verification that failed says that what was written is of no use.
+        if error is not None and self._wanted and self._journal is not None and not isinstance(error, BoundError):
+            self.flush()
+            self._transaction.kept = not self._left and self._journal.count > 0 and self._journal.open
         self.close()
 
     def begin(self) -> None:
-        """Begin the journal, before there is a temporary file: one without a journal is nobody's to remove."""
-        self._journal = Journal(self._journal_path, self.run)
+        """Begin the journal, before there is a temporary file: one without a journal is nobody's to remove.
+
+        What other runs left goes away before, so that a target has one partial file, and two only while chunks are
+        taken over from one to the other.
+        """
+        for each in self._dead:
+            if each is not self._leftover:
+                if each.total():
+                    self.notes.append(f"{each.path}: left by an interrupted run; removed")
+                each.remove()
+        self._journal = Journal(self._transaction.journal, self.run)
 
     def history(self, plan: Plan, shape: tuple[int, ...]) -> History | None:
         """Give the history of a dataset; None before `begin`."""
         if self._journal is None:
             return None
         numbers = self._numbers[plan.path], self._numbers[companion_key(plan.path)]
-        return History(plan, shape, self._path, self._journal, numbers, self._chosen.get(plan.path))
+        leftover = self._leftover if plan.path in self._left else None
+        taken = partial(self._taken, plan.path)
+        return History(plan, shape, self._transaction.path, self._journal, numbers, leftover, taken)
 
     def flush(self) -> None:
         """Write what was noted so far."""
         if self._journal is not None:
             self._journal.flush()
 
+    @property
+    def removable_nbytes(self) -> int:
+        """Bytes that `begin` makes free."""
+        return sum(each.nbytes for each in self._dead if each is not self._leftover)
+
     def reusable(self, path: str) -> int:
         """Count the chunks of a dataset that an earlier run noted."""
-        return self._chosen[path].count(path) if path in self._chosen else 0
+        return self._leftover.count(path) if self._leftover and path in self._left else 0
 
-    def remove(self) -> None:
-        """Remove what earlier runs left."""
-        for each in self._dead:
-            if each.total() and each not in self._chosen.values():
-                self.notes.append(f"{each.path}: left by an interrupted run; removed")
-            each.remove()
+    def finish(self) -> None:
+        """Remove what chunks were taken over from."""
+        if self._leftover is not None:
+            self._leftover.remove()
 
     def close(self) -> None:
         """Let go of the locks."""
@@ -117,8 +139,15 @@ class Resuming:
         for each in self._dead:
             each.close()
 
+    def _taken(self, path: str) -> None:
+        """Remove what was left as soon as this run has all of its chunks that it can use."""
+        self._left.discard(path)
+        self.flush()
+        if not self._left and self._journal is not None and self._journal.open:
+            self.finish()
+
     def _choose(self, source: Path) -> None:
-        """Choose for each dataset what holds most of its chunks."""
+        """Choose the run that left most of what this one needs."""
         candidates = [each for each in self._dead if each.total()]
         if not candidates:
             self.notes.append("nothing to resume: no interrupted run for this target left chunks; started over")
@@ -127,24 +156,38 @@ class Resuming:
         if not fitting:
             self.notes.append(f"nothing to resume: {source} has changed since a run was interrupted; started over")
             return
+        self._leftover = max(fitting, key=lambda each: sum(map(each.count, self._alike(each))))
+        self._left = {path for path in self._alike(self._leftover) if self._leftover.count(path)}
+        self.reused = bool(self._left)
         for path, entry in self.run.datasets.items():
-            if not entry:  # a companion, which goes with its dataset
-                continue
-            alike = [each for each in fitting if each.run and each.run.datasets.get(path) == entry]
-            if alike:
-                self._chosen[path] = max(alike, key=lambda each: each.count(path))
-            elif differing := [each.run.datasets[path] for each in fitting if each.run and each.count(path)]:
-                self.notes.append(f"{path}: stored anew: {_difference(differing[0], entry)}")
+            before = self._leftover.run.datasets.get(path, {}) if self._leftover.run else {}
+            # The entry of a companion is empty: it goes with its dataset.
+            if entry and before != entry and self._leftover.count(path):
+                self.notes.append(f"{path}: stored anew: {_difference(before, entry)}")
+        if not self._left:
+            self._leftover = None
+
+    def _alike(self, leftover: Leftover) -> list[str]:
+        """List the datasets that a run stored as this one does."""
+        found = leftover.run.datasets if leftover.run else {}
+        return [path for path, entry in self.run.datasets.items() if entry and found.get(path) == entry]
 
 
-def interrupted(target: Path) -> list[str]:
+def remove_leftovers(transaction: Transaction) -> None:
+    """Remove what interrupted runs left beside a target that is done."""
+    for each in find_leftovers(transaction.place).dead:
+        each.remove()
+        each.close()
+
+
+def interrupted(target: Path, then: str = "--resume continues it") -> list[str]:
     """Name what interrupted runs for a target left, with how much of it there is."""
     try:
         found = find_leftovers(Transaction(target).place)
     except FileError:
         return []
     notes = [
-        f"an interrupted run left {each.path} ({each.total()} chunks, {size_text(each.nbytes)}): {_AGAIN}"
+        f"an interrupted run left {each.path} ({each.total()} chunks, {size_text(each.nbytes)}): {then}"
         for each in found.dead
         if each.total()
     ]
@@ -153,11 +196,20 @@ def interrupted(target: Path) -> list[str]:
     return notes
 
 
+@contextmanager
+def naming_leftovers(target: str, resume: bool, note: Callable[[str], None]) -> Iterator[None]:
+    """Name what a run for a target keeps when it fails or is interrupted."""
+    try:
+        yield
+    except BaseException:
+        for text in interrupted(Path(target)) if resume else ():
+            note(text)
+        raise
+
+
 def _run(source: Path, plans: Collection[Plan]) -> Run:
-    found = source.stat()
-    same = {"nbytes": found.st_size, "mtime_ns": found.st_mtime_ns, "inode": found.st_ino}
     entries: dict[str, dict[str, str]] = {plan.path: _entry(plan) for plan in plans}
-    return Run(same, entries | {companion_key(plan.path): {} for plan in plans})
+    return Run(source_identity(source), entries | {companion_key(plan.path): {} for plan in plans})
 
 
 def _entry(plan: Plan) -> dict[str, str]:

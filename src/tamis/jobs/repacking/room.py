@@ -15,15 +15,17 @@ if TYPE_CHECKING:
     import h5py
 
 
-def check_room(folder: Path, source: Path, file: h5py.File, plans: Mapping[str, Plan]) -> None:
+def check_room(folder: Path, source: Path, file: h5py.File, plans: Mapping[str, Plan], removable_nbytes: int) -> None:
     """Refuse a target that the folder has no room for, which is estimated only where it could be so.
+
+    `removable_nbytes` is what interrupted runs left there and this one removes before it writes.
 
     Raises
     ------
     FileError
         If it has not; names both sizes.
     """
-    free = shutil.disk_usage(folder).free
+    free = shutil.disk_usage(folder).free + removable_nbytes
     replaced = sum(file[path].id.get_storage_size() for path in plans)
     others = max(source.stat().st_size - replaced, 0)
     if free >= others + sum(most_nbytes(plan, file[path]) for path, plan in plans.items()):

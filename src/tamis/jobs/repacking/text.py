@@ -94,6 +94,8 @@ def _result_notes(result: RepackResult) -> Iterator[Line]:
         yield "note", text
     for note in result.notes:
         yield "note", printable(note)
+    if result.done_already:
+        return
     if reused := sum(each.reused_chunks for each in result.datasets):
         chunks = sum(each.chunks for each in result.datasets if not each.copied)
         yield "", f"{reused} of {chunks} chunks were taken over from an interrupted run"

@@ -1,0 +1,124 @@
+"""Whether a target that exists is what a run would make, or may be replaced by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tamis.errors import FileError, TamisError
+from tamis.hdf5.failures import disk_text
+from tamis.hdf5.files import open_source
+from tamis.hdf5.transaction import Transaction
+from tamis.jobs.repacking.planning import Wanted, plan_datasets
+from tamis.jobs.repacking.record import Record
+
+if TYPE_CHECKING:
+    from tamis.hdf5.rewriting import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What a target that exists is.
+
+    Parameters
+    ----------
+    done
+        Whether it is what this run would make.
+    ours
+        Whether a run from the same source made it, and nothing changed it since.
+    reason
+        Why it is done already, is made anew, or is not to be replaced.
+    """
+
+    done: bool
+    ours: bool
+    reason: str
+
+    def __str__(self) -> str:
+        """Say what becomes of the target."""
+        return f"done already: {self.reason}" if self.done else f"made anew: {self.reason}"
+
+
+def check_target(
+    transaction: Transaction, source: Path, record: Record, plans: Mapping[str, Plan], wanted: Wanted, *, resume: bool
+) -> Earlier | None:
+    """Say what a target that exists is to a run that resumes, and let it be replaced where tamis made it.
+
+    Returns
+    -------
+    Earlier or None
+        None where there is no target, or it is replaced whatever it is.
+
+    Raises
+    ------
+    FileError
+        If it may not be replaced.
+    """
+    target = transaction.target
+    if not target.exists():
+        return None
+    if target.samefile(source):
+        raise FileError(f"{target}: expected a target other than the source, got the same file").at(path=target)
+    earlier = look_at(target, source, record, plans, wanted) if resume else None
+    if earlier is not None and earlier.ours:
+        transaction.replace = True
+        return earlier
+    if transaction.replace:
+        return None
+    reason = "" if earlier is None else f", and {earlier.reason}"
+    raise FileError(f"{target}: File exists{reason}: choose another name, or replace it (--overwrite)").at(path=target)
+
+
+def look_at(target: Path, source: Path, record: Record, plans: Mapping[str, Plan], wanted: Wanted) -> Earlier:
+    """Compare the record of a target with that of a run.
+
+    Parameters
+    ----------
+    target, source, plans, wanted
+        Of the run.
+    record
+        Of the run; size and checksum are of no account.
+
+    Raises
+    ------
+    FileError
+        If the target cannot be read.
+    """
+    found = Record.read(target)
+    if found is None:
+        return _compare(target, source, plans, wanted)
+    try:
+        unchanged = found.describes(target)
+    except OSError as error:
+        raise FileError(f"{target}: cannot be read: {disk_text(error)}") from error
+    if not unchanged:
+        return Earlier(False, False, "it was changed after tamis made it")
+    same = found.source == record.source
+    if same and found.recipe == record.recipe:
+        return Earlier(True, True, f"made from {source} by the same recipe, and both are unchanged since")
+    if found.place != record.place and not same:
+        return Earlier(False, False, "tamis made it from another file")
+    what = "other filters, chunks or options were asked for" if same else f"{source} has changed"
+    return Earlier(False, True, f"{what} since it was made")
+
+
+def _compare(target: Path, source: Path, plans: Mapping[str, Plan], wanted: Wanted) -> Earlier:
+    """Look at what is in a target without a record, as where its file system keeps none, or it came by a copy."""
+    from tamis.jobs.verify import verify
+
+    unknown = Earlier(False, False, "nothing says that tamis made it from this source by this recipe")
+    bounds = {"*": 0.0} | {path: plan.unpacked_bound for path, plan in plans.items() if plan.unpacked_bound is not None}
+    if len(bounds) <= len(plans):  # no comparison can tell whether such values are of this source
+        return unknown
+    try:
+        with open_source(target) as file:
+            stored = plan_datasets(file, wanted).plans
+        if any(path not in stored or not stored[path].copied for path in plans):
+            return unknown
+        if not verify(source, target, bounds=bounds).ok:
+            return unknown
+    except TamisError:
+        return unknown
+    return Earlier(True, True, "it has the filters and chunks of the recipe, and all values are within the bounds")
