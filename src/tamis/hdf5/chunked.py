@@ -20,6 +20,7 @@ from tamis.chunks.values import put
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType
 from tamis.hdf5 import library
+from tamis.hdf5.disk import close_handle
 from tamis.hdf5.facts import (
     datatype_of,
     file_of,
@@ -94,7 +95,7 @@ class Descriptor:
         self.number = number
 
     def __del__(self) -> None:
-        os.close(self.number)
+        close_handle(self.number)
 
 
 _descriptors: weakref.WeakValueDictionary[tuple[int, int], Descriptor] = weakref.WeakValueDictionary()
