@@ -51,6 +51,7 @@ def interrupted(
         "-f",
         "TS:zfp(accuracy=0.1)|shuffle|deflate(4)",
         "--overwrite",
+        "--quiet",
         *options,
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
