@@ -86,7 +86,7 @@ def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recre
     strings in one compound type, null strings become empty ones.
 
     Groups, and datasets that are made anew, do not record times. In the other objects that do, the library sets the
-    times of access and change to now: only there do the bytes of the copy depend on the clock.
+    times of access and change to now: `tamis.hdf5.times.keep_times` gives them those of the source.
     """
     if len(target) or len(target.attrs):
         raise ParameterError(f"expected an empty target, got {len(target)} objects and {len(target.attrs)} attributes")

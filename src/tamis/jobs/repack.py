@@ -27,6 +27,7 @@ from tamis.hdf5.rewriting import (
     unreadable,
     write,
 )
+from tamis.hdf5.times import keep_times
 from tamis.hdf5.transaction import Transaction
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipe import Recipes, chunk_shape
@@ -322,6 +323,7 @@ def _write(
             replace_companions(
                 out, old, {path: made.companion for path, made in written.items() if plans[path].recoded}
             )
+        keep_times(file, transaction.path)
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise
