@@ -132,7 +132,7 @@ def test_copy_tree_damaged_links_of_group_refused(tmp_path: Path, fill: Fill, na
     raw = bytearray(path.read_bytes())
     raw[raw.index(names[100].encode())] ^= 1
     path.write_bytes(raw)
-    with pytest.raises(FileError, match=r"cannot copy /g: links of /g cannot be read: .*checksum"):
+    with pytest.raises(FileError, match=r"cannot copy /g: .*links cannot be read: .*checksum"):
         copied(path, tmp_path / "b.h5")
 
 

@@ -20,6 +20,7 @@ from tamis.chunks.grid import Origin, Region, touched
 from tamis.errors import FileError, ParameterError, StreamError, TamisError
 from tamis.formatting import printable
 from tamis.hdf5 import library
+from tamis.hdf5.damage import reading
 from tamis.hdf5.direct import check_recorded, record_of, settle
 from tamis.hdf5.targets import Target, growing_axis
 
@@ -114,8 +115,9 @@ class Appender:
         shape[self._axis] = self._full
         self._buffer = np.empty(shape, self._target.chunk.dtype)
         if self._count:
-            dataset.flush()  # what HDF5 holds in memory comes first
-            self._read_partial(recode=recode)
+            with reading(dataset.file.filename, dataset=str(dataset.name)):
+                dataset.flush()  # what HDF5 holds in memory comes first
+                self._read_partial(recode=recode)
         self._closed = False
 
     @property

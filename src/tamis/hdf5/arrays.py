@@ -20,6 +20,7 @@ from tamis.formatting import printable
 from tamis.hdf5.chunked import ChunkSource
 from tamis.hdf5.companions import ANCILLARY, MARK, companion_of, other_ancillary
 from tamis.hdf5.conversion import Conversion
+from tamis.hdf5.damage import reading
 from tamis.hdf5.readers import library_failure
 from tamis.hdf5.storage import is_unreadable_empty, pipeline_of, zfp_problem
 from tamis.zfp.blocks import block_count
@@ -96,7 +97,8 @@ class Array:
     def attrs(self) -> dict[str, Any]:
         """Attributes of the dataset; without those that name its companion, where missing values are put back."""
         self._file.check_open()
-        found = dict(self._dataset.attrs)
+        with reading(self._file.path, dataset=self.name):
+            found = dict(self._dataset.attrs)
         if self._companion is not None:
             del found[MARK]
             if others := " ".join(other_ancillary(self._dataset)):
@@ -252,13 +254,15 @@ class Array:
         return f"{self._file.path}: {self.name}"
 
     def _by_h5py(self, key: Any) -> Any:
-        if problem := self.chunks and zfp_problem(self._dataset, pipeline_of(self._dataset)):
-            raise FileError(f"{self._place}: {problem}")
-        if is_unreadable_empty(self._dataset):
+        with reading(self._file.path, dataset=self.name):
+            if problem := self.chunks and zfp_problem(self._dataset, pipeline_of(self._dataset)):
+                raise FileError(f"{self._place}: {problem}")
+            empty = is_unreadable_empty(self._dataset)
+        if empty:
             return np.broadcast_to(np.zeros((), self.dtype), self.shape)[key].copy()
         try:
             return self._dataset[key]
-        except OSError as error:
+        except (OSError, RuntimeError, SystemError) as error:  # others are about the key
             raise FileError(f"{self._place}: cannot be read: {library_failure(self._dataset, error)}") from error
 
     def __reduce__(self) -> tuple[Any, ...]:

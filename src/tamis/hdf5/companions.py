@@ -24,6 +24,7 @@ from tamis.chunks.grid import Region
 from tamis.chunks.values import Values, put
 from tamis.errors import DataError, FileError
 from tamis.hdf5.attributes import text_attribute
+from tamis.hdf5.damage import reading
 from tamis.hdf5.facts import place_of
 from tamis.hdf5.storage import number_type, stored_regions, type_text
 
@@ -178,7 +179,7 @@ def companions_in(datasets: Mapping[str, h5py.Dataset]) -> Iterator[tuple[h5py.D
         By path.
     """
     for path, each in datasets.items():
-        with suppress(FileError):
+        with suppress(FileError), reading(path):
             if companion := companion_of(each):
                 yield companion.dataset, path
 

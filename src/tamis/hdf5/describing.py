@@ -61,14 +61,18 @@ def _number_words(found: Any, nbytes: int) -> str:
         usual = h5t.py_create(dtype)
     except (TypeError, ValueError):
         return f"{kind} of {nbytes} bytes{_bits(found)}"
-    fields = found.get_fields() == usual.get_fields() if kind == "float" else True
-    same = fields and (found.get_precision(), found.get_offset()) == (usual.get_precision(), usual.get_offset())
+    alike = kind != "float" or _float_words(found) == _float_words(usual)
+    same = alike and (found.get_precision(), found.get_offset()) == (usual.get_precision(), usual.get_offset())
     return dtype.name if same else f"{kind} of {nbytes} bytes{_bits(found)}"
 
 
 def _bits(found: Any) -> str:
-    fields = f", fields {found.get_fields()}" if found.get_class() == h5t.FLOAT else ""
+    fields = _float_words(found) if found.get_class() == h5t.FLOAT else ""
     return f", {found.get_precision()} bits from bit {found.get_offset()} on{fields}"
+
+
+def _float_words(found: Any) -> str:
+    return f", fields {found.get_fields()}, bias {found.get_ebias()}, normalization {found.get_norm()}"
 
 
 def _text(name: bytes | str) -> str:

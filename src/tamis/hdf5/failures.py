@@ -22,6 +22,12 @@ def disk_text(error: BaseException) -> str:
     return f"{_MEANINGS[number]}: {os.strerror(number)}" if number in _MEANINGS else os.strerror(number)
 
 
+def system_error(error: BaseException) -> str:
+    """Return the reason that the file system gave, empty where it gave none."""
+    number = _number(error)
+    return "" if number is None else os.strerror(number)
+
+
 def is_disk_full(error: BaseException) -> bool:
     """Tell whether something failed since there was no room."""
     return _number(error) in _MEANINGS

@@ -66,7 +66,7 @@ def open_source(path: str | os.PathLike[str], cache_nbytes: int | None = None) -
         raise FileError(f"{place}: No such file or directory").at(path=place) from error
     except PermissionError as error:
         raise FileError(f"{place}: Permission denied").at(path=place) from error
-    except (OSError, ValueError) as error:
+    except Exception as error:  # h5py raises many kinds
         advice = ": truncated, copy it again" if "truncated file" in str(error) else ""
         raise FileError(f"{place}: cannot be opened as HDF5{advice}: {error}").at(path=place) from error
 

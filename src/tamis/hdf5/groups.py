@@ -167,7 +167,8 @@ def check_links(group: h5py.Group) -> None:
         if missing:
             names = " and ".join(missing)
             raise MissingFilterError(f"links of {group.name} cannot be read without {names}: {_INSTALL}") from error
-        raise FileError(f"links of {group.name} cannot be read: {error}") from error
+        place = f"{group.file.filename}: {group.name}"
+        raise FileError(f"{place}: damaged, or not complete: links cannot be read: {error}") from error
 
 
 def follow_links(group: h5g.GroupID, plist: h5p.PropOCID) -> None:

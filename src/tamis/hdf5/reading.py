@@ -16,6 +16,7 @@ from tamis.errors import FileError, MissingFilterError
 from tamis.formatting import printable
 from tamis.hdf5.arrays import Array
 from tamis.hdf5.chunked import ChunkSource
+from tamis.hdf5.damage import reading
 from tamis.hdf5.files import open_source
 from tamis.hdf5.groups import check_links
 
@@ -53,7 +54,8 @@ class Group(Mapping[str, Any]):
     def attrs(self) -> dict[str, Any]:
         """Attributes of the group."""
         self._file.check_open()
-        return dict(self._group.attrs)
+        with reading(self._file.path, dataset=self.name):
+            return dict(self._group.attrs)
 
     def __getitem__(self, name: str) -> Any:
         """Return the `Array` of a dataset, or the `Group` of a group, by its path from here or from the root."""
@@ -160,26 +162,26 @@ class File(Group):
         path = "/" + "/".join(part for part in posixpath.join(base, name).split("/") if part not in ("", "."))
         if path == "/":
             return self
-        try:
+        with reading(self.path, dataset=path):
             found = group.get(_key(name)) if not name.startswith("/") else self._group.get(_key(name))
-        except (OSError, RuntimeError) as error:
-            raise FileError(f"{self.path}: {name!r} cannot be opened: {error}") from error
         if isinstance(found, h5py.Group):
             return Group(self, found, path)
         if not isinstance(found, h5py.Dataset):
             what = "none" if found is None else "a named type"
             raise NotFoundError(f"{self.path}: expected a dataset or group at {name!r}, found {what}")
-        try:
-            return Array(self, found, path)
-        except (TypeError, ValueError) as error:
-            raise FileError(f"{self.path}: {path}: expected values of a type that NumPy has: {error}") from error
+        with reading(self.path, dataset=path):
+            try:
+                return Array(self, found, path)
+            except (TypeError, ValueError) as error:
+                raise FileError(f"{self.path}: {path}: expected values of a type that NumPy has: {error}") from error
 
     def source(self, name: str, dataset: h5py.Dataset) -> ChunkSource:
         """Return the chunks of a dataset by its path; their index is read once."""
         with self._lock:
             self.check_open()
             if name not in self._sources:
-                self._sources[name] = ChunkSource(dataset)
+                with reading(self.path, dataset=name):
+                    self._sources[name] = ChunkSource(dataset)
             return self._sources[name]
 
     def paths(self, group: h5py.Group) -> list[str]:
@@ -194,12 +196,11 @@ class File(Group):
                 found.append(_text(name))
 
         try:
-            check_links(group)
-            group.visititems(visit)
+            with reading(self.path):
+                check_links(group)
+                group.visititems(visit)
         except MissingFilterError as error:
             raise FileError(f"{self.path}: {error}") from error
-        except Exception as error:  # HDF5's errors come as many kinds
-            raise FileError(f"{self.path}: damaged, or not complete: {error}") from error
         return sorted(found)
 
     def __enter__(self) -> Self:

@@ -20,6 +20,7 @@ from tamis.filters import ChunkType
 from tamis.hdf5 import library
 from tamis.hdf5.attributes import text_attribute
 from tamis.hdf5.companions import MARK, has_companion, is_companion
+from tamis.hdf5.damage import reading
 from tamis.hdf5.direct import put_chunk
 from tamis.hdf5.missing import missing_of
 from tamis.hdf5.storage import fill_value, pipeline_of
@@ -63,6 +64,11 @@ class Target:
             If its file is not open for writing.
         """
         place = place or f"{dataset.file.filename}: {dataset.name}"
+        with reading(dataset.file.filename, dataset=str(dataset.name or "")):
+            return cls._of(dataset, pipeline, place)
+
+    @classmethod
+    def _of(cls, dataset: h5py.Dataset, pipeline: Pipeline | None, place: str) -> Target:
         if dataset.file.mode == "r":
             raise FileError(f"{place}: expected a file open for writing, got one open for reading")
         if dataset.chunks is None:

@@ -17,6 +17,7 @@ from tamis.chunks.values import Values, put
 from tamis.errors import FileError
 from tamis.hdf5.chunked import ChunkSource, Descriptor, descriptor_of, read_bytes
 from tamis.hdf5.companions import RestoredValues, companion_of
+from tamis.hdf5.damage import reading
 from tamis.hdf5.facts import file_of, is_plain, is_read_only, layout_plist, place_of
 from tamis.hdf5.readers import library_failure
 from tamis.hdf5.storage import check_readable, is_unreadable_empty, number_type, stored_type
@@ -37,9 +38,10 @@ def open_values(dataset: h5py.Dataset) -> Values:
     FileError
         If they cannot be read right; says why.
     """
-    companion = companion_of(dataset)
-    values = _stored_values(dataset)
-    return values if companion is None else RestoredValues(values, companion, _stored_values(companion.dataset))
+    with reading(dataset.file.filename, dataset=dataset.name or ""):
+        companion = companion_of(dataset)
+        values = _stored_values(dataset)
+        return values if companion is None else RestoredValues(values, companion, _stored_values(companion.dataset))
 
 
 def _stored_values(dataset: h5py.Dataset) -> Values:

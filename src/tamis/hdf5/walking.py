@@ -10,6 +10,7 @@ import h5py
 from h5py import h5, h5d, h5g, h5l, h5o
 
 from tamis.errors import FileError, MissingFilterError
+from tamis.hdf5.damage import reading
 from tamis.hdf5.facts import open_dataset
 from tamis.hdf5.groups import check_links
 
@@ -46,7 +47,8 @@ class Datasets(Mapping[str, h5py.Dataset]):
     def __getitem__(self, path: str) -> h5py.Dataset:
         if path not in self._paths:
             raise KeyError(path)
-        return open_dataset(self._file, path)
+        with reading(self._file.filename, dataset=path):
+            return open_dataset(self._file, path)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._paths)
@@ -119,7 +121,7 @@ def walk(file: h5py.File) -> Contents:
         If an object of the file cannot be read.
     """
     found = Contents(Datasets(file))
-    try:
+    with reading(file.filename):
         # The order in which HDF5 itself visits objects decides which path of several is the first.
         root = h5g.open(file.id, b"/")
         found.places[h5o.get_info(root).addr] = "/"
@@ -128,10 +130,12 @@ def walk(file: h5py.File) -> Contents:
             path, group, names = open_groups[-1]
             if not names:
                 open_groups.pop()
-            elif inner := _meet(found, path, group, names.pop()):
-                open_groups.append(inner)
-    except Exception as error:  # HDF5's errors come as many kinds
-        raise FileError(f"{file.filename}: damaged, or not complete: {error}") from error
+                continue
+            name = names.pop()
+            place = f"{path.rstrip('/')}/{name.decode('utf-8', 'surrogateescape')}"
+            with reading(file.filename, dataset=place):
+                if inner := _meet(found, path, group, name):
+                    open_groups.append(inner)
     found.datasets.sort()
     return found
 

@@ -20,6 +20,7 @@ from tamis.chunks.grid import Origin, Region, origin_of, region
 from tamis.errors import FileError, ParameterError, TamisError
 from tamis.filters import ChunkType, StoredZfp, Zfp
 from tamis.hdf5 import library
+from tamis.hdf5.damage import reading
 from tamis.hdf5.datasets import check_place, named, new_dataset
 from tamis.hdf5.direct import check_recorded, first_stored, settle
 from tamis.hdf5.targets import Target, array_like
@@ -217,7 +218,9 @@ def _fill(dataset: h5py.Dataset, data: Any, threads: int) -> h5py.Dataset:
     target.pipeline.check(target.chunk)
     if tuple(data.shape) != dataset.shape:
         raise ParameterError(f"{target.place}: expected data of shape {dataset.shape}, got {tuple(data.shape)}")
-    if (stored := first_stored(dataset)) is not None:
+    with reading(dataset.file.filename, dataset=str(dataset.name)):
+        stored = first_stored(dataset)
+    if stored is not None:
         raise FileError(
             f"{target.place}: expected a dataset without values, found a chunk at {stored}: write a new one; HDF5 keeps"
             " the old filter mask of a chunk that is overwritten with the same size"

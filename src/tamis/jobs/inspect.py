@@ -14,6 +14,7 @@ from tamis.chunks.words import filter_name
 from tamis.errors import FileError
 from tamis.filters import Filter
 from tamis.hdf5.companions import companion_of, is_companion
+from tamis.hdf5.damage import reading
 from tamis.hdf5.files import open_source
 from tamis.hdf5.groups import group_filters
 from tamis.hdf5.missing import missing_of, packing_of
@@ -72,7 +73,7 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
     """
     wanted = [variables] if isinstance(variables, str) else variables
     with open_source(path) as file:
-        try:
+        with reading(path):
             contents = walk(file)
             labels = Names(file, contents).labels(wanted) if wanted else {}
             chosen = contents.datasets.labelled(labels, others=False) if wanted else contents.datasets
@@ -80,12 +81,13 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
             roles |= {label: roles[path] for path, label in labels.items()}
             # Most datasets have the same filters; the plugins may be others in the next call.
             readers = cache(readers_of)
-            found = tuple(_examine(name, dataset, readers, roles[name]) for name, dataset in chosen.items())
+
+            def examine(name: str) -> DatasetInfo:
+                with reading(path, dataset=name):
+                    return _examine(name, chosen[name], readers, roles[name])
+
+            found = tuple(map(examine, chosen))
             groups = () if wanted else tuple(_filtered_groups(contents, readers))
-        except FileError:
-            raise
-        except Exception as error:  # HDF5's errors come as many kinds
-            raise FileError(f"{path}: damaged, or not complete: {error}").at(path=path) from error
         return Inspection(os.fspath(path), file.id.get_filesize(), found, groups)
 
 

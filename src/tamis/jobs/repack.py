@@ -15,6 +15,7 @@ from tamis.errors import BoundError, DataError, FileError, ParameterError, Tamis
 from tamis.filters import Filter
 from tamis.hdf5.companions import has_companion
 from tamis.hdf5.copying import CopyInsteadError, copy_tree, create_target
+from tamis.hdf5.damage import reading
 from tamis.hdf5.failures import disk_text, is_disk_full
 from tamis.hdf5.files import open_source
 from tamis.hdf5.relocating import Relocation
@@ -141,7 +142,11 @@ def repack(
     report = progress or (lambda *_: None)
     notes: list[str] = []
     done = _Done()
-    with open_source(source) as file, Transaction(target, overwrite=overwrite) as transaction:
+    with (
+        open_source(source) as file,
+        reading(source, only_damage=True),
+        Transaction(target, overwrite=overwrite) as transaction,
+    ):
         planning = plan_datasets(file, wanted)
         record = Record.of(source, planning.plans, planning.kept, missing)
         earlier = check_target(transaction, source, record, planning.plans, wanted, resume=resume)
@@ -191,7 +196,7 @@ def plan_repack(
     """
     source, target = Path(source), Path(target)
     wanted = _wanted(recipes, chunks, checksum, missing, follow)
-    with open_source(source) as file:
+    with open_source(source) as file, reading(source):
         planning = plan_datasets(file, wanted)
         found = describe(planning)
         notes = Relocation(os.fspath(source), os.fspath(target)).survey(file)
@@ -300,7 +305,7 @@ def _write(
         history = resuming.history(plan, found.shape)
         step = Step(f"writing {plan.path}", len(written) + 1, sum(not each.copied for each in plans.values()))
         try:
-            with located(dataset=plan.path):
+            with located(dataset=plan.path), reading(file.filename, dataset=plan.path, only_damage=True):
                 made, written[plan.path] = write(plan, found, parent, name, partial(report, step), threads, history)
         except (TamisError, OSError, RuntimeError) as error:
             # Its companion, if it has one, may be gone from the target already.

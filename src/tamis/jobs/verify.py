@@ -17,6 +17,7 @@ from tamis.chunks.statistics import Frame, Tally
 from tamis.errors import TamisError
 from tamis.hdf5.companions import about_companion, companion_of
 from tamis.hdf5.comparing import attribute_differences, group_changes, link_differences, named_type_change
+from tamis.hdf5.damage import reading
 from tamis.hdf5.describing import type_words
 from tamis.hdf5.elements import unequal_elements
 from tamis.hdf5.files import open_source
@@ -103,7 +104,7 @@ def verify(
     threads = checked_threads(threads)
     wanted = [variables] if isinstance(variables, str) else variables
     asked = checked_bounds(bounds)
-    with open_source(source) as first, open_source(target) as second:
+    with open_source(source) as first, open_source(target) as second, reading(source, target):
         before = _Side.of(first)
         after = _Side.of(second, before.contents)
         datasets, names = before.contents.datasets, Names(first, before.contents)
@@ -135,8 +136,9 @@ class _Side:
 
     @classmethod
     def of(cls, file: h5py.File, like: Contents | None = None) -> _Side:
-        contents = walk(file)
-        return cls(file, contents, Objects(file, contents, like))
+        with reading(file.filename):
+            contents = walk(file)
+            return cls(file, contents, Objects(file, contents, like))
 
 
 @dataclass(slots=True)
@@ -160,10 +162,15 @@ class _Job:
         if target is None:
             self._violation(path, "missing-dataset", "no such dataset in the target")
             return
-        result = Compared(path, source.shape, _type_text(source), _type_text(target))
-        problems = len(self.problems)
+        result, problems = Compared(path), len(self.problems)
         with self._reading(path):
-            result = replace(result, checksum=_checksum(target), **self._bound(own, target))
+            with reading(self.before.file.filename, dataset=path):
+                result = replace(result, shape=source.shape, source_type=_type_text(source))
+                self._note_companion(path, "source", source)
+            with reading(self.after.file.filename, dataset=path):
+                result = replace(result, target_type=_type_text(target), checksum=_checksum(target))
+                result = replace(result, **self._bound(own, target))
+                self._note_companion(path, "target", target)
             result = self._values(result, source, target)
         if len(self.problems) > problems:
             result = replace(result, problem=self.problems[-1].text)
@@ -177,6 +184,12 @@ class _Job:
         if bound != RECORDED:
             return {"bound": bound}
         return {"bound": recorded_bound(target), "recorded": True}
+
+    def _note_companion(self, path: str, name: str, dataset: h5py.Dataset) -> None:
+        if number_type(dataset) is not None and (companion := companion_of(dataset)):
+            self._note(path, "companion", f"missing values of the {name} are restored from its companion")
+            if other := companion.other_shape(dataset):
+                self._note(path, "companion", f"{name}: {other}")
 
     def companion(self, path: str, variable: str) -> None:
         """Leave out the companion of a dataset, whose missing values are put back before they are compared."""
@@ -257,11 +270,6 @@ class _Job:
                 at = list(unequal.index)
                 self._violation(path, "values", f"{unequal.count} of {source.size} differ: at {at} {unequal.text}")
             return None, unequal is None
-        for name, each in (("source", source), ("target", target)):
-            if companion := companion_of(each):
-                self._note(path, "companion", f"missing values of the {name} are restored from its companion")
-                if other := companion.other_shape(each):
-                    self._note(path, "companion", f"{name}: {other}")
         with closing(open_values(source)) as before, closing(open_values(target)) as after:
             missing, packing = missing_of(source), packing_of(source)
             frame = Frame(missing.low, missing.high, packing.stored_zero if packing else 0.0)
@@ -277,8 +285,9 @@ class _Job:
     def _reading(self, path: str) -> Iterator[None]:
         """Take note of what cannot be read, and go on with the rest."""
         try:
-            yield
-        except (TamisError, OSError, RuntimeError, ValueError, TypeError, KeyError) as error:  # of HDF5, many kinds
+            with reading(self.before.file.filename, self.after.file.filename, dataset=path):
+                yield
+        except TamisError as error:
             self.problems.append(Finding(path, "unreadable", str(error)))
 
     def _violation(self, path: str, code: str, text: str) -> None:

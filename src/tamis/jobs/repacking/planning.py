@@ -14,6 +14,7 @@ from tamis.errors import MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32
 from tamis.hdf5.attributes import is_bare_dimension, known_attributes
 from tamis.hdf5.companions import companion_of, companions_in, has_companion, is_companion
+from tamis.hdf5.damage import reading
 from tamis.hdf5.missing import missing_of
 from tamis.hdf5.rewriting import Plan, flags_for, has_streams, stored_so
 from tamis.hdf5.storage import layout_text, pipeline_of, stored_type, type_text
@@ -121,8 +122,9 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
             )
             continue
         try:
-            filters = each.value if isinstance(each.value, Pipeline) else None
-            plan = _plan_dataset(path, dataset, filters, chunks, wanted)
+            with reading(file.filename, dataset=path):
+                filters = each.value if isinstance(each.value, Pipeline) else None
+                plan = _plan_dataset(path, dataset, filters, chunks, wanted)
             if not each.exact and plan.lossy and (role := roles().get(each.path, cf.DATA)).is_exact:
                 kept[path] = f"{role.reason}; name it to store it lossily"
                 continue

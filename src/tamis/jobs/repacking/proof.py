@@ -10,6 +10,7 @@ import numpy as np
 
 from tamis.errors import located
 from tamis.hdf5.companions import Companion, companion_of
+from tamis.hdf5.damage import reading
 from tamis.hdf5.facts import open_dataset
 from tamis.hdf5.files import open_source
 from tamis.hdf5.rewriting import Plan, Written, verify, verify_copied
@@ -43,7 +44,7 @@ def prove(
         for number, (path, plan) in enumerate(plans.items(), 1):
             step = Step(f"verifying {path}", number, len(plans))
             before, after = open_dataset(file, path), open_dataset(out, path)
-            with located(dataset=path):
+            with located(dataset=path), reading(file.filename, out.filename, dataset=path):
                 if plan.copied:
                     done.append(_copied(plan, before, after, report, step, threads))
                 else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tamis.chunks.words import size_text
 from tamis.errors import FileError
+from tamis.hdf5.damage import reading
 from tamis.hdf5.rewriting import Plan, likely_nbytes, most_nbytes
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ def check_room(folder: Path, source: Path, file: h5py.File, plans: Mapping[str, 
         If it has not; names both sizes.
     """
     free = shutil.disk_usage(folder).free + removable_nbytes
-    replaced = sum(file[path].id.get_storage_size() for path in plans)
+    replaced = 0
+    for path in plans:
+        with reading(file.filename, dataset=path):
+            replaced += file[path].id.get_storage_size()
     others = max(source.stat().st_size - replaced, 0)
     if free >= others + sum(most_nbytes(plan, file[path]) for path, plan in plans.items()):
         return

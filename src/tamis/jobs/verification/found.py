@@ -74,9 +74,9 @@ class Compared:
     """
 
     path: str
-    shape: tuple[int, ...] | None
-    source_type: str
-    target_type: str
+    shape: tuple[int, ...] | None = None
+    source_type: str = ""
+    target_type: str = ""
     bound: float | None = None
     recorded: bool = False
     status: Status | None = None
