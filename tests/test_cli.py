@@ -116,7 +116,7 @@ def test_inspect_as_what_a_notation_cannot_say_fails_and_prints_the_rest(tmp_pat
     assert result.exit_code == 1
     assert "-F good,1,4" in result.stdout
     assert "bad" not in result.stdout
-    assert f"tamis inspect: {tmp_path}/a.h5: /bad: nccopy cannot say deflate(4)|fletcher32" in result.stderr
+    assert f"tamis inspect: {tmp_path}/a.h5: /bad: nccopy cannot express deflate(4)|fletcher32" in result.stderr
 
 
 def test_inspect_json_and_as_at_once_is_wrong_use() -> None:

@@ -16,6 +16,7 @@ import click
 import tamis
 from tamis.cli.ending import FAILED, VIOLATED, Commands, ended_by_signals
 from tamis.cli.memory import keep_freed_memory
+from tamis.cli.options import json_option, log_option, quiet_option, threads_option, variables_option
 from tamis.cli.output import Output, print_arguments, show
 from tamis.cli.progress import Log
 from tamis.errors import ParameterError, TamisError
@@ -34,29 +35,6 @@ T = TypeVar("T")
 # Written out, since what defines them takes long to import, as do the jobs, each of which its command imports.
 TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "tamis")
 NOTATIONS = ("cdl", "h5py", "h5repack", "netcdf", "tamis", "zarr")
-
-# What several commands have.
-_variables = click.option(
-    "-v",
-    "--variable",
-    "variables",
-    multiple=True,
-    metavar="NAME",
-    help="Only this dataset, or those that match a pattern such as '/grp/*'; may be given again.",
-)
-_threads = click.option(
-    "-j",
-    "--threads",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Threads; all cores by default. What comes out does not depend on it.",
-)
-
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document, also where the command fails.")
-_quiet = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors, and JSON with --json.")
-_log = click.option(
-    "--log", metavar="FILE", help="Append to FILE, with times, what is done to each dataset, the result, and errors."
-)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -80,8 +58,8 @@ def main() -> None:
 
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(readable=False))
-@_variables
-@_json
+@variables_option
+@json_option
 @click.option(
     "--as",
     "notation",
@@ -96,7 +74,9 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     \b
     tamis inspect climate.nc
     tamis inspect climate.nc -v TS --as h5repack
-    tamis inspect *.nc --json | jq '.files[].datasets[] | {path, pipeline, ratio}'
+    tamis inspect *.nc --json | jq '.files[].datasets[] | {path, ratio}'
+
+    Exit codes: 0 done, 1 a file, dataset or group could not be read right, 2 wrong usage.
     """
     if as_json and notation:
         raise click.UsageError("expected --json or --as, got both")
@@ -136,8 +116,8 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     "recipes",
     multiple=True,
     metavar="NAME:FILTERS",
-    help="Filters for a dataset, or for all that match a pattern such as '/grp/*', which leaves coordinates, bounds,"
-    " flags and integers as they are if the filters are lossy; may be given again.",
+    help="Filters for a dataset, or for all that match a pattern such as '/grp/*'; repeatable. Lossy filters by"
+    " pattern leave out coordinates, bounds, flags and integers.",
 )
 @click.option(
     "-c",
@@ -145,24 +125,23 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     "shapes",
     multiple=True,
     metavar="NAME:SHAPE",
-    help="Chunk shape for a dataset or pattern, slowest axis first, such as TS:4x96x144; a dataset that is named and"
-    " has no -f keeps its filters. Of patterns, only what gets filters takes it, unless there is no -f.",
+    help="Chunk shape for a dataset or pattern, slowest axis first, such as TS:4x96x144; repeatable. A dataset without"
+    " -f keeps its filters. With -f, a pattern here changes only datasets that get filters.",
 )
 @click.option(
     "--checksum/--no-checksum",
     default=True,
     show_default=True,
-    help="Add fletcher32 after zfp, so that damage cannot go unseen.",
+    help="Add the checksum fletcher32 after zfp, so that readers notice damage.",
 )
-@_threads
+@threads_option
 @click.option(
     "--missing",
     type=click.Choice(POLICIES),
     default="exact",
     show_default=True,
-    help="Missing values: keep each as it is; or put made-up values in their places and say in a companion dataset"
-    " where they are (best ratio, but every reader except tamis.open takes what is made up for valid); or refuse them"
-    " with a count.",
+    help="Missing values: exact keeps each bit by bit; companion moves them to a second dataset (best ratio, but every"
+    " reader except tamis.open takes the invented values in their places for valid); refuse fails and counts them.",
 )
 @click.option(
     "--follow",
@@ -171,11 +150,11 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     " files that IN names.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
-@click.option("--resume", is_flag=True, help="Continue an interrupted run; OUT that is done already stays as it is.")
-@click.option("--dry-run", is_flag=True, help="Say what would become of each dataset, and write nothing.")
-@_quiet
-@_log
-@_json
+@click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT as it is if it is done already.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
+@quiet_option
+@log_option
+@json_option
 def repack(
     source: str,
     target: str,
@@ -194,8 +173,8 @@ def repack(
 ) -> None:
     """Copy IN to OUT with other filters on some datasets, and prove the bound.
 
-    Everything else in the file is copied as it is, and so are chunks that are stored as wanted already. What is
-    encoded is decoded again and compared with IN, value by value, before OUT gets its name.
+    Everything else is copied as it is, and so are chunks that have the wanted filters already. Each encoded chunk is
+    decoded again and compared with IN, value by value, before OUT gets its name.
 
     \b
     FILTERS is a chain such as
@@ -203,12 +182,15 @@ def repack(
       zfp(rate=8)              bits per value; also precision=16, reversible=true
       shuffle|deflate(4)       lossless
       zfp(accuracy=0.1)|shuffle|deflate(4)
-                               chunks that zfp cannot keep within the bound take the lossless rest
+                               zfp; lossless where it cannot keep the bound
 
     \b
-    tamis repack climate.nc small.nc -f 'TS:zfp(accuracy=0.1)' -f '*:shuffle|deflate(4)' --dry-run
-    tamis repack ocean.nc small.nc -f 'SST:zfp(accuracy=0.1)|shuffle|deflate(4)' -c SST:60x16x16 -j 4
-    tamis repack climate.nc chunks.nc -c TS:4x96x144              # the same filters
+    tamis repack in.nc out.nc -f 'TS:zfp(accuracy=0.1)' -f '*:deflate' --dry-run
+    tamis repack in.nc out.nc -f 'SST:zfp(accuracy=0.1)|shuffle|deflate(4)' \\
+        -c SST:60x16x16 -j 4
+    tamis repack in.nc out.nc -c TS:4x96x144           # keeps the filters
+
+    `tamis filters` lists all filters, and `tamis filters zfp` the parameters of one.
     """
     if not recipes and not shapes:
         raise click.UsageError("expected -f NAME:FILTERS or -c NAME:SHAPE, got neither")
@@ -258,13 +240,13 @@ def repack(
     metavar="NAME:BOUND",
     help="Largest absolute error of a dataset, or of all that match a pattern, in units of the variable; 0, as no"
     " bound, asks for the same bits; NAME:recorded, or recorded for all datasets, takes what the filters in DST"
-    " record; may be given again.",
+    " record; repeatable.",
 )
-@_threads
-@_variables
-@_quiet
-@_log
-@_json
+@threads_option
+@variables_option
+@quiet_option
+@log_option
+@json_option
 def verify(
     source: str,
     target: str,
@@ -284,7 +266,7 @@ def verify(
     \b
     tamis verify climate.nc copy.nc                       # must be equal
     tamis verify climate.nc small.nc --bound TS:0.1
-    tamis verify climate.nc small.nc --bound recorded     # as the filters of small.nc say
+    tamis verify climate.nc small.nc --bound recorded  # as its filters say
     tamis verify climate.nc small.nc --json | jq '.datasets[] | {path, status}'
 
     Exit codes: 0 equal or within the bounds, 1 something could not be read, 2 wrong usage, 3 something differs.
@@ -312,9 +294,13 @@ def verify(
 @click.option("-v", "--variable", default="", metavar="NAME", help="Name of the dataset, for notations that have one.")
 @click.option("--chunks", metavar="SHAPE", help="Chunk shape, slowest axis first, such as 4x96x144.")
 @click.option("--dtype", metavar="TYPE", help="Type of the values, such as f4.")
-@click.option("--from", "notation", type=click.Choice(NOTATIONS), help="How to read TEXT, instead of by its looks.")
-@click.option("--compat", type=click.Choice(["netcdf-c", "doc"]), help="How to read numbers of netCDF text.")
-@_json
+@click.option("--from", "notation", type=click.Choice(NOTATIONS), help="Notation of TEXT; detected by default.")
+@click.option(
+    "--compat",
+    type=click.Choice(["netcdf-c", "doc"]),
+    help="How to read numbers in netCDF text.",
+)
+@json_option
 def spec(
     words: tuple[str, ...],
     variable: str,
@@ -345,7 +331,7 @@ def spec(
 
 @main.command("filters")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@_json
+@json_option
 def list_filters(names: tuple[str, ...], as_json: bool) -> None:
     """List the filters that tamis knows, and whether they are installed here; with NAME also their parameters.
 
@@ -353,7 +339,8 @@ def list_filters(names: tuple[str, ...], as_json: bool) -> None:
     tamis filters
     tamis filters zfp blosc
 
-    Others are kept as they are, and written filter(ID,PARAMETER,…). docs/filters.md says how a package adds one.
+    Other filters are kept as they are, and written filter(ID,PARAMETER,…). A Python package can add filters by the
+    entry-point group tamis.filters.
     """
     from tamis.filters.catalogue import catalogue
 

@@ -259,7 +259,8 @@ def _parsed_text(text: str, kind: str | None) -> Keywords:
         place = _place(text, node, len(prefix))
         label = _literal(text, key, place) if key else None
         if label not in KEYWORDS or label in given:
-            _fail(text, place, f"a value of one of the keywords {', '.join(KEYWORDS)}, each once")
+            nearest = "" if label in given else did_you_mean(str(label), KEYWORDS)
+            _fail(text, place, f"a value of one of the keywords {', '.join(KEYWORDS)}, each once{nearest}")
         given[label], places[label] = _literal(text, node, place), place
     try:
         return _from_mapping(given, kind)

@@ -1,0 +1,27 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+import click
+
+variables_option = click.option(
+    "-v",
+    "--variable",
+    "variables",
+    multiple=True,
+    metavar="NAME",
+    help="Only this dataset, or all that match a pattern such as '/grp/*'; repeatable.",
+)
+threads_option = click.option(
+    "-j",
+    "--threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of threads; all cores by default. The result does not depend on it.",
+)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document, also on failure.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors, and JSON with --json.")
+log_option = click.option(
+    "--log", metavar="FILE", help="Append to FILE, with times, what is done to each dataset, the result, and errors."
+)
