@@ -199,7 +199,7 @@ class Pipeline:
         return np.frombuffer(data, np.uint8).view(chunk.dtype).reshape(chunk.shape)
 
     def missing(self) -> tuple[str, ...]:
-        """Say for each filter that could not be decoded here what is missing."""
+        """Return for each filter that could not be decoded here what is missing."""
         found = []
         for each in dict.fromkeys(self.filters):
             if isinstance(each, UnknownFilter):

@@ -38,7 +38,7 @@ def largest_error(expected: NDArray[Any], found: NDArray[Any]) -> float:
 
 
 def same_bits(expected: NDArray[Any], found: NDArray[Any]) -> bool:
-    """Whether two arrays of one type and shape have the same bits, whatever these mean."""
+    """Return whether two arrays of one type and shape have the same bits, whatever these mean."""
     if expected.dtype.kind == "V":
         return expected.tobytes() == found.tobytes()
     if expected.itemsize not in (1, 2, 4, 8):  # those of extended precision hold bits that mean nothing
@@ -104,7 +104,7 @@ class Missing:
     high: Any = None
 
     def find(self, data: NDArray[Any]) -> NDArray[np.bool_] | None:
-        """Tell for each value whether it is missing; None where none is."""
+        """Return for each value whether it is missing; None where none is."""
         found: NDArray[np.bool_] | None = None
         if data.dtype.kind == "f" and not (finite := np.isfinite(data)).all():
             found = ~finite

@@ -35,17 +35,17 @@ class Encoded(NamedTuple):
 
 
 def is_lossy(pipeline: Pipeline, mask: int = 0) -> bool:
-    """Tell whether a chunk with such a mask may have other values than were written."""
+    """Return whether a chunk with such a mask may have other values than were written."""
     return any(each.error_bound != 0 and not mask >> i & 1 for i, each in enumerate(pipeline.filters))
 
 
 def absorbs_rounding(bound: float, largest: float, dtype: np.dtype[Any]) -> bool:
-    """Tell whether zfp and rounding to its type together keep a bound for sure, with float32 or float64 values."""
+    """Return whether zfp and rounding to its type together keep a bound for sure, with float32 or float64 values."""
     return largest * _SPARED[dtype.itemsize] <= bound
 
 
 def can_skip_loss(pipeline: Pipeline) -> bool:
-    """Tell whether a chunk may be stored without loss: every filter that loses something is optional."""
+    """Return whether a chunk may be stored without loss: every filter that loses something is optional."""
     return all(each.optional or each.filter.error_bound == 0 for each in pipeline.stages)
 
 
@@ -119,7 +119,7 @@ def encode_compared(
 
 
 def is_rejected(found: Comparison, pipeline: Pipeline, rounding: float = 0.0) -> bool:
-    """Tell whether values differ by more than a pipeline allows, with an error that they had before."""
+    """Return whether values differ by more than a pipeline allows, with an error that they had before."""
     bound = pipeline.error_bound
     return not found.kept or not (bound is None or found.error <= (bound - rounding if bound else bound))
 
@@ -211,7 +211,7 @@ def _lossy_types(pipeline: Pipeline) -> tuple[type[Filter], ...]:
 
 @lru_cache(maxsize=64)  # all chunks of a dataset have the same
 def _rest(pipeline: Pipeline) -> tuple[type[Filter], ...]:
-    """Name the filters that are of no use on the stream of the first: an optional shuffle, and what follows it."""
+    """Return the filters that are of no use on the stream of the first: an optional shuffle, and what follows it."""
     kinds = [type(each) for each in pipeline.filters]
     begin = next((at for at, kind in enumerate(kinds) if at and kind in (Shuffle, Bitshuffle)), len(kinds))
     required = {type(each.filter) for each in pipeline.stages if not each.optional}

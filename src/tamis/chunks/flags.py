@@ -58,7 +58,7 @@ class Flags:
 
     @classmethod
     def of(cls, values: Iterable[Any], dtype: np.dtype[Any]) -> Self:
-        """Make a table for values of a type; for floats it has NaN and the infinities too, zeros with both signs.
+        """Return a table for values of a type; for floats it has NaN and the infinities too, zeros with both signs.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class Flags:
         return cls(np.frombuffer(b"".join(unique), dtype))
 
     def find(self, data: NDArray[Any]) -> NDArray[np.uint8] | None:
-        """Give each value its flag; None where all are valid."""
+        """Return the flag of each value; None where all are valid."""
         if data.dtype.kind == "f" and not self._missing.survey(data).missing:
             return None
         missing = self._missing.find(data)
@@ -117,7 +117,7 @@ class Flags:
                 np.copyto(room, each, where=equal)
 
     def words(self) -> list[str]:
-        """Name what each flag stands for, without blanks."""
+        """Return what each flag stands for, without blanks."""
         named = ["valid", *map(_word, self.values)]
         # Other bits of a NaN than the usual ones tell it from others.
         unique = [
@@ -128,7 +128,7 @@ class Flags:
 
 
 def can_flag(dtype: np.dtype[Any]) -> bool:
-    """Whether the bits of such values are told apart."""
+    """Return whether the bits of such values are told apart."""
     return dtype.kind in "iuf" and dtype.itemsize in _SIZES
 
 

@@ -104,7 +104,7 @@ def _fill_blocks(values: NDArray[Any], gaps: NDArray[np.bool_]) -> None:
 
 
 def _mixed(holes: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Tell which blocks have both gaps and valid values."""
+    """Return which blocks have both gaps and valid values."""
     any_gap = all_gaps = holes.view("u4")[..., 0]  # the four of a line at once
     for axis in range(holes.ndim - 3, 0, -2):
         any_gap, all_gaps = np.bitwise_or.reduce(any_gap, axis), np.bitwise_and.reduce(all_gaps, axis)

@@ -95,7 +95,7 @@ def whole_blocks(extent: int) -> int:
 
 
 def pads_little(extent: int) -> bool:
-    """Tell whether at most a tenth of the blocks along an axis is padding."""
+    """Return whether at most a tenth of the blocks along an axis is padding."""
     return 10 * extent >= 9 * whole_blocks(extent)
 
 
@@ -113,7 +113,7 @@ def _without_padding(extents: list[int], itemsize: int) -> list[int]:
 
 
 def _fitting(extent: int, others_nbytes: int, least: int) -> int:
-    """Give the extent along an axis with which a chunk has at most 1 MiB; `least` at least."""
+    """Return the extent along an axis with which a chunk has at most 1 MiB; `least` at least."""
     most = _CHUNK_NBYTES // others_nbytes
     if most >= extent:
         return extent
@@ -121,7 +121,7 @@ def _fitting(extent: int, others_nbytes: int, least: int) -> int:
 
 
 def _even_step(extent: int, most: int) -> int:
-    """Give the extent of chunks of whole blocks, between half of `most` and it, that reach least past the end."""
+    """Return the extent of chunks of whole blocks, between half of `most` and it, that reach least past the end."""
     count = -(-extent // most)
     if count > _EVEN_COUNT:
         return most

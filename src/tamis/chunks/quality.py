@@ -78,7 +78,7 @@ class Chunking:
         return tuple(-(-extent // step) for extent, step in zip(self.shape, self.chunk.shape, strict=True))
 
     def applied(self, index: int) -> bool:
-        """Tell whether a stored chunk went through a filter, or might, where none is stored."""
+        """Return whether a stored chunk went through a filter, or might, where none is stored."""
         return not self.masks or any(not mask >> index & 1 for mask in self.masks)
 
     @property
@@ -94,7 +94,7 @@ class Chunking:
 
 
 def judge(chunking: Chunking) -> tuple[Note, ...]:
-    """Say what is to be known about chunks and their filters; nothing where all is well."""
+    """Return what is to be known about chunks and their filters; nothing where all is well."""
     if not chunking.pipeline.stages:
         return ()
     found: list[Note] = []
@@ -268,7 +268,7 @@ def _in_blocks(step: int, extent: int, growing: bool) -> int:
 
 
 def _is_small(better: tuple[int, ...], chunking: Chunking) -> bool:
-    """Tell whether chunks that are cut along a short axis would cost more than their padding does."""
+    """Return whether chunks that are cut along a short axis would cost more than their padding does."""
     cut = any(new == 1 < now for new, now in zip(better, chunking.chunk.shape, strict=True))
     return cut and math.prod(better) * chunking.chunk.dtype.itemsize < LEAST_CHUNK_NBYTES
 

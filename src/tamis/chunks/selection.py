@@ -37,7 +37,7 @@ class Piece:
     outside: Index
 
     def covers(self, extents: tuple[int, ...]) -> bool:
-        """Tell whether it is all of a chunk with so many values along each axis, in their order."""
+        """Return whether it is all of a chunk with so many values along each axis, in their order."""
         return all(
             isinstance(each, slice) and each.step == 1 and each.stop - each.start == extent
             for each, extent in zip(self.inside, extents, strict=True)

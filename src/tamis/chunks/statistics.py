@@ -19,7 +19,7 @@ _STEP = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What values of an array that are not missing are measured by.
+    """How valid values of an array are measured.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def _with_errors(base: Tally, source: Array, target: Array, valid: Array | None,
 
 
 def _same(source: Array, target: Array) -> Array:
-    """Tell values of the same bits; of types that differ, or have bits without meaning, those that are equal."""
+    """Return which values have the same bits; for types that differ, or have bits without meaning, which are equal."""
     if source.dtype == target.dtype and source.dtype.itemsize <= 8:
         bits = f"u{source.dtype.itemsize}"
         return np.asarray(source.view(bits) == target.view(bits))
@@ -322,7 +322,7 @@ def _same(source: Array, target: Array) -> Array:
 
 
 def _kept(source: Array, target: Array, same: Array) -> Array:
-    """Tell values that are the same, or would be if the source had the target's type."""
+    """Return which values are the same, or would be if the source had the target's type."""
     if source.dtype == target.dtype:
         return same
     with np.errstate(all="ignore"):
@@ -330,7 +330,7 @@ def _kept(source: Array, target: Array, same: Array) -> Array:
 
 
 def _missing(values: Array, fills: tuple[Array, ...]) -> tuple[Array | None, Number | None, Number | None]:
-    """Tell missing values, or None where there are none, and give the range of the others."""
+    """Return which values are missing, or None where none is, and the range of the others."""
     with np.errstate(invalid="ignore"):
         low, high = values.min(), values.max()
     finite = values.dtype.kind != "f" or (np.isfinite(low) and np.isfinite(high))
@@ -344,7 +344,7 @@ def _missing(values: Array, fills: tuple[Array, ...]) -> tuple[Array | None, Num
 
 
 def _fits(fill: Array, dtype: np.dtype[Any]) -> bool:
-    """Whether another type has a fill value too, rounded where it is a float."""
+    """Return whether another type has a fill value too, rounded where it is a float."""
     if dtype.kind == "f":
         return True
     limits = np.iinfo(dtype)
@@ -377,6 +377,6 @@ def _errors(source: Array, target: Array) -> Array:
 
 
 def _item(value: Any) -> Number:
-    """Give a Python number; longer floats than Python's are rounded."""
+    """Return a Python number; longer floats than Python's are rounded."""
     number = value.item() if isinstance(value, np.generic) else value
     return number if isinstance(number, int) else float(number)

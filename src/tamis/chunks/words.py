@@ -26,7 +26,7 @@ def ratio_text(value: float | None) -> str:
 
 
 def size_text(nbytes: float) -> str:
-    """Write a number of bytes in three digits and a unit of powers of 1000."""
+    """Return a number of bytes in three digits and a unit of powers of 1000."""
     number = float(nbytes)
     for unit in ("B", "kB", "MB", "GB"):
         if number < 999.5:
@@ -36,7 +36,7 @@ def size_text(nbytes: float) -> str:
 
 
 def percent_text(fraction: float) -> str:
-    """Write a fraction as per cent: whole ones, and below 10 % with one decimal."""
+    """Return a fraction as per cent: whole ones, and below 10 % with one decimal."""
     percent = 100 * fraction
     return f"{percent:.1f} %" if percent < 9.95 else f"{percent:.0f} %"
 

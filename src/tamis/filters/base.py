@@ -80,12 +80,12 @@ class ChunkType:
 
 
 def is_enum(dtype: np.dtype[Any]) -> bool:
-    """Tell an enumeration of HDF5, which has names for its integers, as h5py marks it."""
+    """Return whether a type is an enumeration of HDF5, which h5py marks by the names of its integers."""
     return bool(dtype.metadata) and "enum" in dtype.metadata  # type: ignore[operator]
 
 
 def _enums(dtype: np.dtype[Any]) -> Iterator[bool]:
-    """Tell for each member of a type whether it is an enumeration."""
+    """Return for each member of a type whether it is an enumeration."""
     if dtype.subdtype is not None:
         yield from _enums(dtype.subdtype[0])
     elif dtype.names:
@@ -289,7 +289,7 @@ class Filter(ABC):
         """
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Say what the filter does with such parameters.
+        """Return what the filter does with such parameters.
 
         Parameters
         ----------
@@ -300,15 +300,15 @@ class Filter(ABC):
 
     @classmethod
     def missing(cls) -> str:
-        """Say what is not installed that the filter needs with any parameters; empty where nothing is missing."""
+        """Return what is not installed that the filter needs with any parameters; empty where nothing is missing."""
         return cls._without(cls.needs)
 
     def undecodable(self) -> str:
-        """Say why this filter, with its parameters, cannot be decoded here; empty where it can."""
+        """Return why this filter, with its parameters, cannot be decoded here; empty where it can."""
         return self.missing()
 
     def unencodable(self) -> str:
-        """Say why this filter cannot be encoded here; empty where it can."""
+        """Return why this filter cannot be encoded here; empty where it can."""
         if self.decode_only:
             return f"tamis can decode {self.name} but not encode it"
         return self.missing()

@@ -125,11 +125,11 @@ class Bitshuffle(Filter):
         return b"".join([*parts, shuffled[whole:]])
 
     def undecodable(self) -> str:
-        """Say what is not installed that this compressor needs."""
+        """Return what is not installed that this compressor needs."""
         return self._without({"none": (), "lz4": ("imagecodecs",), "zstd": ("zstandard",)}[self.compressor])
 
     def unencodable(self) -> str:
-        """Say what is not installed that this compressor needs."""
+        """Return what is not installed that this compressor needs."""
         return self.undecodable()
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
@@ -149,7 +149,7 @@ class Bitshuffle(Filter):
         return plain
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Say what is compressed how."""
+        """Return what is compressed how."""
         words = {"none": "bitshuffle", "lz4": "bitshuffle, lz4", "zstd": f"bitshuffle, zstd level {self.level}"}
         return words[self.compressor] + (f", blocks of {self.block} elements" if self.block else "")
 
@@ -180,7 +180,7 @@ class Bitshuffle(Filter):
 
 
 def _is_stored(values: tuple[int, ...]) -> bool:
-    """Whether version and element size come first: a request has no number after its compressor but of zstd."""
+    """Return whether version and element size come first: a request has no number after its compressor but of zstd."""
     return len(values) >= 3 and values[0] == 0 and values[1] < 8 and (len(values) > 3 or values[1] not in (2, 3))
 
 

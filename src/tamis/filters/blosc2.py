@@ -51,7 +51,7 @@ class Blosc2(BloscWords):
         return None if self.shuffle == "truncate" else 0.0
 
     def unencodable(self) -> str:
-        """Say which shuffle is only read, or what is not installed."""
+        """Return which shuffle is only read, or what is not installed."""
         if self.shuffle in _READ_ONLY:
             return f"tamis can decode {self.name} with shuffle={self.shuffle} but not encode it"
         return self.missing()

@@ -73,7 +73,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a frame holds.
+    """The content of a frame.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Frame:
 
     @property
     def zeros(self) -> bool:
-        """Whether it is not there, since it is zeros."""
+        """Return whether it is not there, since it is zeros."""
         return not self.chunk
 
 

@@ -70,7 +70,7 @@ class BloscWords(Filter):
         return (0,) * _FILLED_IN + numbers
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Say what is compressed how."""
+        """Return what is compressed how."""
         shuffle = "no shuffle" if self.shuffle == "none" else f"{self.shuffle} shuffle"
         return f"{self.name} {self.compressor}, level {self.level}, {shuffle}"
 
@@ -82,6 +82,6 @@ def _requested(values: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def elements(data: Data, itemsize: int) -> NDArray[Any]:
-    """Make an array of elements for imagecodecs, which looks at the type of an array, and not at its ``typesize``."""
+    """Return an array of elements for imagecodecs, which looks at the type of an array, and not at its ``typesize``."""
     whole = 0 < itemsize <= LARGEST_TYPE and len(data) % itemsize == 0
     return np.frombuffer(data, f"V{itemsize if whole else 1}")

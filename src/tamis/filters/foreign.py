@@ -30,7 +30,7 @@ class _Foreign(Filter):
         return None
 
     def unencodable(self) -> str:
-        """Say what encodes it."""
+        """Return what encodes it."""
         return f"tamis can decode {self.name} but not encode it: use hdf5plugin with h5py"
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
@@ -124,7 +124,7 @@ class Sz3(_Foreign):
         return self._decoded(data, chunk, stored)
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Say what is bounded."""
+        """Return what is bounded."""
         return f"sz3, {_SZ3_IN_WORDS[self.mode].format(f'{self.bound:g}')}" if self.bound else "sz3, its own bound"
 
 
@@ -257,6 +257,6 @@ class Sperr(_Foreign):
         return self._decoded(data, chunk, stored)
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Say what is bounded."""
+        """Return what is bounded."""
         words = f"sperr, {_SPERR_IN_WORDS[self.mode].format(f'{self.quality:g}')}"
         return words if self.gaps == "none" else f"{words}, missing values {self.gaps}"

@@ -53,7 +53,7 @@ def lz4_block(codecs: Any, packed: Data, size: int) -> bytes:
 
 
 def zstd_decoder(owner: Filter) -> Decode:
-    """Make a function that decompresses a frame of Zstandard to at most so many bytes, for one thread.
+    """Return a function that decompresses a frame of Zstandard to at most so many bytes, for one thread.
 
     It raises StreamError if the frame is damaged, truncated, or holds more.
 

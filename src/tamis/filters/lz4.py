@@ -74,5 +74,5 @@ class Lz4(OneNumber):
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Say how much is compressed together."""
+        """Return how much is compressed together."""
         return f"lz4, blocks of {self.block} bytes" if self.block else "lz4, the chunk in one block"

@@ -49,7 +49,7 @@ class Nbit(Wordless):
         return decoded(self.name, _native.nbit_decode(data, stored, chunk.nbytes), stored)
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Say what is left out, where the type is a number."""
+        """Return what is left out, where the type is a number."""
         if len(stored) == 8 and stored[3] == _ATOMIC and not stored[1]:
             return f"nbit, {stored[6]} of {8 * stored[4]} bits"
         return "nbit, all bits" if len(stored) > 1 and stored[1] else "nbit"

@@ -36,7 +36,7 @@ _EVERY = 0.05  # seconds
 
 
 class _Class(ctypes.Structure):
-    """What a plugin says of its filter, as H5Zpublic.h has it."""
+    """The properties of a filter as its plugin gives them, as H5Zpublic.h has it."""
 
     _fields_ = (
         ("version", ctypes.c_int),

@@ -94,7 +94,7 @@ class Scaleoffset(Filter):
         return decoded(self.name, _native.scaleoffset_decode(data, stored, chunk.nbytes), stored)
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Say what is kept."""
+        """Return what is kept."""
         if self.kind == "decimal":
             return f"scaleoffset, {self.factor} decimal digits"
         return f"scaleoffset, integers, {f'{self.factor} bits' if self.factor else 'bits as needed'}"

@@ -120,7 +120,7 @@ class Szip(Filter):
         return plain
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Say what is coded."""
+        """Return what is coded."""
         coding = "nearest neighbour" if self.coding == "nn" else "entropy coding"
         return f"szip {coding}, {self.pixels} pixels per block"
 

@@ -55,7 +55,7 @@ class UnknownFilter(Filter):
         return self.values
 
     def unencodable(self) -> str:
-        """Say why it is not one that tamis knows."""
+        """Return why it is not one that tamis knows."""
         return self._refusal()
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:

@@ -103,7 +103,7 @@ class Zfp(Filter, Mapping[str, Any]):
 
     @classmethod
     def of(cls, mode: zfp.Mode) -> Self:
-        """Make the filter of a mode."""
+        """Return the filter of a mode."""
         made = cls.__new__(cls)
         object.__setattr__(made, "_mode", mode)
         return made
@@ -242,7 +242,7 @@ class Zfp(Filter, Mapping[str, Any]):
         return (values.byteswap(inplace=True) if header.swapped else values).data.cast("B")
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Say what is kept, and which versions wrote it."""
+        """Return what is kept, and which versions wrote it."""
         words = f"zfp {_mode_in_words(self._mode)}"
         if not stored:
             return words
@@ -291,7 +291,7 @@ class Zfp(Filter, Mapping[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class StoredZfp:
-    """What stored parameters of filter 32013 say.
+    """The content of stored parameters of filter 32013.
 
     Parameters
     ----------
@@ -358,7 +358,7 @@ class StoredZfp:
 
 
 def is_stored(values: tuple[int, ...]) -> bool:
-    """Tell stored parameters from requested ones."""
+    """Return whether parameters are stored ones, not requested ones."""
     return _native.is_stored([value & 0xFFFFFFFF for value in values])
 
 

@@ -70,7 +70,7 @@ class Companion:
         return flags
 
     def other_shape(self, variable: h5py.Dataset) -> str:
-        """Say what the shape of the flags means where it is not that of the variable; empty where it is."""
+        """Return what the shape of the flags means where it is not that of the variable; empty where it is."""
         if self.shape == variable.shape:
             return ""
         return (
@@ -122,12 +122,12 @@ class RestoredValues:
 
 
 def has_companion(dataset: h5py.Dataset) -> bool:
-    """Tell whether some values of a dataset are only placeholders of missing ones, which a companion knows."""
+    """Return whether some values of a dataset are only placeholders of missing ones, which a companion knows."""
     return bool(h5a.exists(dataset.id, MARK.encode()))
 
 
 def is_companion(dataset: h5py.Dataset) -> bool:
-    """Tell whether a dataset is the companion of another one, by its attributes."""
+    """Return whether a dataset is the companion of another one, by its attributes."""
     return bool(h5a.exists(dataset.id, TABLE.encode()))
 
 
@@ -185,7 +185,7 @@ def companions_in(datasets: Mapping[str, h5py.Dataset]) -> Iterator[tuple[h5py.D
 
 
 def about_companion(name: str, source: Any, target: Any) -> bool:
-    """Whether an attribute of two objects differs only by naming the companion that a dataset has in one of the files.
+    """Return whether an attribute differs only by naming the companion that a dataset has in one of two files.
 
     Parameters
     ----------

@@ -72,5 +72,5 @@ def open_source(path: str | os.PathLike[str], cache_nbytes: int | None = None) -
 
 
 def is_hdf5(path: str | os.PathLike[str]) -> bool:
-    """Tell an HDF5 or netCDF-4 file by its signature."""
+    """Return whether a file is HDF5 or netCDF-4, by its signature."""
     return bool(h5py.is_hdf5(os.fspath(path)))

@@ -35,7 +35,7 @@ def stored_chunks(dataset: h5d.DatasetID) -> list[h5d.StoreInfo]:
 
 
 def first_stored(dataset: h5d.DatasetID) -> tuple[int, ...] | None:
-    """Give the origin of a stored chunk, None where there is none, without a walk over the others."""
+    """Return the origin of a stored chunk, None where there is none, without a walk over the others."""
     if _moved_axis(dataset) is not None:
         return next((each.chunk_offset for each in stored_chunks(dataset)), None)
     found: list[tuple[int, ...]] = []
@@ -51,7 +51,7 @@ def chunk_info(dataset: h5d.DatasetID, origin: tuple[int, ...]) -> h5d.StoreInfo
 
 
 def _moved_axis(dataset: h5d.DatasetID) -> int | None:
-    """Give the unlimited axis if HDF5 says chunks wrong because of it."""
+    """Return the unlimited axis if HDF5 says chunks wrong because of it."""
     limits = dataset.get_space().get_simple_extent_dims(True)
     unlimited = [axis for axis, limit in enumerate(limits) if limit in (None, h5s.UNLIMITED)]
     if len(unlimited) != 1 or unlimited[0] == 0 or not library.has_extensible_array(dataset):
@@ -76,7 +76,7 @@ def _put_right(dataset: h5d.DatasetID, axis: int, found: list[h5d.StoreInfo]) ->
 
 @cache
 def _says_it_wrong() -> bool:
-    """Whether this libhdf5 does so: tried out on a file in memory."""
+    """Return whether this libhdf5 does so: tried out on a file in memory."""
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_fapl_core(backing_store=False)
     access.set_libver_bounds(h5f.LIBVER_LATEST, h5f.LIBVER_LATEST)

@@ -69,12 +69,12 @@ class _GroupInfo(ctypes.Structure):
 
 @cache
 def has(name: str) -> bool:
-    """Whether the call can be found."""
+    """Return whether the call can be found."""
     return _found(name) is not None
 
 
 def link_phase_change(plist: h5p.PropOCID) -> tuple[int, int]:
-    """Give the link counts above which a group becomes dense, and below which compact.
+    """Return the link counts above which a group becomes dense, and below which compact.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def set_link_phase_change(plist: h5p.PropOCID, max_compact: int, min_dense: int)
 
 
 def estimated_links(plist: h5p.PropOCID) -> tuple[int, int]:
-    """Give the count of links, and the length of their names in bytes, that a group's header makes room for."""
+    """Return the count of links, and the length of their names in bytes, that a group's header makes room for."""
     return _pair("H5Pget_est_link_info", plist)
 
 
@@ -155,7 +155,7 @@ def _filter_at(plist: h5p.PropDCID, index: int) -> ListedFilter:
 
 
 def filters_partial_chunks(plist: h5p.PropDCID) -> bool:
-    """Say whether chunks that reach beyond the array go through the filters, as they do unless it was asked otherwise.
+    """Return whether chunks that reach beyond the array go through the filters, which is the default of HDF5.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def set_undefined_fill(plist: h5p.PropDCID, datatype: h5t.TypeID) -> None:
 
 
 def link_storage(group: h5g.GroupID) -> int:
-    """Say how a group holds its links now: `SYMBOL_TABLE`, `COMPACT` or `DENSE`."""
+    """Return how a group holds its links now: `SYMBOL_TABLE`, `COMPACT` or `DENSE`."""
     info = _GroupInfo()
     _call("H5Gget_info", group.id, ctypes.byref(info))
     return int(info.storage_type)
@@ -201,7 +201,7 @@ def create_utf8_attribute(owner: Any, name: bytes, datatype: h5t.TypeID, space: 
 
 
 def stored_nbytes(dataset: h5d.DatasetID, origin: tuple[int, ...]) -> int:
-    """Give the size of a chunk as it is stored, 0 if it is not: by a look into the index, not a walk over all of it."""
+    """Return the stored size of a chunk, 0 if it is not stored: by a lookup in the index, not a walk over it."""
     found = ctypes.c_uint64()
     with suppress(FileError):  # which is how HDF5 says that it is not
         _call("H5Dget_chunk_storage_size", dataset.id, (ctypes.c_uint64 * len(origin))(*origin), ctypes.byref(found))
@@ -209,7 +209,7 @@ def stored_nbytes(dataset: h5d.DatasetID, origin: tuple[int, ...]) -> int:
 
 
 def has_extensible_array(dataset: h5d.DatasetID) -> bool:
-    """Whether the index of a dataset's chunks is an extensible array; also where the library cannot tell."""
+    """Return whether the index of a dataset's chunks is an extensible array; also where the library cannot tell."""
     found = ctypes.c_int(_EXTENSIBLE_ARRAY)
     if has("H5Dget_chunk_index_type"):
         _call("H5Dget_chunk_index_type", dataset.id, ctypes.byref(found))

@@ -59,11 +59,11 @@ class Objects:
         return self._paths.get(address, "")
 
     def named(self, path: str, found: h5py.HLObject) -> bool:
-        """Whether a path is the name of an object, rather than another link to it."""
+        """Return whether a path is the name of an object, rather than another link to it."""
         return self.path_at(address_of(found)) == path
 
     def led_to(self, reference: Any) -> str:
-        """Say where a reference leads to."""
+        """Return where a reference leads to."""
         if not reference:
             return "nothing"
         try:
@@ -99,7 +99,7 @@ def _object_at(file: h5py.File, path: str, kind: type) -> Any:
 
 
 def selection_words(space: h5s.SpaceID) -> str:
-    """Say which elements a region reference selects: equal words mean equal elements, points in equal order."""
+    """Return which elements a region reference selects: equal words mean equal elements, points in equal order."""
     kind, count = space.get_select_type(), space.get_select_npoints()
     if kind == h5s.SEL_NONE or not count:
         return "no values"

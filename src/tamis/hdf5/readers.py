@@ -45,7 +45,7 @@ class Readers:
 
     @property
     def any_hdf5(self) -> bool:
-        """Whether every HDF5 library since 1.8 can read it."""
+        """Return whether every HDF5 library since 1.8 can read it."""
         return not self.plugins and not self.szip
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class Readers:
 
 
 def readers_of(filters: Iterable[Filter]) -> Readers:
-    """Say what can read data that went through these filters.
+    """Return what can read data that went through these filters.
 
     h5py's library looks for a filter that it does not have yet in the folders of its plugin path.
     """
@@ -76,7 +76,7 @@ def readers_of(filters: Iterable[Filter]) -> Readers:
 
 
 def library_failure(dataset: h5py.Dataset, error: Exception) -> str:
-    """Say why HDF5 could not read a dataset, and what to do where it lacks a filter."""
+    """Return why HDF5 could not read a dataset, and what to do where it lacks a filter."""
     filters = dict.fromkeys(pipeline_of(dataset).filters)
     absent = [each.in_words().removeprefix("filter ") for each in filters if not _has(each)]
     if not absent:

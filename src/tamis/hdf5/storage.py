@@ -220,7 +220,7 @@ def byteorder(dataset: h5py.Dataset) -> str:
 
 
 def layout_text(dataset: h5py.Dataset) -> str:
-    """Say where the values are: chunked, contiguous, compact, external (in other files) or virtual."""
+    """Return where the values are: chunked, contiguous, compact, external (in other files) or virtual."""
     if dataset.is_virtual:
         return "virtual"
     plist = layout_plist(dataset)
@@ -321,7 +321,7 @@ def check_readable(dataset: h5py.Dataset) -> None:
 
 
 def zfp_problem(dataset: h5py.Dataset, pipeline: Pipeline) -> str:
-    """Say how the stored parameters of zfp contradict the dataset; empty where they do not."""
+    """Return how the stored parameters of zfp contradict the dataset; empty where they do not."""
     for each in pipeline.stages:
         if each.filter.id != Zfp.id:
             continue

@@ -63,7 +63,7 @@ def parse_chunks(text: str) -> tuple[int, ...]:
 
 
 def chunk_shape(value: object) -> tuple[int, ...]:
-    """Take a sequence of whole numbers above 0 as a chunk shape.
+    """Return a sequence of whole numbers above 0 as a chunk shape.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def chunk_shape(value: object) -> tuple[int, ...]:
 
 
 def has_pattern_signs(name: str) -> bool:
-    """Tell whether a name may be a pattern; what a file has by exactly this name goes before."""
+    """Return whether a name may be a pattern; what a file has by exactly this name goes before."""
     return any(sign in name for sign in "*?[")
 
 

@@ -43,7 +43,7 @@ _WHOLE = re.compile(r"\+?(?P<digits>[0-9]{1,19})(?:u|l|ul|ll|ull)?", re.IGNORECA
 
 @dataclass(frozen=True, slots=True)
 class CdlAttributes:
-    """What the attributes of a variable say.
+    """The content of the attributes of a variable.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ from tamis.notation.text import names_filter, parse_filters, parse_named
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a text says.
+    """The content of a text.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ NOTATIONS = tuple(sorted(_RULES))
 
 
 def notation_of(text: str) -> str | None:
-    """Tell the notation of a text; None where no rule fits."""
+    """Return the notation of a text; None where no rule fits."""
     return next((name for name, rule in _RULES.items() if rule.match(text)), None)
 
 

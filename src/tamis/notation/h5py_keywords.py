@@ -39,7 +39,7 @@ _FIRST_COMPRESSION = 10  # h5py takes smaller numbers for levels of gzip
 
 @dataclass(frozen=True, slots=True)
 class Keywords:
-    """What keywords say.
+    """The content of keywords.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ _DIGITS = re.compile(r"0|[1-9][0-9]{0,19}")
 
 @dataclass(frozen=True, slots=True)
 class FilterArgument:
-    """What an argument of ``-f`` says.
+    """The content of an argument of ``-f``.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class FilterArgument:
 
 @dataclass(frozen=True, slots=True)
 class LayoutArgument:
-    """What an argument of ``-l`` says.
+    """The content of an argument of ``-l``.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def _user_defined(reader: _Reader) -> tuple[Request, int]:
 
 
 def _older(reader: _Reader, number: int, at: int | None = None) -> str:
-    """Say what to write where a text has the form of h5repack 1.8: the id, the count, words."""
+    """Return what to write where a text has the form of h5repack 1.8: the id, the count, words."""
     start = reader.at if at is None else at
     count, *words = reader.text[start:].split(",")
     if count != str(len(words)):

@@ -33,7 +33,7 @@ _ESCAPED = re.compile(r"^[0-9]|[] !\"#$%&'()*,:;<=>?[\\^`{|}~]")
 
 @dataclass(frozen=True, slots=True)
 class NccopyArgument:
-    """What an argument of nccopy's ``-F`` says.
+    """The content of an argument of nccopy's ``-F``.
 
     Parameters
     ----------

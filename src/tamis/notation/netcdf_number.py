@@ -142,7 +142,7 @@ def _float(text: str, start: int, found: re.Match[str]) -> tuple[int, ...]:
 
 
 def _instead(piece: str) -> str:
-    """Say what to write for a text that is no number."""
+    """Return what to write for a text that is no number."""
     if not piece:
         return "a parameter"
     if found := _FLOAT.fullmatch(piece):

@@ -9,7 +9,7 @@ _SHOWN = 200  # characters of a line
 
 
 def malformed(text: str, start: int, expected: str) -> ParameterError:
-    """Make the error for a text: what was expected at a place, what is there, and the place marked.
+    """Return the error for a text: what was expected at a place, what is there, and the place marked.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def malformed(text: str, start: int, expected: str) -> ParameterError:
 
 
 def refused(text: str, start: int, why: str) -> ParameterError:
-    """Make the error for a part of a text, with the place marked.
+    """Return the error for a part of a text, with the place marked.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ def parse_named(text: str) -> tuple[str, list[Stage]]:
 
 
 def names_filter(text: str) -> bool:
-    """Whether a text begins with the name of a filter, so that it is meant as tamis text."""
+    """Return whether a text begins with the name of a filter, so that it is meant as tamis text."""
     found = _TOKEN.match(text)
     word = (found["word"] if found else None) or ""
     return _ALIASES.get(word, word) == UnknownFilter.name or filter_named(_ALIASES.get(word, word)) is not None

@@ -176,7 +176,7 @@ def mode(
     maxprec: int | None = None,
     minexp: int | None = None,
 ) -> Mode:
-    """Make the one mode that the arguments name.
+    """Return the one mode that the arguments name.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def mode(
 
 
 def mode_of(params: _native.Params, rank: int) -> Mode:
-    """Name the mode that the codec's four numbers stand for, as libzfp classes them."""
+    """Return the mode that the codec's four numbers stand for, as libzfp classes them."""
     numbers = Expert(params.minbits, params.maxbits, params.maxprec, params.minexp)
     any_size = params.minbits <= 1 and params.maxbits >= 16658
     if any_size and params.maxprec == 64 and params.minexp < _MIN_EXP:
@@ -231,7 +231,7 @@ def mode_of(params: _native.Params, rank: int) -> Mode:
 
 
 def is_lossless(mode: Mode) -> bool:
-    """Tell whether a mode keeps every bit of every value, whatever the type."""
+    """Return whether a mode keeps every bit of every value, whatever the type."""
     if isinstance(mode, Expert):
         return mode.minexp < _MIN_EXP and mode.maxbits >= 16658 and mode.maxprec == 64
     return isinstance(mode, Reversible)

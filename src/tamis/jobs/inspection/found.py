@@ -282,7 +282,7 @@ def json_document(inspections: Iterable[Inspection], errors: Iterable[tuple[str,
 
 
 def stage_in_words(stage: Stage) -> str:
-    """Say what a filter does, and whether a chunk may go without it where that is not as usual."""
+    """Return what a filter does, and whether a chunk may go without it where that is not as usual."""
     words, each = stage.in_words, stage.filter
     if isinstance(each, UnknownFilter) and each.label:
         words = words.replace(f"{each.label} [{each.id}]", filter_name(each), 1)
