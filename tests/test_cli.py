@@ -214,7 +214,7 @@ def test_repack_pattern_lists_what_was_kept_and_converted(tmp_path: Path) -> Non
         file["be"], file["flag"] = np.arange(64, dtype=">f4").reshape(8, 8), np.array([True, False])
     result = tamis_("repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "*:zfp(rate=16)")
     assert result.exit_code == 0
-    assert "/be: converted from >f4 to native <f4\n" in result.stdout
+    assert "/be: converted from >f4 to native <f4, which zfp needs\n" in result.stdout
     assert "/flag: kept as it is: expected numbers, got values of the type bool" in result.stdout
 
 

@@ -49,7 +49,7 @@ def test_plan_repack_says_what_becomes_of_each_dataset(source: Path, tmp_path: P
     assert zfp.notes == ("chunks are copied as stored: they have these filters already, without a checksum",)
     assert (other.reason, other.pipeline, other.chunks) == ("no recipe matches it", "deflate(4)", (4, 64))
     assert found["/flag"].reason.startswith("expected numbers, got values of the type bool: use filters of bytes")
-    assert found["/be"].notes == ("converted from >f4 to native <f4",)
+    assert found["/be"].notes == ("converted from >f4 to native <f4, which zfp needs",)
     assert os.listdir(tmp_path) == ["a.h5"]
     # What was said is what is done.
     done = tamis.repack(source, tmp_path / "b.h5", recipes, chunks={"raw": (16, 16)})
