@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,8 +31,8 @@ def create_dataset(
     dtype: DTypeLike,
     *,
     filters: object = "none",
-    chunks: Sequence[int] | None = None,
-    maxshape: Sequence[int | None] | None = None,
+    chunks: int | Sequence[int] | None = None,
+    maxshape: int | Sequence[int | None] | None = None,
     fillvalue: Any = None,
     attrs: Mapping[str, Any] | None = None,
 ) -> h5py.Dataset:
@@ -68,7 +69,7 @@ def create_dataset(
     FileError
         If the name is taken, or the file not open for writing.
     """
-    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    extents = _extents("shape", shape)
     check_place(parent, name, overwrite=False)
     made, _ = new_dataset(
         parent, extents, dtype, filters=filters, chunks=chunks, maxshape=maxshape, fillvalue=fillvalue, attrs=attrs
@@ -82,8 +83,8 @@ def new_dataset(
     dtype: DTypeLike,
     *,
     filters: object,
-    chunks: Sequence[int] | None,
-    maxshape: Sequence[int | None] | None,
+    chunks: int | Sequence[int] | None,
+    maxshape: int | Sequence[int | None] | None,
     fillvalue: Any,
     attrs: Mapping[str, Any] | None,
 ) -> tuple[h5py.Dataset, Pipeline]:
@@ -97,13 +98,18 @@ def new_dataset(
     """
     pipeline = as_pipeline(filters)
     kind = np.dtype(dtype)
-    most = shape if maxshape is None else tuple(maxshape)
-    sizes = _default_chunks(shape, most, kind.itemsize, pipeline) if chunks is None else tuple(chunks)
+    most = shape if maxshape is None else _extents("maxshape", maxshape, unlimited=True)
+    if chunks is None or chunks is True:  # as h5py has it
+        sizes = _default_chunks(shape, most, kind.itemsize, pipeline)
+    else:
+        sizes = _extents("chunks", chunks)
     _check_shapes(shape, sizes, most)
     chunk = ChunkType(kind, sizes)
     pipeline.check_encodable()
     pipeline.check(chunk)
     place = parent.file.filename
+    if zero := [name for name in attrs or {} if "\0" in name]:
+        raise ParameterError(f"{place}: expected names of attributes without zero bytes, got {zero[0]!r}")
     try:
         space = h5s.create_simple(shape, _unlimited(most))
         plist = h5p.create(h5p.DATASET_CREATE)
@@ -129,6 +135,9 @@ def new_dataset(
 def check_place(parent: h5py.Group, name: str, *, overwrite: bool) -> None:
     """Raise FileError where nothing can be created, or the name is taken by something that shall not be replaced."""
     place = parent.file.filename
+    if not isinstance(name, str) or not name.strip("/") or "\0" in name:
+        # HDF5 would end the name at the zero byte.
+        raise ParameterError(f"{place}: expected a name, text without zero bytes, got {name!r}")
     if parent.file.mode == "r":
         raise FileError(f"{place}: expected a file open for writing, got one open for reading")
     if parent.get(name, getlink=True) is None:
@@ -151,6 +160,17 @@ def named(dataset: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
         raise FileError(f"{parent.file.filename}: cannot create dataset {name!r}: {error}") from error
     dataset.id.close()  # only then does HDF5 read its chunks by their masks
     return parent[name]
+
+
+def _extents(name: str, value: Any, *, unlimited: bool = False) -> tuple[Any, ...]:
+    """Return the extents of axes, of which one may be given as a number; None is one without end where that can be."""
+    try:
+        several = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+        if any(isinstance(each, bool) for each in several):
+            raise TypeError
+        return tuple(None if each is None and unlimited else operator.index(each) for each in several)
+    except TypeError:
+        raise ParameterError(f"expected whole numbers, one for each axis, got {name}={value!r}") from None
 
 
 def filter_parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:

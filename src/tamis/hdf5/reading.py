@@ -158,6 +158,10 @@ class File(Group):
             If it cannot be opened, or has values of a type that NumPy has not.
         """
         self.check_open()
+        if not isinstance(name, str):
+            raise TypeError(f"expected a name or path as text, got {name!r}")
+        if "\0" in name:  # HDF5 would end the name there
+            raise NotFoundError(f"{self.path}: expected a dataset or group at {name!r}, found none")
         # An external link may have led here: only the path from this file's root leads here again.
         path = "/" + "/".join(part for part in posixpath.join(base, name).split("/") if part not in ("", "."))
         if path == "/":

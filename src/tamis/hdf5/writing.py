@@ -38,9 +38,9 @@ def write(
     /,
     *,
     filters: object = ...,
-    chunks: Sequence[int] | None = ...,
+    chunks: int | Sequence[int] | None = ...,
     dtype: DTypeLike | None = ...,
-    maxshape: Sequence[int | None] | None = ...,
+    maxshape: int | Sequence[int | None] | None = ...,
     fillvalue: Any = ...,
     attrs: Mapping[str, Any] | None = ...,
     overwrite: bool = ...,
@@ -149,7 +149,7 @@ def write_stream(
     StreamError
         If the stream ends before the chunk does.
     """
-    target = Target.of(dataset)
+    target, mode = Target.of(dataset), zfp.as_mode(mode)
     place, start = tuple(origin), bytes(stream)
     first = target.pipeline.stages[0] if target.pipeline.stages else None
     if first is None or not isinstance(first.filter, Zfp):
@@ -185,9 +185,9 @@ def _write_new(
     threads: int,
     *,
     filters: object = "none",
-    chunks: Sequence[int] | None = None,
+    chunks: int | Sequence[int] | None = None,
     dtype: DTypeLike | None = None,
-    maxshape: Sequence[int | None] | None = None,
+    maxshape: int | Sequence[int | None] | None = None,
     fillvalue: Any = None,
     attrs: Mapping[str, Any] | None = None,
     overwrite: bool = False,

@@ -93,6 +93,12 @@ def encoding(
         raise ParameterError(f"expected an engine that writes filters, {' or '.join(ENGINES)}, got {engine!r}")
     if isinstance(recipes, Filter) or not isinstance(recipes or {}, Mapping):
         raise ParameterError(f"expected recipes such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
+    if hasattr(ds, "subtree"):
+        raise ParameterError(
+            "expected an xarray Dataset, got a DataTree, whose to_netcdf takes an encoding for each group:"
+            " {node.path: tamis.encoding(node.to_dataset(inherit=False), recipes[node.path], group=node.path)"
+            " for node in tree.subtree}"
+        )
     if not hasattr(ds, "variables"):
         raise ParameterError(f"expected an xarray Dataset, got {type(ds).__name__}: a DataArray has to_dataset(name=…)")
     paths = [f"/{name}" for name in ds.variables]

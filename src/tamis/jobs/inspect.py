@@ -88,7 +88,7 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
 
             found = tuple(map(examine, chosen))
             groups = () if wanted else tuple(_filtered_groups(contents, readers))
-        return Inspection(os.fspath(path), file.id.get_filesize(), found, groups)
+        return Inspection(os.fsdecode(path), file.id.get_filesize(), found, groups)
 
 
 def _filtered_groups(contents: Contents, readers: _Readers) -> Iterator[GroupInfo]:

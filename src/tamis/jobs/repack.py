@@ -136,7 +136,7 @@ def repack(
         removed.
     """
     began = time.perf_counter()
-    source, target = Path(source), Path(target)
+    source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
     wanted = _wanted(recipes, chunks, checksum, missing, follow)
     threads = checked_threads(threads)
     report = progress or (lambda *_: None)
@@ -194,7 +194,7 @@ def plan_repack(
     resume
         Say also what could be taken over from a run that was interrupted.
     """
-    source, target = Path(source), Path(target)
+    source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
     wanted = _wanted(recipes, chunks, checksum, missing, follow)
     with open_source(source) as file, reading(source):
         planning = plan_datasets(file, wanted)

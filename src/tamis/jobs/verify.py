@@ -119,8 +119,8 @@ def verify(
         if not wanted:
             job.rest()
     return Verification(
-        os.fspath(source),
-        os.fspath(target),
+        os.fsdecode(source),
+        os.fsdecode(target),
         tuple(job.compared),
         tuple(job.violations),
         tuple(job.notes),

@@ -16,7 +16,7 @@ from __future__ import annotations
 from tamis.zfp.arrays import decode, decode_with_header, encode, encode_with_header
 from tamis.zfp.checks import MAX_RANK, check_encodable, max_extent
 from tamis.zfp.header import Header
-from tamis.zfp.modes import Accuracy, Expert, Mode, Precision, Rate, Reversible, is_lossless, mode, mode_of
+from tamis.zfp.modes import Accuracy, Expert, Mode, Precision, Rate, Reversible, as_mode, is_lossless, mode, mode_of
 
 __all__ = [
     "MAX_RANK",
@@ -27,6 +27,7 @@ __all__ = [
     "Precision",
     "Rate",
     "Reversible",
+    "as_mode",
     "check_encodable",
     "decode",
     "decode_with_header",

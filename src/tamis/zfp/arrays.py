@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from tamis import _native
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.zfp.checks import check_dtype, check_encodable, check_shape, check_threads, refuse
 from tamis.zfp.header import Bytes, as_view, unpack
-from tamis.zfp.modes import Mode
+from tamis.zfp.modes import Mode, as_mode
 
 
 def encode(array: ArrayLike, mode: Mode, *, threads: int = 1) -> bytes:
@@ -24,7 +25,7 @@ def encode(array: ArrayLike, mode: Mode, *, threads: int = 1) -> bytes:
     array
         1 to 4 axes, slowest first, any strides; not changed and, in native byte order, not copied.
     mode
-        How to encode.
+        How to encode: a mode of this package, or a `tamis.Zfp` that has one.
     threads
         Threads to encode in, at most; the bytes are the same. For one large array where nothing else runs beside it:
         arrays of fewer than 262,144 values take one.
@@ -55,7 +56,7 @@ def encode_with_header(array: ArrayLike, mode: Mode, *, threads: int = 1) -> byt
 
 def decode(
     buffer: Bytes,
-    shape: tuple[int, ...],
+    shape: int | Iterable[int],
     dtype: DTypeLike,
     mode: Mode,
     out: NDArray[Any] | None = None,
@@ -71,7 +72,8 @@ def decode(
     shape, dtype, mode
         Those of the encoded array.
     out
-        Array to fill, of that shape and dtype, any strides. Its contents are undefined after an error.
+        Array to fill, of that shape and dtype, any strides. Its contents are undefined after an error. Where it shares
+        memory with `buffer`, the stream is copied first.
     threads
         Threads to decode in, at most; values and errors are the same. For one large array where nothing else runs
         beside it: arrays of fewer than 262,144 values take one. Where blocks differ in length, as in all modes but
@@ -90,7 +92,8 @@ def decode(
     ParameterError
         If shape, dtype or mode is not one that ZFP can take, or `out` does not fit.
     """
-    return _decode(buffer, tuple(shape), np.dtype(dtype), mode, out, 0, threads)
+    extents = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    return _decode(buffer, extents, np.dtype(dtype), mode, out, 0, threads)
 
 
 def decode_with_header(buffer: Bytes, out: NDArray[Any] | None = None, *, threads: int = 1) -> NDArray[Any]:
@@ -127,7 +130,7 @@ def _decoding_plan(dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) -> 
 
 
 def _encode(array: ArrayLike, mode: Mode, *, with_header: bool, threads: int) -> bytes:
-    threads = check_threads(threads)
+    threads, mode = check_threads(threads), as_mode(mode)
     # numpy takes long to import numpy.ma, which it does when that is first named.
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         raise DataError("expected an array without masked values, got some: fill them first, with array.filled(…)")
@@ -149,7 +152,7 @@ def _decode(
     start: int,
     threads: int,
 ) -> NDArray[Any]:
-    threads = check_threads(threads)
+    threads, mode = check_threads(threads), as_mode(mode)
     plan = _decoding_plan(dtype, shape, mode)
     params = plan.params
     data = as_view(buffer)
@@ -171,5 +174,7 @@ def _decode(
         raise ParameterError(f"expected out without overlapping values, got strides {out.strides} of shape {shape}")
     elif not out.flags.writeable:
         raise ParameterError("expected out to be writeable, got a read-only array")
+    if np.may_share_memory(out, np.frombuffer(data, np.uint8)):
+        data = memoryview(bytes(data))  # or values would be put over what is still to be read
     end = _native.decode(data, out.view(plan.signed), params, start, threads)
     return out if isinstance(end, int) else refuse(end, dtype, shape, mode)

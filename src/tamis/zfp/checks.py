@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from typing import Any, NoReturn
 
@@ -53,9 +54,13 @@ def check_shape(shape: tuple[int, ...]) -> None:
 
 def check_threads(threads: int) -> int:
     """Raise ParameterError unless there is a thread; return how many there are, in a number that the codec can take."""
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+    try:
+        count = 0 if isinstance(threads, bool) else operator.index(threads)
+    except TypeError:
+        count = 0
+    if count < 1:
         raise ParameterError(f"expected 1 or more threads, got threads={threads!r}")
-    return min(threads, sys.maxsize)
+    return min(count, sys.maxsize)
 
 
 def refuse(failure: _native.Failure, dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) -> NoReturn:

@@ -10,7 +10,7 @@ import numpy as np
 from tamis import _native
 from tamis.errors import StreamError
 from tamis.zfp.checks import check_dtype, check_shape, refuse
-from tamis.zfp.modes import Mode, mode_of, native_type
+from tamis.zfp.modes import Mode, as_mode, mode_of, native_type
 
 Bytes = bytes | bytearray | memoryview
 
@@ -47,12 +47,12 @@ class Header:
         ParameterError
             If an extent does not fit, or the type or number of axes is not one that ZFP can take.
         """
-        dtype = np.dtype(self.dtype)
+        dtype, mode = np.dtype(self.dtype), as_mode(self.mode)
         check_dtype(dtype)
         check_shape(self.shape)
-        params = self.mode.params(dtype, len(self.shape))
+        params = mode.params(dtype, len(self.shape))
         packed = _native.pack_header(native_type(dtype), list(self.shape), params)
-        return packed if isinstance(packed, bytes) else refuse(packed, dtype, self.shape, self.mode)
+        return packed if isinstance(packed, bytes) else refuse(packed, dtype, self.shape, mode)
 
     @classmethod
     def unpack(cls, buffer: Bytes) -> Header:

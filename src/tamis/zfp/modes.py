@@ -213,6 +213,20 @@ def mode(
     return made
 
 
+def as_mode(given: Any) -> Mode:
+    """Return a mode as it is, and the mode of a filter such as `tamis.Zfp`.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither.
+    """
+    inner = given if isinstance(given, Mode) else getattr(given, "mode", None)
+    if not isinstance(inner, Mode):
+        raise ParameterError(f"expected a mode such as tamis.zfp.Rate(8) or tamis.Zfp(rate=8), got {given!r}")
+    return inner
+
+
 def mode_of(params: _native.Params, rank: int) -> Mode:
     """Return the mode that the codec's four numbers stand for, as libzfp classes them."""
     numbers = Expert(params.minbits, params.maxbits, params.maxprec, params.minexp)
