@@ -216,7 +216,7 @@ def test_encoding_missing_values_that_zfp_would_get_as_numbers_refused(tmp_path:
             {},
             r"TS: the engine h5netcdf cannot write .* the recipe 'zfp\(rate=8\)\|fletcher32' is one that it can; tamis",
         ),
-        ({"TS": "scaleoffset(kind=decimal,factor=2)"}, {}, r"TS: .* h5netcdf cannot write .*does not pass scaleoffset on"),
+        ({"TS": "scaleoffset(kind=decimal,factor=2)"}, {}, r"TS: .* cannot write .*does not pass scaleoffset on"),
         (
             {"TS": "shuffle|zstd(3)"},
             {"engine": "netcdf4"},
