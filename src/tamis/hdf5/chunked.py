@@ -23,6 +23,7 @@ from tamis.hdf5 import library
 from tamis.hdf5.disk import close_handle
 from tamis.hdf5.facts import (
     datatype_of,
+    driver_of,
     file_of,
     is_plain,
     is_read_only,
@@ -105,7 +106,7 @@ _descriptors: weakref.WeakValueDictionary[tuple[int, int], Descriptor] = weakref
 def descriptor_of(file: h5py.File) -> Descriptor:
     """Open a file beside HDF5, to read from it past HDF5."""
     # HDF5's own descriptor leads to its file also where another one has the name now.
-    own = file.driver == "sec2"
+    own = driver_of(file) == "sec2"
     number = os.dup(file.id.get_vfd_handle()) if own else os.open(file.filename, os.O_RDONLY)
     made = Descriptor(number)
     status = os.fstat(number)

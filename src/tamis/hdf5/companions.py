@@ -8,7 +8,7 @@ type of the variable: docs/missing.md describes both.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -170,17 +170,19 @@ def other_ancillary(dataset: h5py.Dataset) -> list[str]:
     return [each for each in (text_attribute(dataset, ANCILLARY) or "").split() if each != own]
 
 
-def companions_in(datasets: Mapping[str, h5py.Dataset]) -> Iterator[tuple[h5py.Dataset, str]]:
+def companions_in(datasets: Mapping[str, h5py.Dataset], marked: Iterable[str]) -> Iterator[tuple[h5py.Dataset, str]]:
     """Yield each companion that some datasets have, and the path of its variable; those that are damaged are left out.
 
     Parameters
     ----------
     datasets
         By path.
+    marked
+        Paths of those that name a companion.
     """
-    for path, each in datasets.items():
+    for path in marked:
         with suppress(FileError), reading(path):
-            if companion := companion_of(each):
+            if companion := companion_of(datasets[path]):
                 yield companion.dataset, path
 
 

@@ -151,12 +151,11 @@ class _Copy:
         functions: dict[int, Recreate] = {}
         for path, function in recreate.items():
             try:
-                found = source[path]
-            except KeyError as error:
+                info = h5o.get_info(self.source, path.encode("utf-8", "surrogateescape"))
+            except (KeyError, RuntimeError, ValueError) as error:
                 raise FileError(f"expected a dataset at {path!r}, got {error.args[0]}") from error
-            info = h5o.get_info(found.id)
-            if not isinstance(found, h5py.Dataset) or info.fileno != self.source_number:
-                raise ParameterError(f"expected a dataset of this file at {path!r}, got {found!r}")
+            if info.type != h5o.TYPE_DATASET or info.fileno != self.source_number:
+                raise ParameterError(f"expected a dataset of this file at {path!r}, got {source[path]!r}")
             if info.addr in functions:
                 raise ParameterError(f"expected one path for each dataset, got {path!r} and another for the same one")
             functions[info.addr] = function

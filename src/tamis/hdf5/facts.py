@@ -12,14 +12,26 @@ from h5py import h5d, h5p, h5t
 
 T = TypeVar("T")
 
+_FACTS, _OPENED, _DATASETS = "_tamis_facts", "_tamis_opened", "_tamis_datasets"
+"""Names in h5py's objects: facts, open handles, and facts of the datasets of a file by path."""
+
 
 def once(function: Callable[[Any], T]) -> Callable[[Any], T]:
-    """Keep what a function says of an h5py object with that object, for facts that cannot change while it is open."""
-    key = f"_tamis_{function.__name__}"
+    """Keep what a function says of an h5py file or dataset, for facts that cannot change while it is open."""
+    return _kept(function, lambda owner: vars(owner).setdefault(_FACTS, {}))
+
+
+def once_opened(function: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Keep what a function opens for a dataset, for as long as this object of it."""
+    return _kept(function, lambda owner: vars(owner).setdefault(_OPENED, {}))
+
+
+def _kept(function: Callable[[Any], T], kept: Callable[[Any], dict[str, Any]]) -> Callable[[Any], T]:
+    key = function.__name__
 
     @functools.wraps(function)
     def ask(owner: Any) -> T:
-        known = vars(owner)
+        known = kept(owner)
         if key not in known:
             known[key] = function(owner)
         found: T = known[key]
@@ -29,29 +41,28 @@ def once(function: Callable[[Any], T]) -> Callable[[Any], T]:
 
 
 def open_dataset(file: h5py.File, path: str) -> h5py.Dataset:
-    """Open a dataset of a file, which h5py would make anew each time that the dataset is asked for it."""
+    """Open a dataset of a file; facts of it that were asked for before are not asked for again."""
     handle = h5d.open(file.id, path.encode("utf-8", "surrogateescape"))
     dataset = h5py.Dataset(handle, readonly=is_read_only(file))  # h5py then asks for its shape once
-    vars(dataset)[_FILE] = file
+    vars(dataset)[_OPENED] = {file_of.__name__: file}
+    if is_read_only(file):
+        vars(dataset)[_FACTS] = vars(file).setdefault(_DATASETS, {}).setdefault(path, {})
     return dataset
 
 
-@once
+@once_opened
 def file_of(dataset: h5py.Dataset) -> h5py.File:
     """Return the file of a dataset."""
     return dataset.file
 
 
-_FILE = f"_tamis_{file_of.__name__}"
-
-
-@once
+@once_opened
 def layout_plist(dataset: h5py.Dataset) -> h5p.PropDCID:
     """Return the creation properties of a dataset, which must not be changed."""
     return dataset.id.get_create_plist()
 
 
-@once
+@once_opened
 def datatype_of(dataset: h5py.Dataset) -> h5t.TypeID:
     """Return the type of a dataset's values in the file."""
     return dataset.id.get_type()
@@ -64,9 +75,15 @@ def place_of(dataset: h5py.Dataset) -> str:
 
 
 @once
+def driver_of(file: h5py.File) -> str:
+    """Name the driver by which HDF5 reads a file."""
+    return str(file.driver)
+
+
+@once
 def is_plain(file: h5py.File) -> bool:
     """Tell whether a file is one ordinary file, which can be read past HDF5."""
-    return file.driver in ("sec2", "stdio") and Path(file.filename).is_file()
+    return driver_of(file) in ("sec2", "stdio") and Path(file.filename).is_file()
 
 
 @once

@@ -47,7 +47,7 @@ class Objects:
                 self._name(path, dataset_at(file, path))
         for path, each in itertools.chain(contents.groups.items(), contents.datasets.items()):
             self._name(path, each)
-        for companion, path in companions_in(contents.datasets):
+        for companion, path in companions_in(contents.datasets, contents.datasets.marked()):
             self.companions[self.path_at(address_of(companion))] = path
 
     def _name(self, path: str, found: h5py.HLObject | None) -> None:

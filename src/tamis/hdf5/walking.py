@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import h5py
-from h5py import h5, h5d, h5g, h5l, h5o
+from h5py import h5, h5a, h5d, h5g, h5l, h5o
 
 from tamis.errors import FileError, MissingFilterError
+from tamis.hdf5.companions import MARK
 from tamis.hdf5.damage import reading
 from tamis.hdf5.facts import open_dataset
 from tamis.hdf5.groups import check_links
@@ -27,21 +28,25 @@ class Datasets(Mapping[str, h5py.Dataset]):
     """
 
     def __init__(self, file: h5py.File) -> None:
-        self._file, self._paths = file, dict[str, None]()
+        self._file, self._paths = file, dict[str, bool]()
 
-    def add(self, path: str) -> None:
-        """Add one that the file has."""
-        self._paths[path] = None
+    def add(self, path: str, *, marked: bool) -> None:
+        """Add one that the file has, and say whether it names a companion."""
+        self._paths[path] = marked
+
+    def marked(self) -> list[str]:
+        """Return the paths of those that name a companion."""
+        return [path for path, marked in self._paths.items() if marked]
 
     def sort(self) -> None:
         """Bring them into the order of names."""
-        self._paths = dict.fromkeys(sorted(self._paths))
+        self._paths = dict(sorted(self._paths.items()))
 
     def labelled(self, labels: Mapping[str, str], *, others: bool = True) -> Datasets:
         """Return datasets by other paths that lead to them, and those without such a path unless `others` is false."""
         found = Datasets(self._file)
-        chosen = (labels.get(path, path) for path in self._paths if others or path in labels)
-        found._paths = dict.fromkeys(sorted(chosen))
+        chosen = ((labels.get(path, path), marked) for path, marked in self._paths.items() if others or path in labels)
+        found._paths = dict(sorted(chosen))
         return found
 
     def __getitem__(self, path: str) -> h5py.Dataset:
@@ -184,8 +189,8 @@ def _meet(found: Contents, path: str, group: h5g.GroupID, name: bytes) -> _Open 
         return None
     place = found.places[info.addr] = f"{path.rstrip('/')}/{label}"
     if info.type == h5o.TYPE_DATASET:
-        h5d.open(group, name)  # to see that it can be, as long as the group is open
-        found.datasets.add(place)
+        dataset = h5d.open(group, name)  # to see that it can be, as long as the group is open
+        found.datasets.add(place, marked=h5a.exists(dataset, MARK.encode()))
     elif info.type == h5o.TYPE_GROUP:
         return _enter(found, place, h5g.open(group, name))
     return None

@@ -161,10 +161,11 @@ def replaced_companions(found: Datasets, plans: Mapping[str, Plan]) -> dict[str,
     FileError
         If such a variable has not the companion that it names.
     """
-    stay = {path for path in found if path not in plans or not plans[path].recoded}
-    others = {address_of(each) for each, variable in companions_in(found) if variable in stay}
+    marked = found.marked()
+    stay = {path for path in marked if path not in plans or not plans[path].recoded}
+    others = {address_of(each) for each, variable in companions_in(found, marked) if variable in stay}
     replaced = {
-        address_of(each.dataset): path for path in found if path not in stay and (each := companion_of(found[path]))
+        address_of(each.dataset): path for path in marked if path not in stay and (each := companion_of(found[path]))
     }
     for address in others:
         replaced.pop(address, None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tamis.chunks.words import size_text
 from tamis.errors import FileError
 from tamis.hdf5.damage import reading
+from tamis.hdf5.facts import open_dataset
 from tamis.hdf5.rewriting import Plan, likely_nbytes, most_nbytes
 
 if TYPE_CHECKING:
@@ -27,14 +28,15 @@ def check_room(folder: Path, source: Path, file: h5py.File, plans: Mapping[str, 
         If it has not; names both sizes.
     """
     free = shutil.disk_usage(folder).free + removable_nbytes
-    replaced = 0
-    for path in plans:
+    replaced = most = 0
+    for path, plan in plans.items():
         with reading(file.filename, dataset=path):
-            replaced += file[path].id.get_storage_size()
+            dataset = open_dataset(file, path)
+            replaced, most = replaced + dataset.id.get_storage_size(), most + most_nbytes(plan, dataset)
     others = max(source.stat().st_size - replaced, 0)
-    if free >= others + sum(most_nbytes(plan, file[path]) for path, plan in plans.items()):
+    if free >= others + most:
         return
-    likely = others + sum(likely_nbytes(plan, file[path]) for path, plan in plans.items())
+    likely = others + sum(likely_nbytes(plan, open_dataset(file, path)) for path, plan in plans.items())
     if free < likely:
         raise FileError(
             f"{folder}: No space left: expected about {size_text(likely)} of free space, found {size_text(free)}: make"
