@@ -192,7 +192,8 @@ def test_repack_sample_prints_sizes_error_bound_and_time(tmp_path: Path) -> None
     row = next(line for line in result.stdout.splitlines() if "/TS" in line)
     cells = re.split("  +", row)
     assert cells[:3] == ["/TS", "zfp(accuracy=0.1)|fletcher32", "3.85 MB"]
-    assert cells[5:] == [f"{error:.3g}", "0.1", "0 of 30"]
+    assert cells[4] == "2.18"
+    assert cells[6:] == [f"{error:.3g}", "0.1", "0 of 30"]
     last = result.stdout.splitlines()[-1]
     assert last.startswith(f"{SAMPLE} (3.88 MB) -> {target} (1.8 MB) in ")
     assert last.endswith(" s: 1 dataset stored anew, read back and verified")
@@ -212,7 +213,9 @@ def test_repack_options_reach_the_job(tmp_path: Path) -> None:
 def test_repack_pattern_lists_what_was_kept_and_converted(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["be"], file["flag"] = np.arange(64, dtype=">f4").reshape(8, 8), np.array([True, False])
-    result = tamis_("repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "*:zfp(rate=16)")
+    result = tamis_(
+        "repack", tmp_path / "a.h5", tmp_path / "b.h5", "-f", "*:zfp(rate=16)", "--min-size", "0", "--larger"
+    )
     assert result.exit_code == 0
     assert "/be: converted from >f4 to native <f4, which zfp needs\n" in result.stdout
     assert "/flag: kept as it is: expected numbers, got values of the type bool" in result.stdout

@@ -90,7 +90,7 @@ def test_repack_pattern_compresses_all_values_of_a_fixed_size(
     filters: str, source: Path, tmp_path: Path, tool: Run
 ) -> None:
     target = tmp_path / "b.h5"
-    result = tamis.repack(source, target, {"*": filters}, threads=2)
+    result = tamis.repack(source, target, {"*": filters}, threads=2, min_size=0, larger=True)
     assert [each.path for each in result.datasets] == [f"/{name}" for name in FIXED]
     assert [path for path, _ in result.kept] == [f"/{name}" for name in VARIED]
     assert all(reason.startswith("expected values of a fixed size") for _, reason in result.kept)
@@ -126,12 +126,12 @@ def test_repack_of_records_into_other_chunks_keeps_those_never_written(source: P
 
 
 def test_repack_again_copies_chunks_of_records_as_they_are(source: Path, tmp_path: Path) -> None:
-    tamis.repack(source, tmp_path / "b.h5", {"*": "shuffle|deflate(4)"})
-    plan = plan_repack(tmp_path / "b.h5", "c.h5", {"*": "shuffle|deflate(4)"})
+    tamis.repack(source, tmp_path / "b.h5", {"*": "shuffle|deflate(4)"}, min_size=0, larger=True)
+    plan = plan_repack(tmp_path / "b.h5", "c.h5", {"*": "shuffle|deflate(4)"}, min_size=0)
     again = {each.path.removeprefix("/"): each.action for each in plan.datasets}
     # A named type is not the same one in another file.
     assert again == dict.fromkeys(FIXED, "copy") | {"named": "store"} | dict.fromkeys(VARIED, "keep")
-    result = tamis.repack(tmp_path / "b.h5", tmp_path / "c.h5", {"*": "shuffle|deflate(4)"})
+    result = tamis.repack(tmp_path / "b.h5", tmp_path / "c.h5", {"*": "shuffle|deflate(4)"}, min_size=0)
     assert {each.path for each in result.datasets if not each.copied} == {"/named"}
     assert tamis.verify(source, tmp_path / "c.h5", bounds={"*": 0}).ok
 

@@ -27,7 +27,7 @@ def source(tmp_path: Path) -> Path:
 def test_repack_name_holds_over_pattern_in_any_order(first: str, source: Path, tmp_path: Path) -> None:
     recipes = {"*": "shuffle|deflate(1)", "TS": "zfp(accuracy=0.1)"}
     ordered = {name: recipes[name] for name in sorted(recipes, key=lambda name: name != first)}
-    result = tamis.repack(source, tmp_path / "b.h5", ordered, checksum=False)
+    result = tamis.repack(source, tmp_path / "b.h5", ordered, checksum=False, larger=True)
     assert {each.path: each.pipeline for each in result.datasets} == {
         "/TS": "zfp(accuracy=0.1)",
         "/T2": "shuffle|deflate(1)",
@@ -210,7 +210,7 @@ def test_repack_pattern_keeps_dimensions_that_have_no_variable(tmp_path: Path) -
         file.createDimension("time")
         file.createDimension("x", 4)
         file.createVariable("v", "f4", ("time", "x"))[:3] = 1
-    result = tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", {"*": "shuffle|deflate(1)"})
+    result = tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", {"*": "shuffle|deflate(1)"}, larger=True)
     assert [each.path for each in result.datasets] == ["/v"]
     reason = "expected values, got a netCDF-4 dimension without a variable"
     assert dict(result.kept) == {"/time": reason, "/x": reason}

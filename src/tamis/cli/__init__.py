@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -150,6 +150,13 @@ def inspect(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     " files that IN names.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+@click.option(
+    "--min-size",
+    type=click.IntRange(min=0),
+    metavar="BYTES",
+    help="Patterns leave fewer bytes of values as they are; by default 4096 without chunks, 0 with chunks.",
+)
+@click.option("--larger", is_flag=True, help="Let patterns also store what then takes more room than in IN.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT as it is if it is done already.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
 @quiet_option
@@ -165,6 +172,8 @@ def repack(
     missing: MissingPolicy,
     follow: bool,
     overwrite: bool,
+    min_size: int | None,
+    larger: bool,
     resume: bool,
     dry_run: bool,
     quiet: bool,
@@ -200,28 +209,16 @@ def repack(
         wanted = _by_name("-f", [split_filters(text) for text in recipes])
         texts = _by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
+        options: dict[str, Any] = {"chunks": chunks, "checksum": checksum, "missing": missing, "resume": resume}
+        options |= {"follow": follow, "min_size": min_size, "larger": larger}
         if dry_run:
-            plan = plan_repack(
-                source, target, wanted, chunks=chunks, checksum=checksum, missing=missing, resume=resume, follow=follow
-            )
+            plan = plan_repack(source, target, wanted, **options)
             output.result(plan, partial(plan_lines, plan))
             return
         for note in () if resume else interrupted(Path(target), "removed, since --resume is not given"):
             output.note(note)
         with naming_leftovers(target, resume, output.note), ended_by_signals() as check, output.progress(check) as bar:
-            result = tamis.repack(
-                source,
-                target,
-                wanted,
-                chunks=chunks,
-                checksum=checksum,
-                overwrite=overwrite,
-                missing=missing,
-                threads=threads,
-                resume=resume,
-                follow=follow,
-                progress=bar,
-            )
+            result = tamis.repack(source, target, wanted, overwrite=overwrite, threads=threads, progress=bar, **options)
         for path in result.unreadable:
             output.note(f"{path}: its values cannot be read; its bytes were copied as they are")
         try:

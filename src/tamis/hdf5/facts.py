@@ -15,6 +15,9 @@ T = TypeVar("T")
 _FACTS, _OPENED, _DATASETS = "_tamis_facts", "_tamis_opened", "_tamis_datasets"
 """Names in h5py's objects: facts, open handles, and facts of the datasets of a file by path."""
 
+_NEW_SUPERBLOCK = 3
+"""Version of the superblock that HDF5 1.10 writes when it may use its newest formats."""
+
 
 def once(function: Callable[[Any], T]) -> Callable[[Any], T]:
     """Keep what a function says of an h5py file or dataset, for facts that cannot change while it is open."""
@@ -102,3 +105,9 @@ def address_nbytes(file: h5py.File) -> int:
 def user_block_nbytes(file: h5py.File) -> int:
     """Give the size of what comes before HDF5's part of a file."""
     return int(file.userblock_size)
+
+
+@once
+def has_tree_indexes(file: h5py.File) -> bool:
+    """Tell whether chunks are found by B-trees of the oldest kind, as in all files but those of HDF5 1.10 and later."""
+    return bool(file.id.get_create_plist().get_version()[0] < _NEW_SUPERBLOCK)

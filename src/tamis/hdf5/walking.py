@@ -190,7 +190,15 @@ def _meet(found: Contents, path: str, group: h5g.GroupID, name: bytes) -> _Open 
     place = found.places[info.addr] = f"{path.rstrip('/')}/{label}"
     if info.type == h5o.TYPE_DATASET:
         dataset = h5d.open(group, name)  # to see that it can be, as long as the group is open
-        found.datasets.add(place, marked=h5a.exists(dataset, MARK.encode()))
+        found.datasets.add(place, marked=_is_marked(dataset))
     elif info.type == h5o.TYPE_GROUP:
         return _enter(found, place, h5g.open(group, name))
     return None
+
+
+def _is_marked(dataset: h5d.DatasetID) -> bool:
+    """Tell whether a dataset names a companion, or may do so in damaged attributes, which are reported later."""
+    try:
+        return bool(h5a.exists(dataset, MARK.encode()))
+    except RuntimeError:
+        return True

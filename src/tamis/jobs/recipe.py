@@ -183,5 +183,22 @@ def assigned(wanted: Mapping[str, T], meant: Callable[[str], Match]) -> list[Ass
     return found
 
 
+def least_nbytes(value: object) -> int | None:
+    """Take a whole number of 0 or more as the least size in bytes; None where none was given.
+
+    Raises
+    ------
+    ParameterError
+        If it is anything else.
+    """
+    try:
+        nbytes = None if value is None else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        nbytes = -1
+    if isinstance(value, bool) or (nbytes is not None and nbytes < 0):
+        raise ParameterError(f"expected min_size in bytes, 0 or more, got {value!r}")
+    return nbytes
+
+
 def _shown(value: object) -> str:
     return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)

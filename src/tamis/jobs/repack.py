@@ -20,6 +20,7 @@ from tamis.hdf5.failures import disk_text, is_disk_full
 from tamis.hdf5.files import open_source
 from tamis.hdf5.relocating import Relocation
 from tamis.hdf5.rewriting import (
+    LargerError,
     Plan,
     Written,
     count_missing,
@@ -31,9 +32,10 @@ from tamis.hdf5.rewriting import (
 from tamis.hdf5.times import keep_times
 from tamis.hdf5.transaction import Transaction
 from tamis.jobs.progress import Progress, Step
-from tamis.jobs.recipe import Recipes, chunk_shape
+from tamis.jobs.recipe import Recipes, chunk_shape, least_nbytes
 from tamis.jobs.repacking import Repacked, RepackPlan, RepackResult
 from tamis.jobs.repacking.earlier import check_target
+from tamis.jobs.repacking.notes import GROWN
 from tamis.jobs.repacking.planning import (
     POLICIES,
     MissingPolicy,
@@ -67,6 +69,8 @@ def repack(
     threads: int | None = None,
     resume: bool = False,
     follow: bool = False,
+    min_size: int | None = None,
+    larger: bool = False,
     progress: Progress | None = None,
 ) -> RepackResult:
     """Copy an HDF5 or netCDF-4 file, with other filters on some of its datasets.
@@ -113,6 +117,12 @@ def repack(
     follow
         Let patterns store the values of virtual datasets and external raw files in the target, too. Otherwise patterns
         leave them in the files that they name, which are not opened.
+    min_size
+        Bytes of values below which a pattern leaves a dataset as it is; by default 4096 where it has no chunks yet,
+        whose index would take more than filters save, and 0 where it has some.
+    larger
+        Store datasets that a pattern matches even if they then take more room than in the source. Otherwise these are
+        kept as they are and listed; one that is named is stored in any case, and a note says that it grew.
     progress
         Called before the first and after each chunk, with what is done to which dataset (`tamis.jobs.progress.Step`),
         chunks done so far, and chunks in all.
@@ -137,7 +147,7 @@ def repack(
     """
     began = time.perf_counter()
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
-    wanted = _wanted(recipes, chunks, checksum, missing, follow)
+    wanted = _wanted(recipes, chunks, checksum, missing, follow, min_size, larger)
     threads = checked_threads(threads)
     report = progress or (lambda *_: None)
     notes: list[str] = []
@@ -182,6 +192,8 @@ def plan_repack(
     missing: MissingPolicy = "exact",
     resume: bool = False,
     follow: bool = False,
+    min_size: int | None = None,
+    larger: bool = False,
 ) -> RepackPlan:
     """Say what `repack` would do to each dataset, and write nothing.
 
@@ -189,13 +201,14 @@ def plan_repack(
 
     Parameters
     ----------
-    source, target, recipes, chunks, checksum, missing, follow
-        As for `repack`.
+    source, target, recipes, chunks, checksum, missing, follow, min_size,
+    larger
+        As for `repack`. Whether a dataset would grow is only known when it is encoded.
     resume
         Say also what could be taken over from a run that was interrupted.
     """
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
-    wanted = _wanted(recipes, chunks, checksum, missing, follow)
+    wanted = _wanted(recipes, chunks, checksum, missing, follow, min_size, larger)
     with open_source(source) as file, reading(source):
         planning = plan_datasets(file, wanted)
         found = describe(planning)
@@ -217,6 +230,8 @@ def _wanted(
     checksum: bool,
     missing: MissingPolicy,
     follow: bool,
+    min_size: int | None,
+    larger: bool,
 ) -> Wanted:
     if missing not in POLICIES:
         raise ParameterError(f"expected missing to be one of {', '.join(POLICIES)}, got {missing!r}")
@@ -226,7 +241,7 @@ def _wanted(
         raise ParameterError(f"expected names as text, got {[*recipes]!r} and chunks {chunks!r}")
     pipelines = {name: as_pipeline(value) for name, value in recipes.items()}
     shapes = {name: chunk_shape(value) for name, value in (chunks or {}).items()}
-    return Wanted(pipelines, shapes, checksum, missing, follow)
+    return Wanted(pipelines, shapes, checksum, missing, follow, least_nbytes(min_size), larger)
 
 
 class _Done(NamedTuple):
@@ -253,9 +268,9 @@ def _run(
         check_room(transaction.path.parent, source, file, planning.plans, resuming.removable_nbytes)
         written, unread, notes = _write(file, planning, transaction, resuming, report, threads)
         transaction.begin_sync()
-        readable = {path: plan for path, plan in planning.plans.items() if path not in unread}
+        stored = {path: plan for path, plan in planning.plans.items() if plan.copied or path in written}
         try:
-            done = prove(file, readable, written, transaction, report, threads)
+            done = prove(file, stored, written, transaction, report, threads)
         except BoundError as error:
             if not any(each.reused for each in written.values()):
                 raise
@@ -307,6 +322,9 @@ def _write(
         try:
             with located(dataset=plan.path), reading(file.filename, dataset=plan.path, only_damage=True):
                 made, written[plan.path] = write(plan, found, parent, name, partial(report, step), threads, history)
+        except LargerError:
+            planning.kept[plan.path] = GROWN
+            raise CopyInsteadError from None
         except (TamisError, OSError, RuntimeError) as error:
             # Its companion, if it has one, may be gone from the target already.
             if plan.path in planning.exact or is_disk_full(error) or has_companion(found):

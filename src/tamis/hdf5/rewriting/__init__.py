@@ -4,6 +4,7 @@ from tamis.hdf5.rewriting.companions import create_empty, flags_for, replace_com
 from tamis.hdf5.rewriting.copies import stored_so
 from tamis.hdf5.rewriting.counting import MissingCount, count_missing
 from tamis.hdf5.rewriting.estimating import likely_nbytes, most_nbytes
+from tamis.hdf5.rewriting.growth import LargerError, compresses
 from tamis.hdf5.rewriting.history import History
 from tamis.hdf5.rewriting.journal import Journal, Run, companion_key
 from tamis.hdf5.rewriting.leftovers import Leftover, find_leftovers
@@ -17,6 +18,7 @@ from tamis.hdf5.rewriting.writing import write
 __all__ = [
     "History",
     "Journal",
+    "LargerError",
     "Leftover",
     "MissingCount",
     "Plan",
@@ -25,6 +27,7 @@ __all__ = [
     "Written",
     "better_chunks",
     "companion_key",
+    "compresses",
     "count_missing",
     "create_empty",
     "find_leftovers",

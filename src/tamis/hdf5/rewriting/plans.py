@@ -45,6 +45,8 @@ class Plan:
         What the flags of a companion stand for, to which missing values go; None where they stay among the others.
     packing
         How stored values become those in the units of the variable; None where they are in them.
+    may_grow
+        Whether it is stored so even if it then takes more room than in the source.
 
     Attributes
     ----------
@@ -68,6 +70,7 @@ class Plan:
     streams_kept: bool = False
     flags: Flags | None = None
     packing: Packing | None = None
+    may_grow: bool = True
 
     # Asked for each chunk, several times.
     chunk: ChunkType = field(init=False)

@@ -20,6 +20,7 @@ from tamis.hdf5.direct import check_recorded
 from tamis.hdf5.rewriting.companions import CompanionWriter, flags_of_rest
 from tamis.hdf5.rewriting.encoding import NewChunk, make_chunk
 from tamis.hdf5.rewriting.gathering import over_chunks
+from tamis.hdf5.rewriting.growth import check_growth, held_back
 from tamis.hdf5.rewriting.history import History
 from tamis.hdf5.rewriting.journal import seal_of
 from tamis.hdf5.rewriting.plans import Plan, Written, parts_of
@@ -42,10 +43,10 @@ def write(
 ) -> tuple[h5py.Dataset, Written]:
     """Create the dataset of a plan and fill it from its source.
 
-    Memory: a few chunks for each thread, up to 64 MiB where chunks are put together from those of another shape, and a
-    record of each chunk. `progress` gets chunks done and chunks in all. What is written does not depend on the number
-    of threads. Reopen the file before you read what was written: HDF5 2.0 forgets the mask of a chunk that was written
-    directly for as long as the dataset is open.
+    Memory: a few chunks for each thread, up to 64 MiB where chunks are put together from those of another shape, up to
+    16 MiB of encoded chunks where a dataset must not grow, and a record of each chunk. `progress` gets chunks done and
+    chunks in all. What is written does not depend on the number of threads. Reopen the file before you read what was
+    written: HDF5 2.0 forgets the mask of a chunk that was written directly for as long as the dataset is open.
 
     Parameters
     ----------
@@ -64,6 +65,8 @@ def write(
 
     Raises
     ------
+    LargerError
+        If the dataset must not grow, and would; no chunk was written.
     FileError
         If the source cannot be read, or HDF5 recorded a chunk not as it was written.
     ParameterError, MissingFilterError
@@ -72,9 +75,10 @@ def write(
     chunk = ChunkType(plan.dtype, plan.chunks)
     plan.pipeline.check_encodable()
     check_readable(source)
+    parts = parts_of(plan, source)
+    most_nbytes = check_growth(plan, source, len(parts))
     target = _created(plan, source, parent, name, chunk)
     plan = replace(plan, pipeline=as_recorded(plan.pipeline, target))
-    parts = parts_of(plan, source)
     plan = replace(plan, flags=flags_of_rest(plan, source, len(parts)))
     companion = CompanionWriter(target, plan.chunks, plan.flags)
     recorded: dict[Origin, tuple[int, int]] = {}
@@ -84,7 +88,7 @@ def write(
     skipped: Counter[str] = Counter()
     progress(0, len(parts))
     with closing(_encoded(plan, source, parts, threads, history)) as encoded:
-        for each in encoded:
+        for each in encoded if most_nbytes is None else held_back(encoded, most_nbytes):
             target.id.write_direct_chunk(each.origin, each.data, each.mask)
             if history is not None:
                 history.add(each, target)

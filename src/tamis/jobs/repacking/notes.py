@@ -6,17 +6,38 @@ from typing import TYPE_CHECKING
 
 from tamis.chunks.words import percent_text, shape_text, size_text
 from tamis.formatting import plural
-from tamis.hdf5.companions import Companion
-from tamis.hdf5.rewriting import Plan, Written, better_chunks
+from tamis.hdf5.companions import Companion, companion_of
+from tamis.hdf5.rewriting import Plan, Written, better_chunks, compresses
 
 if TYPE_CHECKING:
     import h5py
 
 
-def written_notes(plan: Plan, source: h5py.Dataset, written: Written, companion: Companion | None) -> tuple[str, ...]:
+GROWN = "it would take more room than in the source: name it to store it so, or use --larger"
+"""Why a dataset that a pattern matches is kept."""
+
+
+def written_notes(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Written) -> tuple[str, ...]:
     """Say which chunks are stored otherwise than the pipeline says, why, and what may help."""
-    notes = _skipped_notes(written) + _missing_note(written, companion) + _range_note(plan, written)
+    companion = companion_of(target)
+    notes = (
+        _growth_note(plan, source, target, companion)
+        + _skipped_notes(written)
+        + _missing_note(written, companion)
+        + _range_note(plan, written)
+    )
     return notes + _advice(plan, source, written)
+
+
+def _growth_note(
+    plan: Plan, source: h5py.Dataset, target: h5py.Dataset, companion: Companion | None
+) -> tuple[str, ...]:
+    """Say that a dataset that should have become smaller takes more room than in its source."""
+    before, after = source.id.get_storage_size(), target.id.get_storage_size()
+    after += 0 if companion is None else companion.dataset.id.get_storage_size()
+    if after <= before or not compresses(plan.pipeline):
+        return ()
+    return (f"larger than in the source: {size_text(before)} became {size_text(after)}",)
 
 
 def range_text(plan: Plan) -> str:

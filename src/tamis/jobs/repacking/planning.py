@@ -16,8 +16,8 @@ from tamis.hdf5.attributes import is_bare_dimension, known_attributes
 from tamis.hdf5.companions import companion_of, companions_in, has_companion, is_companion
 from tamis.hdf5.damage import reading
 from tamis.hdf5.missing import missing_of
-from tamis.hdf5.rewriting import Plan, flags_for, has_streams, stored_so
-from tamis.hdf5.storage import layout_text, pipeline_of, stored_type, type_text
+from tamis.hdf5.rewriting import Plan, compresses, flags_for, has_streams, stored_so
+from tamis.hdf5.storage import layout_text, pipeline_of, stored_type, type_text, values_nbytes
 from tamis.hdf5.variables import roles_in
 from tamis.hdf5.walking import Datasets, address_of, all_listed
 from tamis.jobs.naming import Names
@@ -37,6 +37,10 @@ _ELSEWHERE = ("virtual", "external")
 """Layouts whose values are in other files."""
 
 
+MIN_NBYTES = 4096
+"""Smaller values without chunks gain nothing: the index of one chunk takes 2 to 4 KiB in most files."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What was asked for.
@@ -51,6 +55,10 @@ class Wanted:
         What becomes of missing values where filters are lossy.
     follow
         Whether patterns are also for datasets whose values are in other files.
+    min_size
+        Bytes of values below which a pattern leaves a dataset as it is; None for `MIN_NBYTES` where it has no chunks.
+    larger
+        Whether patterns store what then takes more room than in the source.
     """
 
     pipelines: Mapping[str, Pipeline]
@@ -58,6 +66,8 @@ class Wanted:
     checksum: bool
     missing: MissingPolicy = "exact"
     follow: bool = False
+    min_size: int | None = None
+    larger: bool = False
 
 
 class Planning(NamedTuple):
@@ -125,6 +135,13 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
             with reading(file.filename, dataset=path):
                 filters = each.value if isinstance(each.value, Pipeline) else None
                 plan = _plan_dataset(path, dataset, filters, chunks, wanted)
+            named = each.exact or (each.path in shapes and shapes[each.path].exact)
+            if not named and filters is not None and not plan.copied and compresses(filters):
+                if reason := _too_small(dataset, wanted.min_size):
+                    kept[path] = reason
+                    continue
+                # A companion is made anew with its dataset, or not: that is decided before values are read.
+                plan = replace(plan, may_grow=wanted.larger or has_companion(dataset))
             if not each.exact and plan.lossy and (role := roles().get(each.path, cf.DATA)).is_exact:
                 kept[path] = f"{role.reason}; name it to store it lossily"
                 continue
@@ -146,6 +163,17 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
         plans.pop(path, None)
         kept.pop(path, None)
     return Planning(plans, kept, found, explicit)
+
+
+def _too_small(dataset: h5py.Dataset, min_size: int | None) -> str:
+    """Say why a pattern leaves a dataset as it is because of its size; empty where it does not."""
+    least = min_size if min_size is not None else 0 if dataset.chunks else MIN_NBYTES
+    small = values_nbytes(dataset) < least
+    return (
+        f"patterns leave values of less than {least} B as they are (--min-size): name it to store it so"
+        if small
+        else ""
+    )
 
 
 def _own(dataset: h5py.Dataset) -> Pipeline:

@@ -100,7 +100,7 @@ def _result(
         largest_error=plan.in_units(verified.largest_error),
         chunks=written.chunks,
         lossless_chunks=written.lossless_chunks,
-        notes=plan.notes + written_notes(plan, source, written, companion),
+        notes=plan.notes + written_notes(plan, source, target, written),
         chunk_shape=plan.chunks,
         missing_values=written.missing_values,
         lossless_for_missing=written.lossless_for_missing,

@@ -80,9 +80,14 @@ class Repacked:
         """Bytes of the values for each byte in the target and the companion; None where there are no bytes."""
         return ratio(self.nbytes, self.target_nbytes + self.companion_nbytes)
 
+    @property
+    def source_ratio(self) -> float | None:
+        """Bytes in the source for each byte in the target and the companion, below 1 where it grew; None for none."""
+        return ratio(self.source_nbytes, self.target_nbytes + self.companion_nbytes)
+
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON holds: see docs/repack.md."""
-        return {**json_fields(self), "ratio": self.ratio}
+        return {**json_fields(self), "ratio": self.ratio, "source_ratio": self.source_ratio}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from tamis.jobs.repacking.results import Repacked, RepackResult
 from tamis.jobs.table import Line, table, title
 from tamis.pipeline import Pipeline
 
-_RESULT = ("dataset", "filters", "in", "out", "ratio", "largest error", "bound", "chunks without zfp")
+_RESULT = ("dataset", "filters", "in", "out", "in/out", "ratio", "largest error", "bound", "chunks without zfp")
 _RESULT_RIGHT = tuple(range(2, len(_RESULT)))
 _PLAN = ("dataset", "action", "filters now", "new filters", "chunks now", "new chunks", "bound")
 _PLAN_CODE = (2, 3)
@@ -55,6 +55,7 @@ def _result_row(each: Repacked) -> tuple[str, ...]:
         _filters(each.pipeline),
         size_text(each.source_nbytes),
         size_text(each.target_nbytes + each.companion_nbytes),
+        ratio_text(each.source_ratio),
         ratio_text(each.ratio),
         f"{each.largest_error:.3g}",
         _bound(each.bound),
@@ -102,6 +103,7 @@ def _result_notes(result: RepackResult) -> Iterator[Line]:
     copied = sum(each.copied for each in result.datasets)
     anew = len(result.datasets) - copied
     done = [f"{plural(anew, 'dataset')} stored anew"] * bool(anew) + [f"{copied} copied as stored"] * bool(copied)
+    done = done or ["no dataset stored anew"]
     yield (
         "name",
         f"{printable(result.source)} ({size_text(result.source_nbytes)}) -> {printable(result.target)}"
