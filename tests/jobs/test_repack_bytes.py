@@ -140,6 +140,8 @@ def test_repack_again_copies_chunks_of_records_as_they_are(source: Path, tmp_pat
 def test_repack_filter_of_numbers_for_records_refused_with_what_takes_them(
     filters: str, source: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(ParameterError, match=r"/compound: expected numbers, got values of the type compound: use filters of bytes"):
+    with pytest.raises(
+        ParameterError, match=r"/compound: expected numbers, got values of the type compound: use filters of bytes"
+    ):
         tamis.repack(source, tmp_path / "b.h5", {"compound": filters})
     assert not (tmp_path / "b.h5").exists()

@@ -118,7 +118,7 @@ with h5py.File(sys.argv[1], "w") as file:
     file.create_dataset("x", data=["a", "bc"], dtype=h5py.string_dtype(), chunks=(2,), **hdf5plugin.BZip2())
 """
     python(code, tmp_path / "a.h5")
-    with tamis.open(tmp_path / "a.h5") as file, pytest.raises(FileError, match=r"no filter bzip2.*HDF5_PLUGIN_PATH"):
+    with tamis.open(tmp_path / "a.h5") as file, pytest.raises(FileError, match=r"lacks filter bzip2.*HDF5_PLUGIN_PATH"):
         file["x"][()]
 
 
@@ -161,7 +161,7 @@ import hdf5plugin, tamis
 with tamis.open(sys.argv[1]) as file:
     for at in range(0, 256, 64):
         try: file["x"][at : at + 64]
-        except tamis.TamisError as error: assert "bitshuffle header cannot be" in str(error), error
+        except tamis.TamisError as error: assert "invalid bitshuffle header" in str(error), error
         else: raise SystemExit("read")
 """
     python(code, tmp_path / "a.h5")
