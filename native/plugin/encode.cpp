@@ -5,10 +5,9 @@ namespace tamis::plugin {
 
 namespace {
 
-zfp::Verdict prove(const Stored& stored, const std::uint8_t* values, std::span<const std::uint8_t> stream) {
+bool is_proven(const Stored& stored) {
     const auto& [type, layout, params, nbits] = stored.header;
-    if (!stored.proven || !zfp::promises_accuracy(params, type, layout.rank) || !proves_chunks()) return {};
-    return zfp::prove(kernel(), type, values, layout, params, stored.fill, stream);
+    return stored.proven && zfp::promises_accuracy(params, type, layout.rank) && proves_chunks();
 }
 
 }  // namespace
@@ -34,8 +33,11 @@ Outcome encode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbyt
     const Status status = kernel().encode(header.type, in, header.layout, header.params, outcome.buffer.get(), 0, end);
     if (!status) return failure(describe(status, header.type));
     outcome.nbytes = (end + 7) / 8;
-    if (const zfp::Verdict verdict = prove(stored, in, {outcome.buffer.get(), outcome.nbytes}); !verdict.status)
-        return failure(describe(verdict, header));
+    if (is_proven(stored)) {
+        const zfp::Verdict verdict = zfp::prove(kernel(), header.type, in, header.layout, header.params, stored.fill,
+                                                status.exponent, {outcome.buffer.get(), outcome.nbytes});
+        if (!verdict.status) return failure(describe(verdict, header));
+    }
     if (void* smaller = std::realloc(outcome.buffer.get(), outcome.nbytes)) {
         (void)outcome.buffer.release();
         outcome.buffer.reset(static_cast<std::uint8_t*>(smaller));

@@ -12,7 +12,9 @@
 #include <nanobind/stl/vector.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -22,6 +24,7 @@
 
 #include "plugin/cd_values.hpp"
 #include "python/binding.hpp"
+#include "tamis/values/difference.hpp"
 #include "tamis/zfp/codec.hpp"
 #include "tamis/zfp/parallel_decode.hpp"
 #include "tamis/zfp/parallel_encode.hpp"
@@ -235,6 +238,22 @@ Or<std::vector<unsigned>> stored_values(const std::vector<unsigned>& requested, 
     return std::vector<unsigned>(stored, stored + count);
 }
 
+int exponent_of(double magnitude) {
+    int exponent = 0;
+    std::frexp(magnitude, &exponent);
+    return magnitude == 0 ? std::numeric_limits<int>::min() / 2 : exponent;
+}
+
+// The e of a 2^e above the magnitudes of all values, if these are floats.
+int exponent_above(Type type, const Py_buffer& buffer) {
+    const auto of = [&]<class Scalar>(Scalar) {
+        const std::span values(static_cast<const Scalar*>(buffer.buf),
+                               static_cast<std::size_t>(buffer.len) / sizeof(Scalar));
+        return exponent_of(values::detail::largest_magnitude(values));
+    };
+    return type == Type::float32 ? of(float{}) : type == Type::float64 ? of(double{}) : 0;
+}
+
 // None where the stream of an array keeps what its parameters promise.
 std::optional<Failure> prove(nb::handle object, nb::handle data, const Params& params,
                              std::optional<std::uint64_t> fill) {
@@ -244,7 +263,9 @@ std::optional<Failure> prove(nb::handle object, nb::handle data, const Params& p
     if (!zfp::promises_accuracy(params, type, layout.rank)) return std::nullopt;
     std::optional<Unlocked> unlocked;
     if (quick_worth_unlocking((*values).len)) unlocked.emplace();
-    const zfp::Verdict verdict = zfp::prove(*kernel.load(), type, (*values).buf, layout, params, fill, stream.bytes());
+    const int exponent = exponent_above(type, *values);
+    const zfp::Verdict verdict =
+        zfp::prove(*kernel.load(), type, (*values).buf, layout, params, fill, exponent, stream.bytes());
     unlocked.reset();
     if (!verdict.status) return verdict.status;
     return std::nullopt;
@@ -295,7 +316,7 @@ void bind_zfp(nb::module_& m) {
         [](Type type, unsigned rank, const Params& params, double largest) {
             if (rank < 1 || rank > zfp::max_rank) throw nb::value_error("expected 1 to 4 axes");
             return zfp::promises_accuracy(params, type, rank) &&
-                   zfp::keeps_for_sure(type, rank, params.minexp, largest);
+                   zfp::keeps_for_sure(type, rank, params.minexp, exponent_of(largest));
         },
         "type"_a, "rank"_a, "params"_a, "largest"_a,
         "Whether values of up to this magnitude keep a promised tolerance, whatever they are.");

@@ -17,13 +17,16 @@ struct RoundTrip {
     Params params;
     std::vector<Scalar> before, after;
     std::vector<std::uint8_t> stream;
+    int exponent = 0;
 
     // False where the codec refuses a value.
     bool code() {
         constexpr Type type = zfp::Traits<Scalar>::type;
         const Exact out(zfp::encode_capacity(type, layout, params, 0));
         std::size_t end = 0;
-        if (!kernel().encode(type, before.data(), layout, params, out.data(), 0, end)) return false;
+        const Status status = kernel().encode(type, before.data(), layout, params, out.data(), 0, end);
+        if (!status) return false;
+        exponent = status.exponent;
         stream.assign(out.data(), out.data() + (end + 7) / 8);
         after.assign(before.size(), 0);
         return static_cast<bool>(kernel().decode(type, after.data(), layout, params, stream, 0, end));
@@ -38,7 +41,8 @@ struct RoundTrip {
         return std::ldexp(largest, -params.minexp);
     }
     zfp::Verdict prove(std::optional<std::uint64_t> fill = std::nullopt) const {
-        return zfp::prove(kernel(), zfp::Traits<Scalar>::type, before.data(), layout, params, fill, stream);
+        constexpr Type type = zfp::Traits<Scalar>::type;
+        return zfp::prove(kernel(), type, before.data(), layout, params, fill, exponent, stream);
     }
 };
 
@@ -89,10 +93,8 @@ void floats_that_pass_keep_their_tolerance(unsigned rank) {
         // Blocks of tiny values too, which are scaled by infinity.
         const int low = random.one_in(4) ? least - random.between(0, 30) : exponent;
         for (Scalar& value : trip.before) value = value_below<Scalar>(random, random.one_in(3) ? low : exponent, kind);
-        double largest = 0;
-        for (const Scalar value : trip.before) largest = std::max(largest, std::abs(static_cast<double>(value)));
         require(trip.code(), "finite values are coded");
-        const bool sure = zfp::keeps_for_sure(zfp::Traits<Scalar>::type, rank, minexp, largest);
+        const bool sure = zfp::keeps_for_sure(zfp::Traits<Scalar>::type, rank, minexp, trip.exponent);
         require(!sure || trip.error() <= 1, "an array that needs no comparison keeps its tolerance");
         require((trip.error() <= 1) == static_cast<bool>(trip.prove().status), "a proof says whether it was kept");
         doubted += !sure;
@@ -149,6 +151,26 @@ void a_fill_value_of_ordinary_size_is_told_apart(unsigned rank) {
     require(kept > 50 && lost > 50, "some are kept, and some are not");
 }
 
+// Parts of blocks, and fewer blocks than a kernel takes at once, too.
+template <class Scalar>
+void encoder_tells_the_exponent_of_the_largest_value(unsigned rank) {
+    for (unsigned round = 0; round < 300; ++round) {
+        place = {"exponents", round};
+        Random random(300 + rank, round);
+        RoundTrip<Scalar> trip{Layout::contiguous(rank, random_extent(random, rank)), {}, {}, {}, {}};
+        trip.params.minexp = random.between(-20, 20);
+        trip.before.resize(value_count(trip.layout));
+        for (Scalar& value : trip.before) value = value_below<Scalar>(random, random.between(-40, 40), random.below(3));
+        if (random.one_in(3)) trip.before.assign(trip.before.size(), 0);
+        double largest = 0;
+        for (const Scalar value : trip.before) largest = std::max(largest, std::abs(static_cast<double>(value)));
+        int exponent = 0;
+        std::frexp(largest, &exponent);
+        require(trip.code(), "finite values are coded");
+        require(largest == 0 ? trip.exponent < -120 : trip.exponent == exponent, "the exponent of the largest value");
+    }
+}
+
 void care_is_taken_of_what_a_tolerance_can_change() {
     place = {"care", 0};
     const auto narrow = [](float value, int minexp) {
@@ -182,6 +204,8 @@ void a_verdict_names_the_first_value() {
 
 void tamis::tests::test_proofs() {
     for (unsigned rank = 1; rank <= zfp::max_rank; ++rank) {
+        encoder_tells_the_exponent_of_the_largest_value<float>(rank);
+        encoder_tells_the_exponent_of_the_largest_value<double>(rank);
         floats_that_pass_keep_their_tolerance<float>(rank);
         floats_that_pass_keep_their_tolerance<double>(rank);
         integers_that_pass_keep_their_tolerance<std::int32_t>(rank);

@@ -51,6 +51,9 @@ public:
         return true;
     }
 
+    // All that was encoded with loss is below 2^this.
+    int exponent() const { return exponent_above<Scalar>(largest_); }
+
     // From integers in negabinary to bit patterns of values.
     [[gnu::always_inline]] static void from_planes(Rows<Register, rank>& rows,
                                                    const PerBlock<Register, Opened>& opened) {
@@ -114,6 +117,7 @@ private:
         int exponents[blocks];
         for (unsigned i = 0; i < blocks; ++i) {
             if (largest[i] >= detail::infinity_bits<Scalar>) return false;
+            largest_ = std::max(largest_, largest[i]);
             const int exponent = exponents[i] = exponent_of(largest[i]);
             const unsigned precision = largest[i] == 0 ? 0 : float_precision<Kernel>(params_, rank, exponent);
             if (precision == 0)
@@ -165,6 +169,7 @@ private:
     }
 
     const Params& params_;
+    mutable UInt largest_ = 0;  // magnitude of what was encoded with loss; the lower half of 64 bits is not its own
 };
 
 }  // namespace tamis::zfp::avx2

@@ -33,6 +33,8 @@ public:
     }
     void read(BitReader& reader, unsigned) { decode(reader, block_); }
     void restore(const Place<Scalar>* places, unsigned) const { store_block<rank>(block_, places[0], layout_); }
+    // All that was encoded with loss is below 2^this.
+    int exponent() const { return exponent_above<Scalar>(largest_); }
 
 private:
     // Append one block. False, with nothing promised about the block's bits, where a lossy mode cannot represent it.
@@ -85,6 +87,7 @@ private:
     bool encode_lossy_float(BitWriter& writer, const Scalar* block, std::size_t start) const {
         const UInt largest = largest_magnitude<size>(block);
         if (largest >= detail::infinity_bits<Scalar>) return false;
+        largest_ = std::max(largest_, largest);
         const int exponent = block_exponent<Scalar>(largest);
         const unsigned precision = float_precision<Kernel>(params_, rank, exponent);
         if (largest == 0 || precision == 0) {
@@ -263,6 +266,7 @@ private:
     Params params_;
     const Layout& layout_;
     alignas(32) Scalar block_[size];  // what `read` has read
+    mutable UInt largest_ = 0;        // magnitude of what was encoded with loss
 };
 
 }  // namespace tamis::zfp

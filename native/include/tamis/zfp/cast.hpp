@@ -59,6 +59,15 @@ inline int block_exponent(detail::UIntOf<Scalar> magnitude) {
     return field == 0 ? 1 - T::ebias : field + 1 - T::ebias;
 }
 
+// The same of any type, for codecs of all: integers have none.
+template <class Scalar>
+inline int exponent_above(detail::UIntOf<Scalar> magnitude) {
+    if constexpr (Traits<Scalar>::ebits != 0)
+        return block_exponent<Scalar>(magnitude);
+    else
+        return 0;
+}
+
 // Integers of two bits less than the type. False where 2^(n - 2 - exponent) is beyond the type: libzfp then casts
 // infinities and NaN, which x86 turns into the lowest integer, and so do we.
 template <unsigned size, class Scalar>

@@ -14,13 +14,17 @@
 // The others are decoded and compared.
 #pragma once
 
+#include <bit>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <optional>
+#include <span>
+#include <type_traits>
 
 #include "codec.hpp"
 #include "environment.hpp"
 #include "memory.hpp"
-#include "tamis/values/difference.hpp"
 
 namespace tamis::zfp {
 
@@ -76,13 +80,10 @@ inline constexpr int most_exponents[] = {126, 1022};
 
 }  // namespace detail
 
-// Whether an array keeps 2^minexp whatever its values are, up to the largest magnitude. `largest` is finite.
-inline bool keeps_for_sure(Type type, unsigned rank, int minexp, double largest) {
+// Whether an array keeps 2^minexp whatever its values are, if floats are below 2^exponent.
+inline bool keeps_for_sure(Type type, unsigned rank, int minexp, int exponent) {
     if (!is_float(type)) return minexp >= detail::integer_exponents[rank - 1];
-    if (largest == 0) return true;
     const unsigned wide = item_nbytes(type) == 8;
-    int exponent = 0;
-    std::frexp(largest, &exponent);
     return minexp >= detail::least_exponents[wide] && exponent <= detail::most_exponents[wide] &&
            exponent - minexp <= detail::sure_planes[wide][rank - 1];
 }
@@ -139,16 +140,12 @@ public:
           fill_(scalar_of<Scalar>(fill)) {}
 
     // Whether no value needs to be decoded.
-    bool is_sure(Values values) const {
-        if constexpr (std::is_floating_point_v<Scalar>) {
-            const double largest = values::detail::largest_magnitude(values);
-            if (!keeps_for_sure(Traits<Scalar>::type, layout_.rank, params_.minexp, largest)) return false;
-            // Sums are rounded in the order of the numbers, so that no comparison is true by rounding.
-            if (!fill_ || largest + tolerance_ < std::abs(static_cast<double>(*fill_))) return true;
-        } else {
-            if (!keeps_for_sure(Traits<Scalar>::type, layout_.rank, params_.minexp, 0)) return false;
-            if (!fill_) return true;
-        }
+    bool is_sure(Values values, int exponent) const {
+        if (!keeps_for_sure(Traits<Scalar>::type, layout_.rank, params_.minexp, exponent)) return false;
+        if (!fill_) return true;
+        // Sums are rounded in the order of the numbers, so that no comparison is true by rounding.
+        if constexpr (std::is_floating_point_v<Scalar>)
+            if (std::ldexp(1.0, exponent) + tolerance_ < std::abs(static_cast<double>(*fill_))) return true;
         return !any_of(values, [&](std::size_t i) { return distance(values[i], *fill_) <= tolerance_; });
     }
 
@@ -217,16 +214,16 @@ inline bool needs_care(Type type, int minexp, std::uint64_t fill) {
 
 // Whether a stream that was encoded of an array keeps the tolerance of its parameters, which promise one, on every
 // value; and, where there is a fill value, whether values that equal it still do, and no others. The layout is
-// contiguous.
+// contiguous, and the exponent is that of the encoder's status.
 inline Verdict prove(const Kernel& kernel, Type type, const void* data, const Layout& layout, const Params& params,
-                     std::optional<std::uint64_t> fill, std::span<const std::uint8_t> stream) {
+                     std::optional<std::uint64_t> fill, int exponent, std::span<const std::uint8_t> stream) {
     const FloatEnvironment environment;
     std::size_t count = 1;
     for (unsigned axis = 0; axis < layout.rank; ++axis) count *= layout.extent[axis];
     return detail::with_scalar(type, [&]<class Scalar>(Scalar) -> Verdict {
         const std::span<const Scalar> values(static_cast<const Scalar*>(data), count);
         const detail::Proof<Scalar> proof(layout, params, fill);
-        if (proof.is_sure(values)) return {};
+        if (proof.is_sure(values, exponent)) return {};
         const RawMemory memory = raw_memory(count * sizeof(Scalar));
         if (!memory) return {{Code::no_memory, count * sizeof(Scalar)}};
         auto* decoded = reinterpret_cast<Scalar*>(memory.get());

@@ -30,6 +30,9 @@ enum class Code {
 struct Status {
     Code code = Code::ok;
     std::size_t where = 0;
+    // Where floats were encoded with loss: all of them are below 2^exponent. Blocks know it; a pass of its own costs
+    // 5 to 20 % of encoding.
+    int exponent = 0;
 
     constexpr explicit operator bool() const { return code == Code::ok; }
 };

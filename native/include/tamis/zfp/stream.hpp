@@ -97,7 +97,7 @@ inline std::size_t encode_capacity(Type type, const Layout& layout, const Params
 
 // Write the stream of an array from bit `start` of `out`, which holds encode_capacity bytes. `end` is where it ends.
 //
-// `Codec` codes up to Codec::lanes blocks of a row at once: see block_codec.hpp.
+// `Codec` codes up to Codec::lanes blocks of a row at once: see block_codec.hpp. The status has the exponent of floats.
 template <class Codec, class Scalar, unsigned rank>
 Status encode_array(const Scalar* data, const Layout& layout, const Params& params, std::uint8_t* out,
                     std::size_t start, std::size_t& end) {
@@ -117,7 +117,7 @@ Status encode_array(const Scalar* data, const Layout& layout, const Params& para
     }
     writer.flush();
     end = writer.position();
-    return {};
+    return {Code::ok, 0, codec.exponent()};
 }
 
 // Blocks of a stream that may end anywhere, one after the other.
