@@ -138,6 +138,26 @@ def test_u11_dataset_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
         assert str(refused.value).startswith(f"{path}: /x: ")
 
 
+@pytest.mark.parametrize("nbytes", [60, 212, 5000])
+@pytest.mark.parametrize("named", [False, True])
+def test_u11_copied_chunk_of_another_size_than_its_values_is_refused(named: bool, nbytes: int, tmp_path: Path) -> None:
+    """HDF5 wrote beyond its buffers, and the process ended by a signal later."""
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["type"] = np.dtype("f4")
+        file.create_dataset("x", data=VALUES, chunks=(4, 8), dtype=file["type"] if named else "f4")
+        file["y"] = VALUES
+    data = bytearray(path.read_bytes())
+    at = data.index(b"TREE\1") + 24  # the size of the first chunk in the tree of chunks
+    assert int.from_bytes(data[at : at + 4], "little") == 128
+    data[at : at + 4] = nbytes.to_bytes(4, "little")
+    path.write_bytes(data)
+    said = rf"cannot copy /x: damaged: expected 128 bytes in the chunk at \(0, 0\), found {nbytes}"
+    with pytest.raises(tamis.FileError, match=said):
+        tamis.repack(path, tmp_path / "b.h5", {"y": "deflate(1)"})
+    assert not (tmp_path / "b.h5").exists()
+
+
 def test_u11_errors_that_never_passed_through_h5py_stay_what_they_are() -> None:
     """A mistake of ours is no damaged file."""
     with pytest.raises(KeyError), reading("a.h5"):

@@ -24,6 +24,7 @@ from tamis.hdf5.groups import check_links, make_group_like
 from tamis.hdf5.links import Link, link_plist, links_of
 from tamis.hdf5.references import (
     attribute_names,
+    check_sizes,
     copy_attribute,
     copy_values,
     has_references,
@@ -213,6 +214,7 @@ class _Copy:
         plist = found.get_create_plist()
         filled = plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
         variable = is_variable(datatype)
+        check_sizes(found, datatype)
         if (moved := self.other_files.creation_list(_text(place), h5py.Dataset(found))) is not None:
             _create_copy(found, target, link, self._type(datatype) if named else datatype, moved)
         elif (variable and filled) or (named and (variable or not plist.get_nfilters())):

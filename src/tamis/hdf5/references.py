@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from h5py import h5, h5a, h5d, h5s, h5t
 
+from tamis.errors import FileError
 from tamis.hdf5 import library
 from tamis.hdf5.index import stored_chunks
 
@@ -140,6 +141,22 @@ def rewrite_references(source: Any, target: Any, rewire: Rewire) -> None:
         source.read(memory_space, file_space, values, memory_type)
         _rewire_values(values, dtype, rewire)
         target.write(memory_space, file_space, values, memory_type)
+
+
+def check_sizes(dataset: Any, file_type: Any) -> None:
+    """Raise FileError where a chunk that goes through no filter has another size than its values.
+
+    HDF5 believes the size, and copying such a chunk writes beyond its buffers. Types whose size in memory may differ
+    from that in the file are not looked at.
+    """
+    plist = dataset.get_create_plist()
+    chunked = plist.get_layout() == h5d.CHUNKED and not plist.get_nfilters()
+    if not chunked or is_variable(file_type) or has_references(file_type):
+        return
+    whole = math.prod(plist.get_chunk()) * file_type.get_size()
+    for chunk in stored_chunks(dataset):
+        if chunk.size != whole:
+            raise FileError(f"damaged: expected {whole} bytes in the chunk at {chunk.chunk_offset}, found {chunk.size}")
 
 
 def copy_values(source: Any, target: Any) -> None:
