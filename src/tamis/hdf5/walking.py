@@ -55,6 +55,9 @@ class Datasets(Mapping[str, h5py.Dataset]):
         with reading(self._file.filename, dataset=path):
             return open_dataset(self._file, path)
 
+    def __contains__(self, path: object) -> bool:
+        return path in self._paths  # without opening it
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._paths)
 
@@ -102,18 +105,23 @@ class Contents:
                 links[group or "/"].append((name, path))
         for group, name, first in self.links:
             links[group].append((name, first))
-        steps = 0
-        pending = [("", "/", frozenset("/"))]
+        steps, entered = 0, {"/"}
+        pending = [("", "/", iter(links["/"]))]
         while pending:
-            path, first, entered = pending.pop()
-            steps += len(links[first])
+            path, first, left = pending[-1]
+            for name, led in left:
+                steps += 1
+                if led in self.groups and led not in entered:
+                    entered.add(led)
+                    pending.append((f"{path}/{name}", led, iter(links[led])))
+                    break
+                if led in self.datasets:
+                    found[f"{path}/{name}"] = led
+            else:
+                pending.pop()
+                entered.discard(first)
             if steps > _MOST_LINKS:
                 raise FileError(f"expected at most {_MOST_LINKS} paths, found more: name datasets, without a pattern")
-            for name, led in links[first]:
-                if led in self.groups and led not in entered:
-                    pending.append((f"{path}/{name}", led, entered | {led}))
-                elif led in self.datasets:
-                    found[f"{path}/{name}"] = led
         return dict(sorted(found.items()))
 
 
