@@ -219,6 +219,10 @@ def byteorder(dataset: h5py.Dataset) -> str:
     return _ORDERS.get(found.get_order(), "") if found.get_size() > 1 else ""
 
 
+ELSEWHERE = ("virtual", "external")
+"""Layouts whose values are in other files, as `layout_text` names them."""
+
+
 def layout_text(dataset: h5py.Dataset) -> str:
     """Return where the values are: chunked, contiguous, compact, external (in other files) or virtual."""
     if dataset.is_virtual:

@@ -109,7 +109,7 @@ class _Header:
 
 def _messages(file: int, offset: int, nbytes: int, base: int) -> Iterator[tuple[int, bytes]]:
     """Yield place and content of the messages about times of a header of version 1, whose parts may be anywhere."""
-    parts, seen = [(offset + 16, nbytes)], 0
+    parts, seen, end = [(offset + 16, nbytes)], 0, os.fstat(file).st_size
     while parts and seen < _MOST_NBYTES:
         place, nbytes = parts.pop()
         data = os.pread(file, min(nbytes, _MOST_NBYTES), place)
@@ -122,7 +122,8 @@ def _messages(file: int, offset: int, nbytes: int, base: int) -> Iterator[tuple[
                 yield place + at, data[at : at + length]
             elif kind == _CONTINUED and length == 16 and at + 16 <= len(data):  # others have addresses of another size
                 address, count = struct.unpack_from("<QQ", data, at)
-                parts.append((base + address, count))
+                if base + address < end:
+                    parts.append((base + address, count))
             at += length
 
 

@@ -158,7 +158,7 @@ def repack(
         Transaction(target, overwrite=overwrite) as transaction,
     ):
         planning = plan_datasets(file, wanted)
-        record = Record.of(source, planning.plans, planning.kept, missing)
+        record = Record.of(source, planning, missing)
         earlier = check_target(transaction, source, record, planning.plans, wanted, resume=resume)
         if earlier is not None:
             notes.append(f"{target}: {earlier}")
@@ -216,7 +216,7 @@ def plan_repack(
         if not resume:
             return RepackPlan(os.fspath(source), os.fspath(target), found, (*interrupted(target), *notes))
         transaction = Transaction(target)
-        record = Record.of(source, planning.plans, planning.kept, missing)
+        record = Record.of(source, planning, missing)
         if (earlier := check_target(transaction, source, record, planning.plans, wanted, resume=True)) and earlier.done:
             return RepackPlan(os.fspath(source), os.fspath(target), found, (f"{target}: {earlier}",))
         with Resuming(transaction, source, planning.plans, wanted=True) as resuming:
@@ -276,7 +276,7 @@ def _run(
                 raise
             stale = f"what an interrupted run left is not of {source} as it is now; all is encoded anew: {error}"
         else:
-            record.write(transaction.path, *transaction.finish_sync())
+            record.write(transaction.path, *transaction.finish_sync(), len(unread))
             transaction.commit()
             resuming.finish()
             return _Done(done, unread, (*resuming.notes, *notes))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tamis.errors import FileError, TamisError
+from tamis.formatting import plural
 from tamis.hdf5.failures import disk_text
 from tamis.hdf5.files import open_source
 from tamis.hdf5.transaction import Transaction
@@ -79,7 +80,7 @@ def look_at(target: Path, source: Path, record: Record, plans: Mapping[str, Plan
     target, source, plans, wanted
         Of the run.
     record
-        Of the run; size and checksum are of no account.
+        Of the run, as `Record.of` gives it.
 
     Raises
     ------
@@ -96,6 +97,12 @@ def look_at(target: Path, source: Path, record: Record, plans: Mapping[str, Plan
     if not unchanged:
         return Earlier(False, False, "it was changed after tamis made it")
     same = found.source == record.source
+    if same and found.recipe == record.recipe and found.unread:
+        return Earlier(False, True, f"the values of {plural(found.unread, 'dataset')} could not be read")
+    if same and found.recipe == record.recipe and record.elsewhere:
+        compared = _compare(target, source, plans, wanted)
+        changed = Earlier(False, True, "its values are from other files, and these may have changed")
+        return compared if compared.done else changed
     if same and found.recipe == record.recipe:
         return Earlier(True, True, f"made from {source} by the same recipe, and both are unchanged since")
     if found.place != record.place and not same:

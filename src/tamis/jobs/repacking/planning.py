@@ -17,7 +17,7 @@ from tamis.hdf5.companions import companion_of, companions_in, has_companion, is
 from tamis.hdf5.damage import reading
 from tamis.hdf5.missing import missing_of
 from tamis.hdf5.rewriting import Plan, compresses, flags_for, has_streams, stored_so
-from tamis.hdf5.storage import layout_text, pipeline_of, stored_type, type_text, values_nbytes
+from tamis.hdf5.storage import ELSEWHERE, layout_text, pipeline_of, stored_type, type_text, values_nbytes
 from tamis.hdf5.variables import roles_in
 from tamis.hdf5.walking import Datasets, address_of, all_listed
 from tamis.jobs.naming import Names
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 MissingPolicy = Literal["exact", "companion", "refuse"]
 POLICIES = get_args(MissingPolicy)
-
-_ELSEWHERE = ("virtual", "external")
-"""Layouts whose values are in other files."""
 
 
 MIN_NBYTES = 4096
@@ -125,7 +122,7 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
         if not each.exact and is_bare_dimension(dataset):
             kept[path] = "expected values, got a netCDF-4 dimension without a variable"
             continue
-        if not (each.exact or wanted.follow) and (layout := layout_text(dataset)) in _ELSEWHERE:
+        if not (each.exact or wanted.follow) and (layout := layout_text(dataset)) in ELSEWHERE:
             kept[path] = (
                 f"its values are in other files ({layout}), where a pattern leaves them: name it, or give --follow, to"
                 " store them in the target"
@@ -284,7 +281,7 @@ def _plan_dataset(
     if dataset.ndim == 0:
         raise ParameterError("expected an array, got a scalar, which HDF5 cannot filter")
     notes = []
-    if (layout := layout_text(dataset)) in _ELSEWHERE:
+    if (layout := layout_text(dataset)) in ELSEWHERE:
         notes.append(f"its values are read from other files ({layout}), and stored in the target")
     filters = pipeline_of(dataset) if asked is None else asked
     if not dtype.isnative and (filters.zfp is not None or filters.error_bound != 0):

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING
 
 from tamis.chunks.words import shape_text
 from tamis.hdf5.disk import size_and_checksum
+from tamis.hdf5.storage import ELSEWHERE, layout_text
 
 if TYPE_CHECKING:
     from tamis.hdf5.rewriting import Plan
+    from tamis.jobs.repacking.planning import Planning
 
 _NAME = "user.tamis.made"
 _VERSION = 1
@@ -40,6 +42,10 @@ class Record:
         Checksum of what was asked for, and of what that meant for each dataset.
     nbytes, checksum
         Of the target, once it is there.
+    unread
+        How many datasets were copied as stored because their values could not be read.
+    elsewhere
+        Whether it stores values of other files, of whose changes the source says nothing.
     """
 
     source: Mapping[str, int]
@@ -47,16 +53,20 @@ class Record:
     recipe: str
     nbytes: int = 0
     checksum: int = 0
+    unread: int = 0
+    elsewhere: bool = False
 
     @classmethod
-    def of(cls, source: Path, plans: Mapping[str, Plan], kept: Iterable[str], missing: str) -> Record:
+    def of(cls, source: Path, planning: Planning, missing: str) -> Record:
         """Describe a run that is to be done."""
         place = _checksum([os.path.realpath(source)])
-        return cls(source_identity(source), place, _checksum_of_recipe(plans, kept, missing))
+        recipe = _checksum_of_recipe(planning.plans, planning.kept, missing)
+        elsewhere = any(layout_text(planning.datasets[path]) in ELSEWHERE for path in planning.plans)
+        return cls(source_identity(source), place, recipe, elsewhere=elsewhere)
 
-    def write(self, path: Path, nbytes: int, checksum: int) -> None:
+    def write(self, path: Path, nbytes: int, checksum: int, unread: int) -> None:
         """Write it to the target, where the file system takes it."""
-        described = replace(self, nbytes=nbytes, checksum=checksum)
+        described = replace(self, nbytes=nbytes, checksum=checksum, unread=unread)
         text = json.dumps({"version": _VERSION, **asdict(described)}).encode()
         with suppress(OSError, AttributeError):  # Python has extended attributes on Linux only
             os.setxattr(path, _NAME, text)
@@ -70,7 +80,7 @@ class Record:
             if found.pop("version") != _VERSION:
                 return None
             return cls(**found)
-        except (OSError, AttributeError, ValueError, TypeError, KeyError):
+        except (OSError, AttributeError, ValueError, TypeError, KeyError, RecursionError):
             return None
 
     def describes(self, path: Path) -> bool:
