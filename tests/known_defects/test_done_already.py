@@ -92,3 +92,15 @@ def test_u15_record_that_means_nothing_is_as_none(tmp_path: Path, record: bytes)
         pytest.skip(f"no such extended attributes here: {error}")
     (note,) = tamis.repack(source, target, RECIPE, resume=True).notes
     assert note.endswith("it has the filters and chunks of the recipe, and all values are within the bounds")
+
+
+def test_u15_larger_is_part_of_the_recipe(tmp_path: Path) -> None:
+    source, target = tmp_path / "a.h5", tmp_path / "b.h5"
+    values = np.random.default_rng(0).integers(0, 256, 40_000, np.uint8)
+    with h5py.File(source, "w") as file:
+        file["x"] = values
+    kept = tamis.repack(source, target, {"*": "deflate(1)"}, chunks={"*": (100,)}, resume=True)
+    assert "/x" in dict(kept.kept)
+    again = tamis.repack(source, target, {"*": "deflate(1)"}, chunks={"*": (100,)}, resume=True, larger=True)
+    assert not again.done_already
+    assert [each.path for each in again.datasets] == ["/x"]

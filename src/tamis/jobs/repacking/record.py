@@ -106,7 +106,8 @@ def _checksum_of_recipe(plans: Mapping[str, Plan], kept: Iterable[str], missing:
     """Give a checksum of what is to be done. The versions of what encodes are no part: what is proven stays so."""
     lines = [f"missing {missing}", *(f"keep {path}" for path in sorted(kept))]
     for path, plan in sorted(plans.items()):
-        lines.append(f"{path} {plan.pipeline} {shape_text(plan.chunks)} {plan.dtype.str} {plan.copied}")
+        grows = "may grow" if plan.may_grow else "must not grow"
+        lines.append(f"{path} {plan.pipeline} {shape_text(plan.chunks)} {plan.dtype.str} {plan.copied} {grows}")
     return _checksum(lines)
 
 
