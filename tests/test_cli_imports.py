@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tamis import cli
+from tamis.cli.commands import inspect, spec
 from tamis.jobs.inspection import arguments
 from tamis.notation import detect
 
@@ -17,8 +17,8 @@ RECIPE = ("-f", "TS:zfp(accuracy=0.1)")
 
 def test_choices_of_the_command_line_are_all_that_there_are() -> None:
     """They are written out, so that what defines them need not be imported."""
-    assert cli.TARGETS == arguments.TARGETS
-    assert cli.NOTATIONS == detect.NOTATIONS
+    assert inspect.TARGETS == arguments.TARGETS
+    assert spec.NOTATIONS == detect.NOTATIONS
 
 
 def test_repack_imports_nothing_that_it_does_not_need(tmp_path: Path) -> None:

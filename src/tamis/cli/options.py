@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import click
+
+from tamis.errors import ParameterError
+
+T = TypeVar("T")
 
 variables_option = click.option(
     "-v",
@@ -25,3 +31,11 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing b
 log_option = click.option(
     "--log", metavar="FILE", help="Append to FILE, with times, what is done to each dataset, the result, and errors."
 )
+
+
+def by_name(option: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
+    """Return what a repeatable option gives each name; raise ParameterError if it gives one twice."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ParameterError(f"expected each name once in {option}, got {', '.join(name for name, _ in pairs)}")
+    return values

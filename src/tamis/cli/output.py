@@ -6,6 +6,7 @@ Rich is imported only to print to a terminal, since that takes longer than many 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -171,3 +172,18 @@ def print_arguments(output: Output, found: Inspection, notation: str, *, alone: 
 def is_terminal(stream: TextIO | None) -> bool:
     """Return whether a stream is a terminal; Python has none where the command was started with it closed."""
     return stream is not None and stream.isatty()
+
+
+@contextmanager
+def output_of_two_files(
+    command: str, source: str, target: str, as_json: bool, quiet: bool, log: str | None
+) -> Iterator[Output]:
+    """Print what a command does to two files, and turn errors into a message and an exit code."""
+    plain = Output(command, as_json, quiet)
+    with plain.failures():
+        journal = Log(log, command, (source, target)) if log is not None else None
+    if journal:
+        journal.write(f"started: {shlex.join(sys.argv[1:])}")
+    output = Output(command, as_json, quiet, journal)
+    with output.failures():
+        yield output

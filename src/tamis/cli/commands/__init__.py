@@ -1,0 +1,1 @@
+"""A module for each command, which is its attribute `command`."""

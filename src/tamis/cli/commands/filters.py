@@ -1,0 +1,37 @@
+"""The command `tamis filters`."""
+
+from __future__ import annotations
+
+import click
+
+from tamis.cli.options import json_option
+from tamis.cli.output import Output
+from tamis.jobs.json_rule import SCHEMA, json_text
+
+
+@click.command("filters")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@json_option
+def command(names: tuple[str, ...], as_json: bool) -> None:
+    """List the filters that tamis knows, and whether they are installed here; with NAME also their parameters.
+
+    \b
+    tamis filters
+    tamis filters zfp blosc
+
+    Other filters are kept as they are, and written filter(ID,PARAMETER,…). A Python package can add filters by the
+    entry-point group tamis.filters.
+    """
+    from tamis.filters.catalogue import catalogue
+
+    with Output("filters", as_json).failures():
+        entries = catalogue(names)
+    if as_json:
+        click.echo(json_text({"schema": SCHEMA, "filters": entries}, indent=2))
+        return
+    for each in entries:
+        click.echo(f"{each.id:>5}  {each.name:<11}  {each.about}{f' ({each.takes})' if each.takes else ''}")
+        for parameter in each.parameters if names else ():
+            click.echo(f"{'':20}{parameter}")
+        if each.missing:
+            click.echo(f"{'':20}{each.missing}")

@@ -1,0 +1,72 @@
+"""The command `tamis inspect`."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+import tamis
+from tamis.cli.ending import FAILED
+from tamis.cli.options import json_option, variables_option
+from tamis.cli.output import Output, print_arguments, show
+from tamis.errors import TamisError
+
+if TYPE_CHECKING:
+    from tamis.jobs.inspection import Inspection
+
+TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "tamis")
+"""Written out, since what defines them takes long to import."""
+
+
+@click.command("inspect")
+@click.argument("files", nargs=-1, required=True, type=click.Path(readable=False))
+@variables_option
+@json_option
+@click.option(
+    "--as",
+    "notation",
+    type=click.Choice(TARGETS),
+    help="Print filters and chunks as arguments of another program, ready to paste.",
+)
+def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, notation: str | None) -> None:
+    """Show the datasets of FILES: shape, type, chunks, filters in words, size, ratio, and what can read them.
+
+    No plugin is needed, and no values are read.
+
+    \b
+    tamis inspect climate.nc
+    tamis inspect climate.nc -v TS --as h5repack
+    tamis inspect *.nc --json | jq '.files[].datasets[] | {path, ratio}'
+
+    Exit codes: 0 done, 1 a file, dataset or group could not be read right, 2 wrong usage.
+    """
+    if as_json and notation:
+        raise click.UsageError("expected --json or --as, got both")
+    from tamis.jobs.inspection.terminal import lines
+
+    output = Output("inspect", as_json)
+    inspections: list[Inspection] = []
+    errors: list[tuple[str, Exception]] = []
+    failed = False
+    for path in files:
+        try:
+            inspection = tamis.inspect(path, variables)
+            if notation:
+                failed |= bool(print_arguments(output, inspection, notation, alone=len(files) == 1))
+            elif not as_json:
+                click.echo("\n" * bool(inspections), nl=False)
+                show(partial(lines, inspection))
+        except TamisError as error:
+            output.complain(str(error))
+            errors.append((path, error))
+        else:
+            inspections.append(inspection)
+    if as_json:
+        from tamis.jobs.inspection import json_document
+
+        click.echo(json_document(inspections, errors))
+    if errors or failed or any(each.problems for each in inspections):
+        sys.exit(FAILED)

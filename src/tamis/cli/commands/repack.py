@@ -1,0 +1,138 @@
+"""The command `tamis repack`."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+import tamis
+from tamis.cli.ending import ended_by_signals
+from tamis.cli.options import by_name, json_option, log_option, quiet_option, threads_option
+from tamis.cli.output import output_of_two_files
+from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
+from tamis.jobs.repack import plan_repack
+from tamis.jobs.repacking.planning import POLICIES, MissingPolicy
+from tamis.jobs.repacking.resuming import interrupted, naming_leftovers
+
+
+@click.command("repack")
+@click.argument("source", metavar="IN", type=click.Path(readable=False))
+@click.argument("target", metavar="OUT", type=click.Path(readable=False))
+@click.option(
+    "-f",
+    "--filter",
+    "recipes",
+    multiple=True,
+    metavar="NAME:FILTERS",
+    help="Filters for a dataset, or for all that match a pattern such as '/grp/*'; repeatable. Lossy filters by"
+    " pattern leave out coordinates, bounds, flags and integers.",
+)
+@click.option(
+    "-c",
+    "--chunks",
+    "shapes",
+    multiple=True,
+    metavar="NAME:SHAPE",
+    help="Chunk shape for a dataset or pattern, slowest axis first, such as TS:4x96x144; repeatable. A dataset without"
+    " -f keeps its filters. With -f, a pattern here changes only datasets that get filters.",
+)
+@click.option(
+    "--checksum/--no-checksum",
+    default=True,
+    show_default=True,
+    help="Add the checksum fletcher32 after zfp, so that readers notice damage.",
+)
+@threads_option
+@click.option(
+    "--missing",
+    type=click.Choice(POLICIES),
+    default="exact",
+    show_default=True,
+    help="Missing values: exact keeps each bit by bit; companion moves them to a second dataset (best ratio, but every"
+    " reader except tamis.open takes the invented values in their places for valid); refuse fails and counts them.",
+)
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Let patterns store values of virtual datasets and external raw files in OUT, too; otherwise they stay in the"
+    " files that IN names.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+@click.option(
+    "--min-size",
+    type=click.IntRange(min=0),
+    metavar="BYTES",
+    help="Patterns leave fewer bytes of values as they are; by default 4096 without chunks, 0 with chunks.",
+)
+@click.option("--larger", is_flag=True, help="Let patterns also store what then takes more room than in IN.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT as it is if it is done already.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
+@quiet_option
+@log_option
+@json_option
+def command(
+    source: str,
+    target: str,
+    recipes: tuple[str, ...],
+    shapes: tuple[str, ...],
+    checksum: bool,
+    threads: int | None,
+    missing: MissingPolicy,
+    follow: bool,
+    overwrite: bool,
+    min_size: int | None,
+    larger: bool,
+    resume: bool,
+    dry_run: bool,
+    quiet: bool,
+    log: str | None,
+    as_json: bool,
+) -> None:
+    """Copy IN to OUT with other filters on some datasets, and prove the bound.
+
+    Everything else is copied as it is, and so are chunks that have the wanted filters already. Each encoded chunk is
+    decoded again and compared with IN, value by value, before OUT gets its name.
+
+    \b
+    FILTERS is a chain such as
+      zfp(accuracy=0.1)        largest absolute error, in units of the variable
+      zfp(rate=8)              bits per value; also precision=16, reversible=true
+      shuffle|deflate(4)       lossless
+      zfp(accuracy=0.1)|shuffle|deflate(4)
+                               zfp; lossless where it cannot keep the bound
+
+    \b
+    tamis repack in.nc out.nc -f 'TS:zfp(accuracy=0.1)' -f '*:deflate' --dry-run
+    tamis repack in.nc out.nc -f 'SST:zfp(accuracy=0.1)|shuffle|deflate(4)' \\
+        -c SST:60x16x16 -j 4
+    tamis repack in.nc out.nc -c TS:4x96x144           # keeps the filters
+
+    `tamis filters` lists all filters, and `tamis filters zfp` the parameters of one.
+    """
+    if not recipes and not shapes:
+        raise click.UsageError("expected -f NAME:FILTERS or -c NAME:SHAPE, got neither")
+    from tamis.jobs.repacking.text import plan_lines, result_lines
+
+    with output_of_two_files("repack", source, target, as_json, quiet, log) as output:
+        wanted = by_name("-f", [split_filters(text) for text in recipes])
+        texts = by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
+        chunks = {name: parse_chunks(text) for name, text in texts.items()}
+        options: dict[str, Any] = {"chunks": chunks, "checksum": checksum, "missing": missing, "resume": resume}
+        options |= {"follow": follow, "min_size": min_size, "larger": larger}
+        if dry_run:
+            plan = plan_repack(source, target, wanted, **options)
+            output.result(plan, partial(plan_lines, plan))
+            return
+        for note in () if resume else interrupted(Path(target), "removed, since --resume is not given"):
+            output.note(note)
+        with naming_leftovers(target, resume, output.note), ended_by_signals() as check, output.progress(check) as bar:
+            result = tamis.repack(source, target, wanted, overwrite=overwrite, threads=threads, progress=bar, **options)
+        for path in result.unreadable:
+            output.note(f"{path}: its values cannot be read; its bytes were copied as they are")
+        try:
+            output.result(result, partial(result_lines, result))
+        except OSError as error:
+            raise OSError(error.errno, f"{error.strerror}; {target} is complete") from error

@@ -1,0 +1,58 @@
+"""The command `tamis spec`."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+
+from tamis.cli.options import json_option
+from tamis.cli.output import Output
+from tamis.jobs.recipe import parse_chunks
+
+if TYPE_CHECKING:
+    from tamis.notation.netcdf import Compat
+
+NOTATIONS = ("cdl", "h5py", "h5repack", "netcdf", "tamis", "zarr")
+"""Written out, since what defines them takes long to import."""
+
+
+@click.command("spec", context_settings={"ignore_unknown_options": True})
+@click.argument("words", nargs=-1, required=True, metavar="TEXT", type=click.UNPROCESSED)
+@click.option("-v", "--variable", default="", metavar="NAME", help="Name of the dataset, for notations that have one.")
+@click.option("--chunks", metavar="SHAPE", help="Chunk shape, slowest axis first, such as 4x96x144.")
+@click.option("--dtype", metavar="TYPE", help="Type of the values, such as f4.")
+@click.option("--from", "notation", type=click.Choice(NOTATIONS), help="Notation of TEXT; detected by default.")
+@click.option(
+    "--compat",
+    type=click.Choice(["netcdf-c", "doc"]),
+    help="How to read numbers in netCDF text.",
+)
+@json_option
+def command(
+    words: tuple[str, ...],
+    variable: str,
+    chunks: str | None,
+    dtype: str | None,
+    notation: str | None,
+    compat: Compat | None,
+    as_json: bool,
+) -> None:
+    """Write the filters of TEXT in every notation, ready to paste.
+
+    TEXT is in any of them, as one word or as it stands in a shell. With --chunks and --dtype also the parameters that
+    the filters leave in a file are shown.
+
+    \b
+    tamis spec 'zfp(accuracy=0.1)|shuffle|deflate(4)'
+    tamis spec 'TS,32013,3,0,0.1d' --chunks 4x96x144 --dtype f4
+    tamis spec -f TS:UD=32013,0,3,2,0,16
+    """
+    from tamis.jobs.spec import spec as make_spec
+
+    with Output("spec", as_json).failures():
+        shape = None if chunks is None else parse_chunks(chunks)
+        text = words[0] if len(words) == 1 else shlex.join(words)
+        found = make_spec(text, variable=variable, chunks=shape, dtype=dtype, notation=notation, compat=compat)
+    click.echo(found.to_json() if as_json else str(found))

@@ -1,0 +1,73 @@
+"""The command `tamis verify`."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+import click
+
+import tamis
+from tamis.cli.ending import FAILED, VIOLATED
+from tamis.cli.options import by_name, json_option, log_option, quiet_option, threads_option, variables_option
+from tamis.cli.output import output_of_two_files
+from tamis.jobs.recipe import split_recipe
+
+
+@click.command("verify")
+@click.argument("source", metavar="SRC", type=click.Path(readable=False))
+@click.argument("target", metavar="DST", type=click.Path(readable=False))
+@click.option(
+    "--bound",
+    "bounds",
+    multiple=True,
+    metavar="NAME:BOUND",
+    help="Largest absolute error of a dataset, or of all that match a pattern, in units of the variable; 0, as no"
+    " bound, asks for the same bits; NAME:recorded, or recorded for all datasets, takes what the filters in DST"
+    " record; repeatable.",
+)
+@threads_option
+@variables_option
+@quiet_option
+@log_option
+@json_option
+def command(
+    source: str,
+    target: str,
+    bounds: tuple[str, ...],
+    threads: int | None,
+    variables: tuple[str, ...],
+    quiet: bool,
+    log: str | None,
+    as_json: bool,
+) -> None:
+    """Compare DST with SRC, from which it was made: values, missing values, attributes, links.
+
+    What SRC has must be in DST as it was; how it is stored makes no difference. Values must have the same bits, or be
+    within their bound where one is given: the largest errors of each dataset are shown. Missing values, which are NaN,
+    infinities and fill values, must keep their bits in any case; those in a companion are put back first.
+
+    \b
+    tamis verify climate.nc copy.nc                       # must be equal
+    tamis verify climate.nc small.nc --bound TS:0.1
+    tamis verify climate.nc small.nc --bound recorded  # as its filters say
+    tamis verify climate.nc small.nc --json | jq '.datasets[] | {path, status}'
+
+    Exit codes: 0 equal or within the bounds, 1 something could not be read, 2 wrong usage, 3 something differs.
+    """
+    from tamis.jobs.verification.bounds import RECORDED, Bounds, parse_bound
+    from tamis.jobs.verification.text import lines
+
+    with output_of_two_files("verify", source, target, as_json, quiet, log) as output:
+        # Last, so that it is for what has no bound of its own.
+        texts = [f"*:{text}" if text == RECORDED else text for text in sorted(bounds, key=RECORDED.__eq__)]
+        limits = by_name("--bound", [split_recipe(text, "NAME:BOUND", "TS:0.1") for text in texts])
+        numbers = {name: parse_bound(text) for name, text in limits.items()}
+        wanted: Bounds = RECORDED if bounds == (RECORDED,) else numbers
+        with output.progress() as progress:
+            found = tamis.verify(source, target, bounds=wanted, variables=variables, threads=threads, progress=progress)
+    output.result(found, partial(lines, found))
+    if not found.ok:
+        for each in (*found.violations, *found.problems) if quiet and not as_json else ():
+            output.complain(str(each))
+        sys.exit(FAILED if found.problems else VIOLATED)

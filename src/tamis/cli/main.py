@@ -1,0 +1,49 @@
+"""The command line: its commands, each of which is imported when it is called."""
+
+from __future__ import annotations
+
+import io
+import sys
+from importlib import import_module
+
+import click
+
+import tamis
+from tamis.cli.ending import Commands
+from tamis.cli.memory import keep_freed_memory
+
+_COMMANDS = ("filters", "inspect", "plugin-path", "repack", "spec", "verify")
+
+
+class _LateCommands(Commands):
+    """The commands of `tamis.cli.commands`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return [*_COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; None where no command has the name."""
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"tamis.cli.commands.{cmd_name.replace('-', '_')}").command
+        return command
+
+
+@click.group(cls=_LateCommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(tamis.__version__, prog_name="tamis", message=str(tamis.config()))
+def main() -> None:
+    """See and change the filters of HDF5 and netCDF-4 files, and trust what was written.
+
+    \b
+    tamis inspect climate.nc
+    tamis repack climate.nc small.nc -f 'TS:zfp(accuracy=0.1)'
+    tamis verify climate.nc small.nc --bound TS:0.1
+    HDF5_PLUGIN_PATH=$(tamis plugin-path) ncdump -v TS small.nc
+
+    Exit codes: 0 done as asked, 1 failed, 2 wrong usage, 3 the bound was violated, 128 + n after signal n.
+    """
+    keep_freed_memory()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names may hold what the terminal cannot show
