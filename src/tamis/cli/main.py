@@ -24,10 +24,15 @@ class _LateCommands(Commands):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command; None where no command has the name."""
-        if cmd_name not in _COMMANDS:
-            return None
-        command: click.Command = import_module(f"tamis.cli.commands.{cmd_name.replace('-', '_')}").command
-        return command
+        if cmd_name in _COMMANDS:
+            return _imported(cmd_name)
+        self.commands = {name: _imported(name) for name in _COMMANDS}  # of which click suggests one
+        return None
+
+
+def _imported(name: str) -> click.Command:
+    command: click.Command = import_module(f"tamis.cli.commands.{name.replace('-', '_')}").command
+    return command
 
 
 @click.group(cls=_LateCommands, context_settings={"help_option_names": ["-h", "--help"]})
