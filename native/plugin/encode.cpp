@@ -37,6 +37,9 @@ Outcome encode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbyt
         const zfp::Verdict verdict = zfp::prove(kernel(), header.type, in, header.layout, header.params, stored.fill,
                                                 status.exponent, {outcome.buffer.get(), outcome.nbytes});
         if (!verdict.status) return failure(describe(verdict, header));
+        // A chunk that is written again, now without zfp where it went through it or the reverse, keeps its old mask if
+        // its size is as before (HDF5 to 2.2): no stream is as long as the values. In bounds: guard_nbits follow.
+        if (outcome.nbytes == in_nbytes) outcome.buffer.get()[outcome.nbytes++] = 0;
     }
     if (void* smaller = std::realloc(outcome.buffer.get(), outcome.nbytes)) {
         (void)outcome.buffer.release();

@@ -58,6 +58,8 @@ bool try_filter(Random& random) {
         return false;
     }
     std::vector<std::uint8_t> stream = chunk.bytes();
+    require(!promises_accuracy(c) || !proven || stream.size() != values.size(),
+            "its size says that a chunk is a stream");
     require(chunk.apply(other_flags | plugin::flag_reverse, c.words), "what was filtered is read");
     require(chunk.bytes().size() == values.size(), "a chunk comes back in its size");
     if (keeps_all(c.params, c.type, c.layout.rank))
