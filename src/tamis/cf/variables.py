@@ -61,7 +61,7 @@ class Variable:
 
 
 def is_known(name: str) -> bool:
-    """Tell whether this package knows what an attribute means."""
+    """Return whether this package knows what an attribute means."""
     return name in _KNOWN or name.endswith(_KNOWN_ENDINGS)
 
 
@@ -88,5 +88,5 @@ def numbers(attributes: Attributes, name: str) -> NDArray[Any]:
 
 
 def is_unsigned(attributes: Attributes) -> bool:
-    """Tell whether signed integers stand for unsigned ones, by the attribute ``_Unsigned``."""
+    """Return whether signed integers stand for unsigned ones, by the attribute ``_Unsigned``."""
     return text(attributes, "_Unsigned").strip().lower() == "true"

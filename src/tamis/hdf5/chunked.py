@@ -341,7 +341,7 @@ def read_bytes(dataset: h5py.Dataset, part: Region) -> NDArray[Any]:
 
 
 def selected(dataset: h5py.Dataset, part: Region) -> tuple[h5s.SpaceID, h5s.SpaceID]:
-    """Give the dataspaces of a part of a dataset, in memory and in the file."""
+    """Return the dataspaces of a part of a dataset, in memory and in the file."""
     shape, space = tuple(each.stop - each.start for each in part), dataset.id.get_space()
     if not shape:
         return h5s.create(h5s.SCALAR), space

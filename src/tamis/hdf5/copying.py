@@ -269,7 +269,7 @@ class _Copy:
                 h5o.link(made.id, target, link.name, link_plist(link))
 
     def _type(self, datatype: Any) -> Any:
-        """Give the target's named type for one of the source; copies it into the staging group when first met.
+        """Return the target's named type for one of the source; copies it into the staging group when first met.
 
         A type may be needed before its own link is due, and links must be made in their order.
         """

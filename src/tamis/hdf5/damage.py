@@ -49,7 +49,7 @@ def reading(*paths: str | os.PathLike[str], dataset: str = "", only_damage: bool
 
 
 def is_of_h5py(error: BaseException) -> bool:
-    """Tell whether an error was raised by h5py, or in what h5py called."""
+    """Return whether an error was raised by h5py, or in what h5py called."""
     frames = traceback.walk_tb(error.__traceback__)
     return any(frame.f_code.co_filename.startswith((_COMPILED, _WRITTEN)) for frame, _ in frames)
 

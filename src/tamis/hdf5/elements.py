@@ -141,7 +141,7 @@ def unlike(before: Array, after: Array, dtype: np.dtype[Any], objects: tuple[Obj
 
 
 def _bytes(values: Array) -> Array:
-    """Give the bytes of each element, in native byte order."""
+    """Return the bytes of each element, in native byte order."""
     native = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
     return native.reshape(-1).view(np.uint8).reshape(values.size, -1)
 

@@ -85,29 +85,29 @@ def driver_of(file: h5py.File) -> str:
 
 @once
 def is_plain(file: h5py.File) -> bool:
-    """Tell whether a file is one ordinary file, which can be read past HDF5."""
+    """Return whether a file is one ordinary file, which can be read past HDF5."""
     return driver_of(file) in ("sec2", "stdio") and Path(file.filename).is_file()
 
 
 @once
 def is_read_only(file: h5py.File) -> bool:
-    """Tell whether a file is open for reading only."""
+    """Return whether a file is open for reading only."""
     return bool(file.mode == "r")
 
 
 @once
 def address_nbytes(file: h5py.File) -> int:
-    """Give the size of an address in a file."""
+    """Return the size of an address in a file."""
     return int(file.id.get_create_plist().get_sizes()[0])
 
 
 @once
 def user_block_nbytes(file: h5py.File) -> int:
-    """Give the size of what comes before HDF5's part of a file."""
+    """Return the size of what comes before HDF5's part of a file."""
     return int(file.userblock_size)
 
 
 @once
 def has_tree_indexes(file: h5py.File) -> bool:
-    """Tell whether chunks are found by B-trees of the oldest kind, as in all files but those of HDF5 1.10 and later."""
+    """Return whether chunks have B-trees of the oldest kind as index, as in all files without libver 1.10 or later."""
     return bool(file.id.get_create_plist().get_version()[0] < _NEW_SUPERBLOCK)

@@ -29,7 +29,7 @@ def system_error(error: BaseException) -> str:
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Tell whether something failed since there was no room."""
+    """Return whether something failed since there was no room."""
     return _number(error) in _MEANINGS
 
 

@@ -52,7 +52,7 @@ def find_raw(name: str, file: str) -> Place | None:
 
 
 def linked_file(name: bytes, file: str) -> str | None:
-    """Give the path of the file that an external link of `file` leads to; None where it is not there."""
+    """Return the path of the file that an external link of `file` leads to; None where it is not there."""
     found = find_linked(os.fsdecode(name), os.path.abspath(file))
     return None if found is None else os.path.realpath(os.path.join(*found))
 

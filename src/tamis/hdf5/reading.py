@@ -68,7 +68,7 @@ class Group(Mapping[str, Any]):
             return False
 
     def __iter__(self) -> Iterator[str]:
-        """Give the path of each dataset from here, once, in the order of paths, whatever links lead to it."""
+        """Return the path of each dataset from here, once, in the order of paths, whatever links lead to it."""
         return iter(self._file.paths(self._group))
 
     def __len__(self) -> int:

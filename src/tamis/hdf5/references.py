@@ -33,7 +33,7 @@ BLOCK_ELEMENTS = 1 << 16
 
 
 def has_references(datatype: Any) -> bool:
-    """Tell whether references occur anywhere in an HDF5 type, members and sequences included.
+    """Return whether references occur anywhere in an HDF5 type, members and sequences included.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def has_references(datatype: Any) -> bool:
 
 
 def is_variable(datatype: Any) -> bool:
-    """Tell whether an HDF5 type has variable-length parts, strings or sequences, whose bytes lie in a heap.
+    """Return whether an HDF5 type has variable-length parts, strings or sequences, whose bytes lie in a heap.
 
     Parameters
     ----------

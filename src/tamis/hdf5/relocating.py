@@ -41,13 +41,13 @@ class Relocation:
         return os.path.realpath(os.path.dirname(self._source)) != self._folder
 
     def linked(self, path: str, name: bytes) -> bytes:
-        """Give the name of the file of an external link, which is at `path`."""
+        """Return the name of the file of an external link, which is at `path`."""
         old = os.fsdecode(name)
         new = self._renamed(path, [old], self._of_link) if self.moved else [old]
         return os.fsencode(new[0])
 
     def creation_list(self, path: str, dataset: h5py.Dataset) -> h5p.PropDCID | None:
-        """Give the creation properties of the copy of a virtual or external dataset; None where no name changes."""
+        """Return the creation properties of the copy of a virtual or external dataset; None where no name changes."""
         if not self.moved:
             return None
         plist = dataset.id.get_create_plist()
@@ -56,7 +56,7 @@ class Relocation:
         return self._external(path, dataset, plist) if plist.get_external_count() else None
 
     def survey(self, file: h5py.File) -> list[str]:
-        """Give the notes that copying all of a file would give."""
+        """Return the notes that copying all of a file would give."""
         if self.moved:
             contents = walk(file)
             for path, group in contents.groups.items():
@@ -132,7 +132,7 @@ class Relocation:
 
 
 def _fitting(space: h5s.SpaceID, source_space: h5s.SpaceID) -> Any:
-    """Give the source's dataspace of a mapping, in which HDF5 does not store how large all of it is."""
+    """Return the source's dataspace of a mapping, in which HDF5 does not store how large all of it is."""
     if source_space.get_select_type() != h5s.SEL_ALL:
         return source_space
     if space.get_select_type() != h5s.SEL_HYPERSLABS or not space.is_regular_hyperslab():

@@ -32,7 +32,7 @@ _MOST_NBYTES = 1 << 16  # of a part of a header; larger ones are left alone
 
 
 def keep_times(source: h5py.File, path: Path) -> None:
-    """Give the objects of a copy, which must be closed, the times of their source, where both have some.
+    """Return the objects of a copy, which must be closed, the times of their source, where both have some.
 
     Raises
     ------

@@ -104,7 +104,7 @@ class Transaction:
             self._early = None
 
     def protect(self) -> None:
-        """Give the file, once it is there, the permissions of the one that it replaces."""
+        """Return the file, once it is there, the permissions of the one that it replaces."""
         with suppress(FileNotFoundError):
             self.path.chmod(stat.S_IMODE(self.place.stat().st_mode))
 

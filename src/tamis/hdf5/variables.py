@@ -60,7 +60,7 @@ def variable_of(path: str, dataset: h5py.Dataset, addresses: Mapping[int, str] |
 
 
 def _dimensions(dataset: h5py.Dataset, addresses: Mapping[int, str]) -> tuple[str | None, ...]:
-    """Give the path of the first dimension scale of each axis."""
+    """Return the path of the first dimension scale of each axis."""
     with suppress(Exception):  # of HDF5 and h5py, many kinds
         if not h5a.exists(dataset.id, b"DIMENSION_LIST"):
             return ()

@@ -205,7 +205,7 @@ def _meet(found: Contents, path: str, group: h5g.GroupID, name: bytes) -> _Open 
 
 
 def _is_marked(dataset: h5d.DatasetID) -> bool:
-    """Tell whether a dataset names a companion, or may do so in damaged attributes, which are reported later."""
+    """Return whether a dataset names a companion, or may do so in damaged attributes, which are reported later."""
     try:
         return bool(h5a.exists(dataset, MARK.encode()))
     except RuntimeError:

@@ -153,7 +153,7 @@ def _refuse_role(variable: Any, name: str, role: cf.Role) -> None:
 def _encoded(
     ds: Any, name: str, pipeline: Pipeline, shape: tuple[int, ...] | None, engine: str, *, in_units: bool = False
 ) -> dict[str, Any]:
-    """Give the encoding of one variable, in whose units an accuracy is if asked for; errors name it."""
+    """Return the encoding of one variable, in whose units an accuracy is if asked for; errors name it."""
     variable = ds.variables[name]
     given = variable.encoding
     made = {key: given[key] for key in _KEPT if given.get(key) is not None or (key == "_FillValue" and key in given)}

@@ -67,7 +67,7 @@ def _nan_values(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> list[NDArray[Any
 
 
 def flags_of_rest(plan: Plan, source: h5py.Dataset, count: int) -> Flags | None:
-    """Give the flags of a plan what stands for chunks that are not stored, where fewer are than the array has."""
+    """Return the flags of a plan what stands for chunks that are not stored, where fewer are than the array has."""
     if plan.flags is None or count == math.prod(
         -(-extent // step) for extent, step in zip(source.shape, plan.chunks, strict=True)
     ):

@@ -194,7 +194,7 @@ class _Box:
                     self._done.set()
 
     def _values(self) -> NDArray[Any]:
-        """Give the values, those that are there already."""
+        """Return the values, those that are there already."""
         extents = [each.stop - each.start for each in self.part]
         nbytes = math.prod(extents) * self._dtype.itemsize
         with self._lock:

@@ -30,7 +30,7 @@ class LargerError(TamisError):
 
 
 def compresses(pipeline: Pipeline) -> bool:
-    """Tell whether a pipeline is there to make chunks smaller, rather than to check or only to order their bytes."""
+    """Return whether a pipeline is there to make chunks smaller, rather than to check or only to order their bytes."""
     return any(
         not isinstance(each, (Shuffle, Fletcher32)) and not (isinstance(each, Bitshuffle) and each.compressor == "none")
         for each in pipeline.filters

@@ -72,7 +72,7 @@ class History:
         self._taken = taken
 
     def encoded(self, parts: Sequence[Region], flags: Flags | None = None) -> Iterator[NewChunk]:
-        """Give the chunks that an earlier run wrote, in its order, up to the first that is not there as noted.
+        """Return the chunks that an earlier run wrote, in its order, up to the first that is not there as noted.
 
         All runs write in one order, so that the rest is what comes after.
 
@@ -134,7 +134,7 @@ class History:
         return max(self._end - len(data), 0)
 
     def _place(self, origin: tuple[int, ...]) -> int:
-        """Give the number of a chunk, last axis fastest."""
+        """Return the number of a chunk, last axis fastest."""
         place = 0
         for (count, step), start in zip(self._grid, origin, strict=True):
             place = place * count + start // step

@@ -85,12 +85,12 @@ def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
 
 
 def checksum_of(data: bytes) -> int:
-    """Give the checksum of a chunk: a CRC-32, by libdeflate, which takes less than 2 % of the time of a copy's."""
+    """Return the checksum of a chunk: a CRC-32, by libdeflate, which takes less than 2 % of the time of a copy's."""
     return deflate.crc32(data)
 
 
 def seal_of(data: bytes, mask: int) -> int:
-    """Give the checksum of a chunk and its filter mask: a CRC that begins with the mask."""
+    """Return the checksum of a chunk and its filter mask: a CRC that begins with the mask."""
     return deflate.crc32(data, mask)
 
 

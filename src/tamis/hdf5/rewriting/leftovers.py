@@ -104,7 +104,7 @@ class Leftover:
         return len(self._records)
 
     def records(self, path: str) -> Iterator[Record]:
-        """Give the records of the chunks of a dataset, in the order in which they were written."""
+        """Return the records of the chunks of a dataset, in the order in which they were written."""
         for each in self._of(path):
             yield Record(*map(int, each))
 

@@ -174,7 +174,7 @@ def _too_small(dataset: h5py.Dataset, min_size: int | None) -> str:
 
 
 def _own(dataset: h5py.Dataset) -> Pipeline:
-    """Give the filters of a dataset as they would be asked for in other chunks."""
+    """Return the filters of a dataset as they would be asked for in other chunks."""
     return Pipeline(replace(each, stored=None) for each in pipeline_of(dataset).stages)
 
 

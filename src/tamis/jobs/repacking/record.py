@@ -84,12 +84,12 @@ class Record:
             return None
 
     def describes(self, path: Path) -> bool:
-        """Tell whether a file still has the bytes that it had when it was made; reads all of it."""
+        """Return whether a file still has the bytes that it had when it was made; reads all of it."""
         return (self.nbytes, self.checksum) == size_and_checksum(path)
 
 
 def source_identity(source: Path) -> dict[str, int]:
-    """Give what tells whether a source is the same one, unchanged.
+    """Return what shows whether a source is the same one, unchanged.
 
     No program can set the time of the last change of the inode, as it can the time of the last change of the values.
     """
@@ -103,7 +103,7 @@ def source_identity(source: Path) -> dict[str, int]:
 
 
 def _checksum_of_recipe(plans: Mapping[str, Plan], kept: Iterable[str], missing: str) -> str:
-    """Give a checksum of what is to be done. The versions of what encodes are no part: what is proven stays so."""
+    """Return a checksum of what is to be done. The versions of what encodes are no part: what is proven stays so."""
     lines = [f"missing {missing}", *(f"keep {path}" for path in sorted(kept))]
     for path, plan in sorted(plans.items()):
         grows = "may grow" if plan.may_grow else "must not grow"

@@ -105,7 +105,7 @@ class Resuming:
         self._journal = Journal(self._transaction.journal, self.run)
 
     def history(self, plan: Plan, shape: tuple[int, ...]) -> History | None:
-        """Give the history of a dataset; None before `begin`."""
+        """Return the history of a dataset; None before `begin`."""
         if self._journal is None:
             return None
         numbers = self._numbers[plan.path], self._numbers[companion_key(plan.path)]

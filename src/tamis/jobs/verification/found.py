@@ -133,7 +133,7 @@ class Verification:
         return not self.violations and not self.problems
 
     def __getitem__(self, path: str) -> Compared:
-        """Give the dataset at a path; ``TS`` is ``/TS``."""
+        """Return the dataset at a path; ``TS`` is ``/TS``."""
         wanted = path if path.startswith("/") else f"/{path}"
         for each in self.datasets:
             if each.path == wanted:
