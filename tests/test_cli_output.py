@@ -30,7 +30,8 @@ COMMANDS = [
 
 def without_progress(text: str) -> str:
     """What stands on stderr beside the lines for finished datasets."""
-    return re.sub(r"^tamis \w+: \w+ /.* \(\d+ of \d+\): done( in [0-9.]+ s)?\n", "", text, flags=re.MULTILINE)
+    line = r"^tamis \w+: \w+ (/.* \(\d+ of \d+\)|\d+ datasets?): done( in [0-9.]+ s)?\n"
+    return re.sub(line, "", text, flags=re.MULTILINE)
 
 
 def words(command: list[str | Path]) -> str:

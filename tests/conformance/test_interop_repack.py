@@ -122,7 +122,7 @@ def test_repack_required_filter_that_libhdf5_has_not_refused(tmp_path: Path) -> 
     tasks.write_text(json.dumps({"source": str(source), "recipes": {str(tmp_path / "y.h5"): "bzip2!"}}))
     said = run(HERE / "interop_repack.py", tasks, code=1)
     assert "MissingFilterError: expected bzip2(9) to be available in HDF5" in said
-    assert "import hdf5plugin first, or write bzip2 as optional" in said
+    assert "import hdf5plugin first in Python, or write bzip2 as optional" in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tasks.json", "x.h5"]
     run(HERE / "interop_repack.py", tasks, "hdf5plugin")
     with h5py.File(tmp_path / "y.h5") as file:

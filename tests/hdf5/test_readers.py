@@ -47,7 +47,8 @@ def test_readers_of_filter_used_twice_name_its_plugin_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "words"), [("", "h5py no, import hdf5plugin first"), ("import hdf5plugin", "h5py yes")]
+    ("first", "words"),
+    [("", "h5py no, import hdf5plugin in the program that reads"), ("import hdf5plugin", "h5py yes")],
 )
 def test_readers_of_hdf5plugins_filters_say_how_to_get_them(first: str, words: str) -> None:
     code = f"""

@@ -100,6 +100,12 @@ def test_write_arguments_of_neither_form_refused(file: h5py.File) -> None:
         write(there, "x", field())  # type: ignore[call-overload]
     with pytest.raises(ParameterError, match="expected no filters for an existing dataset"):
         write(there, field(), filters=SMALL)  # type: ignore[call-overload]
+    for name in ("compression", "compression_opts", "shuffle"):
+        with pytest.raises(ParameterError, match=rf"write: expected .* got {name} \(did you mean filters\?\)"):
+            write(file, "y", field(), **{name: 4})
+    with pytest.raises(ParameterError, match=r"write: expected .* got chunk \(did you mean chunks\?\)"):
+        write(file, "y", field(), chunk=(4, 4))  # type: ignore[call-overload]
+    assert list(file) == ["x"]
     with pytest.raises(ParameterError, match=r"expected an h5py group, file or dataset, got 'a\.h5'"):
         write("a.h5", "x", field())  # type: ignore[call-overload]
 

@@ -32,11 +32,11 @@ def source(tmp_path: Path) -> Path:
         damage(file["damaged"], (4, 0))
         file["also"] = file["damaged"]
         plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        plist.set_chunk((4,))
+        plist.set_chunk((1024,))  # so large that repack does not keep it for its size
         plist.set_filter(40_000, h5py.h5z.FLAG_OPTIONAL, (1, 2))
-        space = h5py.h5s.create_simple((8,))
+        space = h5py.h5s.create_simple((2048,))
         unknown = h5py.h5d.create(file.id, b"unknown", h5py.h5t.NATIVE_FLOAT, space, plist)
-        unknown.write_direct_chunk((0,), b"?" * 16, 0)
+        unknown.write_direct_chunk((0,), b"?" * 4096, 0)
     return path
 
 
@@ -96,3 +96,66 @@ def test_u18_the_target_does_not_depend_on_the_number_of_threads(source: Path, t
         tamis.repack(source, tmp_path / f"{threads}.h5", {"*": "shuffle|deflate(1)"}, threads=threads)
         made.append((tmp_path / f"{threads}.h5").read_bytes())
     assert made[0] == made[1] == made[2]
+
+
+@pytest.mark.parametrize("filters", ["shuffle|deflate(9)", "zfp(accuracy=0.1)|deflate(1)"])
+@pytest.mark.parametrize("bounds", [None, {"*": 0.1}, "recorded"])
+def test_u18_copies_of_unreadable_datasets_are_equal_by_their_stored_bytes(
+    source: Path, tmp_path: Path, filters: str, bounds: Any
+) -> None:
+    target = tmp_path / "b.h5"
+    tamis.repack(source, target, {"*": filters})
+    found = tamis.verify(source, target, bounds=bounds)
+    assert not found.problems
+    assert {each.path for each in found.notes if each.code == "stored-bytes"} == {"/also", "/unknown"}
+    for name in ("also", "unknown"):
+        assert (found[name].status, found[name].equal, found[name].tally) == ("equal", True, None)
+    if bounds is not None:
+        assert found.ok
+        arguments = ["verify", str(source), str(target), "--json"]
+        bound = "recorded" if bounds == "recorded" else "*:0.1"
+        assert CliRunner().invoke(main, [*arguments, "--bound", bound]).exit_code == 0
+
+
+def _other_byte(file: h5py.File) -> None:
+    file["damaged"].id.write_direct_chunk((4, 0), b"\xff" * 39 + b"\xfe", 0)
+
+
+def _other_length(file: h5py.File) -> None:
+    file["damaged"].id.write_direct_chunk((4, 0), b"\xff" * 41, 0)
+
+
+def _readable(file: h5py.File) -> None:
+    attributes = dict(file["damaged"].attrs)
+    del file["damaged"], file["also"]
+    made = file.create_dataset("damaged", data=VALUES, chunks=(2, 8), compression="gzip", fletcher32=True)
+    made.attrs.update(attributes)
+    file["also"] = file["damaged"]
+
+
+def _other_filters(file: h5py.File) -> None:
+    stored = file["damaged"]
+    chunks_at = [stored.id.get_chunk_info(i).chunk_offset for i in range(stored.id.get_num_chunks())]
+    data = {at: stored.id.read_direct_chunk(at) for at in chunks_at}
+    del file["damaged"], file["also"]
+    options: Any = {"compression": "gzip", "shuffle": True, "fletcher32": True}
+    made = file.create_dataset("damaged", VALUES.shape, VALUES.dtype, chunks=(2, 8), **options)
+    made.attrs["units"] = "K"
+    for at, (mask, raw) in data.items():
+        made.id.write_direct_chunk(at, raw, mask)
+    file["also"] = file["damaged"]
+
+
+@pytest.mark.parametrize("change", [_other_byte, _other_length, _readable, _other_filters])
+def test_u18_unreadable_datasets_of_other_bytes_or_filters_stay_a_problem(
+    source: Path, tmp_path: Path, change: Any
+) -> None:
+    target = tmp_path / "b.h5"
+    target.write_bytes(source.read_bytes())
+    assert tamis.verify(source, target).ok
+    with h5py.File(target, "r+") as file:
+        change(file)
+    for pair in ((source, target), (target, source)):
+        found = tamis.verify(*pair)
+        assert [each.path for each in found.problems] == ["/also"]
+        assert not found.ok

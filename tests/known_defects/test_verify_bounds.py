@@ -171,3 +171,21 @@ def test_u06_links_alone_that_differ_are_said(tmp_path: Path) -> None:
                 file["soft"] = h5py.SoftLink("/x")
     result = verify(tmp_path / "a.h5", tmp_path / "b.h5")
     assert (result.exit_code, last_line(result)) == (3, "groups or links differ: 1 dataset compared, 1 violation")
+
+
+@pytest.mark.parametrize("last", ["zz", "x0"])
+def test_u06_pattern_leaves_out_what_is_no_numbers(last: str, tmp_path: Path) -> None:
+    for name, added in (("a.h5", 0), ("b.h5", 0.05)):
+        with h5py.File(tmp_path / name, "w") as file:
+            file["x"] = VALUES + np.float32(added)
+            file["aa"] = file[last] = ["some", "text"]
+            file["record"] = np.zeros(3, [("i", "i4")])
+    pair = tmp_path / "a.h5", tmp_path / "b.h5"
+    for pattern in ("*", "/*", "?*"):
+        result = verify(*pair, "--bound", f"{pattern}:0.1")
+        assert (result.exit_code, last_line(result)) == (0, "within bounds: 4 datasets compared, 3 equal")
+    assert verify(*pair, "--bound", "*:0.01").exit_code == 3
+    for name in ("aa", "[ra]*"):
+        result = verify(*pair, "--bound", f"{name}:0.1", "--bound", "x:0.1")
+        assert result.exit_code == 2
+        assert "expected numbers for a bound of 0.1, got /" in result.stderr

@@ -19,7 +19,7 @@ _LONG_SECONDS = 60.0
 
 
 class Steps:
-    """Say when a step is done, and of long ones every minute how far they are.
+    """Print a line when a step is done, or all steps of a kind that share a line; of long ones every minute how far.
 
     Parameters
     ----------
@@ -29,19 +29,21 @@ class Steps:
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._step, self._finished = "", False
+        self._step, self._together, self._finished = "", "", False
         self._began = self._said = 0.0
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """Take note of the progress of a step."""
         now = time.monotonic()
+        together = what.together if isinstance(what, Step) else ""
         if what != self._step:
-            self._step, self._finished = what, False
-            self._began = self._said = now
+            if not together or together != self._together:
+                self._began = now
+            self._step, self._together, self._finished, self._said = what, together, False, now
         if done >= total:
-            if not self._finished:
+            if not self._finished and not (isinstance(what, Step) and together and what.number < what.step_count):
                 took = now - self._began
-                self._say(f"{label(what)}: done" + (f" in {took:.1f} s" if took >= 0.1 else ""))
+                self._say(f"{together or label(what)}: done" + (f" in {took:.1f} s" if took >= 0.1 else ""))
             self._finished = True
         elif now - self._said >= _LONG_SECONDS:
             self._say(f"{label(what)}: {100 * done / total:.0f} %")

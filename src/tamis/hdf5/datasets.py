@@ -186,7 +186,8 @@ def filter_parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
     if not stage.optional:
         raise MissingFilterError(
             f"expected {stage.filter} to be available in HDF5, which creates no dataset with a required filter that it"
-            f" lacks: import hdf5plugin first, or write {stage.filter.name} as optional"
+            f" lacks: set HDF5_PLUGIN_PATH to the folder of its plugin, import hdf5plugin first in Python, or write"
+            f" {stage.filter.name} as optional"
         )
     return stage.filter.stored(chunk)
 

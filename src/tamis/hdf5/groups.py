@@ -19,7 +19,7 @@ from tamis.pipeline import Pipeline, as_pipeline
 _MOST_LINKS = 65535
 _OPTIONAL = 1
 
-_INSTALL = "import hdf5plugin, or set HDF5_PLUGIN_PATH to the folder of its plugin"
+_INSTALL = "set HDF5_PLUGIN_PATH to the folder of its plugin, or import hdf5plugin first in Python"
 
 
 class PhaseChange(NamedTuple):

@@ -110,4 +110,4 @@ def _hint(absent: list[Filter]) -> str:
         return ""
     if "hdf5plugin" in sys.modules or importlib.util.find_spec("hdf5plugin") is None:
         return "pip install hdf5plugin" + (" with this filter" if "hdf5plugin" in sys.modules else "")
-    return "import hdf5plugin first"
+    return "import hdf5plugin in the program that reads"

@@ -19,6 +19,7 @@ from tamis.chunks.engine import checked_threads, ordered_map
 from tamis.chunks.grid import Origin, Region, origin_of, region
 from tamis.errors import FileError, ParameterError, TamisError
 from tamis.filters import ChunkType, StoredZfp, Zfp
+from tamis.formatting import did_you_mean
 from tamis.hdf5 import library
 from tamis.hdf5.damage import reading
 from tamis.hdf5.datasets import check_place, named, new_dataset
@@ -28,6 +29,8 @@ from tamis.pipeline import Pipeline
 
 # Values that are read at once from a source that has chunks itself, so that none of them is decoded many times.
 _MOST_READ_NBYTES = 64 << 20
+
+_H5PY_FILTERS = ("compression", "compression_opts", "shuffle", "fletcher32", "scaleoffset")
 
 
 @overload
@@ -118,6 +121,7 @@ def write(target: Any, *what: Any, threads: int | None = None, **options: Any) -
     if not isinstance(target, h5py.Group):
         raise ParameterError(f"expected an h5py group, file or dataset, got {target!r}")
     name, data = _exactly(what, "write(group, name, data)", 2)
+    _check_options(options)
     return _write_new(target, name, array_like(data), threads, **options)
 
 
@@ -176,6 +180,15 @@ def _exactly(what: tuple[Any, ...], form: str, count: int) -> tuple[Any, ...]:
     if len(what) != count:
         raise ParameterError(f"expected {form}, got {len(what)} arguments after the first")
     return what
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Raise ParameterError for a keyword that `write` does not have; h5py's own for filters are in `filters`."""
+    known = _write_new.__kwdefaults__ or {}
+    for name in options:
+        if name not in known:
+            hint = " (did you mean filters?)" if name in _H5PY_FILTERS else did_you_mean(name, known)
+            raise ParameterError(f"write: expected a keyword of {', '.join(known)} and threads, got {name}{hint}")
 
 
 def _write_new(

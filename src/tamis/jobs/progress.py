@@ -19,15 +19,18 @@ class Step(str):
     ----------
     number, step_count
         Which step of its kind it is, from 1, and how many there are.
+    together
+        What all steps of its kind are called where one line for all of them is enough; else empty.
     """
 
-    __slots__ = ("number", "step_count")
+    __slots__ = ("number", "step_count", "together")
 
     number: int
     step_count: int
+    together: str
 
-    def __new__(cls, text: str, number: int, step_count: int) -> Self:
+    def __new__(cls, text: str, number: int, step_count: int, together: str = "") -> Self:
         """Return the text of a step, with its number."""
         step = super().__new__(cls, text)
-        step.number, step.step_count = number, step_count
+        step.number, step.step_count, step.together = number, step_count, together
         return step

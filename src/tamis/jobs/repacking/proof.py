@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamis.errors import located
+from tamis.formatting import plural
 from tamis.hdf5.companions import Companion, companion_of
 from tamis.hdf5.damage import reading
 from tamis.hdf5.facts import open_dataset
@@ -41,8 +42,9 @@ def prove(
     """
     done = []
     with open_source(transaction.path) as out:
+        together = f"verifying {plural(len(plans), 'dataset')}"
         for number, (path, plan) in enumerate(plans.items(), 1):
-            step = Step(f"verifying {path}", number, len(plans))
+            step = Step(f"verifying {path}", number, len(plans), together)
             before, after = open_dataset(file, path), open_dataset(out, path)
             with located(dataset=path), reading(file.filename, out.filename, dataset=path):
                 if plan.copied:
@@ -61,7 +63,7 @@ def _copied(
         # Its values, since a recipe may be for it, and any program may have stored it anew.
         name = str(after.dataset.name)
         flags = Plan(name, Pipeline(), np.dtype(np.uint8), plan.chunks)
-        verify(flags, before.dataset, after.dataset, partial(report, f"verifying {name}"), threads)
+        verify(flags, before.dataset, after.dataset, partial(report, step), threads)
     return Repacked(
         path=plan.path,
         pipeline=str(plan.pipeline),

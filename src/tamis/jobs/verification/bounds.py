@@ -109,7 +109,8 @@ def assigned_bounds(
             continue
         dataset = chosen[labels[each.path]]
         if each.value not in (0, RECORDED) and number_type(dataset) is None:
-            unused[each.name] = f"{each.path}: {type_words(dataset.id.get_type())}"
+            if each.name in unused:  # a pattern may have a dataset of numbers already
+                unused[each.name] = f"{each.path}: {type_words(dataset.id.get_type())}"
             continue
         unused.pop(each.name, None)
         found.setdefault(each.path, each.value)
