@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
@@ -14,6 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from tamis.errors import ParameterError, TamisError
+from tamis.formatting import printable
 from tamis.jobs.json_rule import error_document, json_text
 
 FAILED, USAGE, VIOLATED, INTERRUPTED = 1, 2, 3, 128 + signal.SIGINT
@@ -52,11 +54,13 @@ class Commands(click.Group):
         """Run the program."""
         try:
             return super().main(*args, **kwargs)
-        except OSError as error:
-            # All else that opens or reads is caught where it is done; click is silent about a closed pipe.
-            if isinstance(error, TamisError) or error.filename is not None or error.errno is None:
+        except OSError as error:  # click is silent about a closed pipe
+            if isinstance(error, TamisError) or error.errno is None:
                 raise
-            _stop_without_output(error)
+            if _is_of_output(error):
+                _stop_without_output(error)
+            click.echo(f"tamis: {printable(str(error))}", err=True)
+            sys.exit(FAILED)
 
 
 @contextmanager
@@ -96,6 +100,14 @@ def ended_by_signals() -> Iterator[Callable[[], None]]:
         for number, before in replaced.items():
             signal.signal(number, before)
         sys.unraisablehook = hook
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Tell whether an error was raised where text is printed."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return any(
+        frame.f_code is click.echo.__code__ or frame.f_globals.get("__name__") == "rich.console" for frame in frames
+    )
 
 
 def _stop_without_output(error: OSError) -> NoReturn:

@@ -22,6 +22,7 @@ from tamis.formatting import printable
 from tamis.hdf5 import library
 from tamis.hdf5.damage import reading
 from tamis.hdf5.direct import check_recorded, record_of, settle
+from tamis.hdf5.failures import disk_text
 from tamis.hdf5.targets import Target, growing_axis
 
 
@@ -197,11 +198,19 @@ class Appender:
         """Write the steps that wait, and let HDF5 write what it holds.
 
         The partial chunk is written again when there are more steps, so that each flush costs its bytes once.
+
+        Raises
+        ------
+        FileError
+            If HDF5 cannot write, as on a full disk.
         """
         self._check_open()
         if self.waiting:
             self._write()
-        self._target.dataset.flush()
+        try:
+            self._target.dataset.flush()
+        except (OSError, RuntimeError) as error:
+            raise FileError(f"{self._target.place}: HDF5 cannot write: {disk_text(error)}") from error
 
     def close(self) -> None:
         """Flush, check that HDF5 has recorded each chunk as it was written, and take no more steps.
@@ -317,7 +326,7 @@ class Appender:
             # Some chunks may be there and others not, and HDF5 has no way back.
             self._closed, self._ended = True, "failed to write: the last steps in the file may be incomplete"
             if isinstance(error, (OSError, RuntimeError)) and not isinstance(error, TamisError):
-                raise FileError(f"{self._target.place}: HDF5 cannot write: {error}") from error
+                raise FileError(f"{self._target.place}: HDF5 cannot write: {disk_text(error)}") from error
             raise
 
     def _encoded(self) -> list[tuple[Origin, Encoded]]:

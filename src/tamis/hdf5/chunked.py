@@ -20,7 +20,7 @@ from tamis.chunks.values import put
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType
 from tamis.hdf5 import library
-from tamis.hdf5.disk import close_handle
+from tamis.hdf5.disk import close_handle, read_at, read_into
 from tamis.hdf5.facts import (
     datatype_of,
     driver_of,
@@ -280,9 +280,9 @@ class ChunkSource:
             if stop > left:
                 data: Any = b""
             elif room is None:
-                data = os.pread(file.number, stop - start, offset + start)
+                data = read_at(file.number, stop - start, offset + start)
             else:
-                data = room[: os.preadv(file.number, [room], offset + start)]
+                data = room[: read_into(file.number, room, offset + start)]
         except OSError as error:
             raise FileError(f"{self.place}: chunk at {origin} cannot be read: {error.strerror}") from error
         if len(data) != stop - start:

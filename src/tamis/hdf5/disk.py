@@ -32,16 +32,39 @@ def write_all(handle: int, data: bytes | bytearray) -> None:
         left = left[os.write(handle, left) :]
 
 
+def write_at(handle: int, data: bytes, offset: int) -> None:
+    """Write all bytes at an offset, as `write_all` does."""
+    while data:
+        count = os.pwrite(handle, data, offset)
+        data, offset = data[count:], offset + count
+
+
+def read_at(handle: int, nbytes: int, offset: int) -> bytes:
+    """Read so many bytes, also where the system gives some of them at a time; fewer only where the file ends."""
+    data = os.pread(handle, nbytes, offset)
+    while 0 < len(data) < nbytes and (more := os.pread(handle, nbytes - len(data), offset + len(data))):
+        data += more
+    return data
+
+
+def read_into(handle: int, room: memoryview, offset: int) -> int:
+    """Fill memory as `read_at` does, and return the count of bytes."""
+    count = os.preadv(handle, [room], offset)
+    while 0 < count < len(room) and (more := os.preadv(handle, [room[count:]], offset + count)):
+        count += more
+    return count
+
+
 def sync_file(path: Path) -> None:
     """Make a file durable."""
-    with _opened(path) as handle:
+    with opened(path) as handle:
         os.fsync(handle)
 
 
 def sync_folder(path: Path) -> None:
     """Make the names in a folder durable, where its file system can."""
     try:
-        with _opened(path) as handle:
+        with opened(path) as handle:
             os.fsync(handle)
     except OSError as error:
         if error.errno not in _NOT_FOR_FOLDERS:
@@ -51,7 +74,7 @@ def sync_folder(path: Path) -> None:
 def size_and_checksum(path: Path) -> tuple[int, int]:
     """Return the size of a file in bytes, and the CRC-32 of all of it."""
     nbytes = checksum = 0
-    with _opened(path) as handle:
+    with opened(path) as handle:
         while block := os.read(handle, _AT_ONCE_NBYTES):
             nbytes += len(block)
             checksum = deflate.crc32(block, checksum)
@@ -59,8 +82,9 @@ def size_and_checksum(path: Path) -> tuple[int, int]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """Open a file, and close it without a word: for what is read, or made durable elsewhere."""
+    handle = os.open(path, flags | os.O_CLOEXEC)
     try:
         yield handle
     finally:

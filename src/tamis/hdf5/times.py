@@ -24,6 +24,7 @@ import h5py
 from h5py import h5o
 
 from tamis.errors import FileError
+from tamis.hdf5.disk import opened, read_at, write_at
 
 _CHANGED, _CONTINUED = 18, 16
 _HAS_TIMES, _HAS_PHASE_CHANGE = 32, 16
@@ -41,17 +42,14 @@ def keep_times(source: h5py.File, path: Path) -> None:
     """
     bases, pairs = _headers(source, path)
     try:
-        before, after = os.open(source.filename, os.O_RDONLY), os.open(path, os.O_RDWR)
-        try:
+        # The copy is made durable later, which reports what close() would.
+        with opened(Path(source.filename), os.O_RDONLY) as before, opened(path, os.O_RDWR) as after:
             for old, new in pairs:
                 here, there = _Header.read(before, old, bases[0]), _Header.read(after, new, bases[1])
                 if here and there and len(here.times) == len(there.times) and here.times != there.times:
                     there.write(after, here.times)
-        finally:
-            os.close(before)
-            os.close(after)
     except OSError as error:
-        raise FileError(f"{path}: times of objects cannot be written: {error.strerror}") from error
+        raise FileError(f"{path}: times of objects cannot be copied: {error.strerror}") from error
 
 
 def _headers(source: h5py.File, path: Path) -> tuple[tuple[int, int], list[tuple[int, int]]]:
@@ -80,7 +78,7 @@ class _Header:
     def read(cls, file: int, offset: int, base: int) -> _Header | None:
         """Read the header at an offset from where the file begins; None where it has no times, or is none."""
         offset += base
-        start = os.pread(file, 64, offset)
+        start = read_at(file, 64, offset)
         if start[:5] == b"OHDR\2" and len(start) == 64:
             flags = start[5]
             if not flags & _HAS_TIMES:
@@ -88,7 +86,7 @@ class _Header:
             at = 6 + 16 + (4 if flags & _HAS_PHASE_CHANGE else 0)
             width = 1 << (flags & 3)
             nbytes = at + width + int.from_bytes(start[at : at + width], "little") + 4
-            data = os.pread(file, nbytes, offset) if nbytes <= _MOST_NBYTES else b""
+            data = read_at(file, nbytes, offset) if nbytes <= _MOST_NBYTES else b""
             sound = len(data) == nbytes > 4 and checksum(data[:-4]) == int.from_bytes(data[-4:], "little")
             return cls(offset, data, 6, 16, checked=True) if sound else None
         if len(start) < _PREFIX_1.size or start[:2] != b"\1\0":
@@ -103,8 +101,7 @@ class _Header:
         data = self._data[: self._at] + times + self._data[self._at + len(times) :]
         if self._checked:
             data = data[:-4] + struct.pack("<I", checksum(data[:-4]))
-        if os.pwrite(file, data, self._offset) != len(data):
-            raise OSError(0, "fewer bytes were written than asked for")
+        write_at(file, data, self._offset)
 
 
 def _messages(file: int, offset: int, nbytes: int, base: int) -> Iterator[tuple[int, bytes]]:
@@ -112,7 +109,7 @@ def _messages(file: int, offset: int, nbytes: int, base: int) -> Iterator[tuple[
     parts, seen, end = [(offset + 16, nbytes)], 0, os.fstat(file).st_size
     while parts and seen < _MOST_NBYTES:
         place, nbytes = parts.pop()
-        data = os.pread(file, min(nbytes, _MOST_NBYTES), place)
+        data = read_at(file, min(nbytes, _MOST_NBYTES), place)
         at = 0
         while at + _MESSAGE.size <= len(data):
             kind, length, _ = _MESSAGE.unpack_from(data, at)

@@ -24,6 +24,7 @@ from tamis.hdf5 import library
 from tamis.hdf5.damage import reading
 from tamis.hdf5.datasets import check_place, named, new_dataset
 from tamis.hdf5.direct import check_recorded, first_stored, settle
+from tamis.hdf5.failures import disk_text
 from tamis.hdf5.targets import Target, array_like
 from tamis.pipeline import Pipeline
 
@@ -272,7 +273,7 @@ def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
                     if shared:
                         settle(target.dataset, origin, mask)
             except (OSError, RuntimeError, ValueError) as error:
-                raise FileError(f"{target.place}: chunk at {origin}: HDF5 cannot write: {error}") from error
+                raise FileError(f"{target.place}: chunk at {origin}: HDF5 cannot write: {disk_text(error)}") from error
             recorded[origin] = (len(stored), mask)
     if recorded:
         check_recorded(target.dataset, recorded)

@@ -163,7 +163,7 @@ def repack(
         if earlier is not None:
             notes.append(f"{target}: {earlier}")
         if earlier is not None and earlier.done:
-            remove_leftovers(transaction)
+            notes += remove_leftovers(transaction)
         else:
             if missing == "refuse":
                 _refuse_missing(file, planning, report, threads)

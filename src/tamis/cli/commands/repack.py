@@ -135,4 +135,5 @@ def command(
         try:
             output.result(result, partial(result_lines, result))
         except OSError as error:
-            raise OSError(error.errno, f"{error.strerror}; {target} is complete") from error
+            error.strerror = f"{error.strerror}; {target} is complete"
+            raise

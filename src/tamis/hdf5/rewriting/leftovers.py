@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.hdf5.disk import close_handle
+from tamis.hdf5.disk import close_handle, read_at
+from tamis.hdf5.failures import disk_text
 from tamis.hdf5.rewriting.journal import CHECKSUM, HEAD, MAGIC, RECORD, Run, checksum_of
 from tamis.hdf5.transaction import journal_of, temporaries_of
 
@@ -53,7 +54,7 @@ class Leftovers(NamedTuple):
     busy
         Temporary files that a run writes now.
     unknown
-        Temporary files of which that is not known, since they have no journal that is one.
+        Temporary files of which that is not known, since they have no journal that can be read and locked.
     """
 
     dead: tuple[Leftover, ...]
@@ -113,17 +114,26 @@ class Leftover:
         if self._handle is None or record.nbytes > most_nbytes or record.offset + record.nbytes > self.nbytes:
             return None
         try:
-            data = os.pread(self._handle, record.nbytes, record.offset)
+            data = read_at(self._handle, record.nbytes, record.offset)
         except OSError:
             return None
         return data if len(data) == record.nbytes and checksum_of(data) == record.checksum else None
 
-    def remove(self) -> None:
-        """Remove both files; nothing else that took their names."""
-        for path, handle in ((self.path, self._handle), (journal_of(self.path), self._journal)):
-            with suppress(OSError):
-                if handle is not None and os.path.samestat(os.fstat(handle), path.lstat()):
-                    path.unlink()
+    @property
+    def known(self) -> bool:
+        """Whether the temporary file can be opened, or is not there."""
+        return self._handle is not None or not os.path.lexists(self.path)
+
+    def remove(self) -> list[str]:
+        """Remove both files; nothing else that took their names. Return notes about what cannot be removed."""
+        try:
+            for path, handle in ((self.path, self._handle), (journal_of(self.path), self._journal)):
+                with suppress(FileNotFoundError):
+                    if handle is not None and os.path.samestat(os.fstat(handle), path.lstat()):
+                        path.unlink()
+        except OSError as error:  # the journal stays, so that a later run removes both
+            return [f"{self.path}: left by an interrupted run, and cannot be removed: {disk_text(error)}"]
+        return []
 
     def _of(self, path: str) -> NDArray[Any]:
         number = self._numbers.get(path, -1)
@@ -153,11 +163,18 @@ def find_leftovers(place: Path) -> Leftovers:
         journal = _opened(journal_of(path), os.O_RDWR)
         if journal is None or not _is_journal(journal):
             unknown += [path] if os.path.lexists(path) else []
-        elif not _lock(journal):
-            busy.append(path)
-        elif _still(journal, journal_of(path)):
-            dead.append(Leftover(path, journal))
-            continue
+        else:
+            locked = _lock(journal)
+            if locked is None:
+                unknown.append(path)
+            elif not locked:
+                busy.append(path)
+            elif _still(journal, journal_of(path)):
+                leftover = Leftover(path, journal)
+                if leftover.known:
+                    dead.append(leftover)
+                    continue
+                unknown.append(path)
         if journal is not None:
             close_handle(journal)
     return Leftovers(tuple(dead), tuple(busy), tuple(unknown))
@@ -179,16 +196,17 @@ def _opened(path: Path, flags: int) -> int | None:
 def _is_journal(handle: int) -> bool:
     """Whether a file begins as a journal does; one that is killed right at its beginning leaves less of it."""
     try:
-        return MAGIC.startswith(os.pread(handle, len(MAGIC), 0))
+        return MAGIC.startswith(read_at(handle, len(MAGIC), 0))
     except OSError:
         return False
 
 
-def _lock(handle: int) -> bool:
+def _lock(handle: int) -> bool | None:
+    """Lock a journal; False where a run holds the lock, None where the file system cannot tell."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
+    except OSError as error:
+        return False if isinstance(error, BlockingIOError) else None
     return True
 
 
@@ -203,14 +221,14 @@ def _still(handle: int, path: Path) -> bool:
 def _head(journal: int) -> tuple[Run | None, int, int]:
     """Read whose journal it is, the checksum with which those of records begin, and where they begin."""
     at = len(MAGIC)
-    head = os.pread(journal, HEAD.size, at)
+    head = read_at(journal, HEAD.size, at)
     if len(head) < HEAD.size:
         return None, 0, 0
     nbytes, checksum = HEAD.unpack(head)
     at += HEAD.size
     if nbytes > min(_MOST_TEXT_NBYTES, os.fstat(journal).st_size - at):
         return None, 0, 0
-    text = os.pread(journal, nbytes, at)
+    text = read_at(journal, nbytes, at)
     try:
         run = Run.from_bytes(text) if zlib.crc32(text) == checksum else None
     except ValueError:
@@ -223,7 +241,7 @@ def _records(journal: int, at: int, seed: int) -> NDArray[Any]:
     step = RECORD.size + CHECKSUM.size
     found = bytearray()
     while True:
-        block = memoryview(os.pread(journal, step * _RECORDS_AT_ONCE, at))
+        block = memoryview(read_at(journal, step * _RECORDS_AT_ONCE, at))
         good = 0
         while good + step <= len(block):
             (checksum,) = CHECKSUM.unpack_from(block, good + RECORD.size)

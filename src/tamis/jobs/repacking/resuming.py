@@ -75,7 +75,8 @@ class Resuming:
                 self.close()
                 raise
         self.notes += [
-            f"{path}: it has no journal, so a run may still be writing it: remove it if none is"
+            f"{path}: it has no journal that can be read and locked, so a run may still be writing it: remove it if"
+            " none is"
             for path in found.unknown
         ]
 
@@ -99,9 +100,8 @@ class Resuming:
         """
         for each in self._dead:
             if each is not self._leftover:
-                if each.total():
-                    self.notes.append(f"{each.path}: left by an interrupted run; removed")
-                each.remove()
+                removed = [f"{each.path}: left by an interrupted run; removed"] if each.total() else []
+                self.notes += each.remove() or removed
         self._journal = Journal(self._transaction.journal, self.run)
 
     def history(self, plan: Plan, shape: tuple[int, ...]) -> History | None:
@@ -130,7 +130,7 @@ class Resuming:
     def finish(self) -> None:
         """Remove what chunks were taken over from."""
         if self._leftover is not None:
-            self._leftover.remove()
+            self.notes += self._leftover.remove()
 
     def close(self) -> None:
         """Let go of the locks."""
@@ -143,8 +143,8 @@ class Resuming:
         """Remove what was left as soon as this run has all of its chunks that it can use."""
         self._left.discard(path)
         self.flush()
-        if not self._left and self._journal is not None and self._journal.open:
-            self.finish()
+        if not self._left and self._leftover is not None and self._journal is not None and self._journal.open:
+            self._leftover.remove()  # where that fails, `finish` tries again
 
     def _choose(self, source: Path) -> None:
         """Choose the run that left most of what this one needs."""
@@ -173,11 +173,13 @@ class Resuming:
         return [path for path, entry in self.run.datasets.items() if entry and found.get(path) == entry]
 
 
-def remove_leftovers(transaction: Transaction) -> None:
-    """Remove what interrupted runs left beside a target that is done."""
+def remove_leftovers(transaction: Transaction) -> list[str]:
+    """Remove what interrupted runs left beside a target that is done; return notes about what cannot be removed."""
+    notes = []
     for each in find_leftovers(transaction.place).dead:
-        each.remove()
+        notes += each.remove()
         each.close()
+    return notes
 
 
 def interrupted(target: Path, then: str = "--resume continues it") -> list[str]:
