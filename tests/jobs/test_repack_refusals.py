@@ -80,7 +80,7 @@ def test_repack_named_dataset_that_cannot_take_zfp_refused(name: str, odd: Path,
 
 
 def test_repack_pattern_keeps_what_cannot_take_zfp_and_lists_why(odd: Path, tmp_path: Path) -> None:
-    result = tamis.repack(odd, tmp_path / "b.h5", {"*": "zfp(accuracy=0.1)"})
+    result = tamis.repack(odd, tmp_path / "b.h5", {"*": "zfp(accuracy=0.1)"}, min_size=0, larger=True)
     assert [each.path for each in result.datasets] == ["/double", "/five_contiguous", "/float", "/growing"]
     assert {path for path, _ in result.kept} == {f"/{name}" for name in REFUSED}
     with h5py.File(odd) as old, h5py.File(tmp_path / "b.h5") as new:
@@ -196,7 +196,7 @@ def test_repack_chunks_for_unknown_name_refused(sample: Path, tmp_path: Path) ->
 def test_repack_of_several_recipes_the_first_that_fits_holds(
     recipes: Mapping[str, str], taken: dict[str, str], sample: Path, tmp_path: Path
 ) -> None:
-    result = tamis.repack(sample, tmp_path / "b.nc", recipes, checksum=False)
+    result = tamis.repack(sample, tmp_path / "b.nc", recipes, checksum=False, min_size=0, larger=True)
     found = {each.path: each.pipeline for each in result.datasets}
     assert found.items() >= taken.items()
     assert not found.keys() & {path for path, _ in result.kept}
@@ -219,7 +219,9 @@ def test_repack_dataset_in_nested_group_by_path_or_pattern(tmp_path: Path) -> No
         ("/g/*", ["/g/flat", "/g/h/deep"]),
         ("ünï:c (x)", ["/ünï:c (x)"]),
     ]:
-        result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {name: "zfp(rate=8)"}, overwrite=True)
+        result = tamis.repack(
+            tmp_path / "a.h5", tmp_path / "b.h5", {name: "zfp(rate=8)"}, overwrite=True, min_size=0, larger=True
+        )
         assert [each.path for each in result.datasets] == found
 
 
@@ -257,7 +259,7 @@ def test_repack_number_that_numpy_stores_otherwise_is_bytes(kind: Make, tmp_path
         made = h5d.create(file.id, b"v", kind(), h5s.create_simple((16,)), h5p.create(h5p.DATASET_CREATE))
         made.write(h5s.ALL, h5s.ALL, np.arange(16, dtype="i4"), h5t.NATIVE_INT32)
         file["w"] = FIELD[:16]
-    result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": recipe})
+    result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": recipe}, min_size=0, larger=True)
     assert [each.path for each in result.datasets] == ["/w"]
     assert [path for path, _ in result.kept] == ["/v"]
     with pytest.raises(ParameterError, match=r"^/v: expected "):
@@ -276,7 +278,7 @@ def test_repack_pattern_with_undecodable_name_in_file_filters_the_others(tmp_pat
     with h5py.File(tmp_path / "a.h5", "w") as file:
         h5d.create(file.id, b"lat\xff", h5t.NATIVE_FLOAT, h5s.create_simple((20,)))
         file["w"] = FIELD[:16]
-    result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": "zfp(rate=16)"})
+    result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": "zfp(rate=16)"}, min_size=0, larger=True)
     assert "/w" in [each.path for each in result.datasets]
 
 
