@@ -132,6 +132,9 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
             with reading(file.filename, dataset=path):
                 filters = each.value if isinstance(each.value, Pipeline) else None
                 plan = _plan_dataset(path, dataset, filters, chunks, wanted)
+            if not each.exact and plan.lossy and (role := roles().get(each.path, cf.DATA)).is_exact:
+                kept[path] = f"{role.reason}; name it to store it lossily"
+                continue
             named = each.exact or (each.path in shapes and shapes[each.path].exact)
             if not named and filters is not None and not plan.copied and compresses(filters):
                 if reason := _too_small(dataset, wanted.min_size):
@@ -139,9 +142,6 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
                     continue
                 # A companion is made anew with its dataset, or not: that is decided before values are read.
                 plan = replace(plan, may_grow=wanted.larger or has_companion(dataset))
-            if not each.exact and plan.lossy and (role := roles().get(each.path, cf.DATA)).is_exact:
-                kept[path] = f"{role.reason}; name it to store it lossily"
-                continue
             plans[path] = plan
             kept.pop(path, None)
         except MissingFilterError as error:
