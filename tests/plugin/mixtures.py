@@ -43,7 +43,8 @@ for line in sys.stdin:
     path, target = line.rstrip("\\n").split("\\t")
     with h5py.File(path) as file:
         data = file["v"]
-        masks = [data.id.get_chunk_info(i).filter_mask for i in range(data.id.get_num_chunks())]
+        masks = []
+        data.id.chunk_iter(lambda info: masks.append(info.filter_mask))
         np.savez(target, values=data[...], masks=np.array(masks, "u4"))
     print("done", flush=True)
 """
@@ -70,7 +71,8 @@ def random_mixture(random: np.random.Generator, count: int, writer: str) -> Mixt
     rank = int(random.integers(1, 5))
     extents = np.maximum(1, (count ** (1 / rank) * random.uniform(0.6, 1.6, rank)).astype(int))
     shape = tuple(int(extent) for extent in extents)
-    chunks = tuple(int(random.integers(min(2, extent), min(extent, 40) + 1)) for extent in shape)
+    most = (1000, 60, 20, 12)[rank - 1]
+    chunks = tuple(int(random.integers(min(2, extent), min(extent, most) + 1)) for extent in shape)
     accuracy = float(2.0 ** random.uniform(-12, 8) if dtype[0] == "f" else 2.0 ** random.uniform(0, 10))
     scale = 10.0 ** random.uniform(-2, 5)
     smooth = np.sin(np.linspace(0, random.uniform(1, 50), int(np.prod(shape)))).reshape(shape)
