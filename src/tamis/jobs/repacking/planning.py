@@ -136,7 +136,9 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
                 kept[path] = f"{role.reason}; name it to store it lossily"
                 continue
             named = each.exact or (each.path in shapes and shapes[each.path].exact)
-            if not named and filters is not None and not plan.copied and compresses(filters):
+            # With `follow`, values of other files are to be in the target, which takes room.
+            asked = named or filters is None or not compresses(filters) or layout_text(dataset) in ELSEWHERE
+            if not asked and not plan.copied:
                 if reason := _too_small(dataset, wanted.min_size):
                     kept[path] = reason
                     continue
