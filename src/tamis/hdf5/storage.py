@@ -62,12 +62,11 @@ def listed_pipeline(plist: Any) -> Pipeline:
     return _pipeline(tuple(library.filter_list(plist)))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # most datasets of a file have the same filters
 def _pipeline(listed: tuple[library.ListedFilter, ...]) -> Pipeline:
     return Pipeline(map(_stage, listed))
 
 
-@lru_cache(maxsize=1024)  # most datasets of a file have the same filters
 def _stage(listed: library.ListedFilter) -> Stage:
     found = from_values(Request(listed.id, listed.values), listed.label, stored=True)
     if listed.total > len(listed.values):

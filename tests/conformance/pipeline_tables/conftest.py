@@ -254,7 +254,7 @@ def forget() -> None:
     by_id.cache_clear()
     by_name.cache_clear()
     # Filters of files are kept, too.
-    getattr(storage._stage, "cache_clear", lambda: None)()
+    storage._pipeline.cache_clear()
 
 
 @pytest.fixture
