@@ -30,7 +30,7 @@ def test_open_values_of_virtual_dataset_without_its_file_refused(tmp_path: Path)
     layout[...] = h5py.VirtualSource("gone.h5", "v", (4,))
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_virtual_dataset("v", layout)
-    with h5py.File(tmp_path / "a.h5") as file, pytest.raises(FileError, match=r"expected the file gone\.h5"):
+    with h5py.File(tmp_path / "a.h5") as file, pytest.raises(FileError, match=r"No such file or directory: gone\.h5"):
         open_values(file["v"])
 
 

@@ -93,11 +93,16 @@ def test_matching_exact_name_with_pattern_signs_means_only_itself() -> None:
     assert matching("x[1]", PATHS) == ({"/x[1]": "/x[1]"}, True)
 
 
-@pytest.mark.parametrize("name", ["ts", "T", "XX*", "/", "", "grp"])
-def test_matching_nothing_refused_with_what_is_there(name: str) -> None:
-    with pytest.raises(FileError, match=r"found only /TS, /grp/T, /grp/sub/T, /lat, /x1, /x\[1\]$") as refused:
+NEAREST = {"ts": "TS", "T": "TS", "XX*": "", "/": "", "": "", "grp": "grp/T"}
+
+
+@pytest.mark.parametrize("name", NEAREST)
+def test_matching_nothing_refused_with_what_is_there_and_the_nearest(name: str) -> None:
+    with pytest.raises(FileError) as refused:
         matching(name, PATHS)
-    assert str(refused.value).startswith(f"expected a dataset named {name!r}, ")
+    question = f" (did you mean {NEAREST[name]}?)" if NEAREST[name] else ""
+    known = "/TS, /grp/T, /grp/sub/T, /lat, /x1, /x[1]"
+    assert str(refused.value) == f"expected a dataset named {name!r}, found only {known}{question}"
 
 
 def test_matching_nothing_among_many_shortens_the_list() -> None:

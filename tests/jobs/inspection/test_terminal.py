@@ -72,7 +72,7 @@ def test_show_at_80_columns_is_a_readable_table(odd: Path) -> None:
 
 def test_show_facts_continue_under_their_text(odd: Path) -> None:
     got = shown(odd, 80)
-    at = next(i for i, line in enumerate(got) if line.startswith("  note     ZFP codes whole blocks"))
+    at = next(i for i, line in enumerate(got) if line.startswith("  note     no checksum"))
     assert got[at + 1].startswith(" " * 11)
     assert got[at + 1][11] != " "
 
