@@ -14,4 +14,4 @@ import tamis  # noqa: E402  # after the module, which may register filters
 
 tasks = json.loads(Path(sys.argv[1]).read_text())
 for target, recipe in tasks["recipes"].items():
-    tamis.repack(tasks["source"], target, {"*": recipe})
+    tamis.repack(tasks["source"], target, {"*": recipe}, min_size=0, larger=True)

@@ -188,7 +188,9 @@ def test_create_group_unfit_filter_refused_and_nothing_made(tmp_path: Path, filt
 def test_create_group_required_filter_missing_refused(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         missing = Pipeline([Stage(UnknownFilter(NOWHERE), optional=False)])
-        with pytest.raises(MissingFilterError, match=rf"HDF5 filter {NOWHERE}\) in h5py's libhdf5, found none: import"):
+        with pytest.raises(
+            MissingFilterError, match=rf"HDF5 filter {NOWHERE}\) in h5py's libhdf5, found none: set HDF5_PLUGIN_PATH"
+        ):
             create_group(file, "g", missing)
         assert list(file) == []
 

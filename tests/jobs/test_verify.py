@@ -54,18 +54,22 @@ def test_verify_repacked_real_file_as_numpy_says(
     with h5py.File(source) as first, h5py.File(target) as second:
         for each in done.datasets:
             before, after = first[each.path][()], second[each.path][()]
+            attributes = first[each.path].attrs
+            scale, offset = (
+                np.ravel(attributes.get(name, n))[0] for name, n in (("scale_factor", 1), ("add_offset", 0))
+            )
             tally = found[each.path].tally
             assert tally is not None
             valid = (np.abs(before) < 1e36) & np.isfinite(before)
             assert tally.missing == np.count_nonzero(~valid)
-            errors = np.abs(before[valid].astype("f8") - after[valid].astype("f8"))
-            assert tally.error == errors.max(initial=0)
+            errors = np.abs(before[valid].astype("f8") - after[valid].astype("f8")) * scale
+            assert tally.error == pytest.approx(errors.max(initial=0), rel=1e-14, abs=0)
             assert tally.rmse == pytest.approx(np.sqrt(np.mean(errors**2)) if errors.size else 0, rel=1e-12)
             assert found[each.path].equal == (before.tobytes() == after.astype(before.dtype).tobytes())
             if tally.worst:
-                assert tally.worst.source == before[tally.worst.index]
-                assert tally.worst.target == after[tally.worst.index]
-                assert abs(tally.worst.source - tally.worst.target) == tally.error
+                assert tally.worst.source == pytest.approx(before[tally.worst.index] * scale + offset, rel=1e-14)
+                assert tally.worst.target == pytest.approx(after[tally.worst.index] * scale + offset, rel=1e-14)
+                assert abs(tally.worst.source - tally.worst.target) == pytest.approx(tally.error, rel=1e-9)
 
 
 def test_verify_result_is_the_same_for_any_number_of_threads(real: Real, tmp_path: Path) -> None:

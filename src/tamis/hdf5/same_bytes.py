@@ -6,8 +6,10 @@ import os
 
 import h5py
 
+from tamis.chunks.grid import Origin
 from tamis.hdf5.chunked import Record, descriptor_of, records_of
 from tamis.hdf5.companions import companion_of
+from tamis.hdf5.damage import reading
 from tamis.hdf5.facts import file_of, is_plain, layout_plist
 from tamis.hdf5.missing import changed_fill
 from tamis.hdf5.storage import pipeline_of, stored_type
@@ -32,11 +34,17 @@ def same_stored_chunks(source: h5py.Dataset, target: h5py.Dataset) -> bool:
         return False
     if any(companion_of(each) is not None for each in both):
         return False
-    before, after = records_of(source), records_of(target)
+    before, after = map(_index, both)
     if before.keys() != after.keys():
         return False
     files = [descriptor_of(file_of(each)) for each in both]
     return all(_same(files[0].number, before[at], files[1].number, after[at]) for at in before)
+
+
+def _index(dataset: h5py.Dataset) -> dict[Origin, Record]:
+    """Read the chunk index of a dataset; an error names its file, and not both."""
+    with reading(file_of(dataset).filename, dataset=str(dataset.name)):
+        return records_of(dataset)
 
 
 def _same(source: int, before: Record, target: int, after: Record) -> bool:
