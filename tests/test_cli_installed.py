@@ -28,7 +28,8 @@ RECIPE = ("-f", "TS:zfp(accuracy=0.1)")
 
 def without_progress(text: str) -> str:
     """What stands on stderr beside the lines for finished datasets."""
-    return re.sub(r"^tamis \w+: \w+ /.* \(\d+ of \d+\): done( in [0-9.]+ s)?\n", "", text, flags=re.MULTILINE)
+    line = r"^tamis \w+: (\w+ /.* \(\d+ of \d+\)|verifying \d+ datasets?): done( in [0-9.]+ s)?\n"
+    return re.sub(line, "", text, flags=re.MULTILINE)
 
 
 def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
