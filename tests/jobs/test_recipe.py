@@ -93,7 +93,7 @@ def test_matching_exact_name_with_pattern_signs_means_only_itself() -> None:
     assert matching("x[1]", PATHS) == ({"/x[1]": "/x[1]"}, True)
 
 
-NEAREST = {"ts": "TS", "T": "TS", "XX*": "", "/": "", "": "", "grp": "grp/T"}
+NEAREST = {"ts": "TS", "T": "T", "XX*": "", "/": "", "": "", "grp": "/grp/T"}
 
 
 @pytest.mark.parametrize("name", NEAREST)

@@ -152,7 +152,7 @@ def matching(name: str, paths: Mapping[str, str]) -> Match:
     if not labels:
         own_paths = list(dict.fromkeys(paths.values()))
         known = ", ".join(own_paths[:12]) + (", …" if len(own_paths) > 12 else "")
-        nearest = did_you_mean(name, (path.removeprefix("/") for path in paths))
+        nearest = did_you_mean(name, (word for path in paths for word in (path.rpartition("/")[2], path)))
         text = f"expected a dataset named {name!r}, found only {known or 'no datasets'}{nearest}"
         raise FileError(text).at(dataset=name)
     return Match(labels, exact=False)
