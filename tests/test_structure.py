@@ -25,7 +25,11 @@ LAYERS = [
     ("",),  # tamis/__init__.py, the flat public list
     ("jobs",),
     ("hdf5", "netcdf", "zarr"),
-    ("chunks", "cf"),
+    ("rewrite",),
+    ("store",),
+    ("accuracy",),
+    ("missing", "cf"),
+    ("chunks",),
     ("pipeline",),
     ("notation",),
     ("filters",),

@@ -37,9 +37,9 @@ from tamis.filters import (
     Zfp,
     Zstd,
 )
-from tamis.hdf5.plugin import plugin_path
-from tamis.hdf5.plugin import register as _register
-from tamis.hdf5.reading import open  # noqa: A004 - named as the function of other packages that opens a file
+from tamis.hdf5.file import open  # noqa: A004 - named as the function of other packages that opens a file
+from tamis.hdf5.lib.plugin import plugin_path
+from tamis.hdf5.lib.plugin import register as _register
 from tamis.pipeline import Pipeline
 from tamis.zfp.configuration import Config, config
 from tamis.zfp.configuration import warn_unless_as_asked as _warn_unless_as_asked

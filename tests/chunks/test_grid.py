@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.chunks.grid import default_chunks, region, touched
-from tamis.chunks.quality import Chunking, judge, padding_note
 from tamis.filters import ChunkType, Zfp
 from tamis.pipeline import Pipeline
+from tamis.rewrite.chunk_advice import Chunking, judge, padding_note
 
 GRIDS = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 11)), max_size=4).map(
     lambda axes: (tuple(n for n, _ in axes), tuple(step for _, step in axes))

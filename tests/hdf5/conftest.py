@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from h5py import h5a, h5g, h5s, h5t
 
-from tamis.hdf5 import library
+from tamis.hdf5.lib import calls
 
 
 def make_links(file: h5py.File) -> None:
@@ -146,4 +146,4 @@ def links() -> Callable[[h5py.Group], dict[str, str]]:
 @pytest.fixture(scope="session")
 def storage() -> Callable[[h5py.Group], int]:
     """Tell how a group holds its links."""
-    return lambda group: library.link_storage(h5g.open(group.id, b"/") if isinstance(group, h5py.File) else group.id)
+    return lambda group: calls.link_storage(h5g.open(group.id, b"/") if isinstance(group, h5py.File) else group.id)

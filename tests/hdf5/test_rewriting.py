@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from tamis.chunks.difference import largest_error
+from tamis.accuracy.difference import largest_error
 from tamis.errors import BoundError
 from tamis.filters import Zfp
 from tamis.hdf5.chunked import ChunkSource

@@ -12,7 +12,7 @@ import pytest
 
 from tamis.errors import FileError
 from tamis.hdf5.chunked import descriptor_of
-from tamis.hdf5.missing import changed_fill, missing_of
+from tamis.hdf5.meaning import changed_fill, missing_of
 from tamis.hdf5.values import ContiguousValues, LibraryValues, open_values
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import tamis
 from tamis.errors import BoundError, DataError, ParameterError
-from tamis.hdf5.missing import missing_of
+from tamis.hdf5.meaning import missing_of
 from tamis.hdf5.rewriting import Plan, verify
 from tamis.pipeline import Pipeline
 

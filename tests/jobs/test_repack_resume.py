@@ -20,8 +20,8 @@ from click.testing import CliRunner, Result
 import tamis
 from tamis.cli import main
 from tamis.errors import FileError
-from tamis.hdf5.rewriting.leftovers import find_leftovers
 from tamis.jobs.repack import plan_repack
+from tamis.store.leftovers import find_leftovers
 
 RECIPES = {"x": "zfp(accuracy=0.01)|shuffle|deflate(4)", "y": "shuffle|deflate(4)", "z": "deflate(1)"}
 CHUNKS = {"x": (4, 32, 32)}

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tamis
-from tamis.chunks.statistics import Place
+from tamis.accuracy.statistics import Place
 from tamis.jobs.verification import Verification
 
 Make = Callable[..., Path]

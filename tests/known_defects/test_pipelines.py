@@ -16,7 +16,7 @@ import tamis
 from tamis import Pipeline
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import Deflate
-from tamis.hdf5.direct import check_recorded
+from tamis.hdf5.lib.direct_chunks import check_recorded
 from tamis.hdf5.rewriting import Plan, write
 from tamis.hdf5.storage import chunk_type, chunks_of, pipeline_of
 

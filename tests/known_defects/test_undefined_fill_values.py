@@ -12,7 +12,7 @@ from h5py import h5d, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 import tamis
-from tamis.hdf5 import library
+from tamis.hdf5.lib import calls
 
 VALUES: NDArray[Any] = (280 + np.sin(np.arange(40 * 40) / 50)).reshape(40, 40)
 
@@ -26,7 +26,7 @@ def make(
         plist.set_chunk(chunks)
     if raw:
         plist.set_external(raw.encode(), 0, 40 * 40 * 4)
-    library.set_undefined_fill(plist, datatype)
+    calls.set_undefined_fill(plist, datatype)
     return h5py.Dataset(h5d.create(file.id, name.encode(), datatype, h5s.create_simple((40, 40)), plist))
 
 

@@ -1,10 +1,10 @@
 """HDF5 files, and tamis's filter inside h5py's library."""
 
-from tamis.hdf5.appending import Appender, Partial
-from tamis.hdf5.datasets import create_dataset
-from tamis.hdf5.groups import PhaseChange, create_group, group_filters, group_phase_change
 from tamis.hdf5.storage import chunk_type, pipeline_of, read_chunk
-from tamis.hdf5.writing import write, write_stream
+from tamis.hdf5.tree.groups import PhaseChange, create_group, group_filters, group_phase_change
+from tamis.hdf5.writing.appender import Appender, Partial
+from tamis.hdf5.writing.creation import create_dataset
+from tamis.hdf5.writing.dataset import write, write_stream
 
 __all__ = [
     "Appender",

@@ -12,21 +12,21 @@ import h5py
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from tamis.chunks.engine import ordered_map
 from tamis.chunks.grid import region
 from tamis.chunks.selection import Piece, Points, Selection, select
+from tamis.chunks.threads import ordered_map
 from tamis.errors import FileError, ParameterError
 from tamis.formatting import printable
 from tamis.hdf5.chunked import ChunkSource
 from tamis.hdf5.companions import ANCILLARY, MARK, companion_of, other_ancillary
 from tamis.hdf5.conversion import Conversion
-from tamis.hdf5.damage import reading
+from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.readers import library_failure
 from tamis.hdf5.storage import is_unreadable_empty, pipeline_of, zfp_problem
 from tamis.zfp.blocks import block_count
 
 if TYPE_CHECKING:
-    from tamis.hdf5.reading import File
+    from tamis.hdf5.file import File
 
 
 _TASK_NBYTES = 256 << 10

@@ -16,11 +16,10 @@ from h5py import h5d, h5f, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 from tamis.chunks.grid import Origin, Region, origin_of
-from tamis.chunks.values import put
+from tamis.chunks.reader import put
+from tamis.chunks.zfp_chunks import ZfpChunks
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType
-from tamis.hdf5 import library
-from tamis.hdf5.disk import close_handle, read_at, read_into
 from tamis.hdf5.facts import (
     datatype_of,
     driver_of,
@@ -31,9 +30,10 @@ from tamis.hdf5.facts import (
     place_of,
     user_block_nbytes,
 )
-from tamis.hdf5.index import stored_chunks
+from tamis.hdf5.lib import calls
+from tamis.hdf5.lib.chunk_index import stored_chunks
 from tamis.hdf5.storage import chunk_type, fill_value, number_type, pipeline_of, stored_type, zfp_problem
-from tamis.hdf5.zfp_chunks import ZfpChunks
+from tamis.store.disk import close_handle, read_at, read_into
 from tamis.zfp import blocks
 from tamis.zfp.blocks import Run
 
@@ -136,7 +136,7 @@ class ChunkSource:
             self.chunk = ChunkType(stored_type(dataset) or chunk_type(dataset).dtype, dataset.chunks)
             self.fill = _fill_bytes(dataset, self.chunk, self.records)
         self.shape: tuple[int, ...] = dataset.shape
-        self._partial_filtered = library.filters_partial_chunks(layout_plist(dataset))
+        self._partial_filtered = calls.filters_partial_chunks(layout_plist(dataset))
         self._file: Descriptor | None = descriptor_of(file)
         self._nbytes = os.fstat(self._file.number).st_size  # of the file, which may grow
         self._zfp = ZfpChunks.of(self.pipeline.stages[0], self.chunk) if self.pipeline.stages else None

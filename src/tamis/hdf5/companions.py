@@ -19,14 +19,14 @@ import numpy as np
 from h5py import h5a, h5d, h5t
 from numpy.typing import NDArray
 
-from tamis.chunks.flags import MOST_FLAGS, Flags, can_flag
 from tamis.chunks.grid import Region
-from tamis.chunks.values import Values, put
+from tamis.chunks.reader import Values, put
 from tamis.errors import DataError, FileError
-from tamis.hdf5.attributes import text_attribute
-from tamis.hdf5.damage import reading
 from tamis.hdf5.facts import place_of
+from tamis.hdf5.lib.attributes import text_attribute
+from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.storage import number_type, stored_regions, type_text
+from tamis.missing.table import MOST_FLAGS, Flags, can_flag
 
 MARK = "missing_companion"
 """Attribute of a variable: path of its companion."""

@@ -19,10 +19,10 @@ from tamis.chunks.grid import Region, regions
 from tamis.errors import FileError, TamisError
 from tamis.filters import ChunkType, Request, Stage, StoredZfp, UnknownFilter, Zfp, from_values
 from tamis.filters.zfp import is_stored
-from tamis.hdf5 import library
 from tamis.hdf5.facts import address_nbytes, datatype_of, file_of, layout_plist, once, place_of
-from tamis.hdf5.index import chunk_info, stored_chunks
-from tamis.hdf5.places import SAME_FILE, find_virtual
+from tamis.hdf5.lib import calls
+from tamis.hdf5.lib.chunk_index import chunk_info, stored_chunks
+from tamis.hdf5.lib.places import SAME_FILE, find_virtual
 from tamis.pipeline import Pipeline
 
 _LAYOUTS = {h5d.CHUNKED: "chunked", h5d.CONTIGUOUS: "contiguous", h5d.COMPACT: "compact", h5d.VIRTUAL: "virtual"}
@@ -59,15 +59,15 @@ def pipeline_of(dataset: h5py.Dataset) -> Pipeline:
 
 def listed_pipeline(plist: Any) -> Pipeline:
     """Return the filters of a property list that came from a file."""
-    return _pipeline(tuple(library.filter_list(plist)))
+    return _pipeline(tuple(calls.filter_list(plist)))
 
 
 @lru_cache(maxsize=1024)  # most datasets of a file have the same filters
-def _pipeline(listed: tuple[library.ListedFilter, ...]) -> Pipeline:
+def _pipeline(listed: tuple[calls.ListedFilter, ...]) -> Pipeline:
     return Pipeline(map(_stage, listed))
 
 
-def _stage(listed: library.ListedFilter) -> Stage:
+def _stage(listed: calls.ListedFilter) -> Stage:
     found = from_values(Request(listed.id, listed.values), listed.label, stored=True)
     if listed.total > len(listed.values):
         reason = f"it has {listed.total} parameters, of which HDF5 gives out {len(listed.values)}"
@@ -134,7 +134,7 @@ def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
             raise FileError(f"{place}: chunk at {start}: damaged: {found.size} bytes at {found.byte_offset}")
         mask, data = dataset.id.read_direct_chunk(start)
         partial = any(at + step > extent for at, extent, step in edges)
-        if partial and not library.filters_partial_chunks(layout_plist(dataset)):
+        if partial and not calls.filters_partial_chunks(layout_plist(dataset)):
             mask = -1  # every filter was left out, and HDF5 does not say so
         return pipeline.decode(data, mask, chunk)
     except FileError:

@@ -13,12 +13,12 @@ from h5py import h5d
 from numpy.typing import NDArray
 
 from tamis.chunks.grid import Origin, Region, origin_of
-from tamis.chunks.values import Values, put
+from tamis.chunks.reader import Values, put
 from tamis.errors import FileError
 from tamis.hdf5.chunked import ChunkSource, Descriptor, descriptor_of, read_bytes
 from tamis.hdf5.companions import RestoredValues, companion_of
-from tamis.hdf5.damage import reading
 from tamis.hdf5.facts import file_of, is_plain, is_read_only, layout_plist, place_of
+from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.readers import library_failure
 from tamis.hdf5.storage import check_readable, is_unreadable_empty, number_type, stored_type
 

@@ -10,7 +10,7 @@ import h5py
 from h5py import h5a, h5o, h5r, h5t
 
 from tamis import cf
-from tamis.hdf5.attributes import known_attributes
+from tamis.hdf5.lib.attributes import known_attributes
 from tamis.hdf5.storage import number_type
 
 

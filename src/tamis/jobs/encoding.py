@@ -13,19 +13,19 @@ import numpy as np
 
 from tamis import cf
 from tamis.cf import FILL_ATTRIBUTES
-from tamis.chunks.encoding import absorbs_rounding
 from tamis.chunks.grid import default_chunks
 from tamis.errors import DataError, FileError, MissingFilterError, ParameterError, TamisError
 from tamis.filters import ChunkType, Filter, Stage, UnknownFilter
 from tamis.filters.base import is_enum
-from tamis.hdf5.files import is_hdf5, open_source
-from tamis.hdf5.plugin import writes
+from tamis.hdf5.lib.plugin import writes
+from tamis.hdf5.lib.source_file import is_hdf5, open_source
 from tamis.hdf5.storage import pipeline_of
 from tamis.jobs.dataset_meaning import attributes_of, refuse_limits, roles_in_dataset
 from tamis.jobs.recipe import Match, Recipes, assigned, chunk_shape, matching
 from tamis.jobs.stored_units import in_stored_units
 from tamis.notation.xarray_encoding import ENGINES, encoding_keywords
 from tamis.pipeline import Pipeline, as_pipeline
+from tamis.rewrite.encode import absorbs_rounding
 from tamis.zfp import Accuracy
 
 # What xarray itself takes out of an encoding, whatever writes the file: how values are stored, and attributes. It has

@@ -9,15 +9,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tamis.cf import Role
-from tamis.chunks.quality import Chunking, Note, judge, zfp_padding
-from tamis.chunks.words import filter_name
 from tamis.errors import FileError
 from tamis.filters import Filter
+from tamis.filters.naming import filter_name
 from tamis.hdf5.companions import companion_of, is_companion
-from tamis.hdf5.damage import reading
-from tamis.hdf5.files import open_source
-from tamis.hdf5.groups import group_filters
-from tamis.hdf5.missing import missing_of, packing_of
+from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.lib.source_file import open_source
+from tamis.hdf5.meaning import missing_of, packing_of
 from tamis.hdf5.readers import Readers, readers_of
 from tamis.hdf5.storage import (
     Chunks,
@@ -31,11 +29,13 @@ from tamis.hdf5.storage import (
     varies,
     zfp_problem,
 )
+from tamis.hdf5.tree.groups import group_filters
+from tamis.hdf5.tree.walk import Contents, walk
 from tamis.hdf5.variables import roles_in
-from tamis.hdf5.walking import Contents, walk
 from tamis.jobs.inspection import ChunkGroup, DatasetInfo, GroupInfo, Inspection
 from tamis.jobs.naming import Names
 from tamis.pipeline import Pipeline
+from tamis.rewrite.chunk_advice import Chunking, Note, judge, zfp_padding
 
 if TYPE_CHECKING:
     import h5py

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tamis.errors import FileError
-from tamis.hdf5.objects import dataset_at
-from tamis.hdf5.walking import Contents, address_of
+from tamis.hdf5.tree.objects import dataset_at
+from tamis.hdf5.tree.walk import Contents, address_of
 from tamis.jobs.recipe import Match, absolute, matching
 
 if TYPE_CHECKING:

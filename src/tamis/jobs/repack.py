@@ -10,15 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tamis.chunks.engine import checked_threads
+from tamis.chunks.threads import checked_threads
 from tamis.errors import BoundError, DataError, FileError, ParameterError, TamisError, located
 from tamis.filters import Filter
 from tamis.hdf5.companions import has_companion
-from tamis.hdf5.copying import CopyInsteadError, copy_tree, create_target
-from tamis.hdf5.damage import reading
-from tamis.hdf5.failures import disk_text, is_disk_full
-from tamis.hdf5.files import open_source
-from tamis.hdf5.relocating import Relocation
+from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.lib.source_file import open_source
 from tamis.hdf5.rewriting import (
     LargerError,
     Plan,
@@ -29,8 +26,9 @@ from tamis.hdf5.rewriting import (
     unreadable,
     write,
 )
-from tamis.hdf5.times import keep_times
-from tamis.hdf5.transaction import Transaction
+from tamis.hdf5.tree.copy import CopyInsteadError, copy_tree, create_target
+from tamis.hdf5.tree.relocation import Relocation
+from tamis.hdf5.tree.times import keep_times
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipe import Recipes, chunk_shape, least_nbytes
 from tamis.jobs.repacking import Repacked, RepackPlan, RepackResult
@@ -50,6 +48,8 @@ from tamis.jobs.repacking.record import Record
 from tamis.jobs.repacking.resuming import Resuming, interrupted, remove_leftovers
 from tamis.jobs.repacking.room import check_room
 from tamis.pipeline import as_pipeline
+from tamis.store.disk import disk_text, is_disk_full
+from tamis.store.transaction import Transaction
 
 if TYPE_CHECKING:
     import h5py

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis.chunks.engine import checked_threads
-from tamis.chunks.pairing import compared
-from tamis.chunks.statistics import Frame, Tally
+from tamis.accuracy.compare import compared
+from tamis.accuracy.statistics import Frame, Tally
+from tamis.chunks.threads import checked_threads
 from tamis.errors import TamisError
 from tamis.hdf5.companions import about_companion, companion_of
-from tamis.hdf5.comparing import attribute_differences, group_changes, link_differences, named_type_change
-from tamis.hdf5.damage import reading
-from tamis.hdf5.describing import type_words
-from tamis.hdf5.elements import unequal_elements
-from tamis.hdf5.files import open_source
-from tamis.hdf5.missing import changed_fill, missing_of, packing_of
-from tamis.hdf5.objects import Objects, dataset_at, group_at
-from tamis.hdf5.same_bytes import same_stored_chunks
+from tamis.hdf5.compare.elements import unequal_elements
+from tamis.hdf5.compare.stored_bytes import same_stored_chunks
+from tamis.hdf5.compare.structure import attribute_differences, group_changes, link_differences, named_type_change
+from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.lib.source_file import open_source
+from tamis.hdf5.lib.type_text import type_words
+from tamis.hdf5.meaning import changed_fill, missing_of, packing_of
 from tamis.hdf5.storage import byteorder, chunks_of, number_type, pipeline_of
+from tamis.hdf5.tree.objects import Objects, dataset_at, group_at
+from tamis.hdf5.tree.walk import Contents, walk
 from tamis.hdf5.values import open_values
-from tamis.hdf5.walking import Contents, walk
 from tamis.jobs.naming import Names
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.verification.bounds import (

@@ -17,7 +17,7 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t, h5z
 
 import tamis
-from tamis.hdf5.groups import create_group
+from tamis.hdf5.tree.groups import create_group
 from tamis.jobs.inspection import json_document
 from tamis.pipeline import Pipeline
 

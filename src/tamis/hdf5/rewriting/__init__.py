@@ -6,14 +6,14 @@ from tamis.hdf5.rewriting.counting import MissingCount, count_missing
 from tamis.hdf5.rewriting.estimating import likely_nbytes, most_nbytes
 from tamis.hdf5.rewriting.growth import LargerError, compresses
 from tamis.hdf5.rewriting.history import History
-from tamis.hdf5.rewriting.journal import Journal, Run, companion_key
-from tamis.hdf5.rewriting.leftovers import Leftover, find_leftovers
 from tamis.hdf5.rewriting.plans import Plan, Written
 from tamis.hdf5.rewriting.shapes import better_chunks
 from tamis.hdf5.rewriting.streams import has_streams
 from tamis.hdf5.rewriting.unreadable import unreadable
 from tamis.hdf5.rewriting.verifying import Verified, verify, verify_copied
 from tamis.hdf5.rewriting.writing import write
+from tamis.store.journal import Journal, Run, companion_key
+from tamis.store.leftovers import Leftover, find_leftovers
 
 __all__ = [
     "History",

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from tamis.chunks.difference import Comparison, compare
+from tamis.accuracy.difference import Comparison, compare
 from tamis.chunks.grid import Origin
 from tamis.errors import BoundError
 from tamis.hdf5.rewriting.plans import Plan

@@ -15,17 +15,17 @@ from h5py import h5a, h5s, h5t
 from numpy.typing import NDArray
 
 from tamis.cf import FILL_ATTRIBUTES
-from tamis.chunks.difference import Missing
-from tamis.chunks.flags import MOST_FLAGS, Flags, can_flag
 from tamis.chunks.grid import Origin
 from tamis.hdf5.companions import ANCILLARY, MARK, TABLE, has_companion, other_ancillary
-from tamis.hdf5.creating import create_like
-from tamis.hdf5.datasets import new_dataset
-from tamis.hdf5.direct import check_recorded
-from tamis.hdf5.references import copy_attribute
+from tamis.hdf5.lib.direct_chunks import check_recorded
 from tamis.hdf5.rewriting.encoding import FLAGS_PIPELINE
 from tamis.hdf5.rewriting.plans import Plan
 from tamis.hdf5.storage import fill_value
+from tamis.hdf5.tree.create import create_like
+from tamis.hdf5.tree.references import copy_attribute
+from tamis.hdf5.writing.creation import new_dataset
+from tamis.missing.definition import Missing
+from tamis.missing.table import MOST_FLAGS, Flags, can_flag
 
 _ENDING = "_missing"
 _SHARED = ("coordinates", "grid_mapping", "_Netcdf4Dimid", "_Netcdf4Coordinates")

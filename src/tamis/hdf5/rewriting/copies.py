@@ -9,8 +9,8 @@ import numpy as np
 
 from tamis.errors import TamisError
 from tamis.filters import ChunkType, Filter, Stage
-from tamis.hdf5 import library
 from tamis.hdf5.facts import datatype_of, layout_plist
+from tamis.hdf5.lib import calls
 from tamis.hdf5.storage import pipeline_of, stored_type
 from tamis.pipeline import Pipeline
 
@@ -23,7 +23,7 @@ def stored_so(dataset: h5py.Dataset, pipeline: Pipeline, dtype: np.dtype[Any], c
     if dataset.chunks != chunks or stored_type(dataset) != dtype or datatype_of(dataset).committed():
         return False
     found = pipeline_of(dataset)
-    if len(found.stages) != len(pipeline.stages) or not library.filters_partial_chunks(layout_plist(dataset)):
+    if len(found.stages) != len(pipeline.stages) or not calls.filters_partial_chunks(layout_plist(dataset)):
         return False
     chunk = ChunkType(dtype, chunks)
     return all(_same(*each, chunk) for each in zip(pipeline.stages, found.stages, strict=True))

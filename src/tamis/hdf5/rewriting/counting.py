@@ -11,9 +11,9 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.chunks.gather import over_chunks
 from tamis.chunks.grid import Region, touched
 from tamis.hdf5.companions import regions_of
-from tamis.hdf5.rewriting.gathering import over_chunks
 from tamis.hdf5.rewriting.plans import Plan
 from tamis.hdf5.storage import check_readable
 from tamis.hdf5.values import open_values

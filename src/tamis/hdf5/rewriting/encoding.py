@@ -7,15 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.chunks import encoding
-from tamis.chunks.flags import Flags
-from tamis.chunks.gaps import encode_filled
 from tamis.chunks.grid import Origin, Region, origin_of
 from tamis.errors import TamisError
 from tamis.filters import ChunkType, Deflate, Fletcher32
 from tamis.hdf5.rewriting.bounds import checked
 from tamis.hdf5.rewriting.plans import Plan
+from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
+from tamis.rewrite.encode import encode_chunk, encode_compared, encode_filled
 
 FLAGS_PIPELINE = Pipeline([Deflate(6), Fletcher32()])
 """Of companions: what every reader of HDF5 has. A lower level gives three times the bytes."""
@@ -50,7 +49,7 @@ class NewChunk(NamedTuple):
 
 
 def make_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> NewChunk:
-    """Encode what the array has of a chunk: see `tamis.chunks.encoding.encode_chunk`.
+    """Encode what the array has of a chunk: see `tamis.rewrite.encode.encode_chunk`.
 
     What was encoded is decoded and compared at once, while it is in the processor's cache; with a companion it is not,
     since only both of them give the values.
@@ -64,7 +63,7 @@ def make_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> NewChunk:
     try:
         if plan.flags is not None:
             return _with_flags(plan, plan.flags, origin, values)
-        made, found = encoding.encode_compared(plan.pipeline, values, plan.chunk, plan.missing)
+        made, found = encode_compared(plan.pipeline, values, plan.chunk, plan.missing)
     except TamisError as error:
         raise type(error)(f"{plan.path}: chunk at {origin}: {error}") from error
     largest = checked(plan, origin, found)
@@ -75,7 +74,7 @@ def _with_flags(plan: Plan, table: Flags, origin: tuple[int, ...], values: NDArr
     """Encode a chunk with its gaps filled, and say in another one where they are."""
     found = table.find(values)
     if found is None:
-        made = encoding.encode_chunk(plan.pipeline, values, plan.chunk, missing=plan.missing)
+        made = encode_chunk(plan.pipeline, values, plan.chunk, missing=plan.missing)
         if table.fill == 0:
             return NewChunk(origin, made.data, made.mask, crossed=_near_limits(plan, made.mask, values))
         found = np.zeros(values.shape, np.uint8)
@@ -83,7 +82,7 @@ def _with_flags(plan: Plan, table: Flags, origin: tuple[int, ...], values: NDArr
         made = encode_filled(plan.pipeline, values, found, plan.chunk, table, plan.missing)
     # What lies beyond the array now is valid if something makes it longer.
     beyond = np.zeros((), found.dtype)
-    flags = encoding.encode_chunk(FLAGS_PIPELINE, found, ChunkType(found.dtype, plan.chunks), padding=beyond)
+    flags = encode_chunk(FLAGS_PIPELINE, found, ChunkType(found.dtype, plan.chunks), padding=beyond)
     missing = int(np.count_nonzero(found))
     near = _near_limits(plan, made.mask, values[found == 0])
     return NewChunk(origin, made.data, made.mask, missing, near, flags=(flags.data, flags.mask))

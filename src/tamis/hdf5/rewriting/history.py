@@ -9,13 +9,13 @@ from pathlib import Path
 
 import h5py
 
-from tamis.chunks.flags import Flags
 from tamis.chunks.grid import Origin, Region, origin_of
-from tamis.hdf5.index import chunk_info
+from tamis.hdf5.lib.chunk_index import chunk_info
 from tamis.hdf5.rewriting.encoding import NewChunk
-from tamis.hdf5.rewriting.journal import Journal, companion_key
-from tamis.hdf5.rewriting.leftovers import Leftover
 from tamis.hdf5.rewriting.plans import Plan
+from tamis.missing.table import Flags
+from tamis.store.journal import Journal, companion_key
+from tamis.store.leftovers import Leftover
 
 _EXPANDED = 4
 _EXPANDED_NBYTES = 1 << 20

@@ -10,12 +10,12 @@ import h5py
 import numpy as np
 
 from tamis.cf import Packing
-from tamis.chunks.difference import Missing
-from tamis.chunks.flags import Flags
 from tamis.chunks.grid import Origin, Region, touched
 from tamis.filters import ChunkType
 from tamis.hdf5.companions import regions_of
 from tamis.hdf5.storage import stored_regions
+from tamis.missing.definition import Missing
+from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
 
 

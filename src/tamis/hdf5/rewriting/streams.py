@@ -9,18 +9,18 @@ from typing import Any
 import h5py
 import numpy as np
 
-from tamis.chunks import encoding
-from tamis.chunks.engine import ordered_map
+from tamis.chunks.gather import bounded_threads, chunks_at_once
 from tamis.chunks.grid import Region, origin_of
+from tamis.chunks.threads import ordered_map
 from tamis.errors import BoundError, TamisError
 from tamis.filters import ChunkType, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.hdf5.chunked import ChunkSource
 from tamis.hdf5.rewriting.encoding import NewChunk
-from tamis.hdf5.rewriting.gathering import bounded_threads, chunks_at_once
 from tamis.hdf5.rewriting.plans import Plan
 from tamis.hdf5.storage import pipeline_of, stored_type
 from tamis.pipeline import Pipeline
+from tamis.rewrite.encode import encode_stream
 
 
 def has_streams(dataset: h5py.Dataset, pipeline: Pipeline, dtype: np.dtype[Any], chunks: tuple[int, ...]) -> bool:
@@ -78,7 +78,7 @@ def _encoded(plan: Plan, chunks: ChunkSource, part: Region) -> NewChunk:
         if stream is None:
             data, mask = plan.pipeline.encode(chunks.values(origin), skip=(Zfp,))
         else:
-            data, mask = encoding.encode_stream(plan.pipeline, stream, plan.chunk)
+            data, mask = encode_stream(plan.pipeline, stream, plan.chunk)
     except TamisError as error:
         raise type(error)(f"{plan.path}: chunk at {origin}: {error}") from error
     return NewChunk(origin, data, mask)

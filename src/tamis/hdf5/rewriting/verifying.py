@@ -13,22 +13,22 @@ import numpy as np
 from h5py import h5z
 from numpy.typing import NDArray
 
-from tamis.chunks.difference import same_bits
-from tamis.chunks.engine import ordered_map
+from tamis.accuracy.difference import same_bits
+from tamis.chunks.blocks import within
+from tamis.chunks.gather import chunks_at_once, over_chunks
 from tamis.chunks.grid import Origin, Region, origin_of, touched
-from tamis.chunks.rechunking import within
-from tamis.chunks.values import Values
+from tamis.chunks.reader import Values
+from tamis.chunks.threads import ordered_map
 from tamis.errors import BoundError
 from tamis.hdf5.chunked import ChunkSource, records_of
 from tamis.hdf5.companions import regions_of, restored
 from tamis.hdf5.facts import layout_plist
-from tamis.hdf5.library import filters_partial_chunks
+from tamis.hdf5.lib.calls import filters_partial_chunks
 from tamis.hdf5.rewriting.bounds import compared
-from tamis.hdf5.rewriting.gathering import chunks_at_once, over_chunks
-from tamis.hdf5.rewriting.journal import seal_of
 from tamis.hdf5.rewriting.plans import Plan, Written
 from tamis.hdf5.storage import fill_value, number_type, pipeline_of, stored_type
 from tamis.hdf5.values import open_values, read_by_library
+from tamis.store.journal import seal_of
 
 _SMALL_NBYTES = 64 << 10
 

@@ -11,23 +11,23 @@ from typing import Any
 
 import h5py
 
+from tamis.chunks.gather import over_chunks
 from tamis.chunks.grid import Origin, Region, origin_of
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType
-from tamis.hdf5.creating import create_like
-from tamis.hdf5.datasets import as_recorded, filter_parameters
-from tamis.hdf5.direct import check_recorded
+from tamis.hdf5.lib.direct_chunks import check_recorded
 from tamis.hdf5.rewriting.companions import CompanionWriter, flags_of_rest
 from tamis.hdf5.rewriting.encoding import NewChunk, make_chunk
-from tamis.hdf5.rewriting.gathering import over_chunks
 from tamis.hdf5.rewriting.growth import check_growth, held_back
 from tamis.hdf5.rewriting.history import History
-from tamis.hdf5.rewriting.journal import seal_of
 from tamis.hdf5.rewriting.plans import Plan, Written, parts_of
 from tamis.hdf5.rewriting.streams import encode_streams
 from tamis.hdf5.storage import check_readable, stored_type
+from tamis.hdf5.tree.create import create_like
 from tamis.hdf5.values import open_values
+from tamis.hdf5.writing.creation import as_recorded, filter_parameters
 from tamis.pipeline import Pipeline
+from tamis.store.journal import seal_of
 
 Progress = Callable[[int, int], None]
 

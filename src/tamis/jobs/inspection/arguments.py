@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tamis.chunks.words import shape_text
 from tamis.errors import ParameterError
 from tamis.filters import UnknownFilter
-from tamis.formatting import printable
+from tamis.formatting import printable, shape_text
 from tamis.jobs.inspection.found import DatasetInfo, Inspection
 from tamis.jobs.recipe import has_pattern_signs
 from tamis.jobs.spec import spec

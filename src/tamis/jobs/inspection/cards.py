@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tamis.chunks.words import filter_name, percent_text, ratio_text, shape_text, size_text
 from tamis.filters import Filter, UnknownFilter
-from tamis.formatting import plural, printable
+from tamis.filters.naming import filter_name
+from tamis.formatting import percent_text, plural, printable, ratio_text, shape_text, size_text
 from tamis.jobs.inspection.found import DatasetInfo, GroupInfo, Inspection
 
 COLUMNS = ("dataset", "shape", "type", "chunks", "filters", "stored", "ratio")

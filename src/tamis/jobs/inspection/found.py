@@ -8,13 +8,13 @@ from typing import Any
 
 from tamis import zfp
 from tamis.cf import DATA, Packing, Role
-from tamis.chunks.quality import Note
-from tamis.chunks.words import filter_name, ratio, ratio_text, shape_text
 from tamis.filters import Filter, Stage, UnknownFilter, Zfp
-from tamis.formatting import plural, printable
+from tamis.filters.naming import filter_name
+from tamis.formatting import plural, printable, ratio, ratio_text, shape_text
 from tamis.hdf5.readers import Readers
 from tamis.jobs.json_rule import SCHEMA, error_dict, json_text, json_value
 from tamis.pipeline import Pipeline
+from tamis.rewrite.chunk_advice import Note
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
-from tamis.hdf5.failures import disk_text
-from tamis.hdf5.files import open_source
-from tamis.hdf5.transaction import Transaction
+from tamis.hdf5.lib.source_file import open_source
 from tamis.jobs.repacking.planning import Wanted, plan_datasets
 from tamis.jobs.repacking.record import Record
+from tamis.store.disk import disk_text
+from tamis.store.transaction import Transaction
 
 if TYPE_CHECKING:
     from tamis.hdf5.rewriting import Plan

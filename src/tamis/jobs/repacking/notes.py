@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tamis.chunks.words import percent_text, shape_text, size_text
-from tamis.formatting import plural
+from tamis.formatting import percent_text, plural, shape_text, size_text
 from tamis.hdf5.companions import Companion, companion_of
 from tamis.hdf5.rewriting import Plan, Written, better_chunks, compresses
 

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from tamis import cf
 from tamis.chunks.grid import default_chunks
-from tamis.chunks.quality import Chunking, padding_note
 from tamis.errors import MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32
-from tamis.hdf5.attributes import is_bare_dimension, known_attributes
 from tamis.hdf5.companions import companion_of, companions_in, has_companion, is_companion
-from tamis.hdf5.damage import reading
-from tamis.hdf5.missing import missing_of
+from tamis.hdf5.lib.attributes import is_bare_dimension, known_attributes
+from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.meaning import missing_of
 from tamis.hdf5.rewriting import Plan, compresses, flags_for, has_streams, stored_so
 from tamis.hdf5.storage import ELSEWHERE, layout_text, pipeline_of, stored_type, type_text, values_nbytes
+from tamis.hdf5.tree.walk import Datasets, address_of, all_listed
 from tamis.hdf5.variables import roles_in
-from tamis.hdf5.walking import Datasets, address_of, all_listed
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import Assigned, assigned
 from tamis.jobs.repacking.notes import range_text
 from tamis.jobs.repacking.planned import PlannedDataset
 from tamis.jobs.stored_units import in_stored_units, units_note
 from tamis.pipeline import Pipeline
+from tamis.rewrite.chunk_advice import Chunking, padding_note
 
 if TYPE_CHECKING:
     import h5py

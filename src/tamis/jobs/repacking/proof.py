@@ -11,15 +11,15 @@ import numpy as np
 from tamis.errors import located
 from tamis.formatting import plural
 from tamis.hdf5.companions import Companion, companion_of
-from tamis.hdf5.damage import reading
 from tamis.hdf5.facts import open_dataset
-from tamis.hdf5.files import open_source
+from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.lib.source_file import open_source
 from tamis.hdf5.rewriting import Plan, Written, verify, verify_copied
-from tamis.hdf5.transaction import Transaction
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repacking import Repacked
 from tamis.jobs.repacking.notes import written_notes
 from tamis.pipeline import Pipeline
+from tamis.store.transaction import Transaction
 
 if TYPE_CHECKING:
     import h5py

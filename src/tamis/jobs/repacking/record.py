@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tamis.chunks.words import shape_text
-from tamis.hdf5.disk import size_and_checksum
+from tamis.formatting import shape_text
 from tamis.hdf5.storage import ELSEWHERE, layout_text
+from tamis.store.disk import size_and_checksum
 
 if TYPE_CHECKING:
     from tamis.hdf5.rewriting import Plan

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tamis.cf import Packing
-from tamis.chunks.words import ratio
+from tamis.formatting import ratio
 from tamis.jobs.json_rule import SCHEMA, json_fields, json_text
 
 

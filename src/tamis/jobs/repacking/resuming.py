@@ -11,13 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tamis.chunks.words import shape_text, size_text
 from tamis.errors import BoundError, FileError
-from tamis.formatting import printable
+from tamis.formatting import printable, shape_text, size_text
 from tamis.hdf5.rewriting import History, Journal, Leftover, Plan, Run, companion_key, find_leftovers
-from tamis.hdf5.transaction import Transaction
 from tamis.jobs.repacking.record import source_identity
 from tamis.pipeline import Pipeline
+from tamis.store.transaction import Transaction
 from tamis.zfp.configuration import config
 
 

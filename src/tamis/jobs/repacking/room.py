@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tamis.chunks.words import size_text
 from tamis.errors import FileError
-from tamis.hdf5.damage import reading
+from tamis.formatting import size_text
 from tamis.hdf5.facts import open_dataset
+from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.rewriting import Plan, likely_nbytes, most_nbytes
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tamis.chunks.words import ratio_text, shape_text, size_text
-from tamis.formatting import plural, printable
+from tamis.formatting import plural, printable, ratio_text, shape_text, size_text
 from tamis.jobs.notebook import datasets_table, line, page
 from tamis.jobs.repacking.planned import PlannedDataset, RepackPlan
 from tamis.jobs.repacking.results import Repacked, RepackResult

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from tamis.chunks.statistics import Place, Tally
+from tamis.accuracy.statistics import Place, Tally
 from tamis.errors import FileError, ParameterError
-from tamis.hdf5.describing import type_words
-from tamis.hdf5.missing import packing_of
+from tamis.hdf5.lib.type_text import type_words
+from tamis.hdf5.meaning import packing_of
 from tamis.hdf5.storage import number_type, pipeline_of
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import assigned
@@ -19,7 +19,7 @@ from tamis.jobs.recipe import assigned
 if TYPE_CHECKING:
     import h5py
 
-    from tamis.hdf5.walking import Datasets
+    from tamis.hdf5.tree.walk import Datasets
 
 RECORDED: Literal["recorded"] = "recorded"
 """Stands for the bound that the filters of a dataset of the target record in the file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tamis.chunks.statistics import Tally
+from tamis.accuracy.statistics import Tally
 from tamis.formatting import printable
 from tamis.jobs.json_rule import json_text, json_value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tamis.chunks.statistics import Place
+from tamis.accuracy.statistics import Place
 from tamis.formatting import plural, printable
 from tamis.jobs.notebook import datasets_table, line, page
 from tamis.jobs.table import Line, table, title

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from tamis.accuracy.statistics import Place, Squares, Tally
 from tamis.cf import Packing
-from tamis.chunks.statistics import Place, Squares, Tally
 
 
 def in_units(tally: Tally, packing: Packing | None) -> Tally:

@@ -1,0 +1,1 @@
+"""How far values are from others: differences, statistics, and two arrays compared."""

@@ -1,0 +1,1 @@
+"""Two files compared beside the numbers in them: structure, elements of any type, stored bytes."""

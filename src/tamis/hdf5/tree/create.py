@@ -1,0 +1,198 @@
+"""New HDF5 files, groups and datasets that take after existing ones."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5d, h5f, h5g, h5o, h5p, h5t
+
+from tamis.hdf5.lib import calls
+from tamis.hdf5.tree.groups import follow_links
+
+STAGING = b".tamis-named-types"
+"""Group of the target's root that holds each named type, under its address in the source, while a copy runs."""
+
+# By version of the superblock, the oldest library that writes it: who could read the source can read the copy.
+_LOW_BOUNDS = {2: h5f.LIBVER_V18, 3: h5f.LIBVER_V110}
+
+
+def create_target(source: h5py.File, path: str | os.PathLike[str]) -> h5py.File:
+    """Create a new file with the creation properties of another, its user block included.
+
+    Parameters
+    ----------
+    source
+        The file to follow: user block and its bytes, sizes, file space strategy, order and phase change of the root
+        group's links and attributes, the filters of its links, and the oldest library that shall read it.
+    path
+        Must not exist.
+
+    Returns
+    -------
+    h5py.File
+        Empty, and open for writing; the caller closes it.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file already.
+    OSError
+        If the user block cannot be read from the source or written.
+    FileError
+        If a filter that the links of the root group require is not here.
+    """
+    fcpl = source.id.get_create_plist()
+    _follow_group(h5g.open(source.id, b"/"), fcpl)
+    superblock = fcpl.get_version()[0]
+    low = _LOW_BOUNDS.get(superblock, h5f.LIBVER_EARLIEST if superblock < 2 else h5f.LIBVER_LATEST)
+    fapl = h5p.create(h5p.FILE_ACCESS)
+    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+    fapl.set_libver_bounds(low, h5f.LIBVER_LATEST)
+    exists = os.path.lexists(path)
+    try:
+        target = h5py.File(h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl, fapl))
+    except OSError as error:
+        # The library says so by another number where the file is open in this process.
+        if exists:
+            raise FileExistsError(errno.EEXIST, f"expected a new file, got {os.fspath(path)!r}") from error
+        raise
+    try:
+        if size := fcpl.get_userblock():
+            with Path(source.filename).open("rb") as origin, Path(path).open("r+b") as copy:
+                copy.write(origin.read(size))
+    except BaseException:
+        target.close()
+        Path(path).unlink()
+        raise
+    return target
+
+
+def create_like(
+    source: h5py.Dataset,
+    parent: h5py.Group,
+    name: str,
+    *,
+    chunks: tuple[int, ...] | None,
+    filters: Sequence[tuple[int, int, tuple[int, ...]]],
+    dtype: h5t.TypeID | None = None,
+) -> h5py.Dataset:
+    """Create an empty dataset with the properties of another, but with its own chunks and filters.
+
+    Times are not recorded in it, so that the same input gives the same bytes.
+
+    Parameters
+    ----------
+    source
+        Gives type, shape, maximum shape, fill value and when it is written, order and phase change of the attributes.
+    parent, name
+        Where to create it. While `copy_tree` runs, a named type becomes the target's one; otherwise its definition is
+        used.
+    chunks
+        Slowest axis first; None stores it contiguously.
+    filters
+        Number, flags and parameters of each, in the order in which they encode.
+    dtype
+        Another type than that of the source; a named one must be in the target.
+
+    Returns
+    -------
+    h5py.Dataset
+        Without attributes.
+
+    Raises
+    ------
+    ValueError, OSError
+        What the library says against this combination.
+    """
+    plist = source.id.get_create_plist()
+    if plist.get_external_count():
+        plist = without_raw_files(source)
+    while plist.get_nfilters():
+        plist.remove_filter(calls.filter_list(plist)[0][0])
+    if chunks is None:
+        plist.set_layout(h5d.CONTIGUOUS)
+    else:
+        plist.set_chunk(chunks)
+    plist.set_alloc_time(h5d.ALLOC_TIME_DEFAULT if chunks is None else h5d.ALLOC_TIME_INCR)
+    plist.set_obj_track_times(False)
+    for code, flags, values in filters:
+        plist.set_filter(code, flags, values)
+    datatype = source.id.get_type() if dtype is None else dtype
+    if dtype is None and datatype.committed():
+        datatype = _staged_type(datatype, parent.id) or datatype.copy()
+    raw_name = name.encode("utf-8", "surrogateescape")
+    lcpl = h5p.create(h5p.LINK_CREATE)
+    lcpl.set_char_encoding(h5t.CSET_ASCII if raw_name.isascii() else h5t.CSET_UTF8)
+    return h5py.Dataset(h5d.create(parent.id, raw_name, datatype, source.id.get_space(), plist, lcpl))
+
+
+def group_plist(group: Any) -> Any:
+    """Rebuild a group's creation properties.
+
+    The list that the library hands out also holds the number of links that the group has, and corrupts the group that
+    is made with it.
+
+    Parameters
+    ----------
+    group
+        An `h5py.h5g.GroupID`.
+
+    Raises
+    ------
+    FileError
+        If a filter that its links require is not here.
+    """
+    new = h5p.create(h5p.GROUP_CREATE)
+    _follow_group(group, new)
+    return new
+
+
+def staging_name(address: int) -> bytes:
+    """Name a named type in the staging group.
+
+    Parameters
+    ----------
+    address
+        Of the type in the source.
+    """
+    return f"{address:x}".encode()
+
+
+def _follow_group(group: Any, plist: Any) -> None:
+    old = group.get_create_plist()
+    plist.set_link_creation_order(old.get_link_creation_order())
+    plist.set_attr_creation_order(old.get_attr_creation_order())
+    plist.set_attr_phase_change(*old.get_attr_phase_change())
+    plist.set_obj_track_times(False)
+    follow_links(group, plist)
+
+
+def without_raw_files(source: h5py.Dataset) -> Any:
+    """Rebuild a dataset's creation properties without layout and raw files, which none can be taken off."""
+    old = source.id.get_create_plist()
+    new = h5p.create(h5p.DATASET_CREATE)
+    new.set_fill_time(old.get_fill_time())
+    new.set_obj_track_times(old.get_obj_track_times())
+    new.set_attr_creation_order(old.get_attr_creation_order())
+    new.set_attr_phase_change(*old.get_attr_phase_change())
+    if old.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
+        value = np.zeros((), dtype=source.dtype)
+        old.get_fill_value(value)
+        new.set_fill_value(value)
+    elif old.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
+        calls.set_undefined_fill(new, source.id.get_type())
+    return new
+
+
+def _staged_type(datatype: Any, location: Any) -> Any:
+    """Find the target's named type for one of the source; None where no copy runs."""
+    root = h5g.open(location, b"/")
+    if not root.links.exists(STAGING):
+        return None
+    return h5t.open(h5g.open(root, STAGING), staging_name(h5o.get_info(datatype).addr))

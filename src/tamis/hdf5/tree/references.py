@@ -1,0 +1,282 @@
+"""Attributes and reference data of a copied HDF5 file.
+
+A reference in HDF5 is an address, so that bytes copied to another file point nowhere: every reference is followed in
+the source, and made anew in the target. Everything else passes as the bytes that the library hands out, in the very
+type that the file has.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+from h5py import h5, h5a, h5d, h5s, h5t
+
+from tamis.errors import FileError
+from tamis.hdf5.lib import calls
+from tamis.hdf5.lib.chunk_index import stored_chunks
+
+Array: TypeAlias = npt.NDArray[Any]
+Reference: TypeAlias = Any
+"""An `h5py.h5r.Reference` or its subclass `RegionReference`: h5py has no stubs."""
+
+Rewire = Callable[[Reference], Reference]
+"""Gives the target's reference for one of the source; never called with a null reference."""
+
+BLOCK_ELEMENTS = 1 << 16
+"""Upper bound of the elements held in memory where a dataset is not chunked."""
+
+
+def has_references(datatype: Any) -> bool:
+    """Return whether references occur anywhere in an HDF5 type, members and sequences included.
+
+    Parameters
+    ----------
+    datatype
+        An `h5py.h5t.TypeID`.
+    """
+    return bool(datatype.detect_class(h5t.REFERENCE))
+
+
+def is_variable(datatype: Any) -> bool:
+    """Return whether an HDF5 type has variable-length parts, strings or sequences, whose bytes lie in a heap.
+
+    Parameters
+    ----------
+    datatype
+        An `h5py.h5t.TypeID`.
+    """
+    kind = datatype.get_class()
+    if kind == h5t.STRING:
+        return bool(datatype.is_variable_str())
+    if kind == h5t.COMPOUND:
+        return any(is_variable(datatype.get_member_type(i)) for i in range(datatype.get_nmembers()))
+    return bool(kind == h5t.VLEN or (kind == h5t.ARRAY and is_variable(datatype.get_super())))
+
+
+def attribute_names(owner: Any) -> list[bytes]:
+    """List the attributes of an object in creation order, or as they are stored where that is not tracked.
+
+    Parameters
+    ----------
+    owner
+        The low-level identifier of a group, dataset or named type.
+    """
+    names: list[bytes] = []
+    if h5a.get_num_attrs(owner) == 0:
+        return names
+    # append returns None, which tells the library to go on.
+    if h5a.get_info(owner, index=0).corder_valid:
+        h5a.iterate(owner, names.append, index_type=h5.INDEX_CRT_ORDER, order=h5.ITER_INC)
+    else:
+        h5a.iterate(owner, names.append, index_type=h5.INDEX_NAME, order=h5.ITER_NATIVE)
+    return names
+
+
+def copy_attribute(source: Any, target: Any, name: bytes, datatype: Any, rewire: Rewire) -> None:
+    """Copy one attribute from an object to its copy.
+
+    Parameters
+    ----------
+    source, target
+        Low-level identifiers of the two objects.
+    name
+        The attribute, which must not exist in the target.
+    datatype
+        The `h5py.h5t.TypeID` to create it with: the source's own, or the target's named type that stands for it.
+    rewire
+        Translates each reference in the value.
+    """
+    attribute = h5a.open(source, name)
+    space = attribute.get_space()
+    file_type = attribute.get_type()
+    utf8 = h5a.get_info(source, name).cset == h5t.CSET_UTF8 and calls.has("H5Acreate2")
+    copied = (calls.create_utf8_attribute if utf8 else h5a.create)(target, name, datatype, space)
+    if space.get_simple_extent_type() == h5s.NULL or space.get_simple_extent_npoints() == 0:
+        return
+    if has_references(file_type):
+        values, memory_type = _python_buffer(attribute.shape, file_type.dtype)
+        attribute.read(values, mtype=memory_type)
+        _rewire_values(values, file_type.dtype, rewire)
+        copied.write(values, mtype=memory_type)
+    else:
+        values = _bytes_buffer(attribute.shape, file_type)
+        attribute.read(values, mtype=file_type)
+        copied.write(values, mtype=file_type)
+
+
+def rewrite_references(source: Any, target: Any, rewire: Rewire) -> None:
+    """Write the references in a dataset over those of its copy, translated; other members of its type stay.
+
+    Parameters
+    ----------
+    source, target
+        `h5py.h5d.DatasetID` of the same shape and of equal type.
+    rewire
+        Translates each reference.
+
+    Raises
+    ------
+    ValueError
+        If references cannot be made to point into the target: they lie in an external raw file, or in the fill value.
+    """
+    plist = source.get_create_plist()
+    dtype = _reference_part(source.get_type().dtype)
+    if plist.get_external_count():
+        raise ValueError(
+            "expected references inside the HDF5 file, got external raw storage, which source and copy would share"
+        )
+    if plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
+        fill, _ = _python_buffer((), dtype)
+        plist.get_fill_value(fill)
+        _rewire_values(fill, dtype, _refuse_fill)
+    for start, count in _stored_blocks(source):
+        values, memory_type = _python_buffer(count, dtype)
+        memory_space, file_space = _select(source, start, count)
+        source.read(memory_space, file_space, values, memory_type)
+        _rewire_values(values, dtype, rewire)
+        target.write(memory_space, file_space, values, memory_type)
+
+
+def check_sizes(dataset: Any, file_type: Any) -> None:
+    """Raise FileError where a chunk that goes through no filter has another size than its values.
+
+    HDF5 believes the size, and copying such a chunk writes beyond its buffers. Types whose size in memory may differ
+    from that in the file are not looked at.
+    """
+    plist = dataset.get_create_plist()
+    chunked = plist.get_layout() == h5d.CHUNKED and not plist.get_nfilters()
+    if not chunked or is_variable(file_type) or has_references(file_type):
+        return
+    whole = math.prod(plist.get_chunk()) * file_type.get_size()
+    for chunk in stored_chunks(dataset):
+        if chunk.size != whole:
+            raise FileError(f"damaged: expected {whole} bytes in the chunk at {chunk.chunk_offset}, found {chunk.size}")
+
+
+def copy_values(source: Any, target: Any) -> None:
+    """Fill a dataset with the values of another of equal type and creation properties, bytes for bytes.
+
+    Chunks go over as they are stored, with their filter masks, unless their type has variable-length parts: those lie
+    outside of the chunks.
+
+    Parameters
+    ----------
+    source, target
+        `h5py.h5d.DatasetID`. References are copied too, and still are those of the source.
+    """
+    file_type = source.get_type()
+    plist = source.get_create_plist()
+    if plist.get_external_count():
+        return
+    if plist.get_layout() == h5d.CHUNKED and not is_variable(file_type):
+        for stored in stored_chunks(source):
+            mask, payload = source.read_direct_chunk(stored.chunk_offset)
+            target.write_direct_chunk(stored.chunk_offset, payload, mask)
+        return
+    for start, count in _stored_blocks(source):
+        values = _bytes_buffer(count, file_type)
+        memory_space, file_space = _select(source, start, count)
+        source.read(memory_space, file_space, values, file_type)
+        target.write(memory_space, file_space, values, file_type)
+
+
+def _bytes_buffer(shape: tuple[int, ...], file_type: Any) -> Array:
+    """Make room for elements in the very form of their type.
+
+    Variable-length parts are then pointers to memory of the library. h5py hands them out on reading without freeing
+    them, and has the library free them after writing, so a buffer that is read once and written once is neither leaked
+    nor freed twice. This keeps what Python objects lose: null strings next to empty ones, sequences of sequences.
+    """
+    return np.zeros(shape, dtype=np.dtype((np.void, file_type.get_size())))
+
+
+def _python_buffer(shape: tuple[int, ...], dtype: Any) -> tuple[Array, Any]:
+    """Make room for elements as numpy and Python objects; returns the array and its memory type."""
+    base, inner = dtype.subdtype or (dtype, ())
+    return np.zeros((*shape, *inner), dtype=base), h5t.py_create(dtype)
+
+
+def _reference_part(dtype: Any) -> Any:
+    """Leave of a compound type the members that hold references, so that no others pass through Python."""
+    if dtype.subdtype:
+        base, shape = dtype.subdtype
+        return np.dtype((_reference_part(base), shape))
+    if dtype.names:
+        members = [name for name in dtype.names if _leads_to_reference(dtype[name])]
+        return np.dtype([(name, _reference_part(dtype[name])) for name in members])
+    return dtype
+
+
+def _leads_to_reference(dtype: Any) -> bool:
+    if dtype.subdtype:
+        return _leads_to_reference(dtype.subdtype[0])
+    if dtype.names:
+        return any(_leads_to_reference(dtype[name]) for name in dtype.names)
+    sequence = h5py.check_vlen_dtype(dtype)
+    return h5py.check_ref_dtype(dtype) is not None or (isinstance(sequence, np.dtype) and _leads_to_reference(sequence))
+
+
+def _rewire_values(values: Array, dtype: Any, rewire: Rewire) -> None:
+    """Replace each reference in an array, in place, through fields, arrays and sequences."""
+    if dtype.subdtype:
+        dtype = dtype.subdtype[0]
+    sequence = h5py.check_vlen_dtype(dtype)
+    if h5py.check_ref_dtype(dtype) is not None:
+        for index in np.ndindex(values.shape):
+            # A null reference may also come as the 0 or None of a buffer that nothing was read into.
+            if values[index]:
+                values[index] = rewire(values[index])
+    elif isinstance(sequence, np.dtype):
+        for index in np.ndindex(values.shape):
+            if isinstance(values[index], np.ndarray):
+                _rewire_values(values[index], sequence, rewire)
+    elif dtype.names:
+        for name in dtype.names:
+            _rewire_values(values[name], dtype[name], rewire)
+
+
+def _refuse_fill(reference: Reference) -> Reference:
+    raise ValueError(f"expected a null reference as fill value, got {reference!r}, which cannot be changed in the copy")
+
+
+def _stored_blocks(dataset: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Yield start and count of blocks that cover what a dataset stores: its chunks, or bounded boxes."""
+    plist = dataset.get_create_plist()
+    layout = plist.get_layout()
+    space = dataset.get_space()
+    if layout == h5d.VIRTUAL or space.get_simple_extent_type() == h5s.NULL or 0 in dataset.shape:
+        return
+    if layout == h5d.CHUNKED:
+        chunk = plist.get_chunk()
+        for stored in stored_chunks(dataset):
+            start = stored.chunk_offset
+            yield start, tuple(min(c, n - s) for c, n, s in zip(chunk, dataset.shape, start, strict=True))
+    elif dataset.get_space_status() != h5d.SPACE_STATUS_NOT_ALLOCATED:
+        box = _box(dataset.shape)
+        for start in itertools.product(*(range(0, n, b) for n, b in zip(dataset.shape, box, strict=True))):
+            yield start, tuple(min(b, n - s) for b, n, s in zip(box, dataset.shape, start, strict=True))
+
+
+def _box(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Choose a box of at most `BLOCK_ELEMENTS` elements, full along the fastest axes."""
+    box = []
+    for axis, length in enumerate(shape):
+        box.append(max(1, min(length, BLOCK_ELEMENTS // math.prod(shape[axis + 1 :]))))
+        if box[-1] > 1:
+            return (*box, *shape[axis + 1 :])
+    return tuple(box)
+
+
+def _select(dataset: Any, start: tuple[int, ...], count: tuple[int, ...]) -> tuple[Any, Any]:
+    """Give memory and file dataspace of one block."""
+    space = dataset.get_space()
+    if not count:
+        return h5s.create(h5s.SCALAR), space
+    space.select_hyperslab(start, count)
+    return h5s.create_simple(count), space

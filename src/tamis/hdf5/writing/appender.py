@@ -1,0 +1,394 @@
+"""Append steps to a dataset, as a simulation makes them, and write whole chunks only."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from contextlib import closing
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import h5py
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tamis.chunks.grid import Origin, Region, touched
+from tamis.chunks.threads import checked_threads, ordered_map
+from tamis.errors import FileError, ParameterError, StreamError, TamisError
+from tamis.formatting import printable
+from tamis.hdf5.lib import calls
+from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.lib.direct_chunks import check_recorded, record_of, settle
+from tamis.hdf5.writing.target import Target, growing_axis
+from tamis.rewrite.cast import cast, rounding_of
+from tamis.rewrite.encode import Encoded, can_skip_loss, encode_chunk, is_lossy
+from tamis.store.disk import disk_text
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """The last chunks along the axis, which are not full.
+
+    Parameters
+    ----------
+    steps
+        That they have.
+    full
+        Steps of a full chunk.
+    nbytes
+        Bytes that they take in the file.
+    raw_nbytes
+        Bytes of their values.
+    lossless
+        Whether they are stored without loss.
+    """
+
+    steps: int
+    full: int
+    nbytes: int
+    raw_nbytes: int
+    lossless: bool
+
+    def __str__(self) -> str:
+        kept = ", stored without loss until it is full" if self.lossless else ""
+        return f"{self.steps} of {self.full} steps: {self.nbytes} bytes for {self.raw_nbytes} of values{kept}"
+
+
+class Appender:
+    """Appends steps along an axis of a dataset, and writes them when a chunk is full: ZFP needs four along an axis.
+
+    Steps wait in memory until then. `flush` and `close` write those that wait, too; such a partial chunk is stored
+    without loss by its filter mask, which costs more bytes, so that going on from it, in this or a later run, adds no
+    error. Use it as a context manager, which closes it; what was appended is written also where an error ends the
+    block.
+
+    Parameters
+    ----------
+    dataset
+        Chunked, and with room along the axis; the other axes have the extents of a step. Write it by nothing else
+        meanwhile; other threads may read it, and see whole steps. The caller closes the file.
+    axis
+        Along which to append; from the end if negative.
+    threads
+        Threads that encode; by default as many as the process may use.
+    recode
+        What to do where the dataset ends in a partial chunk that was stored with loss, by h5py for instance. False
+        keeps its values as they read, and stores that chunk without loss for good. True encodes them again, which may
+        add an error of the bound once more.
+
+    Raises
+    ------
+    ParameterError
+        If the dataset cannot grow along the axis or cannot be written here; or if it ends in a partial chunk with loss
+        whose filter is required, so that going on adds error, and `recode` is not given.
+    FileError
+        If the file is not open for writing, or the last chunk is damaged.
+
+    Examples
+    --------
+    ::
+
+        with tamis.hdf5.Appender(file["TS"], axis=0) as appender:
+            for step in simulation:
+                appender.append(step)
+    """
+
+    def __init__(
+        self, dataset: h5py.Dataset, axis: int = 0, *, threads: int | None = None, recode: bool = False
+    ) -> None:
+        self._closed, self._ended = True, "is closed: create another"  # until there is something to close
+        self._threads = checked_threads(threads)
+        self._target = Target.of(dataset)
+        self._target.pipeline.check_encodable()
+        self._target.pipeline.check(self._target.chunk)
+        self._axis = growing_axis(self._target, axis)
+        self._full = self._target.chunk.shape[self._axis]
+        self._start = dataset.shape[self._axis] // self._full * self._full
+        self._count = dataset.shape[self._axis] - self._start
+        self._written = self._count
+        self._nbytes, self._lossless = 0, True
+        self._rounding = 0.0  # at most, of the steps in the buffer: from what was given to the type of the file
+        self._frozen: set[Origin] = set()
+        self._recorded: dict[Origin, tuple[int, int]] = {}
+        self._missing = self._target.missing
+        shape = list(dataset.shape)
+        shape[self._axis] = self._full
+        self._buffer = np.empty(shape, self._target.chunk.dtype)
+        if self._count:
+            with reading(dataset.file.filename, dataset=str(dataset.name)):
+                dataset.flush()  # what HDF5 holds in memory comes first
+                self._read_partial(recode=recode)
+        self._closed = False
+
+    @property
+    def steps(self) -> int:
+        """Steps appended so far and steps that were there, those that wait in memory included."""
+        steps: int = self._start + self._count
+        return steps
+
+    @property
+    def waiting(self) -> int:
+        """Steps that are in memory only."""
+        waiting: int = self._count - self._written
+        return waiting
+
+    @property
+    def partial(self) -> Partial | None:
+        """What the partial chunks at the end of the file cost; None where there are none."""
+        if not self._written:
+            return None
+        raw = self._buffer.nbytes // self._full * self._written
+        return Partial(self._written, self._full, self._nbytes, raw, self._lossless)
+
+    def append(self, values: ArrayLike) -> None:
+        """Append one step, or several: an array without the axis, or with it.
+
+        Parameters
+        ----------
+        values
+            Copied, so that the caller may change them afterwards. If an error is raised, as many steps were taken as
+            `steps` says; those before the chunk that it names are in the file.
+
+        Raises
+        ------
+        ParameterError
+            If their shape is neither that of a step nor that of several; or the appender is closed, or the dataset
+            cannot grow so far.
+        DataError
+            If the type of the dataset would change an integer or make a float infinite, or a required filter cannot
+            take them.
+        BoundError
+            If a required filter does not keep its bound, or the type of the dataset cannot, rounding included.
+        FileError
+            If HDF5 cannot write, or the dataset was changed by something else.
+        """
+        self._check_open()
+        given = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+        steps = self._as_steps(given)
+        try:
+            self._missing = self._target.missing_in(steps) if np.ma.is_masked(steps) else self._missing
+            steps, rounding = cast(
+                steps,
+                self._buffer.dtype,
+                masked=self._target.masked,
+                missing=self._missing,
+                bound=self._target.bound,
+                origin=tuple(self.steps if at == self._axis else 0 for at in range(steps.ndim)),
+            )
+        except TamisError as error:
+            raise type(error)(f"{self._target.place}: step {self.steps}: {error}") from error
+        done, count = 0, steps.shape[self._axis]
+        self._check_room(count)
+        while done < count:
+            self._rounding = max(self._rounding, rounding)
+            before = self._count
+            taken = min(count - done, self._full - before)
+            self._buffer[self._along(before, before + taken)] = steps[self._along(done, done + taken)]
+            self._count += taken
+            if self._count == self._full:
+                try:
+                    self._write()
+                except BaseException:
+                    self._count = before
+                    raise
+            done += taken
+
+    def flush(self) -> None:
+        """Write the steps that wait, and let HDF5 write what it holds.
+
+        The partial chunk is written again when there are more steps, so that each flush costs its bytes once.
+
+        Raises
+        ------
+        FileError
+            If HDF5 cannot write, as on a full disk.
+        """
+        self._check_open()
+        if self.waiting:
+            self._write()
+        try:
+            self._target.dataset.flush()
+        except (OSError, RuntimeError) as error:
+            raise FileError(f"{self._target.place}: HDF5 cannot write: {disk_text(error)}") from error
+
+    def close(self) -> None:
+        """Flush, check that HDF5 has recorded each chunk as it was written, and take no more steps.
+
+        Does nothing the second time. After an error the steps that wait are lost only if the appender is dropped: it
+        stays open.
+        """
+        if self._closed:
+            return
+        self.flush()
+        check_recorded(self._target.dataset, self._recorded, others=True)
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+            return
+        # The steps before the error are good. What is wrong now shall not hide it.
+        try:
+            self.close()
+        except Exception as second:
+            error.add_note(f"{self._target.place}: {self.waiting} steps before it could not be written: {second}")
+        self._closed = True
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and self.waiting:
+            warnings.warn(
+                f"{self._target.place}: {self.waiting} steps were appended and never written: close the appender",
+                ResourceWarning,
+                stacklevel=2,
+            )
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else f"{self.waiting} waiting"
+        return printable(f"<tamis.hdf5.Appender of {self._target.place}: {self.steps} steps, {state}>")
+
+    def _along(self, start: int, stop: int) -> tuple[slice, ...]:
+        return tuple(slice(start, stop) if at == self._axis else slice(None) for at in range(self._buffer.ndim))
+
+    def _as_steps(self, values: NDArray[Any]) -> NDArray[Any]:
+        step = tuple(extent for at, extent in enumerate(self._buffer.shape) if at != self._axis)
+        if values.shape == step:
+            one: NDArray[Any] = np.expand_dims(values, self._axis)  # a masked array stays one
+            return one
+        rest = tuple(extent for at, extent in enumerate(values.shape) if at != self._axis)
+        if values.ndim != self._buffer.ndim or rest != step:
+            several = (*step[: self._axis], "n", *step[self._axis :])
+            raise ParameterError(
+                f"{self._target.place}: expected a step of shape {step}, or n of them as"
+                f" ({', '.join(map(str, several))}), got {values.shape}"
+            )
+        return values
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ParameterError(f"{self._target.place}: expected an open appender, got one that {self._ended}")
+
+    def _check_room(self, count: int) -> None:
+        most = self._target.dataset.maxshape[self._axis]
+        if most is not None and self.steps + count > most:
+            raise ParameterError(
+                f"{self._target.place}: expected at most {most} steps, which the dataset can have, got {count} more"
+                f" than {self.steps}"
+            )
+
+    def _write(self) -> None:
+        """Write all chunks of the steps in the buffer. Nothing is written if one of them cannot be encoded."""
+        dataset, axis = self._target.dataset, self._axis
+        if not dataset:
+            raise FileError(f"{self._target.place}: expected an open file, got one that was closed before the appender")
+        shape = list(dataset.shape)
+        if shape[axis] != self._start + self._written or any(
+            now != then for at, (now, then) in enumerate(zip(shape, self._buffer.shape, strict=True)) if at != axis
+        ):
+            raise FileError(
+                f"{self._target.place}: expected {self._start + self._written} steps in the file, found shape"
+                f" {dataset.shape}: something else changed it"
+            )
+        encoded = self._encoded()
+        shape[axis] = self._start + self._count
+        self._put(tuple(shape), encoded)
+        self._written, self._nbytes = self._count, sum(len(each.data) for _, each in encoded)
+        self._lossless = not any(is_lossy(self._target.pipeline, each.mask) for _, each in encoded)
+        if self._count == self._full:
+            self._start += self._full
+            self._count = self._written = 0
+            self._rounding = 0.0
+            self._frozen.clear()
+        elif self._frozen:
+            warnings.warn(
+                f"{self._target.place}: the last {self._count} steps are lossy already, which the file no longer"
+                " records: fill the chunk in this run, or the next run adds another error to them",
+                stacklevel=3,
+            )
+
+    def _put(self, shape: tuple[int, ...], encoded: list[tuple[Origin, Encoded]]) -> None:
+        """Make the dataset longer and write its new chunks: one step for the readers in other threads."""
+        last, stored = encoded[-1]
+        try:
+            with calls.lock:
+                self._target.dataset.resize(shape)
+                for origin, each in encoded:
+                    self._target.put(origin, each)
+                    self._recorded[origin] = (len(each.data), each.mask)
+                settle(self._target.dataset, last, stored.mask, again=self._written > 0)
+        except BaseException as error:
+            # Some chunks may be there and others not, and HDF5 has no way back.
+            self._closed, self._ended = True, "failed to write: the last steps in the file may be incomplete"
+            if isinstance(error, (OSError, RuntimeError)) and not isinstance(error, TamisError):
+                raise FileError(f"{self._target.place}: HDF5 cannot write: {disk_text(error)}") from error
+            raise
+
+    def _encoded(self) -> list[tuple[Origin, Encoded]]:
+        target, partial = self._target, self._count < self._full
+        keep = partial and is_lossy(target.pipeline) and can_skip_loss(target.pipeline)
+
+        def encode(part: Region) -> tuple[Origin, Encoded]:
+            origin = self._origin(part)
+            lossless = keep or origin in self._frozen
+            try:
+                # Without loss the padding harms nobody, and the fill value is what HDF5 itself puts there.
+                padding = target.fill if lossless or not is_lossy(target.pipeline) else None
+                values = self._buffer[part]
+                made = encode_chunk(
+                    target.pipeline,
+                    values,
+                    target.chunk,
+                    lossless=lossless,
+                    padding=padding,
+                    missing=self._missing,
+                    rounding=min(self._rounding, rounding_of(values, self._missing)) if self._rounding else 0.0,
+                )
+            except TamisError as error:
+                raise type(error)(f"{target.place}: chunk at {origin}: {error}") from error
+            return origin, made
+
+        with closing(ordered_map(encode, self._parts(), self._threads)) as found:
+            return list(found)
+
+    def _parts(self) -> list[Region]:
+        """Parts of the buffer, one for each chunk."""
+        shape = [self._count if at == self._axis else extent for at, extent in enumerate(self._buffer.shape)]
+        return touched([tuple(slice(0, extent) for extent in shape)], tuple(shape), self._target.chunk.shape)
+
+    def _origin(self, part: Region) -> Origin:
+        return tuple(self._start if at == self._axis else each.start for at, each in enumerate(part))
+
+    def _read_partial(self, *, recode: bool) -> None:
+        """Fill the buffer from the chunks at the end, and note those whose values have lost something."""
+        target = self._target
+        for part in self._parts():
+            origin = self._origin(part)
+            record = record_of(target.dataset, origin)
+            if record is None:
+                self._buffer[part] = target.fill
+                continue
+            _, data = target.dataset.id.read_direct_chunk(origin)
+            nbytes, mask = record
+            try:
+                values = target.pipeline.decode(data, mask, target.chunk)
+            except StreamError as error:
+                raise FileError(f"{target.place}: chunk at {origin} cannot be decoded: {error}") from error
+            self._buffer[part] = values[tuple(slice(each.stop - each.start) for each in part)]
+            self._nbytes += nbytes
+            self._rounding = math.inf  # nothing says what was given to the run that wrote it
+            if is_lossy(target.pipeline, mask):
+                self._lossless = False
+                if not recode:
+                    self._frozen.add(origin)
+        if self._frozen and not can_skip_loss(target.pipeline):
+            raise ParameterError(
+                f"{target.place}: expected to continue a partial chunk of {self._count} steps without more error, but"
+                f" its filters are required, {target.pipeline}: pass recode=True to accept an error of the bound once"
+                f" more, or append in multiples of {self._full} steps"
+            )

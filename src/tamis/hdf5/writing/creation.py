@@ -1,0 +1,242 @@
+"""New chunked datasets with their filters, which have their name only when they are complete."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5d, h5p, h5s, h5t, h5z
+from numpy.typing import DTypeLike
+
+from tamis.chunks.grid import BLOCK, default_chunks, whole_blocks
+from tamis.errors import FileError, MissingFilterError, ParameterError
+from tamis.filters import ChunkType, Stage
+from tamis.hdf5.facts import layout_plist
+from tamis.hdf5.lib import calls
+from tamis.pipeline import Pipeline, as_pipeline
+
+_GROWING_NBYTES = 64 << 10
+"""Chunks of an array that grows have this size at least, however little of it is there yet."""
+
+
+def create_dataset(
+    parent: h5py.Group,
+    name: str,
+    shape: int | Sequence[int],
+    dtype: DTypeLike,
+    *,
+    filters: object = "none",
+    chunks: int | Sequence[int] | None = None,
+    maxshape: int | Sequence[int | None] | None = None,
+    fillvalue: Any = None,
+    attrs: Mapping[str, Any] | None = None,
+) -> h5py.Dataset:
+    """Create a chunked dataset without values, such as an `Appender` fills.
+
+    h5py's own ``create_dataset`` does the same for one filter; this takes any number, with their flags, and refuses
+    what HDF5 would leave out without a word.
+
+    Parameters
+    ----------
+    parent, name
+        Where to create it. Groups on the way that are not there yet are created too.
+    shape
+        Slowest axis first; an axis that steps are appended to may be 0.
+    dtype
+        Of the values. ZFP takes native byte order only.
+    filters
+        A `Pipeline`, a filter, or their text such as ``"zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"``.
+    chunks
+        By default of at most 1 MiB, in whole blocks of 4 for zfp, and of 64 KiB or more along an axis without end.
+    maxshape
+        None for an axis without end; by default `shape`.
+    fillvalue
+        What is read where nothing was written; 0 by default.
+    attrs
+        Attributes.
+
+    Raises
+    ------
+    ParameterError
+        If there cannot be such a dataset, or a filter cannot take such chunks; says what to use instead.
+    MissingFilterError
+        If a filter cannot be encoded here, or a required one is not known to HDF5.
+    FileError
+        If the name is taken, or the file not open for writing.
+    """
+    extents = _extents("shape", shape)
+    check_place(parent, name, overwrite=False)
+    made, _ = new_dataset(
+        parent, extents, dtype, filters=filters, chunks=chunks, maxshape=maxshape, fillvalue=fillvalue, attrs=attrs
+    )
+    return named(made, parent, name)
+
+
+def new_dataset(
+    parent: h5py.Group,
+    shape: tuple[int, ...],
+    dtype: DTypeLike,
+    *,
+    filters: object,
+    chunks: int | Sequence[int] | None,
+    maxshape: int | Sequence[int | None] | None,
+    fillvalue: Any,
+    attrs: Mapping[str, Any] | None,
+) -> tuple[h5py.Dataset, Pipeline]:
+    """Create a dataset in the file of `parent` that has no name yet; see `create_dataset`.
+
+    Returns
+    -------
+    h5py.Dataset, Pipeline
+        It is gone when it is closed without being `named`. The pipeline has the parameters as stored, and the bounds as
+        asked for.
+    """
+    pipeline = as_pipeline(filters)
+    kind = np.dtype(dtype)
+    most = shape if maxshape is None else _extents("maxshape", maxshape, unlimited=True)
+    if chunks is None or chunks is True:  # as h5py has it
+        sizes = _default_chunks(shape, most, kind.itemsize, pipeline)
+    else:
+        sizes = _extents("chunks", chunks)
+    _check_shapes(shape, sizes, most)
+    chunk = ChunkType(kind, sizes)
+    pipeline.check_encodable()
+    pipeline.check(chunk)
+    place = parent.file.filename
+    if zero := [name for name in attrs or {} if "\0" in name]:
+        raise ParameterError(f"{place}: expected names of attributes without zero bytes, got {zero[0]!r}")
+    try:
+        space = h5s.create_simple(shape, _unlimited(most))
+        plist = h5p.create(h5p.DATASET_CREATE)
+        plist.set_chunk(sizes)
+        plist.set_obj_track_times(False)  # so that the same input gives the same bytes
+        if fillvalue is not None:
+            plist.set_fill_value(_fill_value(fillvalue, kind))
+        for each in pipeline.stages:
+            plist.set_filter(each.filter.id, int(each.optional), filter_parameters(each, chunk))
+        made = h5py.Dataset(h5d.create(parent.id, None, h5t.py_create(kind, logical=True), space, plist))
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise ParameterError(f"{place}: HDF5 cannot create a dataset of {kind} with {pipeline}: {error}") from error
+    except (OSError, RuntimeError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{place}: HDF5 cannot create the dataset: {error}") from error
+    made.attrs.update(attrs or {})
+    return made, as_recorded(pipeline, made)
+
+
+def check_place(parent: h5py.Group, name: str, *, overwrite: bool) -> None:
+    """Raise FileError where nothing can be created, or the name is taken by something that shall not be replaced."""
+    place = parent.file.filename
+    if not isinstance(name, str) or not name.strip("/") or "\0" in name:
+        # HDF5 would end the name at the zero byte.
+        raise ParameterError(f"{place}: expected a name, text without zero bytes, got {name!r}")
+    if parent.file.mode == "r":
+        raise FileError(f"{place}: expected a file open for writing, got one open for reading")
+    if parent.get(name, getlink=True) is None:
+        return
+    if not overwrite:
+        raise FileError(
+            f"{place}: expected a new name, got {name!r}, which already exists: pass overwrite=True to replace it"
+        )
+    if not isinstance(parent.get(name), h5py.Dataset):
+        raise FileError(f"{place}: expected a dataset to replace, got {name!r}, which is something else")
+
+
+def named(dataset: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
+    """Give a new dataset its name, in place of another that had it; returns it, opened anew."""
+    try:
+        if parent.get(name, getlink=True) is not None:
+            del parent[name]
+        parent[name] = dataset
+    except (OSError, RuntimeError, ValueError, KeyError) as error:
+        raise FileError(f"{parent.file.filename}: cannot create dataset {name!r}: {error}") from error
+    dataset.id.close()  # only then does HDF5 read its chunks by their masks
+    return parent[name]
+
+
+def _extents(name: str, value: Any, *, unlimited: bool = False) -> tuple[Any, ...]:
+    """Return the extents of axes, of which one may be given as a number; None is one without end where that can be."""
+    try:
+        several = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+        if any(isinstance(each, bool) for each in several):
+            raise TypeError
+        return tuple(None if each is None and unlimited else operator.index(each) for each in several)
+    except TypeError:
+        raise ParameterError(f"expected whole numbers, one for each axis, got {name}={value!r}") from None
+
+
+def filter_parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
+    """Give H5Pset_filter what is wanted, which the filter completes; all of it where libhdf5 has not the filter.
+
+    Raises
+    ------
+    MissingFilterError
+        If libhdf5 has not the filter, and it is required.
+    """
+    if h5z.filter_avail(stage.filter.id):
+        return stage.filter.requested
+    if not stage.optional:
+        raise MissingFilterError(
+            f"expected {stage.filter} to be available in HDF5, which creates no dataset with a required filter that it"
+            f" lacks: set HDF5_PLUGIN_PATH to the folder of its plugin, import hdf5plugin first in Python, or write"
+            f" {stage.filter.name} as optional"
+        )
+    return stage.filter.stored(chunk)
+
+
+def as_recorded(pipeline: Pipeline, dataset: h5py.Dataset) -> Pipeline:
+    """Give stages the parameters that the file has, by which readers decode; scaleoffset's have the fill value too."""
+    words = [each.values for each in calls.filter_list(layout_plist(dataset))]
+    return Pipeline(replace(stage, stored=stored) for stage, stored in zip(pipeline.stages, words, strict=True))
+
+
+def _check_shapes(shape: tuple[int, ...], chunks: tuple[int, ...], most: tuple[int | None, ...]) -> None:
+    if not shape:
+        raise ParameterError("expected an array with axes, which can have chunks, got a scalar")
+    if len(chunks) != len(shape) or any(step < 1 for step in chunks):
+        raise ParameterError(f"expected a chunk shape of {len(shape)} axes of 1 or more, got chunks={chunks}")
+    ends = [end for end in most if end is not None]
+    if len(most) != len(shape) or any(end is not None and end < now for end, now in zip(most, shape, strict=True)):
+        raise ParameterError(f"expected a maxshape that {shape} fits in, got maxshape={most}")
+    if 0 in ends:
+        raise ParameterError(f"expected axes with values, or that can grow, got shape {shape} and maxshape={most}")
+    if any(end is not None and end < step for end, step in zip(most, chunks, strict=True)):
+        fitting = tuple(step if end is None else min(step, end) for end, step in zip(most, chunks, strict=True))
+        raise ParameterError(f"expected chunks that fit in {most}, got chunks={chunks}: use {fitting}")
+
+
+def _default_chunks(
+    shape: tuple[int, ...], most: tuple[int | None, ...], itemsize: int, pipeline: Pipeline
+) -> tuple[int, ...]:
+    """Choose chunks for an array of which some axes will grow: whole blocks of zfp along these."""
+    ends = [
+        whole_blocks(max(extent, 1)) if end is None else min(end, max(extent, BLOCK))
+        for extent, end in zip(shape, most, strict=False)
+    ]
+    growing = next((axis for axis, end in enumerate(most[: len(ends)]) if end is None), None)
+    if growing is not None:
+        others = math.prod(ends) // ends[growing] * itemsize
+        ends[growing] = max(ends[growing], whole_blocks(_GROWING_NBYTES // max(others, 1)))
+    return default_chunks(tuple(ends), itemsize, zfp=pipeline.zfp is not None)
+
+
+def _unlimited(maxshape: Sequence[int | None]) -> tuple[int, ...]:
+    return tuple(h5s.UNLIMITED if end is None else end for end in maxshape)
+
+
+def _fill_value(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    made = np.asarray(value)
+    if made.shape:
+        raise ParameterError(f"expected one fill value, got shape {made.shape}")
+    stored = made.astype(dtype)
+    if made.dtype.kind in "biuf" and dtype.kind in "iu" and stored.item() != made.item():
+        raise ParameterError(f"expected a fill value that {dtype} can hold, got {value!r}")
+    return stored

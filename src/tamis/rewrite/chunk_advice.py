@@ -1,0 +1,355 @@
+"""Why a chunk shape is good or bad for the filters that run over it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tamis.chunks.grid import BLOCK, LEAST_CHUNK_NBYTES, default_chunks, pads_little, whole_blocks
+from tamis.errors import ParameterError
+from tamis.filters import ChunkType, Filter, StoredZfp, Zfp
+from tamis.filters.naming import filter_name
+from tamis.filters.zfp import is_stored
+from tamis.formatting import percent_text, shape_text, size_text
+from tamis.pipeline import Pipeline
+from tamis.zfp import MAX_RANK, Reversible
+
+_TINY_NBYTES = 4096
+_TINY_COUNT = 16
+_NOTICEABLE_NBYTES = 64 << 10
+_WASTED = 0.25
+_LARGE_NBYTES = 8 << 20  # the largest default of HDF5 itself
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something about a dataset that its owner should know.
+
+    Parameters
+    ----------
+    code
+        What it is about, one of those in docs/inspect.md: stable.
+    text
+        What is so, why it matters, and what to use instead.
+    """
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chunking:
+    """An array in chunks that run through filters.
+
+    Parameters
+    ----------
+    shape
+        Of the array, slowest axis first.
+    growing
+        For each axis whether it may grow.
+    chunk
+        Type and shape of the chunks.
+    pipeline
+        What they run through.
+    masks
+        How many of the stored chunks have each filter mask.
+    stored_nbytes
+        Bytes of the stored chunks.
+    varying
+        Whether values are of varying length: they lie elsewhere, and the chunks hold where.
+    """
+
+    shape: tuple[int, ...]
+    growing: tuple[bool, ...]
+    chunk: ChunkType
+    pipeline: Pipeline
+    masks: Mapping[int, int]
+    stored_nbytes: int = 0
+    varying: bool = False
+
+    @property
+    def count(self) -> int:
+        """Chunks of the whole array."""
+        return math.prod(self.counts)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Chunks along each axis."""
+        return tuple(-(-extent // step) for extent, step in zip(self.shape, self.chunk.shape, strict=True))
+
+    def applied(self, index: int) -> bool:
+        """Return whether a stored chunk went through a filter, or might, where none is stored."""
+        return not self.masks or any(not mask >> index & 1 for mask in self.masks)
+
+    @property
+    def applied_filters(self) -> tuple[Filter, ...]:
+        """The filters that chunks went through, or will, where none is stored."""
+        return tuple(each for i, each in enumerate(self.pipeline.filters) if self.applied(i))
+
+    @property
+    def zfp(self) -> Zfp | None:
+        """The zfp filter, where chunks went through it."""
+        filters = enumerate(self.pipeline.filters)
+        return next((each for i, each in filters if isinstance(each, Zfp) and self.applied(i)), None)
+
+
+def judge(chunking: Chunking) -> tuple[Note, ...]:
+    """Return what is to be known about chunks and their filters; nothing where all is well."""
+    if not chunking.pipeline.stages:
+        return ()
+    found: list[Note] = []
+    for each in (
+        _order,
+        _byte_order,
+        _unused,
+        _larger,
+        _varying,
+        _shuffled_bytes,
+        _zfp_padding,
+        _zfp_unit_axes,
+        _unchecked,
+        _size,
+        _edges,
+    ):
+        found.extend(each(chunking))
+    return tuple(found)
+
+
+def zfp_padding(shape: tuple[int, ...]) -> float:
+    """Fraction of what ZFP codes for such a chunk that is padding to whole blocks of 4 along axes longer than 1."""
+    longer = [extent for extent in shape if extent > 1]
+    return 1 - math.prod(longer) / math.prod(whole_blocks(extent) for extent in longer)
+
+
+def outside(shape: tuple[int, ...], chunk: tuple[int, ...]) -> float:
+    """Fraction of the values in all chunks of an array that lie outside of it, since chunks reach past its edges."""
+    inside = [extent / (-(-extent // step) * step) for extent, step in zip(shape, chunk, strict=True) if extent]
+    return 1 - math.prod(inside)
+
+
+def padding_note(name: str, chunking: Chunking) -> str:
+    """Say that much of what the filters get is padding, and which chunk shape has less; empty where all is well.
+
+    Parameters
+    ----------
+    name
+        Of the dataset, for the option that changes its chunks.
+    chunking
+        Its chunks; an axis that may grow is taken to be filled some day.
+    """
+    chunk = chunking.chunk.shape
+    lost = _wasted(chunk, chunking)
+    if lost < _WASTED or lost * chunking.chunk.nbytes * chunking.count < _NOTICEABLE_NBYTES:
+        return ""
+    near = tuple(map(_in_blocks, chunk, chunking.shape, chunking.growing)) if chunking.zfp else chunk
+    unit = BLOCK if chunking.zfp else 1
+    even = tuple(
+        step if grows else _even(extent, step, unit)
+        for extent, step, grows in zip(chunking.shape, near, chunking.growing, strict=True)
+    )
+    shapes = [each for each in (near, even, _default(chunking)) if not _is_small(each, chunking)]
+    # Of shapes that waste about as much, the one nearest to what is there.
+    better = min(shapes, key=lambda shape: round(20 * _wasted(shape, chunking)), default=chunk)
+    left = _wasted(better, chunking)
+    if left > lost / 2:
+        return ""
+    return (
+        f"{percent_text(lost)} of what the filters get is padding in chunks of {shape_text(chunk)}; with"
+        f" -c '{name}:{shape_text(better)}' it is {percent_text(left) if left else 'none'}"
+    )
+
+
+def _wasted(chunk: tuple[int, ...], chunking: Chunking) -> float:
+    """Fraction of what the filters get that is no value of the array."""
+    fixed = [
+        (extent, step) for extent, step, grows in zip(chunking.shape, chunk, chunking.growing, strict=True) if not grows
+    ]
+    inside = 1 - outside(tuple(extent for extent, _ in fixed), tuple(step for _, step in fixed))
+    return 1 - inside * (1 - zfp_padding(chunk) if chunking.zfp else 1)
+
+
+def _order(chunking: Chunking) -> Iterator[Note]:
+    names = [filter_name(each) for each in chunking.pipeline.filters]
+    for i, each in enumerate(chunking.pipeline.filters):
+        if i and each.needs_values and chunking.applied(i):
+            before = " and ".join(dict.fromkeys(names[:i]))
+            yield Note(
+                "order",
+                f"{before} before {each.name}, which needs unfiltered values: they read back wrong or not at all;"
+                f" rewrite the dataset with {each.name} first",
+            )
+
+
+def _byte_order(chunking: Chunking) -> Iterator[Note]:
+    for i, stage in enumerate(chunking.pipeline.stages):
+        if not isinstance(stage.filter, Zfp) or not is_stored(stage.stored or ()) or not chunking.applied(i):
+            continue
+        # The header tells the byte order of the machine that wrote it, whose filter took the values for its own.
+        if StoredZfp.parse(stage.stored or ()).swapped == chunking.chunk.dtype.isnative:
+            lost = "" if isinstance(stage.filter.mode, Reversible) else ", and their error has no bound"
+            yield Note(
+                "byte-order",
+                f"ZFP ran on a machine whose byte order is not that of the values, and misread them{lost}; rewrite"
+                " the source in native byte order",
+            )
+
+
+def _unused(chunking: Chunking) -> Iterator[Note]:
+    if not chunking.masks:
+        return
+    after_zfp = False
+    for i, stage in enumerate(chunking.pipeline.stages):
+        if chunking.applied(i):
+            after_zfp |= isinstance(stage.filter, Zfp)
+            continue
+        if after_zfp:  # filters for chunks that zfp cannot take, of which there are none
+            continue
+        reason = ""
+        if isinstance(stage.filter, Zfp) and not is_stored(stage.stored or ()):
+            try:
+                stage.filter.check(chunking.chunk)
+            except ParameterError as error:
+                reason = f": {error}"
+        name = filter_name(stage.filter)
+        yield Note("unused", f"{name} is in the pipeline but was skipped for every chunk{reason}")
+
+
+def _larger(chunking: Chunking) -> Iterator[Note]:
+    nbytes = sum(chunking.masks.values()) * chunking.chunk.nbytes
+    if chunking.stored_nbytes > nbytes + _NOTICEABLE_NBYTES and chunking.stored_nbytes > 1.01 * nbytes:
+        yield Note(
+            "larger",
+            f"the filters make the chunks larger: {size_text(chunking.stored_nbytes)} for {size_text(nbytes)}; leave"
+            " them out, or use others",
+        )
+
+
+def _varying(chunking: Chunking) -> Iterator[Note]:
+    if chunking.varying:
+        yield Note(
+            "varying-length",
+            "filters do not compress values of variable length: these are stored elsewhere in the file, and the chunks"
+            " hold only pointers to them; use strings or arrays of fixed length instead",
+        )
+
+
+def _shuffled_bytes(chunking: Chunking) -> Iterator[Note]:
+    if chunking.chunk.dtype.itemsize == 1 and any(each.name == "shuffle" for each in chunking.pipeline.filters):
+        yield Note("shuffle-bytes", "shuffle has no effect on values of one byte: remove it")
+
+
+def _zfp_padding(chunking: Chunking) -> Iterator[Note]:
+    if chunking.zfp is None:
+        return
+    chunk = chunking.chunk.shape
+    lost = zfp_padding(chunk)
+    better = tuple(map(_in_blocks, chunk, chunking.shape, chunking.growing))
+    left, small = zfp_padding(better), _is_small(better, chunking)
+    if lost < 0.005 or better == chunk or math.prod(better) == 1 or small or left >= lost:
+        return
+    yield Note(
+        "zfp-padding",
+        f"ZFP encodes whole blocks of 4 along each axis: {percent_text(lost)} of what it encodes for a chunk of"
+        f" {shape_text(chunk)} is padding; chunks of {shape_text(better)} have"
+        f" {percent_text(left) if left else 'none'}",
+    )
+
+
+def _in_blocks(step: int, extent: int, growing: bool) -> int:
+    """Extent of a chunk near `step` that is whole blocks where the array allows it."""
+    if step == 1 or step % BLOCK == 0:
+        return step
+    if growing or whole_blocks(step) <= extent:
+        return whole_blocks(step)
+    if step < BLOCK:
+        return 1
+    # All of a short axis is best kept in one chunk; otherwise the last blocks that fit.
+    return step if step == extent else step // BLOCK * BLOCK
+
+
+def _is_small(better: tuple[int, ...], chunking: Chunking) -> bool:
+    """Return whether chunks that are cut along a short axis would cost more than their padding does."""
+    cut = any(new == 1 < now for new, now in zip(better, chunking.chunk.shape, strict=True))
+    return cut and math.prod(better) * chunking.chunk.dtype.itemsize < LEAST_CHUNK_NBYTES
+
+
+def _zfp_unit_axes(chunking: Chunking) -> Iterator[Note]:
+    chunk = chunking.chunk.shape
+    rank = sum(step > 1 for step in chunk)
+    # A fourth axis is worth less than what it pads.
+    axes = [
+        axis
+        for axis, (step, extent) in enumerate(zip(chunk, chunking.shape, strict=True))
+        if step == 1 and extent >= BLOCK and (rank < MAX_RANK - 1 or pads_little(extent))
+    ]
+    if chunking.zfp is None or not axes or not 0 < rank < MAX_RANK:
+        return
+    axis = axes[-1]
+    yield Note(
+        "zfp-unit-axes",
+        f"ZFP compresses chunks of {shape_text(chunk)} as {rank}-D fields: similar values along axis {axis} (of"
+        f" extent {chunking.shape[axis]}) save nothing; use chunks of 4 or more along it",
+    )
+
+
+def _unchecked(chunking: Chunking) -> Iterator[Note]:
+    if chunking.zfp is not None and not any(each.name == "fletcher32" for each in chunking.pipeline.filters):
+        yield Note(
+            "zfp-unchecked",
+            "no checksum: damaged ZFP bytes decode to wrong values without an error; add fletcher32 after zfp",
+        )
+
+
+def _size(chunking: Chunking) -> Iterator[Note]:
+    nbytes, count = chunking.chunk.nbytes, math.prod(chunking.counts)
+    if nbytes > _LARGE_NBYTES:
+        yield Note(
+            "large-chunks",
+            f"a chunk of {size_text(nbytes)} does not fit in the chunk cache of HDF5 (1 MiB, 8 MiB since HDF5 2): every"
+            f" read of any part of it decodes all of it; use chunks of about 1 MiB such as {_usual(chunking)}",
+        )
+    elif nbytes < _TINY_NBYTES and count >= _TINY_COUNT and nbytes * count >= _NOTICEABLE_NBYTES:
+        yield Note(
+            "tiny-chunks",
+            f"{count} chunks of {size_text(nbytes)}: each costs an entry in the index and a read of its own;"
+            f" use larger ones such as {_usual(chunking)}",
+        )
+
+
+def _usual(chunking: Chunking) -> str:
+    return shape_text(_default(chunking))
+
+
+def _default(chunking: Chunking) -> tuple[int, ...]:
+    itemsize = max(chunking.chunk.dtype.itemsize, 1)
+    return default_chunks(chunking.shape, itemsize, zfp=chunking.zfp is not None)
+
+
+def _edges(chunking: Chunking) -> Iterator[Note]:
+    shape, chunk = chunking.shape, chunking.chunk.shape
+    lost = outside(shape, chunk)
+    if lost < 0.1 or lost * chunking.chunk.nbytes * math.prod(chunking.counts) < _NOTICEABLE_NBYTES:
+        return
+    unit = BLOCK if chunking.zfp else 1
+    better = tuple(_even(extent, step, unit) for extent, step in zip(shape, chunk, strict=True))
+    left = outside(shape, better)
+    advice = ""
+    if left < lost - 0.05:
+        advice = f"; chunks of {shape_text(better)} would have {percent_text(left) if left else 'none'}"
+    grows = any(grow and extent % step for grow, extent, step in zip(chunking.growing, shape, chunk, strict=True))
+    yield Note(
+        "edge-chunks",
+        f"chunks of {shape_text(chunk)} reach past the edges of {shape_text(shape)}: {percent_text(lost)} of the values"
+        f" that are filtered lie outside{', until it grows' if grows else ''}{advice}",
+    )
+
+
+def _even(extent: int, step: int, unit: int) -> int:
+    """Extent of chunks, near `step`, that lie outside of an axis as little as may be; whole units where they can be."""
+    if extent % step == 0:
+        return step
+    count = -(-extent // step)
+    steps = [-(-extent // each) for each in (count, count - 1) if each]
+    rounded = [each if each == extent else -(-each // unit) * unit for each in steps]
+    return min(rounded, key=lambda each: (-(-extent // each) * each, abs(each - step)))

@@ -1,0 +1,129 @@
+"""File descriptors, files made durable, and why the file system could not write.
+
+A descriptor is free as soon as close() is called, whatever close() says: closing it again would close a file that
+another thread opened in the meantime. So nothing here closes twice.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import deflate
+
+_AT_ONCE_NBYTES = 1 << 20
+_NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM}
+"""What file systems say that cannot make a folder durable by itself, and folders that may not be listed."""
+
+_MEANINGS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk is full for this user",
+    errno.EFBIG: "the file system, or ulimit -f, takes no file of that size",
+}
+_NUMBER = re.compile(r"errno = (\d+)")
+
+
+def close_handle(handle: int) -> None:
+    """Close a descriptor that has nothing to lose: one that was read from, or made durable before."""
+    with suppress(OSError):
+        os.close(handle)
+
+
+def write_all(handle: int, data: bytes | bytearray) -> None:
+    """Write all bytes, also where the system takes some of them at a time."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(handle, left) :]
+
+
+def write_at(handle: int, data: bytes, offset: int) -> None:
+    """Write all bytes at an offset, as `write_all` does."""
+    while data:
+        count = os.pwrite(handle, data, offset)
+        data, offset = data[count:], offset + count
+
+
+def read_at(handle: int, nbytes: int, offset: int) -> bytes:
+    """Read so many bytes, also where the system gives some of them at a time; fewer only where the file ends."""
+    data = os.pread(handle, nbytes, offset)
+    while 0 < len(data) < nbytes and (more := os.pread(handle, nbytes - len(data), offset + len(data))):
+        data += more
+    return data
+
+
+def read_into(handle: int, room: memoryview, offset: int) -> int:
+    """Fill memory as `read_at` does, and return the count of bytes."""
+    count = os.preadv(handle, [room], offset)
+    while 0 < count < len(room) and (more := os.preadv(handle, [room[count:]], offset + count)):
+        count += more
+    return count
+
+
+def sync_file(path: Path) -> None:
+    """Make a file durable."""
+    with opened(path) as handle:
+        os.fsync(handle)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable, where its file system can."""
+    try:
+        with opened(path) as handle:
+            os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NOT_FOR_FOLDERS:
+            raise
+
+
+def size_and_checksum(path: Path) -> tuple[int, int]:
+    """Return the size of a file in bytes, and the CRC-32 of all of it."""
+    nbytes = checksum = 0
+    with opened(path) as handle:
+        while block := os.read(handle, _AT_ONCE_NBYTES):
+            nbytes += len(block)
+            checksum = deflate.crc32(block, checksum)
+    return nbytes, checksum
+
+
+@contextmanager
+def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """Open a file, and close it without a word: for what is read, or made durable elsewhere."""
+    handle = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        yield handle
+    finally:
+        close_handle(handle)
+
+
+def disk_text(error: BaseException) -> str:
+    """Say why writing failed: the reason of the file system where there is one, and what it means."""
+    number = _number(error)
+    if number is None:
+        return str(error)
+    return f"{_MEANINGS[number]}: {os.strerror(number)}" if number in _MEANINGS else os.strerror(number)
+
+
+def system_error(error: BaseException) -> str:
+    """Return the reason that the file system gave, empty where it gave none."""
+    number = _number(error)
+    return "" if number is None else os.strerror(number)
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether something failed since there was no room."""
+    return _number(error) in _MEANINGS
+
+
+def _number(error: BaseException | None) -> int | None:
+    """Find the file system's number in an error or in what it came from."""
+    while error is not None:
+        if found := _NUMBER.search(str(error)):
+            return int(found[1])
+        if isinstance(error, OSError) and error.errno:
+            return error.errno
+        error = error.__cause__ or error.__context__
+    return None

@@ -1,0 +1,235 @@
+"""A new file that gets its name when it is complete, and leaves nothing behind otherwise.
+
+Only a process that is killed leaves its temporary file, and the journal beside it: see `temporaries_of`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import threading
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tamis.errors import FileError
+from tamis.store.disk import disk_text, size_and_checksum, sync_file, sync_folder
+
+_LONGEST_NAME_NBYTES = 255
+_ENDING = ".tamis"
+_JOURNAL_ENDING = "-journal"
+_TOKEN_NBYTES = 4
+
+
+class Transaction:
+    """A temporary name in the folder of the target.
+
+    Parameters
+    ----------
+    target
+        The name that `commit` gives, or the file that it links to. Until then it holds what it held before.
+    overwrite
+        Whether a file that has the name, or gets it in the meantime, is replaced.
+
+    Attributes
+    ----------
+    place
+        The file that gets the name, links followed.
+    path
+        Where to write.
+    journal
+        Where to note what was written, beside it; goes away with it.
+
+    replace
+        Whether a file that has the name is replaced.
+    kept
+        Whether temporary file and journal stay where no `commit` follows, for a later run to go on with.
+    notes
+        What the user should know.
+
+    Raises
+    ------
+    FileError
+        If no file can have that name.
+    """
+
+    def __init__(self, target: Path, *, overwrite: bool = True) -> None:
+        try:
+            if target.name in ("", "..") or target.is_dir():
+                raise FileError(f"{target}: expected the name of a file to write, got a folder")
+            if not target.parent.is_dir():
+                raise FileError(f"{target}: expected an existing folder, found none at {target.parent}")
+            self.place = Path(os.path.realpath(target)) if target.is_symlink() else target
+            if self.place.is_symlink() or not self.place.parent.is_dir():
+                raise FileError(f"{target}: expected the name of a file to write, got a dangling link")
+            if target.exists() and not target.is_file():
+                # A rename would put a file where a device was, as in /dev/null, for every program of the machine.
+                raise FileError(
+                    f"{target}: expected the name of a file to write, got a {_kind(target)}, which nothing may take the"
+                    " place of: choose another name"
+                )
+        except FileError:
+            raise
+        except OSError as error:
+            raise FileError(f"{target}: cannot be written: {error.strerror}") from error
+        self.target = target
+        self.replace = overwrite
+        self.kept = self._named = False
+        self.notes: list[str] = []
+        self.path = self.place.with_name(f"{_beginning(self.place)}{os.urandom(_TOKEN_NBYTES).hex()}{_ENDING}")
+        self.journal = journal_of(self.path)
+        self._early: _Sync | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._named or not self.kept:
+            self.discard()
+
+    def discard(self) -> None:
+        """Remove what was written, as if nothing had been."""
+        for path in (self.path, self.journal):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:  # which must not hide what went wrong before
+                self.notes.append(f"{path}: cannot be removed, and is of no use any more: {disk_text(error)}")
+        if self._early is not None:
+            self._early.join()
+            self._early = None
+
+    def protect(self) -> None:
+        """Return the file, once it is there, the permissions of the one that it replaces."""
+        with suppress(FileNotFoundError):
+            self.path.chmod(stat.S_IMODE(self.place.stat().st_mode))
+
+    def begin_sync(self) -> None:
+        """Begin to make the file durable, in a thread: the disk then works while the file is verified.
+
+        Nothing may change the file from now on.
+        """
+        self._early = _Sync(self.path)
+        self._early.start()
+
+    def finish_sync(self) -> tuple[int, int]:
+        """Wait until the file is durable, and return its size in bytes and its CRC-32.
+
+        Raises
+        ------
+        FileError
+            If the disk does not take it.
+        """
+        try:
+            if self._early is None:
+                self.begin_sync()
+            assert self._early is not None
+            return self._early.finish()
+        except OSError as error:
+            raise FileError(f"{self.target}: cannot be written: {disk_text(error)}") from error
+
+    def commit(self) -> None:
+        """Make the file durable and give it its name.
+
+        Raises
+        ------
+        FileError
+            If the file system does not take it.
+        """
+        self.finish_sync()
+        try:
+            sync_file(self.path)  # its attributes may have changed since
+            if self.replace:
+                os.replace(self.path, self.place)
+            else:
+                self._take_free_name()
+            self._named = True
+        except FileError:
+            raise
+        except OSError as error:
+            raise FileError(f"{self.target}: cannot be written: {disk_text(error)}") from error
+        try:
+            sync_folder(self.place.parent)
+        except OSError as error:
+            raise FileError(
+                f"{self.target}: complete, verified and under its name, but a power failure may undo that: its folder"
+                f" cannot be made durable: {disk_text(error)}"
+            ) from error
+
+    def _take_free_name(self) -> None:
+        try:
+            os.link(self.path, self.place)  # fails where the name is taken, at one stroke
+        except FileExistsError as error:
+            if not _same(self.path, self.place):  # a server that answers twice says so of our own link
+                raise FileError(f"{self.target}: File exists: another process created it in the meantime") from error
+        except OSError:  # a file system without hard links
+            if os.path.lexists(self.place):
+                raise
+            os.replace(self.path, self.place)
+
+
+def journal_of(temporary: Path) -> Path:
+    """Name the journal of a temporary file."""
+    return temporary.with_name(temporary.name + _JOURNAL_ENDING)
+
+
+def temporaries_of(place: Path) -> list[Path]:
+    """List the temporary files of a target, by their names alone, whether they or only their journals are there.
+
+    Parameters
+    ----------
+    place
+        As a `Transaction` for the target has it.
+    """
+    wanted = re.compile(
+        f"({re.escape(_beginning(place))}[0-9a-f]{{{2 * _TOKEN_NBYTES}}}{re.escape(_ENDING)})({_JOURNAL_ENDING})?"
+    )
+    try:
+        found = map(wanted.fullmatch, os.listdir(place.parent))
+    except OSError:  # a folder that may be written to, and not be listed
+        return []
+    return [place.with_name(name) for name in sorted({each[1] for each in found if each})]
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samestat(one.lstat(), other.lstat())
+    except OSError:
+        return False
+
+
+def _kind(path: Path) -> str:
+    return "pipe" if path.is_fifo() else "socket" if path.is_socket() else "device"
+
+
+def _beginning(place: Path) -> str:
+    """Begin the name of a temporary file with as much of the target's as there is room for."""
+    room = _LONGEST_NAME_NBYTES - len("..") - 2 * _TOKEN_NBYTES - len(_ENDING) - len(_JOURNAL_ENDING)
+    return f".{os.fsdecode(os.fsencode(place.name)[:room])}."
+
+
+class _Sync(threading.Thread):
+    """Makes a file durable, and then reads it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(name="tamis fsync", daemon=True)
+        self._path = path
+        self._error: OSError | None = None
+        self._summary = 0, 0
+
+    def run(self) -> None:
+        try:
+            sync_file(self._path)
+            self._summary = size_and_checksum(self._path)
+        except OSError as error:
+            self._error = error
+
+    def finish(self) -> tuple[int, int]:
+        """Wait for the end; raises what the system said, which it may not say a second time."""
+        self.join()
+        if self._error is not None:
+            raise self._error
+        return self._summary
