@@ -1,4 +1,4 @@
-"""What every filter has: an HDF5 id, names, parameters, and a way to encode and decode one chunk's bytes."""
+"""The base class of filters: HDF5 id, names, parameters, and how to encode and decode the bytes of one chunk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Data: TypeAlias = bytes | bytearray | memoryview
 
 
 class Request(NamedTuple):
-    """A filter as H5Pset_filter gets it: requested parameters, as 32-bit words."""
+    """A filter as H5Pset_filter gets it: its id and requested parameters, as 32-bit words."""
 
     id: int
     values: tuple[int, ...]
@@ -46,11 +46,12 @@ class ChunkType:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     fill: bytes = b""
-    # Equal types may differ here alone: numpy does not compare metadata, and what a filter stores depends on it.
+    # numpy ignores metadata when it compares types, but what a filter stores depends on it: this field tells
+    # an enumeration from its integers.
     _enums: tuple[bool, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Take what numpy takes for a type, and any sequence of whole numbers as the shape."""
+        """Convert type and shape: anything that numpy accepts as a dtype, and any sequence of whole numbers."""
         try:
             object.__setattr__(self, "dtype", np.dtype(self.dtype))
             object.__setattr__(self, "shape", tuple(map(operator.index, self.shape)))
@@ -74,18 +75,18 @@ class ChunkType:
 
     @property
     def most_nbytes(self) -> int:
-        """More bytes than any filter makes of such a chunk: what says that it decodes to more is damaged."""
-        # A block of zfp takes up to 4096 bytes, for four values or more.
+        """Upper limit of the bytes after any filter: a stream that claims to decode to more is damaged."""
+        # A block of zfp takes up to 4096 bytes and holds at least four values.
         return 1024 * self.nbytes + 4096
 
 
 def is_enum(dtype: np.dtype[Any]) -> bool:
-    """Return whether a type is an enumeration of HDF5, which h5py marks by the names of its integers."""
+    """Return whether a type is an HDF5 enumeration, which h5py marks in the metadata of an integer type."""
     return bool(dtype.metadata) and "enum" in dtype.metadata  # type: ignore[operator]
 
 
 def _enums(dtype: np.dtype[Any]) -> Iterator[bool]:
-    """Return for each member of a type whether it is an enumeration."""
+    """Yield for each member of a type whether it is an enumeration."""
     if dtype.subdtype is not None:
         yield from _enums(dtype.subdtype[0])
     elif dtype.names:
@@ -97,7 +98,7 @@ def _enums(dtype: np.dtype[Any]) -> Iterator[bool]:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a parameter of a filter means, and what it may be.
+    """The meaning of a filter parameter and its allowed values.
 
     Parameters
     ----------
@@ -106,11 +107,11 @@ class Parameter:
     low, high
         Bounds of a number, both included.
     choices
-        Words, where it is one of them.
+        Allowed names, if the parameter is one of a few names.
     bounds
-        What it may be, where that is neither of these.
+        Allowed values in words, if neither `low` and `high` nor `choices` say it.
     real
-        Whether it is a number with a fraction.
+        Whether the number may have a fraction.
     """
 
     about: str
@@ -122,7 +123,7 @@ class Parameter:
 
     @property
     def range(self) -> str:
-        """What it may be, in words."""
+        """Allowed values, in words."""
         return self.bounds or ", ".join(self.choices) or f"{self.low} to {self.high}"
 
     def checked(self, name: str, value: object) -> float | str:
@@ -134,31 +135,31 @@ class Parameter:
         kinds = (int, float, np.integer, np.floating) if self.real else (int, np.integer)
         if isinstance(value, kinds) and not isinstance(value, bool):
             number = int(value) if isinstance(value, (int, np.integer)) else float(value)
-            # A number that is none, NaN, is in no range.
+            # NaN fails this comparison, too.
             if self.low <= number <= self.high:
                 return float(number) if self.real else number
         raise ParameterError(f"expected {name} of {self.range}, got {name}={value!r}")
 
     def nearest(self, number: int) -> int:
-        """Return what is nearest to a whole number, and in range."""
+        """Return the allowed whole number nearest to the given one."""
         return int(min(max(number, self.low), self.high))
 
 
 def number(about: str, low: int, high: int, default: int | None = None) -> Any:
-    """Field of a filter for a whole number within bounds, both included; required where it has no default."""
+    """Return a dataclass field for a whole number within bounds, both included; required if there is no default."""
     metadata = {"parameter": Parameter(about, low, high)}
     return field(metadata=metadata) if default is None else field(default=default, metadata=metadata)
 
 
 def real(about: str, low: float, high: float = _LARGEST, default: float | None = None, bounds: str = "") -> Any:
-    """Field of a filter for a number with a fraction, bounds included; `bounds` says them in words."""
-    words = bounds or (f"{low:g} or more" if high == _LARGEST else f"{low:g} to {high:g}")
-    metadata = {"parameter": Parameter(about, low, high, bounds=words, real=True)}
+    """Return a dataclass field for a number with a fraction, bounds included; `bounds` says them in words."""
+    text = bounds or (f"{low:g} or more" if high == _LARGEST else f"{low:g} to {high:g}")
+    metadata = {"parameter": Parameter(about, low, high, bounds=text, real=True)}
     return field(metadata=metadata) if default is None else field(default=default, metadata=metadata)
 
 
 def choice(about: str, choices: tuple[str, ...], default: str | None = None) -> Any:
-    """Field of a filter for one of some words; required where it has no default."""
+    """Return a dataclass field for one of a few names; required if there is no default."""
     metadata = {"parameter": Parameter(about, choices=choices)}
     return field(metadata=metadata) if default is None else field(default=default, metadata=metadata)
 
@@ -173,23 +174,23 @@ class Filter(ABC):
     id
         Registered HDF5 filter id.
     name
-        How tamis writes it down.
+        The name that tamis uses.
     registered_name
-        How HDF5 or the registry calls it.
+        The name in HDF5 or in the HDF Group's registry.
     about
         What it does, in a few words.
     optional
-        Whether HDF5's own calls let a chunk go without it where it fails.
+        Whether HDF5 stores a chunk without this filter if the filter fails.
     group_safe
-        Whether it works on the links of a group, which have neither type nor chunk shape.
+        Whether it can be used on the links of a group, which have neither type nor chunk shape.
     needs_values
-        Whether it codes values, not just bytes, so that nothing may come before it.
+        Whether it encodes values, not bytes, and must therefore be the first filter.
     decode_only
         Whether tamis can only read it.
     needs
         Modules that encoding and decoding import.
     install
-        The command that installs them.
+        The command that installs these modules.
     """
 
     __slots__ = ()
@@ -207,37 +208,37 @@ class Filter(ABC):
 
     def __post_init__(self) -> None:
         """Check every field that `number`, `real` or `choice` made."""
-        for name, each in self.parameters().items():
-            object.__setattr__(self, name, each.checked(name, getattr(self, name)))
+        for name, parameter in self.parameters().items():
+            object.__setattr__(self, name, parameter.checked(name, getattr(self, name)))
 
     @classmethod
     def parameters(cls) -> Mapping[str, Parameter]:
-        """Return what the filter is made with, by name."""
-        found = {each.name: each.metadata.get("parameter") for each in fields(cls)}  # type: ignore[arg-type]
-        return {name: each for name, each in found.items() if each is not None}
+        """Return the parameters of the filter, by name."""
+        parameters = {member.name: member.metadata.get("parameter") for member in fields(cls)}  # type: ignore[arg-type]
+        return {name: parameter for name, parameter in parameters.items() if parameter is not None}
 
     @classmethod
     @abstractmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
         """Read requested or stored parameters, of any version of the filter.
 
-        What decoding does not need is taken for the nearest that can be, and words too many are left alone: chunks
-        can be read all the same.
+        A parameter that decoding does not need is replaced by the nearest allowed value, and surplus words are
+        ignored, so that the chunks stay readable.
 
         Raises
         ------
         ParameterError, StreamError
-            If they are none of it.
+            If the words are no parameters of this filter.
         """
 
     @classmethod
     def from_stored(cls, values: tuple[int, ...]) -> Self:
-        """Read parameters that come from a file; as `from_values`, where nothing else is known of them."""
+        """Read parameters that come from a file; the same as `from_values` unless a filter overrides it."""
         return cls.from_values(values)
 
     @classmethod
     def from_requested(cls, values: tuple[int, ...]) -> Self:
-        """Read parameters that are asked for, and refuse those that the filter would refuse to encode with."""
+        """Read requested parameters, and refuse those that the filter cannot encode with."""
         return cls.from_values(values)
 
     @property
@@ -247,21 +248,21 @@ class Filter(ABC):
 
     @property
     def error_bound(self) -> float | None:
-        """Largest absolute error of a value, in units of the data; 0 where lossless, None where there is no bound."""
+        """Largest absolute error of a value, in units of the data; 0 if lossless, None if there is no bound."""
         return 0.0
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Parameters that the filter leaves in a file for such chunks.
+        """Return the parameters that the filter stores in a file for such chunks.
 
         Raises
         ------
         ParameterError
-            If the filter cannot take such chunks; says what to use instead.
+            If the filter cannot encode such chunks; names an alternative.
         """
         return self.requested
 
     def check(self, chunk: ChunkType) -> None:
-        """Raise ParameterError where the filter cannot take such chunks."""
+        """Raise ParameterError if the filter cannot encode such chunks."""
         self.stored(chunk)
 
     @abstractmethod
@@ -271,9 +272,9 @@ class Filter(ABC):
         Raises
         ------
         DataError
-            If these bytes cannot be filtered, or would not get smaller where the filter makes that a condition.
+            If these bytes cannot be filtered, or if they do not get smaller and the filter requires that.
         MissingFilterError
-            If a package is not installed; names it.
+            If a package is not installed; names the package.
         """
 
     @abstractmethod
@@ -285,30 +286,30 @@ class Filter(ABC):
         StreamError
             If the bytes are damaged.
         MissingFilterError
-            If a package is not installed; names it.
+            If a package is not installed; names the package.
         """
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Return what the filter does with such parameters.
+        """Return a description of the filter with its parameters.
 
         Parameters
         ----------
         stored
-            As a file has them; they may say more than the object, such as who wrote it.
+            Parameters as a file has them; they may hold more than the object, such as the version that wrote it.
         """
         return " ".join([self.name, *(f"{name} {getattr(self, name)}" for name in self.parameters())])
 
     @classmethod
     def missing(cls) -> str:
-        """Return what is not installed that the filter needs with any parameters; empty where nothing is missing."""
+        """Return which required packages are not installed, whatever the parameters; empty if none is missing."""
         return cls._without(cls.needs)
 
     def undecodable(self) -> str:
-        """Return why this filter, with its parameters, cannot be decoded here; empty where it can."""
+        """Return why this filter, with its parameters, cannot be decoded here; empty if it can."""
         return self.missing()
 
     def unencodable(self) -> str:
-        """Return why this filter cannot be encoded here; empty where it can."""
+        """Return why this filter cannot be encoded here; empty if it can."""
         if self.decode_only:
             return f"tamis can decode {self.name} but not encode it"
         return self.missing()
@@ -336,5 +337,5 @@ class Filter(ABC):
         names = list(self.parameters())
         if len(names) == 1:
             return f"{self.name}({getattr(self, names[0])})"
-        given = ",".join(f"{name}={getattr(self, name)}" for name in names)
-        return f"{self.name}({given})" if given else self.name
+        arguments = ",".join(f"{name}={getattr(self, name)}" for name in names)
+        return f"{self.name}({arguments})" if arguments else self.name

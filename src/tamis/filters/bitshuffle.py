@@ -1,11 +1,11 @@
-"""Filter 32008: groups bits of equal significance, block by block, and perhaps compressed.
+"""Filter 32008: groups bits of equal significance block by block, then compresses the blocks if asked to.
 
 ::
 
-    compressed : bytes of the whole, u64 | bytes of a block, u32 | block … | rest     all numbers are big-endian
-    block      : its bytes here, u32 | LZ4 block or Zstandard frame
+    compressed : decompressed size, u64 | size of a block, u32 | block … | rest     all numbers are big-endian
+    block      : compressed size, u32 | LZ4 block or Zstandard frame
 
-The last block may be shorter, of a multiple of 8 elements; fewer than 8 elements at the end are the rest, as they are.
+The last block may be shorter, with a multiple of 8 elements. Up to 7 elements at the end are the rest, stored plain.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tamis.filters.words import named
 
 _HEADER = struct.Struct(">QI")
 _COMPRESSORS = ("none", "", "lz4", "zstd")
-_TARGET = 8192  # bytes of a block that is not asked for
-_FEWEST = 128  # elements of such a block
+_TARGET = 8192  # bytes of a default block
+_FEWEST = 128  # elements of a default block
 _VERSION = (0, 4)
 _LARGEST_BLOCK = 1 << 30
 _LEVEL = 3
@@ -38,9 +38,9 @@ class Bitshuffle(Filter):
     Parameters
     ----------
     compressor
-        What compresses blocks after that.
+        The compressor of the shuffled blocks.
     level
-        Of zstd, 0 to 22; 0 stands for 3.
+        Of zstd, 0 to 22; 0 means 3.
     block
         Elements of a block, a multiple of 8; 0 for about 8 KiB.
     """
@@ -64,12 +64,12 @@ class Bitshuffle(Filter):
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Read requested or stored parameters: these have version and element size before them."""
+        """Read requested or stored parameters; stored ones begin with version and element size."""
         return cls._lenient(values[_FILLED_IN:] if _is_stored(values) else values)
 
     @classmethod
     def from_stored(cls, values: tuple[int, ...]) -> Self:
-        """Read parameters of a file, which may be as they were asked for where no chunk could be filtered."""
+        """Read parameters of a file, which are the requested ones if no chunk could be filtered."""
         filled_in = len(values) >= _FILLED_IN and values[0] == 0
         return cls._lenient(values[_FILLED_IN:] if filled_in else values)
 
@@ -79,16 +79,16 @@ class Bitshuffle(Filter):
         return cls(**cls._arguments(values[_FILLED_IN:] if _is_stored(values) else values))
 
     @classmethod
-    def _lenient(cls, words: tuple[int, ...]) -> Self:
-        made = cls._arguments(words)
-        made["level"] = cls.parameters()["level"].nearest(made["level"])
-        return cls(**made)
+    def _lenient(cls, cd_values: tuple[int, ...]) -> Self:
+        arguments = cls._arguments(cd_values)
+        arguments["level"] = cls.parameters()["level"].nearest(arguments["level"])
+        return cls(**arguments)
 
     @classmethod
-    def _arguments(cls, words: tuple[int, ...]) -> dict[str, Any]:
-        """Read what was asked for: elements of a block, compressor, and the level of zstd, a number with a sign."""
-        block, word, level = (*words, *(0, 0, _LEVEL)[len(words) :])[:3]
-        compressor = named(cls.name, "compressor", _COMPRESSORS, word)
+    def _arguments(cls, cd_values: tuple[int, ...]) -> dict[str, Any]:
+        """Read requested parameters: elements of a block, compressor, and the level of zstd, a signed number."""
+        block, number, level = (*cd_values, *(0, 0, _LEVEL)[len(cd_values) :])[:3]
+        compressor = named(cls.name, "compressor", _COMPRESSORS, number)
         level = level - (level >> 31 << 32) if compressor == "zstd" else _LEVEL
         return {"compressor": compressor, "level": level, "block": block}
 
@@ -99,11 +99,11 @@ class Bitshuffle(Filter):
         return (self.block, _COMPRESSORS.index(self.compressor), *level)
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Return the version of the filter, the element size, and what was requested."""
+        """Return the version of the filter, the element size, and the requested parameters."""
         return (*_VERSION, chunk.dtype.itemsize, *self.requested)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Shuffle and compress. Raises DataError where the bytes are no whole number of elements."""
+        """Shuffle and compress. Raises DataError if the bytes are not a whole number of elements."""
         itemsize = _itemsize(stored)
         if len(data) % itemsize:
             raise DataError(f"expected whole elements of {itemsize} bytes for bitshuffle, got {len(data)} bytes")
@@ -125,17 +125,17 @@ class Bitshuffle(Filter):
         return b"".join([*parts, shuffled[whole:]])
 
     def undecodable(self) -> str:
-        """Return what is not installed that this compressor needs."""
+        """Return which package of this compressor is not installed."""
         return self._without({"none": (), "lz4": ("imagecodecs",), "zstd": ("zstandard",)}[self.compressor])
 
     def unencodable(self) -> str:
-        """Return what is not installed that this compressor needs."""
+        """Return which package of this compressor is not installed."""
         return self.undecodable()
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Decompress and unshuffle, with every size checked before it is used."""
+        """Decompress and unshuffle; every size is checked before it is used."""
         itemsize = _itemsize(stored)
-        # Their first three words say nothing here: what they say is not to be taken for a request.
+        # Whatever the first three words are, they are not part of the request.
         as_stored = self._lenient(stored[_FILLED_IN:])
         block = as_stored.block or _default_block(itemsize)
         shuffled = data
@@ -149,9 +149,9 @@ class Bitshuffle(Filter):
         return plain
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Return what is compressed how."""
-        words = {"none": "bitshuffle", "lz4": "bitshuffle, lz4", "zstd": f"bitshuffle, zstd level {self.level}"}
-        return words[self.compressor] + (f", blocks of {self.block} elements" if self.block else "")
+        """Return compressor and block size in words."""
+        text = {"none": "bitshuffle", "lz4": "bitshuffle, lz4", "zstd": f"bitshuffle, zstd level {self.level}"}
+        return text[self.compressor] + (f", blocks of {self.block} elements" if self.block else "")
 
     def _decompressed(self, view: memoryview, itemsize: int, most: int) -> tuple[bytes, int]:
         """Return the shuffled bytes and the elements of a block."""
@@ -166,21 +166,23 @@ class Bitshuffle(Filter):
         decode: Decode = partial(lz4_block, self.module("imagecodecs")) if lz4 else zstd_decoder(self)
         whole = total // (8 * itemsize) * 8 * itemsize
         parts: list[Data] = []
-        at = _HEADER.size
+        offset = _HEADER.size
         for start in range(0, whole, block_nbytes):
-            packed, at = sized_block(view, at, "bitshuffle")
+            packed, offset = sized_block(view, offset, "bitshuffle")
             size = min(block_nbytes, whole - start)
             plain = decode(packed, size)
             if len(plain) != size:
                 raise StreamError(f"expected a block of {size} bytes of bitshuffle, got {len(plain)}")
             parts.append(plain)
-        if len(view) - at < total - whole:
-            raise StreamError(f"bitshuffle stream is truncated: {len(view) - at} bytes at the end, not {total - whole}")
-        return b"".join([*parts, view[at : at + total - whole]]), block_nbytes // itemsize
+        if len(view) - offset < total - whole:
+            raise StreamError(
+                f"bitshuffle stream is truncated: {len(view) - offset} bytes at the end, not {total - whole}"
+            )
+        return b"".join([*parts, view[offset : offset + total - whole]]), block_nbytes // itemsize
 
 
 def _is_stored(values: tuple[int, ...]) -> bool:
-    """Return whether version and element size come first: a request has no number after its compressor but of zstd."""
+    """Return whether version and element size come first: in a request only zstd has a number after the compressor."""
     return len(values) >= 3 and values[0] == 0 and values[1] < 8 and (len(values) > 3 or values[1] not in (2, 3))
 
 

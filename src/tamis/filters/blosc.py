@@ -1,4 +1,4 @@
-"""Filter 32001: Blosc 1, several compressors behind a shuffle."""
+"""Filter 32001: Blosc 1, a shuffle followed by one of several compressors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tamis.errors import DataError, StreamError
 from tamis.filters.base import ChunkType, Data, choice
-from tamis.filters.blosc_words import COMPRESSOR, LARGEST_TYPE, BloscWords, elements, level_number
+from tamis.filters.blosc_words import COMPRESSOR, LARGEST_TYPE, BloscFilter, elements, level_number
 
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 _SHUFFLES = ("none", "byte", "bit")
@@ -18,17 +18,17 @@ _MEMCPY = 2  # flag: not compressed
 
 
 @dataclass(frozen=True, slots=True)
-class Blosc(BloscWords):
+class Blosc(BloscFilter):
     """Filter 32001: Blosc 1.
 
     Parameters
     ----------
     compressor
-        What compresses blocks.
+        The compressor of the blocks.
     level
         0 (store) to 9 (smallest).
     shuffle
-        What is done to a block first: bytes, or bits, of like significance side by side.
+        How a block is rearranged first: bytes, or bits, of equal significance side by side.
     """
 
     compressor: str = choice(COMPRESSOR, _COMPRESSORS, "lz4")
@@ -43,12 +43,12 @@ class Blosc(BloscWords):
     shuffles: ClassVar[tuple[str, ...]] = _SHUFFLES
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Return revision, format, element size and bytes of a chunk, then what was requested."""
+        """Return revision, format, element size and bytes of a chunk, then the requested parameters."""
         itemsize = chunk.dtype.base.itemsize
         return (2, 2, itemsize if itemsize <= LARGEST_TYPE else 1, chunk.nbytes, *self.requested[4:])
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Compress. Raises DataError where that does not make it smaller."""
+        """Compress. Raises DataError if the result is not smaller."""
         codecs = self.module("imagecodecs")
         try:
             packed: bytes = codecs.blosc_encode(
@@ -61,12 +61,12 @@ class Blosc(BloscWords):
             )
         except (RuntimeError, ValueError) as error:
             raise DataError(f"blosc does not make these bytes smaller: {error}") from error
-        if len(packed) > len(data):  # the library has room for its header all the same
+        if len(packed) > len(data):  # the library allows for its header beyond `out`
             raise DataError("blosc does not make these bytes smaller")
         return packed
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Decompress. The library trusts the header, so that it is checked first."""
+        """Decompress, after checking the header, which the library trusts."""
         nbytes, cbytes = _checked_header(data, chunk.most_nbytes)
         codecs = self.module("imagecodecs")
         if nbytes == 0:
@@ -81,13 +81,7 @@ class Blosc(BloscWords):
 
 
 def _checked_header(data: Data, most: int) -> tuple[int, int]:
-    """Return the bytes of the whole and of the buffer.
-
-    Raises
-    ------
-    StreamError
-        If a number of the header cannot be.
-    """
+    """Return decompressed and compressed size in bytes; raise StreamError if the header is invalid."""
     if len(data) < _HEADER.size:
         raise StreamError(f"expected a blosc header of {_HEADER.size} bytes, got {len(data)} bytes")
     version, _, flags, itemsize, nbytes, block, cbytes = _HEADER.unpack_from(data)
@@ -98,7 +92,7 @@ def _checked_header(data: Data, most: int) -> tuple[int, int]:
     if nbytes > most:
         raise StreamError(f"blosc header claims {nbytes} bytes, more than the {most} of a chunk")
     blocks = -(-nbytes // block) if block else 0
-    # In front of the blocks stand their places, four bytes each.
+    # The blocks are preceded by their offsets, four bytes each.
     least = _HEADER.size + (nbytes if flags & _MEMCPY else 4 * blocks)
     if nbytes and (itemsize == 0 or block == 0 or block > nbytes or least > cbytes):
         raise StreamError(

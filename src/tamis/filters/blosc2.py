@@ -1,4 +1,4 @@
-"""Filter 32026: Blosc2, several compressors behind a shuffle, in a frame: see `tamis.filters.blosc2_frame`."""
+"""Filter 32026: Blosc2, a shuffle and one of several compressors, in a frame of `tamis.filters.blosc2_frame`."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import numpy as np
 from tamis.errors import DataError, MissingFilterError, StreamError
 from tamis.filters.base import ChunkType, Data, choice
 from tamis.filters.blosc2_frame import Layout, pack, unpack
-from tamis.filters.blosc_words import COMPRESSOR, BloscWords, elements, level_number
+from tamis.filters.blosc_words import COMPRESSOR, BloscFilter, elements, level_number
 
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "", "zlib", "zstd")
 _SHUFFLES = ("none", "byte", "bit", "delta", "truncate")
-_READ_ONLY = ("delta", "truncate")  # imagecodecs makes wrong bytes of the first, and none of the second
-_BLOCK = 1 << 18  # bytes of a block that we make, which Blosc2 takes for most levels too
+_READ_ONLY = ("delta", "truncate")  # imagecodecs encodes the first wrongly, and the second not at all
+_BLOCK = 1 << 18  # bytes of our blocks, as many as Blosc2 itself uses at most levels
 
 
 @dataclass(frozen=True, slots=True)
-class Blosc2(BloscWords):
+class Blosc2(BloscFilter):
     """Filter 32026: Blosc2.
 
     Parameters
     ----------
     compressor
-        What compresses blocks.
+        The compressor of the blocks.
     level
         0 (store) to 9 (smallest).
     shuffle
-        What is done to a block first: bytes, or bits, of like significance side by side; or, which tamis only reads,
-        differences from the first block, or low bits cleared.
+        How a block is rearranged first: bytes, or bits, of equal significance side by side. Two more are only read:
+        ``delta``, differences from the first block, and ``truncate``, low bits cleared.
     """
 
     compressor: str = choice(COMPRESSOR, tuple(filter(None, _COMPRESSORS)), "blosclz")
@@ -47,17 +47,17 @@ class Blosc2(BloscWords):
 
     @property
     def error_bound(self) -> float | None:
-        """0, but None that is known where low bits are cleared."""
+        """0; None if low bits are cleared, because it is not recorded how many."""
         return None if self.shuffle == "truncate" else 0.0
 
     def unencodable(self) -> str:
-        """Return which shuffle is only read, or what is not installed."""
+        """Return that the shuffle is read-only, or which package is not installed; empty if neither."""
         if self.shuffle in _READ_ONLY:
             return f"tamis can decode {self.name} with shuffle={self.shuffle} but not encode it"
         return self.missing()
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Return revision, zero, element size, bytes of a chunk, what was requested; and the shape, if it has axes."""
+        """Return revision, zero, element size, bytes of a chunk, requested parameters; the shape from 2 axes on."""
         shape = (len(chunk.shape), *chunk.shape) if len(chunk.shape) > 1 else ()
         return (1, 0, chunk.dtype.base.itemsize, chunk.nbytes, *self.requested[4:], *shape)
 
@@ -85,7 +85,7 @@ class Blosc2(BloscWords):
         return pack(packed, len(blocks), self.requested[4:7], array.itemsize, layout)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Decompress. What the frame says of sizes is checked before it is used."""
+        """Decompress, after checking every size in the frame."""
         frame = unpack(data, chunk.most_nbytes)
         if frame.zeros:
             return bytes(frame.layout.nbytes if frame.layout else frame.nbytes)
@@ -100,7 +100,7 @@ class Blosc2(BloscWords):
 
 
 def _block_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Cut the slowest axes, so that a block stays nearly contiguous, until it is small enough."""
+    """Return the shape of blocks: slowest axes are cut first, so that a block stays nearly contiguous."""
     block = list(shape)
     for axis in range(len(block)):
         while block[axis] > 1 and math.prod(block) * itemsize > _BLOCK:
@@ -109,7 +109,7 @@ def _block_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def _in_blocks(data: Data, layout: Layout) -> Data:
-    """Lay the blocks of a chunk one behind the other, padded with zeros."""
+    """Return the blocks of a chunk one after the other, padded with zeros."""
     if layout.shape == layout.block:
         return data
     values = np.frombuffer(data, np.uint8).reshape(*layout.shape, layout.itemsize)

@@ -1,16 +1,16 @@
-"""A Blosc2 frame of one chunk, as filter 32026 makes it.
+"""A Blosc2 frame of one chunk, as filter 32026 writes it.
 
 ::
 
     frame  : header | chunk | offsets | trailer        the header and the trailer are MessagePack, big-endian
-    header : 9e a8 "b2frame", 00 | d2 its bytes | cf bytes of the frame | a4 flags (4) | d3 bytes of the data | d3 bytes
-             of the chunk here | d2 of an element | d2 of a block | d2 of the chunk | … | layers
-    layers : 93 cd u16 | de their number | a4 "b2nd" d2 place of its content | …
-    b2nd   : version | rank | shape | shape of the chunk | shape of a block | …
-    chunk  : version | its version | flags | bytes of an element | bytes, u32 | of a block, u32 | of it here, u32 | …
+    header : 9e a8 "b2frame", 00 | d2 header size | cf frame size | a4 flags (4) | d3 data size | d3 compressed size
+             of the chunk | d2 element size | d2 block size | d2 chunk size | … | layers
+    layers : 93 cd u16 | de their count | a4 "b2nd" d2 offset of its content | …
+    b2nd   : version | rank | shape | chunk shape | block shape | …
+    chunk  : version | codec version | flags | element size | size, u32 | block size, u32 | compressed size, u32 | …
 
-The chunk's own numbers, and those of the offsets, which are a chunk of one number, are little-endian. Where the whole
-chunk is zeros it is not there, and the offset says so.
+All sizes are in bytes. Numbers in the chunk and in the offsets, which are a chunk of one number, are little-endian. A
+chunk of zeros is absent, and its offset says so.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from tamis.errors import StreamError
 from tamis.filters.base import Data
 
 _MAGIC = b"\x9e\xa8b2frame\0"
-_SIZES = struct.Struct(">xIxQx4sxQxQxIxIxIxHxH")  # behind the magic: each number has a byte for its kind before it
-_FILTERS_AT = len(_MAGIC) + _SIZES.size  # one byte that tells of a trailer's layers, then d8 06 and 16 bytes
+_SIZES = struct.Struct(">xIxQx4sxQxQxIxIxIxHxH")  # after the magic; a type byte precedes each number
+_FILTERS_AT = len(_MAGIC) + _SIZES.size  # one byte about the layers of a trailer, then d8 06 and 16 bytes
 _LAYERS_AT = _FILTERS_AT + 1 + 18
 _CHUNK = struct.Struct("<BBBBIII")
 _OFFSETS = bytes.fromhex("05010708080000000800000028000000000000000001") + bytes(18)  # one chunk, at 0
-_ZEROS = 0x81  # the last byte of an offset that stands for a chunk of zeros
+_ZEROS = 0x81  # last byte of an offset that means a chunk of zeros
 _TRAILER = bytes.fromhex("940193cd0006de0000dc0000ce00000023d800") + bytes(16)
-_MOST_RANK = 15  # what an array of MessagePack has in its first byte
+_MOST_RANK = 15  # limit of a MessagePack array with its length in the first byte
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How values lie in a chunk of several axes: in blocks, that fill a padded chunk.
+    """The layout of a chunk with several axes: blocks that fill the padded chunk.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Layout:
 
     @property
     def padded(self) -> tuple[int, ...]:
-        """Shape of whole blocks."""
+        """Shape of the chunk padded to whole blocks."""
         split = self.split
         return tuple(count * block for count, block in zip(split[::2], split[1::2], strict=True))
 
@@ -73,16 +73,16 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The content of a frame.
+    """A frame, parsed.
 
     Parameters
     ----------
     nbytes
-        Bytes of the chunk when it is decompressed, padding included.
+        Bytes of the decompressed chunk, padding included.
     chunk
-        As it is compressed.
+        The compressed chunk; empty if it is zeros.
     layout
-        None where it is a row of bytes.
+        None for a row of bytes.
     """
 
     nbytes: int
@@ -91,7 +91,7 @@ class Frame:
 
     @property
     def zeros(self) -> bool:
-        """Return whether it is not there, since it is zeros."""
+        """Whether the chunk is all zeros, and absent."""
         return not self.chunk
 
 
@@ -101,13 +101,13 @@ def pack(chunk: bytes, nbytes: int, requested: tuple[int, ...], itemsize: int, l
     Parameters
     ----------
     chunk
-        As it is compressed.
+        The compressed chunk.
     nbytes
-        Bytes of it plain, padding included.
+        Bytes of the decompressed chunk, padding included.
     requested
         Level, shuffle and compressor, by their numbers.
     itemsize
-        As it was compressed with.
+        Bytes of an element as the compressor saw it.
     layout
         None for a row of bytes.
     """
@@ -124,7 +124,7 @@ def pack(chunk: bytes, nbytes: int, requested: tuple[int, ...], itemsize: int, l
             struct.pack(">BQBQ", 0xD3, nbytes, 0xD3, len(chunk)),
             struct.pack(">BIBIBI", 0xD2, itemsize, 0xD2, block, 0xD2, nbytes),
             struct.pack(">BHBHB", 0xD1, 0, 0xD1, 1, 0xC2),
-            # The filter stands in the last of six places, its compressor two behind.
+            # The shuffle is the last of six filters; the compressor is the next byte.
             struct.pack(">BB16s", 0xD8, 6, bytes([0, 0, 0, 0, 0, shuffle, compressor])),
         ]
     )
@@ -132,7 +132,7 @@ def pack(chunk: bytes, nbytes: int, requested: tuple[int, ...], itemsize: int, l
 
 
 def _layer(layout: Layout) -> bytes:
-    """Header's end: the layer ``b2nd``."""
+    """Return the end of the header, the layer ``b2nd``."""
     rank = len(layout.shape)
     dtype = f"|V{layout.itemsize}".encode()
     mark = 0x90 | rank
@@ -154,12 +154,12 @@ def _layer(layout: Layout) -> bytes:
 
 
 def unpack(data: Data, most: int) -> Frame:
-    """Read a frame, whose chunk may have at most so many bytes.
+    """Read a frame whose decompressed chunk has at most `most` bytes.
 
     Raises
     ------
     StreamError
-        If it is damaged, truncated, or of more than one chunk.
+        If the frame is damaged or truncated, or has more than one chunk.
     """
     view = memoryview(data)
     if view[: len(_MAGIC)] != _MAGIC:
@@ -171,36 +171,38 @@ def unpack(data: Data, most: int) -> Frame:
 
 
 def _unpacked(view: memoryview, most: int) -> Frame:
-    start, _, _, nbytes, here, _, _, chunk_nbytes, *_ = _SIZES.unpack_from(view, len(_MAGIC))
-    if not _LAYERS_AT <= start <= len(view) or here > len(view) - start:
-        raise StreamError(f"blosc2 frame is truncated or damaged: {here} bytes from {start}, of {len(view)}")
+    start, _, _, nbytes, packed_nbytes, _, _, chunk_nbytes, *_ = _SIZES.unpack_from(view, len(_MAGIC))
+    if not _LAYERS_AT <= start <= len(view) or packed_nbytes > len(view) - start:
+        raise StreamError(f"blosc2 frame is truncated or damaged: {packed_nbytes} bytes from {start}, of {len(view)}")
     if nbytes > most or chunk_nbytes != nbytes:
         raise StreamError(
             f"blosc2 frame claims {nbytes} bytes in chunks of {chunk_nbytes}: expected one of {most} or less"
         )
     layout = _layout(view[:start], nbytes)
-    if here == 0:
+    if packed_nbytes == 0:
         *_, offsets_nbytes = _CHUNK.unpack_from(view, start)
         if view[start + offsets_nbytes - 1] != _ZEROS:
             raise StreamError("blosc2 frame has no chunk, and does not say that it is zeros")
         return Frame(nbytes, view[:0], layout)
-    *_, plain, _, packed = _CHUNK.unpack_from(view, start)
-    if plain != nbytes or packed != here:
-        raise StreamError(f"blosc2 chunk claims {plain} bytes in {packed}, its frame {nbytes} in {here}")
-    return Frame(nbytes, view[start : start + here], layout)
+    *_, own_nbytes, _, own_packed_nbytes = _CHUNK.unpack_from(view, start)
+    if own_nbytes != nbytes or own_packed_nbytes != packed_nbytes:
+        raise StreamError(
+            f"blosc2 chunk claims {own_nbytes} bytes in {own_packed_nbytes}, its frame {nbytes} in {packed_nbytes}"
+        )
+    return Frame(nbytes, view[start : start + packed_nbytes], layout)
 
 
 def _layout(header: memoryview, nbytes: int) -> Layout | None:
-    """Read the layer ``b2nd``, if there is one."""
+    """Return the layout of the layer ``b2nd``; None if there is no such layer."""
     (count,) = struct.unpack_from(">H", header, _LAYERS_AT + 5)
-    at = _LAYERS_AT + 7
+    offset = _LAYERS_AT + 7
     for _ in range(count):
-        length = header[at] & 0x1F
-        name = bytes(header[at + 1 : at + 1 + length])
-        (content,) = struct.unpack_from(">xI", header, at + 1 + length)
+        length = header[offset] & 0x1F
+        name = bytes(header[offset + 1 : offset + 1 + length])
+        (content,) = struct.unpack_from(">xI", header, offset + 1 + length)
         if name == b"b2nd":
             return _read_layer(header[content + 5 :], nbytes)
-        at += 1 + length + 5
+        offset += 1 + length + 5
     return None
 
 
@@ -208,14 +210,14 @@ def _read_layer(content: memoryview, nbytes: int) -> Layout:
     rank = content[2]
     if not 0 < rank <= _MOST_RANK:
         raise StreamError(f"expected 1 to {_MOST_RANK} axes in a blosc2 frame, got {rank}")
-    at = 4 + 9 * rank
-    shape = struct.unpack_from(">x" + "xI" * rank, content, at)
-    at += 1 + 5 * rank
-    block = struct.unpack_from(">x" + "xI" * rank, content, at)
-    at += 1 + 5 * rank
+    offset = 4 + 9 * rank
+    shape = struct.unpack_from(">x" + "xI" * rank, content, offset)
+    offset += 1 + 5 * rank
+    block = struct.unpack_from(">x" + "xI" * rank, content, offset)
+    offset += 1 + 5 * rank
     if not all(shape) or not all(block):
         raise StreamError(f"blosc2 frame has an empty shape: {shape}, blocks of {block}")
-    # Its type follows, which the bytes need not know: how many an element has follows from the sizes.
+    # The type that follows is not needed: the element size follows from the other sizes.
     count = math.prod(-(-extent // step) * step for extent, step in zip(shape, block, strict=True))
     if not nbytes or nbytes % count:
         raise StreamError(f"blosc2 frame of {nbytes} bytes does not match its shapes {shape} and {block}")

@@ -1,4 +1,4 @@
-"""What the filters of Blosc and Blosc2 have in common: their words, and how imagecodecs takes elements."""
+"""Parameters that Blosc and Blosc2 share, and the arrays that imagecodecs takes for them."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from tamis.filters.base import Data, Filter, number
 from tamis.filters.words import named
 
 COMPRESSOR = "compressor of the blocks"
-"""What the parameter of this name means."""
+"""Meaning of the parameter ``compressor``."""
 
 LARGEST_TYPE = 255
-"""Larger elements are taken for bytes."""
-_FILLED_IN = 4  # words that the filter fills in, in front of those that are asked for
+"""Bytes of an element; larger elements are treated as single bytes."""
+_FILLED_IN = 4  # words that the filter fills in, in front of the requested ones
 _DEFAULTS = (5, 1, 0)  # level, shuffle and compressor
 
 
 def level_number() -> Any:
-    """Field of a filter of Blosc for its level."""
+    """Return the dataclass field of the level."""
     return number("0 stores, 9 is smallest", 0, 9, _DEFAULTS[0])
 
 
-class BloscWords(Filter):
-    """A filter of Blosc: ``compressor``, ``level`` and ``shuffle``.
+class BloscFilter(Filter):
+    """The base class of Blosc and Blosc2: ``compressor``, ``level`` and ``shuffle``.
 
     Attributes
     ----------
     compressors, shuffles
-        Their numbers are their places here; an empty name has none.
+        Names by their numbers; empty for an unused number.
     """
 
     __slots__ = ()
@@ -43,9 +43,9 @@ class BloscWords(Filter):
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Read requested or stored parameters; the filter has its own defaults for those that are not there.
+        """Read requested or stored parameters, with the defaults of the HDF5 filter for absent ones.
 
-        The compressor must be one that there is, or the HDF5 filter does not decode either.
+        The compressor must be a known one: the HDF5 filter does not decode otherwise, either.
         """
         level, shuffle, compressor = _requested(values)
         return cls._of(cls.parameters()["level"].nearest(level), min(shuffle, len(cls.shuffles) - 1), compressor)
@@ -70,18 +70,18 @@ class BloscWords(Filter):
         return (0,) * _FILLED_IN + numbers
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Return what is compressed how."""
+        """Return compressor, level and shuffle in words."""
         shuffle = "no shuffle" if self.shuffle == "none" else f"{self.shuffle} shuffle"
         return f"{self.name} {self.compressor}, level {self.level}, {shuffle}"
 
 
 def _requested(values: tuple[int, ...]) -> tuple[int, int, int]:
-    given = values[_FILLED_IN:]
-    level, shuffle, compressor = (*given, *_DEFAULTS[len(given) :])[: len(_DEFAULTS)]
+    present = values[_FILLED_IN:]
+    level, shuffle, compressor = (*present, *_DEFAULTS[len(present) :])[: len(_DEFAULTS)]
     return level, shuffle, compressor
 
 
 def elements(data: Data, itemsize: int) -> NDArray[Any]:
-    """Return an array of elements for imagecodecs, which looks at the type of an array, and not at its ``typesize``."""
+    """Return bytes as an array, because imagecodecs takes the element size from the type, not from ``typesize``."""
     whole = 0 < itemsize <= LARGEST_TYPE and len(data) % itemsize == 0
     return np.frombuffer(data, f"V{itemsize if whole else 1}")

@@ -1,4 +1,4 @@
-"""All filters that there is a type for, in words: the table of ``tamis filters`` and of the documentation."""
+"""Every filter that tamis knows, in words: the table of ``tamis filters`` and of the documentation."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Entry:
     parameters
         Each with its default, range and meaning.
     takes
-        What it can be used on, and how.
+        Restrictions and extras: first in the pipeline, groups, read-only.
     needs
         What tamis needs for it, beyond itself.
     missing
-        What of it is not installed here, and the command that installs it; empty where nothing is missing.
+        Required packages that are not installed here, and the command that installs them; empty if none is missing.
     """
 
     id: int
@@ -41,12 +41,12 @@ class Entry:
 
 
 def catalogue(names: Collection[str] = ()) -> tuple[Entry, ...]:
-    """List every filter that there is a type for, or those of these names, by their ids.
+    """Return every filter that tamis knows, or the named ones, in the order of their ids.
 
     Raises
     ------
     ParameterError
-        If there is none of such a name.
+        If there is no filter of such a name.
     """
     if unknown := [name for name in names if name not in by_name()]:
         known = sorted(by_name())
@@ -63,7 +63,7 @@ def _entry(kind: type[Filter]) -> Entry:
         kind.name,
         kind.registered_name,
         kind.about,
-        tuple(_in_words(name, each, _default(kind, name)) for name, each in kind.parameters().items()),
+        tuple(_in_words(name, parameter, _default(kind, name)) for name, parameter in kind.parameters().items()),
         ", ".join(filter(None, takes)),
         ", ".join(kind.needs),
         kind.missing(),
@@ -71,10 +71,10 @@ def _entry(kind: type[Filter]) -> Entry:
 
 
 def _default(kind: type[Filter], name: str) -> Any:
-    known = {each.name: each.default for each in fields(kind)} if hasattr(kind, "__dataclass_fields__") else {}  # type: ignore[arg-type]
-    return known.get(name, MISSING)
+    defaults = {member.name: member.default for member in fields(kind)} if hasattr(kind, "__dataclass_fields__") else {}  # type: ignore[arg-type]
+    return defaults.get(name, MISSING)
 
 
-def _in_words(name: str, each: Parameter, default: Any) -> str:
-    given = "" if default is MISSING else f"={default}"
-    return f"{name}{given}: {each.range}; {each.about}"
+def _in_words(name: str, parameter: Parameter, default: Any) -> str:
+    default_text = "" if default is MISSING else f"={default}"
+    return f"{name}{default_text}: {parameter.range}; {parameter.about}"

@@ -1,4 +1,4 @@
-"""Filters whose chunks only hdf5plugin decodes, in a process of its own: sz3 and sperr."""
+"""Filters that only hdf5plugin decodes, in a separate process: sz3 and sperr."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tamis.filters.base import ChunkType, Data, Filter, choice, real
 
 
 class _Foreign(Filter):
-    """A filter that hdf5plugin decodes, and that is lossy by as much as it says itself."""
+    """The base class of filters that hdf5plugin decodes; tamis does not prove their error bounds."""
 
     __slots__ = ()
 
@@ -26,11 +26,11 @@ class _Foreign(Filter):
 
     @property
     def error_bound(self) -> float | None:
-        """None that tamis proves."""
+        """None: tamis proves no bound of this filter."""
         return None
 
     def unencodable(self) -> str:
-        """Return what encodes it."""
+        """Return how to encode with this filter instead."""
         return f"tamis can decode {self.name} but not encode it: use hdf5plugin with h5py"
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
@@ -51,7 +51,7 @@ def _check_nbytes(name: str, shape: tuple[int, ...], itemsize: int, chunk: Chunk
 
 _SZ3_MODES = ("absolute", "relative", "norm2", "psnr")
 _SZ3_TYPES = ("f4", "f8", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8")
-_SZ3_AMOUNTS = 9  # words of a mode and of four doubles
+_SZ3_AMOUNTS = 9  # words of a mode and four doubles
 _SZ3_IN_WORDS = {
     "absolute": "largest error {}",
     "relative": "largest error {} of the range of a chunk",
@@ -62,14 +62,14 @@ _SZ3_IN_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Sz3(_Foreign):
-    """Filter 32024: SZ3, that tamis only decodes.
+    """Filter 32024: SZ3, which tamis only decodes.
 
     Parameters
     ----------
     mode
-        What is bounded.
+        The quantity that is bounded.
     bound
-        By how much: in units of the data, as a share of the range, or in dB; 0 lets SZ3 decide.
+        The bound: in units of the data, as a share of the range, or in dB; 0 lets SZ3 decide.
     """
 
     mode: str = choice("what is bounded", _SZ3_MODES, "absolute")
@@ -82,7 +82,7 @@ class Sz3(_Foreign):
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Read requested parameters, a mode and four doubles, or stored ones: rank, type and shape come first."""
+        """Read requested parameters, a mode and four doubles, or stored ones, where rank, type and shape come first."""
         amounts = values if len(values) in (0, _SZ3_AMOUNTS) else values[len(_sz3_head(values)) :]
         if not amounts:
             return cls(bound=0)
@@ -101,12 +101,12 @@ class Sz3(_Foreign):
         return (at, *doubles, *[0] * (_SZ3_AMOUNTS - 1 - len(doubles)))
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Return rank, type and shape, the fastest axis first, without unit axes, then what was requested.
+        """Return rank, type and shape, fastest axis first, without unit axes, then the requested parameters.
 
         Raises
         ------
         ParameterError
-            If SZ3 cannot take such chunks.
+            If SZ3 cannot encode such chunks.
         """
         shape = tuple(n for n in chunk.shape if n > 1) or (1,)
         code = f"{chunk.dtype.kind}{chunk.dtype.itemsize}"
@@ -117,19 +117,19 @@ class Sz3(_Foreign):
         return (len(shape), _SZ3_TYPES.index(code), *extents, *self.requested)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Decode by hdf5plugin, in a process of its own."""
+        """Decode by hdf5plugin, in a separate process."""
         rank, code, *extents = _sz3_head(stored)
         shape = (extents[0] << 32 | extents[1],) if rank == 1 else tuple(extents)
         _check_nbytes(self.name, shape, int(_SZ3_TYPES[code][1]), chunk)
         return self._decoded(data, chunk, stored)
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Return what is bounded."""
+        """Return the bound in words."""
         return f"sz3, {_SZ3_IN_WORDS[self.mode].format(f'{self.bound:g}')}" if self.bound else "sz3, its own bound"
 
 
 def _sz3_head(stored: tuple[int, ...]) -> tuple[int, ...]:
-    """Return rank, type and shape at the start of stored parameters."""
+    """Return rank, type and shape from the start of stored parameters."""
     head = stored[: 2 + max(2, stored[0] if stored else 0)]
     if len(head) < 4 or not 1 <= head[0] <= 4 or head[1] >= len(_SZ3_TYPES):
         raise ParameterError(f"expected mode and four doubles of sz3, or rank, type and shape before, got {stored}")
@@ -155,18 +155,18 @@ _SPERR_IN_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Sperr(_Foreign):
-    """Filter 32028: SPERR, that tamis only decodes.
+    """Filter 32028: SPERR, which tamis only decodes.
 
     Parameters
     ----------
     mode
-        What is bounded.
+        The quantity that is bounded.
     quality
-        Bits per value, dB, or the largest error in units of the data; kept as a number of 28 bits.
+        Bits per value, dB, or the largest error in units of the data; stored in 28 bits.
     gaps
-        What stands for a missing value: nothing, NaN, or any number of 1e35 or more.
+        Marker of missing values: none, NaN, or any number of 1e35 or more.
     order
-        ``swapped`` where the axes are taken in their other order.
+        ``swapped`` if the axes are in reverse order.
     """
 
     mode: str = choice("what is bounded", _SPERR_MODES, "rate")
@@ -187,9 +187,9 @@ class Sperr(_Foreign):
     plugin: ClassVar[str] = "libh5sperr.so"
 
     def __post_init__(self) -> None:
-        """Check that the quality fits into its bits."""
+        """Check that the quality fits into its 28 bits."""
         Filter.__post_init__(self)
-        # An exponent does: that of no float has more bits.
+        # In absolute mode its exponent is stored, which always fits.
         whole = round(min(self.quality, _SIGN) * (1 << _FRACTION))
         if self.mode != "absolute" and not 0 < whole < _SIGN:
             raise ParameterError(
@@ -199,7 +199,7 @@ class Sperr(_Foreign):
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Read requested parameters, quality and perhaps what is missing, or stored ones, with a word and a shape."""
+        """Read requested parameters, quality and optionally missing values, or stored ones, with the shape, too."""
         if len(values) <= 2:
             word, missing = (*values, 0, 0)[:2]
         else:
@@ -219,10 +219,10 @@ class Sperr(_Foreign):
 
     @property
     def requested(self) -> tuple[int, ...]:
-        """Quality and mode in one word, and what stands for a missing value."""
+        """Quality and mode in one word, then the marker of missing values."""
         word = _SPERR_MODES.index(self.mode) + 1 << _MODE_AT | (_SWAP if self.order == "swapped" else 0)
         if self.mode == "absolute":
-            # Rounded towards smaller errors; what was read from a file stays as it is.
+            # Rounded towards smaller errors, but a quality that was read from a file stays the same.
             scaled = math.log2(self.quality) * (1 << _FRACTION)
             near = round(scaled)
             scaled = near if abs(scaled - near) < 1e-6 else math.floor(scaled)
@@ -232,12 +232,12 @@ class Sperr(_Foreign):
         return (word, _SPERR_MISSING.index(self.gaps))
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Return rank, type and missing values in a word, quality, and the shape without unit axes.
+        """Return rank, type and missing values in one word, quality, and the shape without unit axes.
 
         Raises
         ------
         ParameterError
-            If SPERR cannot take such chunks.
+            If SPERR cannot encode such chunks.
         """
         word, missing = self.requested
         shape = tuple(n for n in chunk.shape if n > 1)
@@ -249,7 +249,7 @@ class Sperr(_Foreign):
         return (_SPERR_VERSION | missing << 6 | kind | len(shape), word, *shape)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Decode by hdf5plugin, in a process of its own."""
+        """Decode by hdf5plugin, in a separate process."""
         rank = stored[0] & 15 if stored else 0
         if rank not in (2, 3) or len(stored) != 2 + rank:
             raise StreamError(f"expected a word with the rank, quality and shape of sperr as stored, got {stored}")
@@ -257,6 +257,6 @@ class Sperr(_Foreign):
         return self._decoded(data, chunk, stored)
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Return what is bounded."""
-        words = f"sperr, {_SPERR_IN_WORDS[self.mode].format(f'{self.quality:g}')}"
-        return words if self.gaps == "none" else f"{words}, missing values {self.gaps}"
+        """Return the bound in words."""
+        text = f"sperr, {_SPERR_IN_WORDS[self.mode].format(f'{self.quality:g}')}"
+        return text if self.gaps == "none" else f"{text}, missing values {self.gaps}"

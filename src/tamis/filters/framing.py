@@ -1,4 +1,4 @@
-"""Blocks of well-known compressors within the frames of several filters, with every size checked before it is used."""
+"""Blocks of LZ4 and Zstandard inside the frames of several filters; every size is checked before it is used."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from tamis.errors import StreamError
 from tamis.filters.base import Data, Filter
 
 Decode: TypeAlias = Callable[[Data, int], bytes]
-"""Makes at most so many bytes of some."""
+"""Decompress bytes to at most a number of bytes."""
 
 SIZE = struct.Struct(">I")
-"""In front of a block: its bytes there."""
+"""The compressed size in bytes, in front of a block."""
 
 _PIECE = 1 << 20  # bytes
 
 
 def sized_block(view: memoryview, at: int, name: str) -> tuple[memoryview, int]:
-    """Return the bytes of the block whose big-endian size stands at a place, and the place after it.
+    """Return the block whose big-endian size starts at offset `at`, and the offset after the block.
 
     Raises
     ------
     StreamError
-        If it does not lie within the stream.
+        If the block does not lie within the stream.
     """
     if len(view) - at < SIZE.size:
         raise StreamError(f"{name} stream is truncated: it ends at byte {len(view)}, before the size of a block")
@@ -36,12 +36,12 @@ def sized_block(view: memoryview, at: int, name: str) -> tuple[memoryview, int]:
 
 
 def lz4_block(codecs: Any, packed: Data, size: int) -> bytes:
-    """Decompress an LZ4 block that must make so many bytes.
+    """Decompress an LZ4 block of exactly `size` bytes.
 
     Raises
     ------
     StreamError
-        If it does not.
+        If the block is damaged or has another size.
     """
     try:
         plain: bytes = codecs.lz4_decode(packed, out=size)
@@ -53,23 +53,23 @@ def lz4_block(codecs: Any, packed: Data, size: int) -> bytes:
 
 
 def zstd_decoder(owner: Filter) -> Decode:
-    """Return a function that decompresses a frame of Zstandard to at most so many bytes, for one thread.
+    """Return a function, for one thread, that decompresses a Zstandard frame to at most a number of bytes.
 
-    It raises StreamError if the frame is damaged, truncated, or holds more.
+    The function raises StreamError if the frame is damaged, truncated, or holds more.
 
     Raises
     ------
     MissingFilterError
-        If the package is not installed that `owner` needs.
+        If the package that `owner` needs is not installed.
     """
     zstandard = owner.module("zstandard")
     decompressor = zstandard.ZstdDecompressor()
 
     def decode(data: Data, most: int) -> bytes:
         try:
-            # The library would allocate whatever the frame says.
+            # Checked first, because the library allocates whatever size the frame claims.
             nbytes = zstandard.frame_content_size(data)
-            if nbytes < 0:  # it does not say
+            if nbytes < 0:  # the frame does not state its size
                 return _streamed(decompressor.stream_reader(data), most)
             if nbytes > most:
                 raise StreamError(f"zstd frame claims {nbytes} bytes, more than the {most} of a chunk")
@@ -81,7 +81,7 @@ def zstd_decoder(owner: Filter) -> Decode:
 
 
 def _streamed(reader: Any, most: int) -> bytes:
-    """Read in pieces: as much memory as there are bytes, not as many as there may be."""
+    """Read in pieces, so that memory grows with the real size, not with the allowed one."""
     parts = []
     while part := reader.read(min(_PIECE, most + 1)):
         parts.append(part)

@@ -1,9 +1,9 @@
-"""Filter 32004: blocks of LZ4 in HDF5's own framing.
+"""Filter 32004: LZ4 blocks in HDF5's own framing.
 
 ::
 
-    stream : bytes of the whole, u64 | bytes of a block, u32 | block …       all numbers are big-endian
-    block  : its bytes here, u32 | LZ4 block, or the bytes themselves where that takes as many
+    stream : decompressed size, u64 | size of a block, u32 | block …       all numbers are big-endian
+    block  : compressed size, u32 | LZ4 block, or the plain bytes if LZ4 does not make them smaller
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tamis.filters.words import OneNumber
 
 _HEADER = struct.Struct(">QI")
 _DEFAULT_BLOCK = 1 << 30
-_MOST = (1 << 31) - 1  # bytes of a chunk that the HDF5 filter takes
-_BEST = 255  # a byte of LZ4 stands for so many at most
+_MOST = (1 << 31) - 1  # bytes of a chunk, the limit of the HDF5 filter
+_BEST = 255  # most bytes that one byte of LZ4 can decode to
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Lz4(OneNumber):
     Parameters
     ----------
     block
-        Bytes that are compressed together; 0 stands for 1 GiB, which is the whole chunk.
+        Bytes that are compressed together; 0 means 1 GiB, in practice the whole chunk.
     """
 
     block: int = number("bytes compressed together, 0 for the whole chunk", 0, 0x7E000000, 0)
@@ -42,7 +42,7 @@ class Lz4(OneNumber):
     needs: ClassVar[tuple[str, ...]] = ("imagecodecs",)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Compress block by block; a block that does not get smaller is kept as it is."""
+        """Compress block by block; a block that does not get smaller is stored plain."""
         codecs = self.module("imagecodecs")
         view = memoryview(data)
         if not 0 < len(view) <= _MOST:
@@ -52,12 +52,12 @@ class Lz4(OneNumber):
         for start in range(0, len(view), block):
             plain = view[start : start + block]
             packed = codecs.lz4_encode(plain)
-            kept = packed if len(packed) < len(plain) else plain
-            parts += [SIZE.pack(len(kept)), kept]
+            payload = packed if len(packed) < len(plain) else plain
+            parts += [SIZE.pack(len(payload)), payload]
         return b"".join(parts)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Decompress block by block, with every size checked before it is used."""
+        """Decompress block by block; every size is checked before it is used."""
         codecs = self.module("imagecodecs")
         view = memoryview(data)
         if len(view) < _HEADER.size:
@@ -66,13 +66,13 @@ class Lz4(OneNumber):
         if total > min(chunk.most_nbytes, _BEST * len(view)) or (block == 0 and total):
             raise StreamError(f"lz4 header claims {total} bytes in blocks of {block}, for {len(view)} bytes here")
         parts: list[Data] = []
-        at = _HEADER.size
+        offset = _HEADER.size
         for start in range(0, total, block or 1):
-            packed, at = sized_block(view, at, "lz4")
+            packed, offset = sized_block(view, offset, "lz4")
             size = min(block, total - start)
             parts.append(packed if len(packed) == size else lz4_block(codecs, packed, size))
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Return how much is compressed together."""
+        """Return the block size in words."""
         return f"lz4, blocks of {self.block} bytes" if self.block else "lz4, the chunk in one block"

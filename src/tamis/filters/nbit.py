@@ -1,4 +1,4 @@
-"""Filter 5: only the bits that a type makes use of."""
+"""Filter 5: only the bits that a type uses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ATOMIC, _ARRAY, _COMPOUND, _OPAQUE = 1, 2, 3, 4
 
 @dataclass(frozen=True, slots=True)
 class Nbit(Wordless):
-    """Filter 5: only the bits that a type of HDF5 uses; no type of numpy leaves any out but the longest floats."""
+    """Filter 5: only the bits that an HDF5 type uses; among numpy's types only long doubles have unused bits."""
 
     id: ClassVar[int] = 5
     name: ClassVar[str] = "nbit"
@@ -28,17 +28,17 @@ class Nbit(Wordless):
     needs_values: ClassVar[bool] = True
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Return their number, whether no bit is left out, values of a chunk, and the type.
+        """Return the number of parameters, whether all bits are used, the value count of a chunk, and the type.
 
         Raises
         ------
         ParameterError
-            If values have no fixed size.
+            If the values have no fixed size.
         """
-        kind, *rest = _type_words(chunk.dtype)
-        # HDF5 says nothing of a type that is opaque, an enumeration or alike, as a whole.
-        words = () if kind == _OPAQUE else (kind, *rest)
-        return (3 + len(words), int(not _leaves_bits_out(chunk.dtype)), chunk.size, *words)
+        kind, *rest = _described(chunk.dtype)
+        # HDF5 describes no type that is opaque as a whole, such as an enumeration.
+        cd_values = () if kind == _OPAQUE else (kind, *rest)
+        return (3 + len(cd_values), int(not _leaves_bits_out(chunk.dtype)), chunk.size, *cd_values)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Pack."""
@@ -49,17 +49,17 @@ class Nbit(Wordless):
         return decoded(self.name, _native.nbit_decode(data, stored, chunk.nbytes), stored)
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Return what is left out, where the type is a number."""
+        """Return how many bits are kept, if the type is a number."""
         if len(stored) == 8 and stored[3] == _ATOMIC and not stored[1]:
             return f"nbit, {stored[6]} of {8 * stored[4]} bits"
         return "nbit, all bits" if len(stored) > 1 and stored[1] else "nbit"
 
 
-def _type_words(dtype: np.dtype[Any]) -> Iterator[int]:
-    """Type as nbit describes it: class and size, then what the class needs."""
+def _described(dtype: np.dtype[Any]) -> Iterator[int]:
+    """Yield a type as nbit describes it: class and size, then details of the class."""
     if dtype.subdtype is not None:
         yield from (_ARRAY, dtype.itemsize)
-        yield from _type_words(dtype.subdtype[0])
+        yield from _described(dtype.subdtype[0])
     elif dtype.kind == "O":
         raise ParameterError(f"expected values of a fixed size for nbit, got {dtype}")
     elif _is_number(dtype):
@@ -68,7 +68,7 @@ def _type_words(dtype: np.dtype[Any]) -> Iterator[int]:
         yield from (_COMPOUND, dtype.itemsize, len(members))
         for offset, member in members:
             yield offset
-            yield from _type_words(member)
+            yield from _described(member)
     else:
         yield from (_OPAQUE, dtype.itemsize)
 
@@ -78,7 +78,7 @@ def _is_number(dtype: np.dtype[Any]) -> bool:
 
 
 def _members(dtype: np.dtype[Any]) -> Iterator[tuple[int, np.dtype[Any]]]:
-    """Offsets and types of the members of a compound, which HDF5 makes of complex numbers too."""
+    """Yield offsets and types of the members of a compound; HDF5 stores complex numbers as one, too."""
     if dtype.kind == "c":
         half = np.dtype(f"{dtype.str[0]}f{dtype.itemsize // 2}")
         yield from ((0, half), (half.itemsize, half))
@@ -88,7 +88,7 @@ def _members(dtype: np.dtype[Any]) -> Iterator[tuple[int, np.dtype[Any]]]:
 
 
 def _precision(dtype: np.dtype[Any]) -> int:
-    """Bits that a number takes: long floats of x86 leave some of their bytes unused."""
+    """Return the bits that a number uses: long doubles of x86 have unused bytes."""
     if dtype.kind == "f" and dtype.itemsize > 8:
         info = np.finfo(dtype)
         return 80 if info.nmant == 63 else 8 * dtype.itemsize

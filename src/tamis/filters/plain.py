@@ -1,4 +1,4 @@
-"""Filters that are one stream of a well-known compressor and take any bytes: bzip2, zstd, lzf."""
+"""Filters that store one stream of a well-known compressor, for any bytes: bzip2, zstd, lzf."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tamis.filters.words import OneNumber, Wordless
 
 _LZF_BEST = 88  # three bytes of lzf stand for 264 bytes at most
 _LZF_RUN = 31
-_LZF_END = bytes([_LZF_RUN - 1, *(b"the end of an lzf stream, tamis"[:_LZF_RUN])])  # a run of bytes as they are
-_ROOM = 64  # what a checksum or a header before the codec may add to a chunk
+_LZF_END = bytes([_LZF_RUN - 1, *(b"the end of an lzf stream, tamis"[:_LZF_RUN])])  # a run of literal bytes
+_ROOM = 64  # bytes that a checksum or a header before the codec may add to a chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Bzip2(OneNumber):
     Parameters
     ----------
     level
-        Bytes that are sorted together, in units of 100,000.
+        Bytes that are sorted together, in units of 100,000 bytes.
     """
 
     level: int = number("bytes sorted together, in units of 100,000", 1, 9, 9)
@@ -39,7 +39,7 @@ class Bzip2(OneNumber):
         return bz2.compress(data, self.level)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Decompress, to no more bytes than a chunk can have on its way."""
+        """Decompress, to at most ``chunk.most_nbytes`` bytes."""
         reader = bz2.BZ2Decompressor()
         try:
             plain = reader.decompress(data, chunk.most_nbytes)
@@ -71,17 +71,17 @@ class Zstd(OneNumber):
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Compress."""
-        # A compressor of its own for each call: they are not to be shared between threads.
+        # A new compressor for each call: threads cannot share one.
         return self.module("zstandard").ZstdCompressor(level=self.level).compress(data)  # type: ignore[no-any-return]
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Decompress, to no more bytes than a chunk can have on its way."""
+        """Decompress, to at most ``chunk.most_nbytes`` bytes."""
         return zstd_decoder(self)(data, chunk.most_nbytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Lzf(Wordless):
-    """Filter 32000: LZF, that h5py brings along."""
+    """Filter 32000: LZF, which comes with h5py."""
 
     id: ClassVar[int] = 32000
     name: ClassVar[str] = "lzf"
@@ -94,7 +94,7 @@ class Lzf(Wordless):
         return (4, 0x105, chunk.nbytes)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Compress. Raises DataError where that does not make it smaller."""
+        """Compress. Raises DataError if the result is not smaller."""
         codecs = self.module("imagecodecs")
         try:
             packed: bytes = codecs.lzf_encode(data, out=len(data))
@@ -105,13 +105,14 @@ class Lzf(Wordless):
         return packed
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Decompress, to as many bytes as the parameters say; more where a checksum came before, as HDF5 does."""
+        """Decompress to the size in the parameters, or to more if a checksum was added before, as HDF5 does."""
         size = stored[2] if len(stored) > 2 and stored[2] else chunk.nbytes
         if size > chunk.most_nbytes:
             raise StreamError(f"expected chunks of {chunk.nbytes} bytes, got {size} in the parameters of lzf")
         most = min(chunk.most_nbytes, _LZF_BEST * len(data) + _ROOM)
         codecs = self.module("imagecodecs")
-        # The library reads past the end of a truncated stream: there lies what is ours, whose first part must come out.
+        # The library reads past the end of a truncated stream. An end marker of ours is appended: the stream is
+        # whole only if the marker comes out after it.
         padded = b"".join([data, _LZF_END, bytes(_ROOM)])
         for room in (min(size + _ROOM, most), most):
             try:

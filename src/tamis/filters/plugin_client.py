@@ -1,4 +1,4 @@
-"""The one process beside ours in which decoders run that may abort on damaged bytes."""
+"""A separate process for decoders that may abort on damaged bytes."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from tamis.errors import MissingFilterError, StreamError
 from tamis.filters.base import Data
 from tamis.filters.plugin_worker import ANSWER, READY, REQUEST, UNLOADABLE
 
-_SECONDS = 30.0  # for a chunk, and one more for each so many bytes
+_SECONDS = 30.0  # timeout of a chunk, extended by one second for each _NBYTES_PER_SECOND
 _NBYTES_PER_SECOND = 1 << 20
 
 
 class _Worker:
-    """Starts on first use, and anew after a death or a fork; one chunk at a time."""
+    """The process; it starts on first use, again after it dies or we fork, and decodes one chunk at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
 
-    def decode(self, plugin: str, words: tuple[int, ...], data: Data, nbytes: int) -> bytes:
+    def decode(self, plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int) -> bytes:
         if not (file := _plugins() / plugin).is_file():
             raise MissingFilterError(f"expected hdf5plugin to have {plugin}, found no {file}: install another version")
         with self._lock:
             process = self._running()
             try:
-                answer = _exchange(process, plugin, words, data, nbytes)
-            except BaseException:  # an interrupt, say, which leaves half an answer in the pipe
+                answer = _exchange(process, plugin, cd_values, data, nbytes)
+            except BaseException:  # an interrupt, for example, leaves half an answer in the pipe
                 self.stop()
                 raise
             if answer is None:
@@ -56,7 +56,7 @@ class _Worker:
             process.communicate()
 
     def _running(self) -> subprocess.Popen[bytes]:
-        # A fork of ours shares its pipes with us: it gets one of its own.
+        # After a fork the pipes would be shared with the parent: the child starts its own process.
         if self._process is None or self._owner != os.getpid():
             self._process = None
             script = Path(__file__).with_name("plugin_worker.py")
@@ -86,15 +86,15 @@ class _Worker:
 
 
 def _exchange(
-    process: subprocess.Popen[bytes], plugin: str, words: tuple[int, ...], data: Data, nbytes: int
+    process: subprocess.Popen[bytes], plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int
 ) -> bytes | None:
-    """Send a request and return the answer, or None where the process ends or is silent instead."""
+    """Send a request and return the answer; None if the process ends or does not answer in time."""
     assert process.stdin is not None
     assert process.stdout is not None
     name = plugin.encode()
-    header = REQUEST.pack(len(words), nbytes, len(data), len(name))
+    header = REQUEST.pack(len(cd_values), nbytes, len(data), len(name))
     try:
-        for part in (header, name, b"".join(word.to_bytes(4, "little") for word in words), data):
+        for part in (header, name, b"".join(word.to_bytes(4, "little") for word in cd_values), data):
             process.stdin.write(part)
         process.stdin.flush()
     except BrokenPipeError:
@@ -112,44 +112,44 @@ def _exchange(
 
 
 def _answers(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Wait for bytes, or for an end."""
+    """Wait until the process writes or ends; return False after the timeout."""
     ready = select.poll()
     ready.register(process.stdout, select.POLLIN)  # type: ignore[arg-type]
     return bool(ready.poll(1000 * seconds))
 
 
 def _plugins() -> Path:
-    """Folder of the plugins that hdf5plugin brings along; that is not imported, since it would change h5py's."""
-    found = importlib.util.find_spec("hdf5plugin")
-    if found is None or not found.submodule_search_locations:
+    """Return the folder of hdf5plugin's plugins, without importing it, which would change h5py's filters."""
+    spec = importlib.util.find_spec("hdf5plugin")
+    if spec is None or not spec.submodule_search_locations:
         raise MissingFilterError("hdf5plugin is not installed here: pip install 'tamis[hdf5plugin]'")
-    return Path(found.submodule_search_locations[0]) / "plugins"
+    return Path(spec.submodule_search_locations[0]) / "plugins"
 
 
 _WORKER = _Worker()
 atexit.register(_WORKER.stop)
-os.register_at_fork(after_in_child=_WORKER.__init__)  # type: ignore[misc]  # a lock may be held by a thread that is gone
+os.register_at_fork(after_in_child=_WORKER.__init__)  # type: ignore[misc]  # a thread that is absent after the fork may hold the lock
 
 
-def decode(plugin: str, words: tuple[int, ...], data: Data, nbytes: int) -> bytes:
-    """Decode a chunk by one of hdf5plugin's filters, in a process of its own.
+def decode(plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int) -> bytes:
+    """Decode a chunk by one of hdf5plugin's filters, in a separate process.
 
     Parameters
     ----------
     plugin
-        Name of its file.
-    words
+        Name of the plugin file.
+    cd_values
         Parameters as stored.
     data
-        Bytes of the chunk in the file.
+        The chunk as stored.
     nbytes
-        Bytes of the chunk.
+        Bytes of the decoded chunk.
 
     Raises
     ------
     StreamError
-        If it cannot be decoded, or the process dies over it or takes too long.
+        If the chunk cannot be decoded, or the process dies or takes too long.
     MissingFilterError
         If hdf5plugin is not installed.
     """
-    return _WORKER.decode(plugin, words, data, nbytes)
+    return _WORKER.decode(plugin, cd_values, data, nbytes)

@@ -1,13 +1,14 @@
 """A process that decodes chunks by hdf5plugin's HDF5 filters, which may end it: ``python plugin_worker.py FOLDER``.
 
-FOLDER is that of the plugins. It runs as a script of its own, by `tamis.filters.plugin_client`: nothing of tamis is
-imported. It calls the plugins themselves, as HDF5 would, so that parameters reach them as they stand in a file.
+FOLDER holds the plugins. `tamis.filters.plugin_client` runs this file as a script, which imports nothing of tamis. It
+calls the plugins directly, so that they get the parameters exactly as they stand in a file.
 
 ::
 
     ready   : READY, once, before the first request
-    request : parameters, u32 | bytes expected, u64 | bytes here, u64 | bytes of a name, u32 | name | parameters | bytes
-    answer  : bytes, u64 | bytes of the chunk, none where it could not be decoded; or UNLOADABLE as their number
+    request : parameter count, u32 | decoded size, u64 | encoded size, u64 | size of the name, u32 | name | parameters
+              | encoded chunk
+    answer  : size, u64 | decoded chunk; size 0 if it could not be decoded, UNLOADABLE if the plugin could not be loaded
 
 All numbers are little-endian.
 """
@@ -25,18 +26,18 @@ REQUEST = struct.Struct("<IQQI")
 ANSWER = struct.Struct("<Q")
 READY = b"\1"
 UNLOADABLE = (1 << 64) - 1
-"""Of an answer: the plugin cannot be loaded here."""
+"""The size in an answer if the plugin cannot be loaded."""
 
 _REVERSE = 0x100  # HDF5's flag for reading
-# Bytes of address space: SZ3 asks for 9 GiB, and touches little of it, where values are swapped bytes.
+# Bytes of address space: for byte-swapped values SZ3 allocates 9 GiB and touches little of it.
 _ADDRESSES = 1 << 34
-_RESIDENT = 1 << 30  # bytes of memory in use, beside those that a chunk of its size may take
-_TIMES = 64  # bytes for each of a chunk
-_EVERY = 0.05  # seconds
+_RESIDENT = 1 << 30  # bytes of resident memory, in addition to _TIMES the size of the chunk
+_TIMES = 64
+_EVERY = 0.05  # seconds between two checks of resident memory
 
 
 class _Class(ctypes.Structure):
-    """The properties of a filter as its plugin gives them, as H5Zpublic.h has it."""
+    """H5Z_class2_t of H5Zpublic.h, which a plugin returns."""
 
     _fields_ = (
         ("version", ctypes.c_int),
@@ -72,13 +73,13 @@ def _load(folder: str, name: str) -> Any:
     return _FILTER(plugin.H5PLget_plugin_info().contents.filter)
 
 
-def _decode(call: Any, words: tuple[int, ...], data: bytes, expected: int) -> bytes:
-    """Call a filter as HDF5 does: it takes the buffer, and leaves another in its place."""
+def _decode(call: Any, cd_values: tuple[int, ...], data: bytes, expected: int) -> bytes:
+    """Call a filter as HDF5 does: it may replace the buffer with another."""
     buffer = ctypes.c_void_p(_C.malloc(max(1, len(data))))
     ctypes.memmove(buffer, data, len(data))
     size = ctypes.c_size_t(len(data))
-    values = (ctypes.c_uint * len(words))(*words)
-    nbytes = call(_REVERSE, len(words), values, len(data), ctypes.byref(size), ctypes.byref(buffer))
+    c_values = (ctypes.c_uint * len(cd_values))(*cd_values)
+    nbytes = call(_REVERSE, len(cd_values), c_values, len(data), ctypes.byref(size), ctypes.byref(buffer))
     # in bounds: a filter returns the bytes of the buffer that it leaves.
     plain = ctypes.string_at(buffer, nbytes) if nbytes == expected and buffer else b""
     _C.free(buffer)
@@ -86,18 +87,20 @@ def _decode(call: Any, words: tuple[int, ...], data: bytes, expected: int) -> by
 
 
 class _Limits:
-    """Ends the process when it takes more memory than a chunk can need: a damaged one makes decoders take all."""
+    """Ends the process when it takes more memory than a chunk can need, which damaged chunks make decoders do."""
 
     def __init__(self) -> None:
         self._most = _RESIDENT
         threading.Thread(target=self._watch, daemon=True).start()
 
     def set(self, nbytes: int) -> None:
-        """Allow what a chunk of so many bytes may take."""
+        """Allow the memory that a chunk of this size may take."""
         self._most = _RESIDENT + _TIMES * nbytes
-        wanted = _ADDRESSES + _TIMES * nbytes
+        addresses = _ADDRESSES + _TIMES * nbytes
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+        resource.setrlimit(
+            resource.RLIMIT_AS, (addresses if hard == resource.RLIM_INFINITY else min(addresses, hard), hard)
+        )
 
     def _watch(self) -> None:
         with open("/proc/self/statm", "rb", buffering=0) as statm:
@@ -116,7 +119,7 @@ def _serve(folder: str, source: BinaryIO, sink: BinaryIO) -> None:
     while header := source.read(REQUEST.size):
         count, expected, length, name_length = REQUEST.unpack(header)
         name = source.read(name_length).decode()
-        words = struct.unpack(f"<{count}I", source.read(4 * count))
+        cd_values = struct.unpack(f"<{count}I", source.read(4 * count))
         data = source.read(length)
         try:
             filters[name] = filters.get(name) or _load(folder, name)
@@ -125,15 +128,15 @@ def _serve(folder: str, source: BinaryIO, sink: BinaryIO) -> None:
             sink.flush()
             continue
         limits.set(expected + length)
-        plain = _decode(filters[name], words, data, expected)
+        plain = _decode(filters[name], cd_values, data, expected)
         sink.write(ANSWER.pack(len(plain)) + plain)
         sink.flush()
 
 
 def main() -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until the input ends."""
     with open(os.dup(1), "wb") as sink:
-        # Plugins print where it pleases them: no answer goes that way.
+        # Plugins may print to descriptors 1 and 2: answers use a duplicate, and prints are discarded.
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)

@@ -1,4 +1,4 @@
-"""Names of the filters that are registered with the HDF Group, by id, also of those that tamis has no type for."""
+"""Names of all filters registered with the HDF Group, by id, whether tamis knows them or not."""
 
 from __future__ import annotations
 

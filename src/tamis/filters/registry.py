@@ -1,4 +1,4 @@
-"""Which filters there are: those of tamis, and those that installed packages bring along."""
+"""The registry of filters: those of tamis, and those of installed packages."""
 
 from __future__ import annotations
 
@@ -43,43 +43,43 @@ _OWN: tuple[type[Filter], ...] = (
     Blosc2,
     Sperr,
 )
-_OWN_BY_ID = {known.id: known for known in _OWN}
+_OWN_BY_ID = {kind.id: kind for kind in _OWN}
 
 
 @cache
 def by_id() -> Mapping[int, type[Filter]]:
-    """Every filter that there is a type for, by its HDF5 id, smallest first."""
+    """Return every filter class by its HDF5 id, smallest first."""
     from importlib.metadata import entry_points  # imported late: it takes as long as all of h5py
 
-    found = dict(_OWN_BY_ID)
-    for each in entry_points(group=ENTRY_POINTS):
+    kinds = dict(_OWN_BY_ID)
+    for entry_point in entry_points(group=ENTRY_POINTS):
         try:
-            added = each.load()
-            if not (isinstance(added, type) and issubclass(added, Filter)):
-                raise ParameterError(f"expected a subclass of tamis.filters.Filter, got {added!r}")
-            names = {known.name for known in found.values()}
-            if added.id in found or added.name in names or added.name == UnknownFilter.name:
-                raise ParameterError(f"expected an id and a name of its own, got {added.id} and {added.name!r}")
+            kind = entry_point.load()
+            if not (isinstance(kind, type) and issubclass(kind, Filter)):
+                raise ParameterError(f"expected a subclass of tamis.filters.Filter, got {kind!r}")
+            names = {other.name for other in kinds.values()}
+            if kind.id in kinds or kind.name in names or kind.name == UnknownFilter.name:
+                raise ParameterError(f"expected an id and a name of its own, got {kind.id} and {kind.name!r}")
         except Exception as error:  # another package's module may raise anything
-            warnings.warn(f"filter {each.name} = {each.value} left out: {error}", stacklevel=2)
+            warnings.warn(f"filter {entry_point.name} = {entry_point.value} left out: {error}", stacklevel=2)
         else:
-            found[added.id] = added
-    return MappingProxyType(dict(sorted(found.items())))
+            kinds[kind.id] = kind
+    return MappingProxyType(dict(sorted(kinds.items())))
 
 
 @cache
 def by_name() -> Mapping[str, type[Filter]]:
-    """Every filter that there is a type for, by the name that tamis gives it."""
-    return MappingProxyType({known.name: known for known in by_id().values()})
+    """Return every filter class by its name in tamis."""
+    return MappingProxyType({kind.name: kind for kind in by_id().values()})
 
 
 def filter_named(name: str) -> type[Filter] | None:
-    """Find a filter by its name; other packages are looked at only for one that is not tamis's own."""
-    return next((each for each in _OWN if each.name == name), None) or by_name().get(name)
+    """Return a filter class by its name; other packages are searched only for names that tamis does not have."""
+    return next((kind for kind in _OWN if kind.name == name), None) or by_name().get(name)
 
 
-def _known(code: int) -> type[Filter] | None:
-    """Find a filter by its id; other packages are looked at only for one that is not tamis's own."""
+def _kind(code: int) -> type[Filter] | None:
+    """Return a filter class by its id; other packages are searched only for ids that tamis does not have."""
     return _OWN_BY_ID.get(code) or by_id().get(code)
 
 
@@ -91,41 +91,41 @@ def from_values(request: Request, label: str = "", *, stored: bool = False) -> F
     request
         Id and parameters.
     label
-        How the writer of a file called it.
+        The filter's name in the file.
     stored
         Whether the parameters come from a file.
 
     Returns
     -------
     Filter
-        An `UnknownFilter` where tamis has no type for it, or where its parameters are damaged; it then says how.
+        An `UnknownFilter` if tamis has no class for it, or if its parameters are damaged; its `reason` then says how.
     """
-    words = _words(request)
-    known = _known(request.id)
-    if known is None:
-        return UnknownFilter(request.id, words, label)
+    cd_values = _cd_values(request)
+    kind = _kind(request.id)
+    if kind is None:
+        return UnknownFilter(request.id, cd_values, label)
     try:
-        return known.from_stored(words) if stored else known.from_values(words)
+        return kind.from_stored(cd_values) if stored else kind.from_values(cd_values)
     except Exception as error:  # another package's filter may raise anything
-        return UnknownFilter(request.id, words, label or known.name, str(error))
+        return UnknownFilter(request.id, cd_values, label or kind.name, str(error))
 
 
 def requested_filter(request: Request) -> Filter:
-    """Return the filter that was asked for by id and parameters.
+    """Return the filter of a requested id and parameters.
 
     Raises
     ------
     ParameterError
-        If it is one that tamis knows and refuses such parameters.
+        If tamis knows the filter and refuses such parameters.
     """
-    known = _known(request.id)
-    if known is None:
-        return UnknownFilter(request.id, _words(request))
+    kind = _kind(request.id)
+    if kind is None:
+        return UnknownFilter(request.id, _cd_values(request))
     try:
-        return known.from_requested(_words(request))
+        return kind.from_requested(_cd_values(request))
     except (ParameterError, StreamError) as error:
-        raise ParameterError(f"filter {request.id} ({known.name}): {error}") from error
+        raise ParameterError(f"filter {request.id} ({kind.name}): {error}") from error
 
 
-def _words(request: Request) -> tuple[int, ...]:
+def _cd_values(request: Request) -> tuple[int, ...]:
     return tuple(int(value) & 0xFFFFFFFF for value in request.values)

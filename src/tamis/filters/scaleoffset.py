@@ -1,4 +1,4 @@
-"""Filter 6: numbers as offsets from the smallest of a chunk."""
+"""Filter 6: numbers as offsets from the smallest value of a chunk."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _WORDS = 20
 
 @dataclass(frozen=True, slots=True)
 class Scaleoffset(Filter):
-    """Filter 6: differences from the smallest value of a chunk, in as few bits as they take.
+    """Filter 6: differences from the smallest value of a chunk, in as few bits as possible.
 
     Parameters
     ----------
     kind
         ``integer`` for integers; ``decimal`` for floats, which it rounds.
     factor
-        Bits of an integer, 0 for as many as it takes: fewer lose values. Decimal digits behind the point of a float.
+        Bits of an integer, 0 for as many as needed; too few bits lose values. For floats, digits after the decimal
+        point.
     """
 
     kind: str = choice("integer: lossless at factor 0, decimal: floats, rounded", ("integer", "decimal"), "integer")
@@ -45,10 +46,10 @@ class Scaleoffset(Filter):
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Read requested parameters, kind and factor, or stored ones, which go on."""
+        """Read requested parameters, kind and factor, or stored ones, which start with these two."""
         if len(values) not in (2, _WORDS):
             raise ParameterError(f"expected kind and factor of scaleoffset, or 20 parameters as stored, got {values}")
-        names = {word: name for name, word in _KINDS.items()}
+        names = {number: name for name, number in _KINDS.items()}
         if values[0] not in names:
             raise ParameterError(f"expected 0 (decimal) or 2 (integer) as the kind of scaleoffset, got {values[0]}")
         return cls(names[values[0]], values[1] - (values[1] >> 31 << 32))
@@ -62,17 +63,17 @@ class Scaleoffset(Filter):
     def error_bound(self) -> float | None:
         """One unit of the last decimal digit, which leaves room for rounding; 0 for integers.
 
-        Integers that do not fit into the bits that are asked for lose all likeness: who proves the bound finds that.
+        Integers that do not fit into the requested bits come back as unrelated values: a comparison has to find them.
         """
         return 0.0 if self.kind == "integer" else 10.0 ** -max(self.factor, -300)
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Return kind, factor, values of a chunk, their class, size, sign and byte order, and the fill value.
+        """Return kind, factor, value count of a chunk, class, size, sign and byte order, and the fill value.
 
         Raises
         ------
         ParameterError
-            If the values are none that this kind is for.
+            If the type does not fit the kind.
         """
         dtype = chunk.dtype
         kinds, sizes = ("iu", (1, 2, 4, 8)) if self.kind == "integer" else ("f", (4, 8))
@@ -82,11 +83,11 @@ class Scaleoffset(Filter):
             raise ParameterError(f"expected at most {8 * dtype.itemsize} bits of {dtype}, got {self}")
         floats, signed, big = dtype.kind == "f", dtype.kind == "i", dtype.str.startswith(">")
         numbers = (*self.requested, chunk.size, int(floats), dtype.itemsize, int(signed), int(big), 1)
-        words = numbers + _fill_words(chunk)
-        return words + (0,) * (_WORDS - len(words))
+        cd_values = numbers + _fill_cd_values(chunk)
+        return cd_values + (0,) * (_WORDS - len(cd_values))
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Encode. Raises DataError where a value cannot be represented."""
+        """Encode. Raises DataError if a value cannot be represented."""
         return encoded(self.name, _native.scaleoffset_encode(data, stored))
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
@@ -94,21 +95,21 @@ class Scaleoffset(Filter):
         return decoded(self.name, _native.scaleoffset_decode(data, stored, chunk.nbytes), stored)
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Return what is kept."""
+        """Return the precision that is kept."""
         if self.kind == "decimal":
             return f"scaleoffset, {self.factor} decimal digits"
         return f"scaleoffset, integers, {f'{self.factor} bits' if self.factor else 'bits as needed'}"
 
     def _refuse(self, dtype: np.dtype[Any]) -> None:
-        wanted = "integers of 1, 2, 4 or 8 bytes" if self.kind == "integer" else "float32 or float64"
+        accepted = "integers of 1, 2, 4 or 8 bytes" if self.kind == "integer" else "float32 or float64"
         got = f"an enumeration of {dtype}" if is_enum(dtype) else str(dtype)
         other = {"f": "scaleoffset(decimal,N), of N digits", "i": "scaleoffset", "u": "scaleoffset"}.get(dtype.kind)
         advice = f": use {other}" if other and dtype.kind not in ("iu" if self.kind == "integer" else "f") else ""
-        raise ParameterError(f"expected {wanted} for {self}, got {got}{advice}")
+        raise ParameterError(f"expected {accepted} for {self}, got {got}{advice}")
 
 
-def _fill_words(chunk: ChunkType) -> tuple[int, ...]:
-    """Bytes of the fill value, the lowest first whatever the order of the file, in words."""
+def _fill_cd_values(chunk: ChunkType) -> tuple[int, ...]:
+    """Return the fill value as 32-bit words, little-endian whatever the byte order of the file."""
     little = chunk.dtype.newbyteorder("<")
     fill = np.frombuffer(chunk.fill or bytes(chunk.dtype.itemsize), chunk.dtype).astype(little).tobytes()
     return tuple(np.frombuffer(fill + bytes(-len(fill) % 4), "<u4").tolist())

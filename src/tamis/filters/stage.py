@@ -1,4 +1,4 @@
-"""A filter's place in a pipeline: with the flag that it has there."""
+"""A filter in a pipeline, with its flag: optional or required."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tamis.filters.registry import requested_filter
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A filter's place in a pipeline.
+    """A filter in a pipeline, with its flag.
 
     Parameters
     ----------
     filter
-        What runs there.
+        The filter.
     optional
-        Whether a chunk may go without it where it cannot be applied.
+        Whether a chunk is stored without the filter if the filter fails.
     stored
-        Its parameters as a file has them; None where they follow from type and shape of the chunk.
+        Its parameters as a file has them; None if they follow from the type and shape of a chunk.
     """
 
     filter: Filter
@@ -28,16 +28,16 @@ class Stage:
     stored: tuple[int, ...] | None = None
 
     @classmethod
-    def of(cls, wanted: Filter | Request) -> Self:
-        """Take a filter, or what was asked for by number, with the flag that HDF5's own calls give it.
+    def of(cls, requested: Filter | Request) -> Self:
+        """Return a stage of a filter or of a request by id, with the flag that HDF5's own calls give it.
 
         Raises
         ------
         ParameterError
-            If it is one that tamis knows and refuses such parameters.
+            If tamis knows the filter and refuses such parameters.
         """
-        found = wanted if isinstance(wanted, Filter) else requested_filter(wanted)
-        return cls(found, found.optional)
+        stage_filter = requested if isinstance(requested, Filter) else requested_filter(requested)
+        return cls(stage_filter, stage_filter.optional)
 
     @property
     def request(self) -> Request:
@@ -51,7 +51,7 @@ class Stage:
 
     @property
     def in_words(self) -> str:
-        """What the filter does, and who wrote its parameters where that is known."""
+        """A description of the filter, with the version that wrote its parameters if that is known."""
         return self.filter.in_words(self.stored or ())
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The filters that every libhdf5 brings along and that take any bytes: deflate, shuffle, fletcher32."""
+"""Filters of every libhdf5 that work on any bytes: deflate, shuffle, fletcher32."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tamis.errors import ParameterError, StreamError
 from tamis.filters.base import ChunkType, Data, number
 from tamis.filters.words import OneNumber, Wordless
 
-_BEST = 1032  # a byte of deflate stands for so many at most
-_ROOM = 64  # what a checksum or a header before it adds to a chunk
+_BEST = 1032  # most bytes that one byte of a deflate stream can decode to
+_ROOM = 64  # bytes that a checksum or header of an earlier filter may add to a chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +37,26 @@ class Deflate(OneNumber):
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Read the level, without which HDF5 decodes nothing either."""
+        """Read the level; it is required, because HDF5 decodes nothing without it."""
         if len(values) != 1:
             raise ParameterError(f"expected one parameter of {cls.name}, got {values}")
         return cls(*values)
 
     @classmethod
     def from_requested(cls, values: tuple[int, ...]) -> Self:
-        """Read the level, as from a file."""
+        """Read the level; the same as `from_values`."""
         return cls.from_values(values)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Compress, by libdeflate: why is in docs/design/2026-11-21-codecs-by-measurement.md."""
+        """Compress by libdeflate; docs/design/2026-11-21-codecs-by-measurement.md has the reasons."""
         return deflate.zlib_compress(data, self.level)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Decompress, to no more bytes than a chunk can have on its way."""
+        """Decompress, to at most ``chunk.most_nbytes`` bytes."""
         try:
             return deflate.zlib_decompress(data, min(chunk.nbytes, _BEST * len(data)) + _ROOM)
         except deflate.DeflateError:
-            # More bytes than a chunk has, or damaged: zlib tells which, and takes either.
+            # Larger than a chunk, or damaged: zlib tells which.
             return self._decode_any(data, chunk)
 
     @staticmethod
@@ -73,7 +73,7 @@ class Deflate(OneNumber):
 
 @dataclass(frozen=True, slots=True)
 class Shuffle(Wordless):
-    """Filter 2: first bytes of all elements first, and so on; bytes left over keep their place at the end."""
+    """Filter 2: the first bytes of all elements, then the second ones, and so on; surplus bytes stay at the end."""
 
     id: ClassVar[int] = 2
     name: ClassVar[str] = "shuffle"
@@ -113,29 +113,29 @@ class Fletcher32(Wordless):
         if len(data) < 4:
             raise StreamError(f"expected a fletcher32 checksum of 4 bytes, got a chunk of {len(data)} bytes")
         view = memoryview(data)
-        plain, (found_in_file,) = view[:-4], struct.unpack("<I", view[-4:])
-        found = checksum(plain)
+        plain, (stored_sum,) = view[:-4], struct.unpack("<I", view[-4:])
+        computed_sum = checksum(plain)
         # HDF5 before 1.6.3 wrote each half with its bytes exchanged on little-endian machines.
-        exchanged = (found & 0xFF00FF) << 8 | (found >> 8) & 0xFF00FF
-        if found_in_file not in (found, exchanged):
-            raise StreamError(f"fletcher32 checksum differs: stored {found_in_file:#010x}, data have {found:#010x}")
+        exchanged = (computed_sum & 0xFF00FF) << 8 | (computed_sum >> 8) & 0xFF00FF
+        if stored_sum not in (computed_sum, exchanged):
+            raise StreamError(f"fletcher32 checksum differs: stored {stored_sum:#010x}, data have {computed_sum:#010x}")
         return plain
 
 
 def checksum(data: Data) -> int:
-    """HDF5's Fletcher checksum: of big-endian 16-bit words, both sums modulo 65535 with zero only for all zeros."""
+    """Return HDF5's Fletcher checksum: big-endian 16-bit words, both sums modulo 65535, zero only for all zeros."""
     return _native.fletcher32(data)
 
 
 def _element_size(chunk: ChunkType, stored: tuple[int, ...]) -> int:
     if len(stored) != 1:
         raise StreamError(f"expected the element size as the parameter of shuffle, got {stored}")
-    # NCZarr writes 0, and shuffles by the size all the same.
+    # NCZarr writes 0, but shuffles by the element size.
     return stored[0] or chunk.dtype.itemsize
 
 
-def _bytes(made: bytes | _native.Failure) -> bytes:
-    """Return what the native code made of an element size above 0, which it takes."""
-    if isinstance(made, _native.Failure):
-        raise StreamError(f"shuffle cannot be undone: {made.code}")
-    return made
+def _bytes(result: bytes | _native.Failure) -> bytes:
+    """Return the bytes of the native code, or raise StreamError."""
+    if isinstance(result, _native.Failure):
+        raise StreamError(f"shuffle cannot be undone: {result.code}")
+    return result

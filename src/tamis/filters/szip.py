@@ -1,4 +1,4 @@
-"""Filter 4: szip, as HDF5 frames it: the bytes of the whole, u32 little-endian, then the stream of libaec."""
+"""Filter 4: szip, as HDF5 frames it: the decompressed size, u32 little-endian, then the stream of libaec."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLOCKS = 128  # of a scan line, at most
 _LONGEST_LINE = 4096  # pixels
 _SIZE = struct.Struct("<I")
 _WIDTHS = {*range(1, 33), 64}  # bits of a pixel
-_BEST = 4096  # a byte of szip stands for so many at most, and fewer
+_BEST = 4096  # a byte of szip decodes to fewer bytes than that
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Szip(Filter):
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Read requested parameters, mask and pixels, or stored ones, which have two more."""
+        """Read requested parameters, option mask and pixels, or stored ones, which have two more."""
         if len(values) not in (2, 4):
             raise ParameterError(f"expected mask and pixels per block of szip, or two more when stored, got {values}")
         if not values[0] & (_NEAREST | _ENTROPY):
@@ -55,16 +55,16 @@ class Szip(Filter):
 
     @property
     def requested(self) -> tuple[int, ...]:
-        """Mask, as H5Pset_szip completes it, and pixels per block."""
+        """Option mask, as H5Pset_szip completes it, and pixels per block."""
         return (_CODINGS[self.coding] | _ALLOW_K13 | _RAW, self.pixels)
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Return mask with byte order, pixels of a block, bits of a pixel and pixels of a scan line.
+        """Return option mask with byte order, pixels of a block, bits of a pixel and pixels of a scan line.
 
         Raises
         ------
         ParameterError
-            If szip cannot take such chunks.
+            If szip cannot encode such chunks.
         """
         dtype = chunk.dtype
         if dtype.kind not in "iufb" or dtype.itemsize not in (1, 2, 4, 8):
@@ -84,9 +84,9 @@ class Szip(Filter):
         return (self.requested[0] | order, self.pixels, 8 * dtype.itemsize, line)
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Compress. Raises DataError where that does not make it smaller, or where it is no whole number of pixels."""
+        """Compress. Raises DataError if the result is not smaller, or the bytes are not a whole number of pixels."""
         options = _checked(stored)
-        # HDF5 takes such bytes, and decodes others or none.
+        # HDF5 accepts such bytes, but decodes wrong ones or fails.
         if len(data) % _pixel_nbytes(stored):
             raise DataError(f"expected whole pixels of {_pixel_nbytes(stored)} bytes for szip, got {len(data)} bytes")
         codecs = self.module("imagecodecs")
@@ -109,7 +109,7 @@ class Szip(Filter):
                 f"expected whole pixels of {_pixel_nbytes(stored)} bytes from szip, got {nbytes} bytes: what came"
                 " before szip left a part of one, that its writer may have lost"
             )
-        # Zeros, because the library leaves as it was what a truncated stream does not say.
+        # Zeros, because the library leaves bytes that a truncated stream does not hold as they were.
         plain = bytearray(nbytes)
         codecs: Any = self.module("imagecodecs")
         if nbytes:
@@ -120,19 +120,13 @@ class Szip(Filter):
         return plain
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Return what is coded."""
+        """Return coding and block size in words."""
         coding = "nearest neighbour" if self.coding == "nn" else "entropy coding"
         return f"szip {coding}, {self.pixels} pixels per block"
 
 
 def _checked(stored: tuple[int, ...]) -> tuple[int, int, int, int]:
-    """Return the four stored parameters, that libaec may trust.
-
-    Raises
-    ------
-    StreamError
-        If they cannot be.
-    """
+    """Return the four stored parameters; raise StreamError if they are invalid, because libaec trusts them."""
     if len(stored) != 4:
         raise StreamError(f"expected four parameters of szip as stored, got {stored}")
     mask, pixels, bits, line = stored
@@ -144,6 +138,6 @@ def _checked(stored: tuple[int, ...]) -> tuple[int, int, int, int]:
 
 
 def _pixel_nbytes(stored: tuple[int, ...]) -> int:
-    """Bytes that libaec takes a pixel from."""
+    """Return the bytes that libaec reads for a pixel."""
     bits = stored[2]
     return next(nbytes for nbytes in (1, 2, 4, 8) if bits <= 8 * nbytes)

@@ -1,4 +1,4 @@
-"""A filter that tamis has no type for, kept as it is."""
+"""A filter that tamis does not know, kept as it is."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ class UnknownFilter(Filter):
     id
         HDF5 filter id, 0 to 65535.
     values
-        Parameters as they were found or are wanted, 32-bit words.
+        Parameters as stored or requested, 32-bit words.
     label
-        How its writer called it.
+        The filter's name in the file.
     reason
-        Why tamis does not take it for a filter that it knows, where the id is one of those: its parameters are damaged.
+        Why the parameters of a known id cannot be read; empty if tamis does not know the id.
     """
 
-    id: int  # type: ignore[misc]  # each of them has its own
+    id: int  # type: ignore[misc]  # an id for each instance, not for the class
     values: tuple[int, ...] = ()
     label: str = field(default="", compare=False)
     reason: str = field(default="", compare=False)
     name: ClassVar[str] = "filter"
     registered_name: ClassVar[str] = ""
-    group_safe: ClassVar[bool] = True  # as far as tamis can tell
+    group_safe: ClassVar[bool] = True  # nothing is known against it
 
     def __post_init__(self) -> None:
         """Check the numbers."""
         object.__setattr__(self, "id", _whole(self.id, MAX_ID, "a filter id"))
-        what = f"parameters of filter {self.id}"
-        object.__setattr__(self, "values", tuple(_whole(value, 0xFFFFFFFF, what) for value in self.values))
+        subject = f"parameters of filter {self.id}"
+        object.__setattr__(self, "values", tuple(_whole(value, 0xFFFFFFFF, subject) for value in self.values))
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Refuse: the values do not tell the id."""
+        """Refuse: parameters alone do not tell the id."""
         raise ParameterError("expected the id of a filter beside its parameters, got parameters alone")
 
     @property
@@ -55,7 +55,7 @@ class UnknownFilter(Filter):
         return self.values
 
     def unencodable(self) -> str:
-        """Return why it is not one that tamis knows."""
+        """Return why tamis cannot encode it."""
         return self._refusal()
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
@@ -70,10 +70,10 @@ class UnknownFilter(Filter):
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
         """Name, id and parameters."""
-        words = f"{self.label or self.name} [{self.id}]"
+        text = f"{self.label or self.name} [{self.id}]"
         if self.reason:
-            return f"{words}, not readable: {self.reason}"
-        return f"{words} {','.join(map(str, self.values))}".rstrip()
+            return f"{text}, not readable: {self.reason}"
+        return f"{text} {','.join(map(str, self.values))}".rstrip()
 
     def _refusal(self) -> str:
         title = f"filter {self.id}" + (f" ({self.label})" if self.label else "")
@@ -85,8 +85,8 @@ class UnknownFilter(Filter):
         return f"filter({','.join(map(str, (self.id, *self.values)))})"
 
 
-def _whole(value: object, most: int, what: str) -> int:
-    """Return a whole number, numpy's too, that is no more than `most`."""
+def _whole(value: object, most: int, subject: str) -> int:
+    """Return an int, from Python or numpy, of 0 to `most`."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 0 <= value <= most:
-        raise ParameterError(f"expected {what} of 0 to {most}, got {value!r}")
+        raise ParameterError(f"expected {subject} of 0 to {most}, got {value!r}")
     return int(value)

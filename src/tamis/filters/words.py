@@ -1,4 +1,4 @@
-"""What filters make of their words, HDF5's name for parameters of 32 bits, where several do the same."""
+"""How several filters read their parameters: none at all, one number, or a name for a number."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tamis.filters.base import Filter
 
 
 class Wordless(Filter):
-    """A filter that nothing is asked of: what a file has was filled in on writing, and says nothing of the filter."""
+    """A filter without requested parameters; those in a file were filled in on writing and are ignored."""
 
     __slots__ = ()
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Take any."""
+        """Return the filter, whatever the values."""
         return cls()
 
     @property
@@ -25,7 +25,7 @@ class Wordless(Filter):
 
 
 class OneNumber(Filter):
-    """A filter of one number, its first word, that decoding does not need; its default where there is none.
+    """A filter whose one parameter, the first word, is not needed for decoding; the default if there is no word.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class OneNumber(Filter):
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Read the first word; others, such as PyTables adds, say nothing of the filter."""
-        (each,) = cls.parameters().values()
-        return cls(*(each.nearest(cls._number(word)) for word in values[:1]))
+        """Read the first word and ignore others, which PyTables, for example, adds."""
+        (parameter,) = cls.parameters().values()
+        return cls(*(parameter.nearest(cls._number(word)) for word in values[:1]))
 
     @classmethod
     def from_requested(cls, values: tuple[int, ...]) -> Self:
@@ -61,15 +61,15 @@ class OneNumber(Filter):
         return word - (word >> 31 << 32) if cls.signed else word
 
 
-def named(name: str, what: str, names: tuple[str, ...], word: int) -> str:
-    """Return what a number stands for.
+def named(name: str, subject: str, names: tuple[str, ...], word: int) -> str:
+    """Return the name that a number stands for.
 
     Raises
     ------
     ParameterError
-        If it stands for nothing.
+        If no name has this number.
     """
     if word >= len(names) or not names[word]:
-        known = ", ".join(f"{i} ({each})" for i, each in enumerate(names) if each)
-        raise ParameterError(f"expected the {what} of {name} to be one of {known}, got {word}")
+        allowed = ", ".join(f"{i} ({text})" for i, text in enumerate(names) if text)
+        raise ParameterError(f"expected the {subject} of {name} to be one of {allowed}, got {word}")
     return names[word]

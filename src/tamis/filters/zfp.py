@@ -86,7 +86,7 @@ class Zfp(Filter, Mapping[str, Any]):
         minexp: int | None = None,
         mode: str | None = None,
     ) -> None:
-        made = zfp.mode(
+        zfp_mode = zfp.mode(
             rate=rate,
             precision=precision,
             accuracy=accuracy,
@@ -96,31 +96,31 @@ class Zfp(Filter, Mapping[str, Any]):
             maxprec=maxprec,
             minexp=minexp,
         )
-        found = type(made).__name__.lower()
-        if mode not in (None, found):
-            raise ParameterError(f"expected the parameters of mode {mode!r}, got those of mode {found!r}")
-        object.__setattr__(self, "_mode", made)
+        mode_name = type(zfp_mode).__name__.lower()
+        if mode not in (None, mode_name):
+            raise ParameterError(f"expected the parameters of mode {mode!r}, got those of mode {mode_name!r}")
+        object.__setattr__(self, "_mode", zfp_mode)
 
     @classmethod
     def of(cls, mode: zfp.Mode) -> Self:
         """Return the filter of a mode."""
-        made = cls.__new__(cls)
-        object.__setattr__(made, "_mode", mode)
-        return made
+        result = cls.__new__(cls)
+        object.__setattr__(result, "_mode", mode)
+        return result
 
     @classmethod
     def parameters(cls) -> Mapping[str, Parameter]:
-        """Return the numbers of the modes, exactly one of which is given."""
+        """Return the parameters of all modes; a filter has those of exactly one."""
         return _PARAMETERS
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Read requested or stored parameters; a tolerance was stored as the power of two that it is rounded down to.
+        """Read requested or stored parameters; a stored tolerance is the power of two below the requested one.
 
         Raises
         ------
         ParameterError, StreamError
-            If they are neither.
+            If the words are neither.
         """
         if is_stored(values):
             return cls.of(StoredZfp.parse(values).filter.mode)
@@ -128,12 +128,12 @@ class Zfp(Filter, Mapping[str, Any]):
 
     @classmethod
     def from_requested(cls, values: tuple[int, ...]) -> Self:
-        """Read requested parameters, as `requested` gives them.
+        """Read requested parameters, as `requested` returns them.
 
         Raises
         ------
         ParameterError
-            If they are none, too few or out of range.
+            If the words are no parameters of ZFP, too few, or out of range.
         """
         needed = {1: 4, 2: 3, 3: 4, 4: 6, 5: 1}
         if not values:
@@ -161,7 +161,7 @@ class Zfp(Filter, Mapping[str, Any]):
 
     @property
     def requested(self) -> tuple[int, ...]:
-        """Parameters for H5Pset_filter: mode, a word not used, the mode's numbers."""
+        """Parameters for H5Pset_filter: mode, an unused word, the numbers of the mode."""
         match self._mode:
             case zfp.Rate(rate):
                 return (1, 0, *_words(rate))
@@ -175,18 +175,18 @@ class Zfp(Filter, Mapping[str, Any]):
 
     @property
     def error_bound(self) -> float | None:
-        """The tolerance of accuracy mode, 0 of modes without loss, None of others."""
+        """The tolerance in accuracy mode, 0 in lossless modes, None in others."""
         if zfp.is_lossless(self._mode):
             return 0.0
         return float(self._mode.tolerance) if isinstance(self._mode, zfp.Accuracy) else None
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Parameters that the filter leaves in a file for such chunks: a version word and the ZFP header.
+        """Return the parameters that the filter stores for such chunks: a version word and the ZFP header.
 
         Raises
         ------
         ParameterError
-            If ZFP cannot take such chunks; says what to use instead.
+            If ZFP cannot encode such chunks; names an alternative.
         """
         dtype, shape = chunk.dtype, squeezed(chunk)
         if not dtype.isnative:
@@ -195,24 +195,26 @@ class Zfp(Filter, Mapping[str, Any]):
                 f" use {dtype.newbyteorder('=').str!r}"
             )
         zfp.check_encodable(dtype, self._mode)
-        self._mode.params(dtype, len(shape))  # refuses rates that no block can have
+        self._mode.params(dtype, len(shape))  # raises for a rate that no block can have
         fill = int.from_bytes(chunk.fill, sys.byteorder) if any(chunk.fill) else None
-        words = _native.stored_values(self.requested, native_type(dtype), shape, fill)
-        return refuse(words, dtype, shape, self._mode) if isinstance(words, _native.Failure) else tuple(words)
+        cd_values = _native.stored_values(self.requested, native_type(dtype), shape, fill)
+        return (
+            refuse(cd_values, dtype, shape, self._mode) if isinstance(cd_values, _native.Failure) else tuple(cd_values)
+        )
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Encode the values of a chunk, and prove that they keep the tolerance of accuracy mode, as the plugin does.
+        """Encode the values of a chunk, and in accuracy mode prove the tolerance, as the plugin does.
 
         Raises
         ------
         DataError
-            If the mode cannot represent a value, or does not keep its tolerance, or the fill value that the stored
-            parameters name; gives the index of the first such value.
+            If the mode cannot represent a value, exceeds its tolerance, or changes the fill value of the stored
+            parameters; names the index of the first such value.
         """
         stream = self.encode_unproven(data, chunk)
         header = _parsed(stored) if is_stored(stored) else None
         if chunk.dtype.kind != "u" and (header is None or header.proven):
-            values = chunk_values(data, chunk).view(chunk.dtype.newbyteorder("="))  # types of h5py's are marked
+            values = chunk_values(data, chunk).view(chunk.dtype.newbyteorder("="))  # without h5py's metadata
             params = self._mode.params(chunk.dtype, values.ndim)
             failure = _native.prove(values, stream, params, None if header is None else header.fill_bits)
             if failure is not None:
@@ -220,39 +222,39 @@ class Zfp(Filter, Mapping[str, Any]):
         return stream
 
     def encode_unproven(self, data: Data, chunk: ChunkType) -> bytes:
-        """Encode the values of a chunk. Raises DataError where the mode cannot represent them."""
-        if not chunk.dtype.isnative:  # which a file of another writer may have; it would read as other numbers
+        """Encode the values of a chunk without a proof. Raises DataError if the mode cannot represent them."""
+        if not chunk.dtype.isnative:  # as in files from other machines; ZFP would misread the values
             raise DataError(f"expected native byte order for zfp, got {chunk.dtype.str!r}")
         return zfp.encode(chunk_values(data, chunk), self._mode)
 
     def keeps_for_sure(self, chunk: ChunkType, largest: float) -> bool:
-        """Return whether finite values of up to a magnitude keep the tolerance of accuracy mode, whatever they are."""
+        """Return whether any finite values up to magnitude `largest` certainly keep the tolerance of accuracy mode."""
         rank = len(squeezed(chunk))
         params = self._mode.params(chunk.dtype, rank)
         return _native.keeps_for_sure(native_type(chunk.dtype), rank, params, largest)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
-        """Decode the values of a chunk, of the type and shape that the stored parameters say."""
+        """Decode the values of a chunk, with the type and shape of the stored parameters."""
         header = _parsed(stored)
         nbytes = math.prod(header.shape) * header.dtype.itemsize
         if nbytes != chunk.nbytes:
             raise StreamError(f"its ZFP parameters describe chunks of {nbytes} bytes, its chunks have {chunk.nbytes}")
         values = zfp.decode(data, header.shape, header.dtype, header.filter.mode)
-        # The file's type is that of the machine that wrote it.
+        # The file's type has the byte order of the machine that wrote it.
         return (values.byteswap(inplace=True) if header.swapped else values).data.cast("B")
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
-        """Return what is kept, and which versions wrote it."""
-        words = f"zfp {_mode_in_words(self._mode)}"
+        """Return the mode in words, and the versions that wrote the chunks."""
+        text = f"zfp {_mode_in_words(self._mode)}"
         if not stored:
-            return words
+            return text
         if not is_stored(stored):
             return f"{self} as requested, not set up by the filter: chunks are stored unfiltered"
         header = StoredZfp.parse(stored)
         order = ", written on a machine of the other byte order" if header.swapped else ""
         fill = "" if header.fill is None else f", fill value {header.fill} kept exactly"
         proof = "" if header.proven else ", not proven on writing"
-        return f"{words}{fill}{proof} ({header.versions}{order})"
+        return f"{text}{fill}{proof} ({header.versions}{order})"
 
     def __getitem__(self, key: str) -> Any:
         if key == "compression":
@@ -291,24 +293,24 @@ class Zfp(Filter, Mapping[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class StoredZfp:
-    """The content of stored parameters of filter 32013.
+    """The stored parameters of filter 32013, parsed.
 
     Parameters
     ----------
     filter
-        The mode as stored: a tolerance is the power of two that it was rounded down to.
+        The filter in the stored mode: a tolerance is rounded down to a power of two.
     dtype, shape
-        Of the chunks, unit axes left out; the shape as the ZFP header has it.
+        Of the chunks, without unit axes, as in the ZFP header.
     swapped
-        Whether a machine of the other byte order wrote it.
+        Whether the writer's machine had the other byte order.
     version_word
-        First of the parameters.
+        The first parameter.
     proven
-        Whether the filter compares chunks of accuracy mode before it writes them; False where their writer asked for
-        H5Z-ZFP's behaviour.
+        Whether the writer compared chunks of accuracy mode before writing them; False if it was told to behave as
+        H5Z-ZFP.
     fill_bits
-        Bits of the fill value, where a change within the tolerance could alter it; None where there is none, or none
-        was noted.
+        Bits of the fill value, if an error within the tolerance could change it; None if there is no such fill value
+        or none was recorded.
     """
 
     filter: Zfp
@@ -326,7 +328,7 @@ class StoredZfp:
         Raises
         ------
         StreamError
-            If they hold no ZFP header, or one of another codec.
+            If the words hold no ZFP header, or one of another codec version.
         """
         fields = _native.parse_stored([value & 0xFFFFFFFF for value in values])
         if isinstance(fields, _native.Failure):
@@ -340,7 +342,7 @@ class StoredZfp:
 
     @property
     def fill(self) -> float | None:
-        """The fill value of `fill_bits`."""
+        """The fill value, from `fill_bits`."""
         if self.fill_bits is None:
             return None
         value: float = np.array([self.fill_bits], f"u{self.dtype.itemsize}").view(self.dtype)[0]
@@ -358,11 +360,11 @@ class StoredZfp:
 
 
 def is_stored(values: tuple[int, ...]) -> bool:
-    """Return whether parameters are stored ones, not requested ones."""
+    """Return whether parameters are stored, not requested."""
     return _native.is_stored([value & 0xFFFFFFFF for value in values])
 
 
-@lru_cache(maxsize=1024)  # all chunks of a dataset have the same
+@lru_cache(maxsize=1024)  # all chunks of a dataset share their parameters
 def _parsed(stored: tuple[int, ...]) -> StoredZfp:
     return StoredZfp.parse(stored)
 

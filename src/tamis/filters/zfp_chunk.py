@@ -1,4 +1,4 @@
-"""A chunk as ZFP sees it: values on the axes that are longer than 1."""
+"""A chunk as ZFP sees it: its values without unit axes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def chunk_values(data: Data, chunk: ChunkType) -> NDArray[Any]:
 
 
 def squeezed(chunk: ChunkType) -> tuple[int, ...]:
-    """Return the chunk's extents without unit axes, as ZFP codes them.
+    """Return the shape of a chunk without unit axes, as ZFP encodes it.
 
     Raises
     ------
     ParameterError
-        If less than one or more than four are left; says what to use instead.
+        If no axis or more than four are left; names an alternative.
     """
     shape = tuple(extent for extent in chunk.shape if extent > 1)
     if not shape:
