@@ -6,12 +6,12 @@
     attribute : [ name ] ':' key '=' value { ',' value } ';'          the last may lack its ';'
     value     : text in double quotes | a number with CDL's tags
 
-Of the keys, these say how values are stored; others, such as ``units``, are passed over: ``_Storage`` ("chunked",
+These keys describe how values are stored; others, such as ``units``, are ignored: ``_Storage`` ("chunked",
 "contiguous", "compact"), ``_ChunkSizes``, ``_Fletcher32`` and ``_Shuffle`` ("true", "false"), ``_DeflateLevel``,
 ``_Filter`` (netCDF filter text), ``_Endianness`` ("little", "big", "native").
 
-Whatever the order of the attributes, ncgen defines fletcher32, deflate and shuffle, then ``_Filter``; and netCDF runs
-fletcher32 first and shuffle next.
+Whatever the order of the attributes, ncgen defines fletcher32, deflate and shuffle, then ``_Filter``. netCDF runs
+fletcher32 first and shuffle second.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ _WHOLE = re.compile(r"\+?(?P<digits>[0-9]{1,19})(?:u|l|ul|ll|ull)?", re.IGNORECA
 
 @dataclass(frozen=True, slots=True)
 class CdlAttributes:
-    """The content of the attributes of a variable.
+    """The attributes of a variable, parsed.
 
     Parameters
     ----------
     chain
         Filters in the order in which netCDF runs them.
     variable
-        Its name; empty where the text has none.
+        Name of the variable; empty if the text has none.
     chunks
-        Shape of a chunk; None where the attributes do not say.
+        Chunk shape; None if there is no such attribute.
     storage
-        chunked, contiguous or compact; empty where they do not say. netCDF stores filtered variables chunked anyway.
+        chunked, contiguous or compact; empty if there is no such attribute. netCDF chunks filtered variables anyway.
     byte_order
-        little, big or native; empty where they do not say.
+        little, big or native; empty if there is no such attribute.
     """
 
     chain: tuple[Stage, ...]
@@ -76,53 +76,53 @@ def attributes(
     chain
         Filters in the order in which they run.
     chunks
-        Shape of a chunk.
+        Chunk shape.
     doubles
-        Pairs of words of ``_Filter`` to be written as a double, by the place of the filter in the chain.
+        Pairs of words of ``_Filter`` that are written as a double, by the index of the filter in the chain.
 
     Raises
     ------
     ParameterError
-        If netCDF cannot run such a pipeline; says why.
+        If netCDF cannot run such a pipeline, with the reason.
     """
     rest = list(enumerate(netcdf_requests(chain)))
-    made: dict[str, Value] = {}
+    result: dict[str, Value] = {}
     if chunks:
-        made = {"_Storage": "chunked", "_ChunkSizes": tuple(chunks)}
+        result = {"_Storage": "chunked", "_ChunkSizes": tuple(chunks)}
     if rest and rest[0][1].id == 3:
-        made["_Fletcher32"] = "true"
+        result["_Fletcher32"] = "true"
         del rest[0]
     if rest and rest[0][1].id == 2:
-        made["_Shuffle"] = "true"
+        result["_Shuffle"] = "true"
         del rest[0]
     if rest and rest[0][1].id == 1 and len(rest[0][1].values) == 1 and rest[0][1].values != (0,):  # 0 means none
-        (made["_DeflateLevel"],) = rest[0][1].values
+        (result["_DeflateLevel"],) = rest[0][1].values
         del rest[0]
     if rest:
-        pairs = {at: (doubles or {}).get(place, ()) for at, (place, _) in enumerate(rest)}
-        made["_Filter"] = chain_text([each for _, each in rest], doubles=pairs)
-    return made
+        pairs = {position: (doubles or {}).get(index, ()) for position, (index, _) in enumerate(rest)}
+        result["_Filter"] = chain_text([request for _, request in rest], doubles=pairs)
+    return result
 
 
-def attributes_text(made: Mapping[str, Value], variable: str) -> str:
+def attributes_text(values: Mapping[str, Value], variable: str) -> str:
     """Write attributes as lines of CDL.
 
     Parameters
     ----------
-    made
-        As `attributes` gives them.
+    values
+        As `attributes` returns them.
     variable
-        Its name, as in the file; escapes are added.
+        Name of the variable, as in the file; escapes are added.
 
     Raises
     ------
     ParameterError
-        If it is no name of a variable.
+        If that is not the name of a variable.
     """
     if not variable or "/" in variable or "\n" in variable:
         raise ParameterError(f"expected the name of a variable of the group that the CDL describes, got {variable!r}")
     name = re.sub(r"^[0-9]|[] !\"#$%&'()*,:;<=>?[\\^`{|}~]", r"\\\g<0>", variable)
-    return "\n".join(f"{name}:{key} = {_value_text(value)} ;" for key, value in made.items())
+    return "\n".join(f"{name}:{key} = {_value_text(value)} ;" for key, value in values.items())
 
 
 def _value_text(value: Value) -> str:
@@ -131,15 +131,17 @@ def _value_text(value: Value) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def parse_attributes(given: Mapping[str, object], *, variable: str = "", compat: Compat | None = None) -> CdlAttributes:
+def parse_attributes(
+    mapping: Mapping[str, object], *, variable: str = "", compat: Compat | None = None
+) -> CdlAttributes:
     """Read attributes from a mapping, such as ``{"_Shuffle": "true", "_DeflateLevel": 4}``.
 
     Parameters
     ----------
-    given
-        Values by key; keys that do not say how values are stored are passed over.
+    mapping
+        Values by key; other keys than `KEYS` are ignored.
     variable
-        Its name.
+        Name of the variable.
     compat
         How numbers of ``_Filter`` are read: see `tamis.notation.netcdf`.
 
@@ -148,32 +150,32 @@ def parse_attributes(given: Mapping[str, object], *, variable: str = "", compat:
     ParameterError
         If ncgen refuses a value, or a filter its parameters.
     """
-    requests = [Request(3, ())] if _flag(given, "_Fletcher32") else []
-    level = given.get("_DeflateLevel", 0)
+    requests = [Request(3, ())] if _flag(mapping, "_Fletcher32") else []
+    level = mapping.get("_DeflateLevel", 0)
     if isinstance(level, bool) or not isinstance(level, int) or not 0 <= level <= 9:
         raise ParameterError(f"expected _DeflateLevel of 0 to 9, got {level!r}")
-    requests += [Request(2, ())] if _flag(given, "_Shuffle") else []
+    requests += [Request(2, ())] if _flag(mapping, "_Shuffle") else []
     requests += [Request(1, (level,))] if level else []
-    if (text := given.get("_Filter")) is not None:
+    if (text := mapping.get("_Filter")) is not None:
         if not isinstance(text, str):
             raise ParameterError(f"expected text as _Filter, got {text!r}")
         requests += parse_chain(text, compat=compat)
     chain = tuple(map(Stage.of, in_netcdf_order(requests)))
-    storage, order = _word(given, "_Storage", _STORAGES), _word(given, "_Endianness", _ORDERS)
-    return CdlAttributes(chain, variable, _chunks(given.get("_ChunkSizes")), storage, order)
+    storage, order = _choice(mapping, "_Storage", _STORAGES), _choice(mapping, "_Endianness", _ORDERS)
+    return CdlAttributes(chain, variable, _chunks(mapping.get("_ChunkSizes")), storage, order)
 
 
-def _flag(given: Mapping[str, object], key: str) -> bool:
-    value = given.get(key, "false")
+def _flag(mapping: Mapping[str, object], key: str) -> bool:
+    value = mapping.get(key, "false")
     if not isinstance(value, (str, int)) or value not in _FLAGS:
         raise ParameterError(f'expected {key} of "true" or "false", got {value!r}')
     return _FLAGS[value]
 
 
-def _word(given: Mapping[str, object], key: str, words: Sequence[str]) -> str:
-    value = given.get(key, "")
-    if value != "" and value not in words:
-        raise ParameterError(f"expected {key} to be one of {', '.join(words)}, got {value!r}")
+def _choice(mapping: Mapping[str, object], key: str, choices: Sequence[str]) -> str:
+    value = mapping.get(key, "")
+    if value != "" and value not in choices:
+        raise ParameterError(f"expected {key} to be one of {', '.join(choices)}, got {value!r}")
     return str(value)
 
 
@@ -199,59 +201,61 @@ def parse_text(text: str, *, compat: Compat | None = None) -> CdlAttributes:
     Raises
     ------
     ParameterError
-        If it is malformed, with the place; or if ncgen refuses a value, or a filter its parameters.
+        If it is malformed, with the position; or if ncgen refuses a value, or a filter its parameters.
     """
-    given: dict[str, object] = {}
+    mapping: dict[str, object] = {}
     variable: str | None = None
-    first = 0
-    at = _skipped(text, 0)
-    while at < len(text):
-        start, name, key, value, at = _attribute(text, at)
+    first_start = 0
+    position = _after_blanks(text, 0)
+    while position < len(text):
+        start, name, key, value, position = _attribute(text, position)
         if key in KEYS:
             if variable not in (None, name):
                 raise malformed(text, start, f"attributes of {variable} only")
-            if key in given:
+            if key in mapping:
                 raise malformed(text, start, f"{key} once")
-            first = first if given else start
-            variable, given[key] = name, value
-    if not given:
+            first_start = first_start if mapping else start
+            variable, mapping[key] = name, value
+    if not mapping:
         raise malformed(text, len(text), f"one of the attributes {', '.join(KEYS)}")
     try:
-        return parse_attributes(given, variable=re.sub(r"\\(.)", r"\1", variable or "", flags=re.DOTALL), compat=compat)
+        return parse_attributes(
+            mapping, variable=re.sub(r"\\(.)", r"\1", variable or "", flags=re.DOTALL), compat=compat
+        )
     except ParameterError as error:
-        raise refused(text, first, str(error)) from error
+        raise refused(text, first_start, str(error)) from error
 
 
-def _skipped(text: str, at: int) -> int:
-    found = _SKIP.match(text, at)
-    return found.end() if found else at
+def _after_blanks(text: str, position: int) -> int:
+    match = _SKIP.match(text, position)
+    return match.end() if match else position
 
 
 def _attribute(text: str, start: int) -> tuple[int, str, str, object, int]:
     head = _HEAD.match(text, start)
     if head is None:
         raise malformed(text, start, "an attribute such as TS:_DeflateLevel = 4 ;")
-    key, at = head["key"], head.end()
+    key, position = head["key"], head.end()
     values: list[str | int] = []
     while True:
-        found = _VALUE.match(text, at)
-        if found is None:
-            raise malformed(text, at, "a number or text in double quotes")
-        values.append(_read(text, at, found, key))
-        at = _skipped(text, found.end())
-        if not text.startswith(",", at):
+        match = _VALUE.match(text, position)
+        if match is None:
+            raise malformed(text, position, "a number or text in double quotes")
+        values.append(_read(text, position, match, key))
+        position = _after_blanks(text, match.end())
+        if not text.startswith(",", position):
             break
-        at = _skipped(text, at + 1)
-    if not text.startswith(";", at) and at < len(text):
-        raise malformed(text, at, "',' or ';'")
+        position = _after_blanks(text, position + 1)
+    if not text.startswith(";", position) and position < len(text):
+        raise malformed(text, position, "',' or ';'")
     value: object = values[0] if len(values) == 1 else tuple(values)
-    return start, head["name"], key, value, _skipped(text, at + 1)
+    return start, head["name"], key, value, _after_blanks(text, position + 1)
 
 
-def _read(text: str, at: int, found: re.Match[str], key: str) -> str | int:
-    if found["text"] is not None:
-        return re.sub(r"\\(.)", r"\1", found["text"], flags=re.DOTALL)
-    whole = _WHOLE.fullmatch(found["number"])
+def _read(text: str, position: int, match: re.Match[str], key: str) -> str | int:
+    if match["text"] is not None:
+        return re.sub(r"\\(.)", r"\1", match["text"], flags=re.DOTALL)
+    whole = _WHOLE.fullmatch(match["number"])
     if whole is None and key in KEYS:
-        raise malformed(text, at, f"a whole number or text as {key}")
-    return int(whole["digits"]) if whole else found["number"]
+        raise malformed(text, position, f"a whole number or text as {key}")
+    return int(whole["digits"]) if whole else match["number"]

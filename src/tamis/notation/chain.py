@@ -1,4 +1,4 @@
-"""What notations are about: a chain of filters with their flags."""
+"""A chain of filters with their flags, which every notation reads and writes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Chain: TypeAlias = Sequence[Stage]
 
 
 def refuse_other_flags(chain: Chain, notation: str) -> None:
-    """Raise ParameterError where a filter has another flag than HDF5's own calls give it."""
-    for each in chain:
-        if each.optional != each.filter.optional:
-            usual = Stage.of(each.filter).flag
+    """Raise ParameterError if a filter has another flag than HDF5's own calls give it."""
+    for stage in chain:
+        if stage.optional != stage.filter.optional:
+            usual = Stage.of(stage.filter).flag
             raise ParameterError(
-                f"expected {each.filter} to be {usual}, got {each.flag}: {notation} cannot express flags"
+                f"expected {stage.filter} to be {usual}, got {stage.flag}: {notation} cannot express flags"
             )

@@ -1,4 +1,4 @@
-"""Which notation a text is in, by rules of which at most one fits; and its reading.
+"""Detect the notation of a text by rules, of which at most one applies, and read the text.
 
 =========== ==================================================================================================
 cdl         has an attribute such as ``TS:_Filter =``, with one of the keys of `tamis.notation.cdl`
@@ -10,7 +10,8 @@ netcdf      begins with a number or ``[`` and a number; with ``nccopy``, ``-F``,
 tamis       begins with a letter otherwise
 =========== ==================================================================================================
 
-``none`` is tamis text. A text that none fits is read as tamis text, and the error says what the others expected.
+``none`` is tamis text. A text to which no rule applies is read as tamis text, and the error lists what the other
+notations expected.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ from tamis.notation.text import names_filter, parse_filters, parse_named
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The content of a text.
+    """A text, parsed.
 
     Parameters
     ----------
     notation
-        In which it was read.
+        The notation of the text.
     chain
         Filters in the order in which they run.
     names
-        Of datasets, where the notation has them.
+        Datasets that the text names.
     chunks
-        Shape of a chunk, where the text has one.
+        Chunk shape; None if the text has none.
     """
 
     notation: str
@@ -69,11 +70,11 @@ _RULES = {
 }
 
 NOTATIONS = tuple(sorted(_RULES))
-"""What `read` can read."""
+"""Names of all notations."""
 
 
 def notation_of(text: str) -> str | None:
-    """Return the notation of a text; None where no rule fits."""
+    """Return the notation of a text; None if no rule applies."""
     return next((name for name, rule in _RULES.items() if rule.match(text)), None)
 
 
@@ -89,18 +90,18 @@ def read(
     Parameters
     ----------
     text
-        Of one pipeline.
+        Filters of one pipeline.
     notation
-        One of `NOTATIONS`; None to tell it from the text.
+        One of `NOTATIONS`; None to detect it.
     dtype
-        Of the values, which h5py's scaleoffset depends on.
+        Type of the values, which h5py's scaleoffset depends on.
     compat
         How numbers of netCDF text are read: see `tamis.notation.netcdf`.
 
     Raises
     ------
     ParameterError
-        If the text cannot be read, with the place.
+        If the text cannot be read, with the position.
     """
     if notation is not None and notation not in _RULES:
         raise ParameterError(f"expected a notation of {', '.join(NOTATIONS)}, got {notation!r}")
@@ -111,11 +112,11 @@ def read(
         if notation is None and name in (None, "tamis"):
             if names_filter(text):
                 raise
-            raise ParameterError(f"{error}\n{_tried(text, dtype, compat)}") from error
+            raise ParameterError(f"{error}\n{_other_errors(text, dtype, compat)}") from error
         raise ParameterError(f"read as {name} text: {error}") from error
 
 
-def _tried(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> str:
+def _other_errors(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> str:
     lines = ["That is for tamis text. Other notations:"]
     for name in NOTATIONS:
         if name != "tamis":
@@ -142,9 +143,9 @@ def _read_tamis(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -
 def _read_netcdf(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
     if re.match(r"\s*\[?\s*[0-9+]", text):
         return Reading("netcdf", _in_order(text, parse_chain(text, compat=compat)))
-    given, shape = _nccopy_options(text)
-    argument = parse_argument(given, compat=compat)
-    names = tuple(each for each in argument.variables if each != ALL)
+    option, shape = _nccopy_options(text)
+    argument = parse_argument(option, compat=compat)
+    names = tuple(name for name in argument.variables if name != ALL)
     return Reading("netcdf", _in_order(text, argument.chain or ()), names, shape)
 
 
@@ -156,24 +157,24 @@ def _in_order(text: str, requests: list[Request] | tuple[Request, ...]) -> tuple
 
 
 def _nccopy_options(text: str) -> tuple[str, tuple[int, ...] | None]:
-    """Return the argument of ``-F`` and the shape of ``-c``; all of a text that has no options is the former."""
+    """Return the argument of ``-F`` and the shape of ``-c``; a text without options is the argument."""
     if not re.match(r"\s*(nccopy\s|-)", text):
         return text, None
     try:
-        words = shlex.split(text)
+        tokens = shlex.split(text)
     except ValueError as error:
         raise malformed(text, len(text), f"a closing quote ({error})") from error
-    pairs = list(zip(words, [*words[1:], ""], strict=True))
-    given = [word[2:] or after for word, after in pairs if word.startswith("-F")]
-    shapes = {word[2:] or after for word, after in pairs if word.startswith("-c")}
-    if len(given) != 1 or not given[0]:
+    pairs = list(zip(tokens, [*tokens[1:], ""], strict=True))
+    filters = [token[2:] or following for token, following in pairs if token.startswith("-F")]
+    shapes = {token[2:] or following for token, following in pairs if token.startswith("-c")}
+    if len(filters) != 1 or not filters[0]:
         raise malformed(text, max(text.find("-F"), 0), "-F once, with an argument")
-    extents = sorted({each.rpartition(":")[2] for each in shapes})
+    extents = sorted({chunk_option.rpartition(":")[2] for chunk_option in shapes})
     if not extents:
-        return given[0], None
+        return filters[0], None
     if len(extents) > 1 or not re.fullmatch(r"[1-9][0-9]{0,9}(,[1-9][0-9]{0,9})*", extents[0]):
         raise malformed(text, max(text.find("-c"), 0), "-c with one chunk shape, such as -c TS:4,96,144")
-    return given[0], tuple(map(int, extents[0].split(",")))
+    return filters[0], tuple(map(int, extents[0].split(",")))
 
 
 def _read_h5repack(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
@@ -183,13 +184,13 @@ def _read_h5repack(text: str, dtype: np.dtype[Any] | None, compat: Compat | None
 
 
 def _read_h5py(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
-    found = parse_keywords(text, dtype=dtype)
-    return Reading("h5py", found.chain, (), found.chunks)
+    keywords = parse_keywords(text, dtype=dtype)
+    return Reading("h5py", keywords.chain, (), keywords.chunks)
 
 
 def _read_cdl(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
-    found = cdl.parse_text(text, compat=compat)
-    return Reading("cdl", found.chain, (found.variable,) if found.variable else (), found.chunks)
+    attributes = cdl.parse_text(text, compat=compat)
+    return Reading("cdl", attributes.chain, (attributes.variable,) if attributes.variable else (), attributes.chunks)
 
 
 def _read_zarr(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:

@@ -1,7 +1,7 @@
 """8-byte parameters in two 32-bit words, on machines of either byte order.
 
-netCDF wants the low word first on every machine; its clients call ``ncaux_h5filterspec_fix8`` for that. H5Z-ZFP and
-other filters copy the bytes as the machine has them, so that big-endian machines leave the high word first.
+netCDF expects the low word first on every machine, and provides ``ncaux_h5filterspec_fix8`` to convert. H5Z-ZFP and
+other filters copy the bytes in machine order, so that the high word comes first on big-endian machines.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ def _swap4(data: bytes) -> bytes:
 
 
 def fix8(data: bytes, *, decode: bool, byteorder: ByteOrder = "little") -> bytes:
-    """Do what netCDF's ``ncaux_h5filterspec_fix8`` does on a machine of this byte order.
+    """Return the result of netCDF's ``ncaux_h5filterspec_fix8`` on a machine of this byte order.
 
     Parameters
     ----------
     data
-        The 8 bytes of a value in memory; or with `decode`, of the two words that a filter gets.
+        The 8 bytes of a value in memory; with `decode`, those of the two words that a filter gets.
     decode
-        From words to the value, as inside a filter; otherwise from the value to words for nc_def_var_filter.
+        True converts words to a value, as inside a filter; False a value to words for nc_def_var_filter.
     byteorder
-        Of the machine. On little-endian ones nothing changes.
+        Byte order of the machine. On little-endian machines nothing changes.
 
     Raises
     ------
@@ -45,13 +45,13 @@ def fix8(data: bytes, *, decode: bool, byteorder: ByteOrder = "little") -> bytes
 
 
 def double_words(value: float, byteorder: ByteOrder = "little") -> tuple[int, int]:
-    """Return the words that a double's bytes are in memory; ``little`` is netCDF's order on every machine."""
+    """Return the two words of a double in memory; ``little`` is netCDF's order on every machine."""
     first, second = struct.unpack("<2I", struct.pack("<d", value))
     return (first, second) if byteorder == "little" else (second, first)
 
 
 def words_double(words: tuple[int, int], byteorder: ByteOrder = "little") -> float:
-    """Return the double whose bytes in memory are these words.
+    """Return the double that two words stand for in memory.
 
     Raises
     ------

@@ -1,13 +1,12 @@
-"""Keywords of h5py's create_dataset, and property lists for what keywords cannot say.
+"""Keywords of h5py's create_dataset, and property lists for pipelines that keywords cannot express.
 
 ::
 
     keywords : keyword '=' literal { ',' keyword '=' literal } | a dict of them
     keyword  : chunks | compression | compression_opts | shuffle | fletcher32 | scaleoffset
 
-h5py runs them as scaleoffset, shuffle, compression, fletcher32, whatever order they are given in, with one compression,
-and makes all but fletcher32 optional. Any other pipeline takes a property list: `code` writes it, `parse_keywords`
-reads it.
+Whatever their order, h5py runs scaleoffset, shuffle, one compression, fletcher32, and makes all of them optional except
+fletcher32. Any other pipeline needs a property list: `code` writes the lines for it, and `parse_keywords` reads them.
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ KEYWORDS = ("chunks", "compression", "compression_opts", "shuffle", "fletcher32"
 
 _LZF = 32000
 _EC, _NN = 4, 32
-_SZIP_ALWAYS, _SZIP_NEVER = 129, 2  # RAW and K13, CHIP: what H5Pset_szip makes of any mask
+_SZIP_ALWAYS, _SZIP_NEVER = 129, 2  # RAW and K13, CHIP: bits that H5Pset_szip sets and clears in any mask
 _RANKS = {6: 0, 2: 1, 3: 3}
-_FIRST_COMPRESSION = 10  # h5py takes smaller numbers for levels of gzip
+_FIRST_COMPRESSION = 10  # h5py treats smaller numbers as levels of gzip
 
 
 @dataclass(frozen=True, slots=True)
 class Keywords:
-    """The content of keywords.
+    """Keywords, parsed.
 
     Parameters
     ----------
     chain
         Filters in the order in which they run.
     chunks
-        Shape of a chunk; None where h5py chooses.
+        Chunk shape; None if h5py chooses it.
     """
 
     chain: tuple[Stage, ...]
@@ -59,27 +58,27 @@ def keywords(chain: Chain, chunks: Sequence[int] | None = None) -> dict[str, Any
     Raises
     ------
     ParameterError
-        If keywords cannot say it; says why. `code` can.
+        If keywords cannot express it, with the reason; `code` can.
     """
     refuse_other_flags(chain, "a keyword")
-    made: dict[str, Any] = {} if chunks is None else {"chunks": tuple(chunks)}
-    ranks = [_RANKS.get(each.filter.id, 2) for each in chain]
+    result: dict[str, Any] = {} if chunks is None else {"chunks": tuple(chunks)}
+    ranks = [_RANKS.get(stage.filter.id, 2) for stage in chain]
     for before, after in pairwise(ranks):
         if before >= after:
             raise ParameterError(
                 f"expected scaleoffset, shuffle, one compression, fletcher32, which is the order of h5py's keywords,"
-                f" got {'|'.join(str(each.filter) for each in chain)}"
+                f" got {'|'.join(str(stage.filter) for stage in chain)}"
             )
     if {0, 3} <= set(ranks):
         raise ParameterError("expected scaleoffset or fletcher32, got both: h5py's keywords refuse that")
-    for each in chain:
-        made |= _keyword(each)
-    return made
+    for stage in chain:
+        result |= _keyword(stage)
+    return result
 
 
-def _keyword(each: Stage) -> dict[str, Any]:
-    number, values = each.request
-    match number, values:
+def _keyword(stage: Stage) -> dict[str, Any]:
+    number, cd_values = stage.request
+    match number, cd_values:
         case (1, (level,)) if level < 10:
             return {"compression": "gzip", "compression_opts": level}
         case (2, _):
@@ -87,16 +86,16 @@ def _keyword(each: Stage) -> dict[str, Any]:
         case (3, _):
             return {"fletcher32": True}
         case (4, (mask, pixels, *_)) if mask & (_EC | _NN) and pixels in range(2, 33, 2):
-            # H5Pset_szip takes both bits for the first of them.
+            # With both bits set, H5Pset_szip uses entropy coding.
             return {"compression": "szip", "compression_opts": ("ec" if mask & _EC else "nn", pixels)}
         case (6, (0 | 2, factor, *_)) if factor < 1 << 31:
-            # Of 0 bits as needed h5py makes 0 decimal digits where the values are floats; of True it does not.
-            return {"scaleoffset": True if (number, *values[:2]) == (6, 2, 0) else factor}
+            # True means as many bits as needed; 0 would mean 0 decimal digits if the values are floats.
+            return {"scaleoffset": True if (number, *cd_values[:2]) == (6, 2, 0) else factor}
         case (32000, ()):
             return {"compression": "lzf"}
     if number < _FIRST_COMPRESSION:
-        raise ParameterError(f"expected a filter that h5py has a keyword for, got {each.filter}")
-    return {"compression": number, "compression_opts": values} if values else {"compression": number}
+        raise ParameterError(f"expected a filter that h5py has a keyword for, got {stage.filter}")
+    return {"compression": number, "compression_opts": cd_values} if cd_values else {"compression": number}
 
 
 def keywords_text(chain: Chain, chunks: Sequence[int] | None = None) -> str:
@@ -105,7 +104,7 @@ def keywords_text(chain: Chain, chunks: Sequence[int] | None = None) -> str:
     Raises
     ------
     ParameterError
-        If keywords cannot say the pipeline; says why.
+        If keywords cannot express the pipeline, with the reason.
     """
     return ", ".join(f"{name}={value!r}" for name, value in keywords(chain, chunks).items())
 
@@ -118,23 +117,23 @@ def code(chain: Chain, chunks: Sequence[int] | None = None, name: str = "TS") ->
     chain
         Filters in the order in which they run.
     chunks
-        Shape of a chunk; where it is None the lines take all values as one.
+        Chunk shape; None for one chunk with all values.
     name
-        Of the dataset.
+        Name of the dataset.
     """
     lines = ["import h5py"]
-    if any(isinstance(each.filter, Zfp) for each in chain):
+    if any(isinstance(stage.filter, Zfp) for stage in chain):
         lines.append("import tamis  # lets h5py write zfp")
-    if any(each.filter.id not in (*range(7), _LZF, Zfp.id) and each.filter.id in by_id() for each in chain):
+    if any(stage.filter.id not in (*range(7), _LZF, Zfp.id) and stage.filter.id in by_id() for stage in chain):
         lines.append("import hdf5plugin")
     lines.append("dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)")
     if chain or chunks:
         lines.append(f"dcpl.set_chunk({tuple(chunks) if chunks else 'values.shape'})")
-    for each in chain:
-        number, values = each.request
-        if number == 4 and values:
-            values = (values[0] & ~_SZIP_NEVER | _SZIP_ALWAYS, *values[1:])
-        lines.append(f"dcpl.set_filter({number}, {int(each.optional)}, {values})")
+    for stage in chain:
+        number, cd_values = stage.request
+        if number == 4 and cd_values:
+            cd_values = (cd_values[0] & ~_SZIP_NEVER | _SZIP_ALWAYS, *cd_values[1:])
+        lines.append(f"dcpl.set_filter({number}, {int(stage.optional)}, {cd_values})")
     lines.append(f"file.create_dataset({name!r}, data=values, dcpl=dcpl)")
     return "\n".join(lines)
 
@@ -147,12 +146,12 @@ def parse_keywords(text: str | Mapping[str, Any], *, dtype: np.dtype[Any] | str 
     text
         Such as ``chunks=(4, 96, 144), compression="gzip", compression_opts=4, shuffle=True``; or a mapping.
     dtype
-        Of the values, which scaleoffset depends on.
+        Type of the values, which scaleoffset depends on.
 
     Raises
     ------
     ParameterError
-        If it is malformed, with the place; or if h5py or a filter refuses it.
+        If it is malformed, with the position; or if h5py or a filter refuses it.
     """
     kind = None if dtype is None else np.dtype(dtype).kind
     if isinstance(text, str):
@@ -160,20 +159,20 @@ def parse_keywords(text: str | Mapping[str, Any], *, dtype: np.dtype[Any] | str 
     return _from_mapping(text, kind)
 
 
-def _from_mapping(given: Mapping[str, Any], kind: str | None) -> Keywords:
-    if unknown := [key for key in given if key not in KEYWORDS]:
+def _from_mapping(mapping: Mapping[str, Any], kind: str | None) -> Keywords:
+    if unknown := [key for key in mapping if key not in KEYWORDS]:
         raise ParameterError(
             f"expected keywords {', '.join(KEYWORDS)}, got {unknown[0]!r}{did_you_mean(unknown[0], KEYWORDS)}"
         )
     requests = [
-        *_scaleoffset(given.get("scaleoffset"), kind),
-        *([Request(2, ())] if given.get("shuffle") else []),
-        *_compression(given.get("compression"), given.get("compression_opts")),
-        *([Request(3, ())] if given.get("fletcher32") else []),
+        *_scaleoffset(mapping.get("scaleoffset"), kind),
+        *([Request(2, ())] if mapping.get("shuffle") else []),
+        *_compression(mapping.get("compression"), mapping.get("compression_opts")),
+        *([Request(3, ())] if mapping.get("fletcher32") else []),
     ]
-    if given.get("fletcher32") and given.get("scaleoffset") is not None:
+    if mapping.get("fletcher32") and mapping.get("scaleoffset") is not None:
         raise ParameterError("expected scaleoffset or fletcher32, got both, which h5py refuses")
-    return Keywords(tuple(map(Stage.of, requests)), _chunks(given.get("chunks")))
+    return Keywords(tuple(map(Stage.of, requests)), _chunks(mapping.get("chunks")))
 
 
 def _chunks(value: object) -> tuple[int, ...] | None:
@@ -206,7 +205,7 @@ def _compression(value: object, options: object) -> list[Request]:
             raise ParameterError(f"expected compression beside compression_opts={options!r}, got none")
         return []
     if isinstance(value, int) and value < _FIRST_COMPRESSION:
-        # h5py knows these from its first days: True is gzip with its level, numbers are levels of gzip.
+        # Kept by h5py from its early versions: True means gzip, and small numbers are levels of gzip.
         if value < 0 or options is not None:
             raise ParameterError(f"expected a name or the number of a filter, got compression={value!r}")
         return [Request(1, (4 if value is True else int(value),))]
@@ -225,47 +224,49 @@ def _named(value: str, options: object) -> Request:
             return Request(4, (_NN, 8))
         case "szip", (("ec" | "nn") as coding, int() as pixels) if pixels in range(2, 33, 2):
             return Request(4, (_EC if coding == "ec" else _NN, pixels))
-    known = "'gzip' with a level of 0 to 9, 'lzf', 'szip' with ('nn' or 'ec', an even number up to 32)"
-    raise ParameterError(f"expected {known} or a number, got compression={value!r}, compression_opts={options!r}")
+    accepted = "'gzip' with a level of 0 to 9, 'lzf', 'szip' with ('nn' or 'ec', an even number up to 32)"
+    raise ParameterError(f"expected {accepted} or a number, got compression={value!r}, compression_opts={options!r}")
 
 
 def _numbered(value: object, options: object) -> Request:
-    words = () if options is None else options
+    cd_values = () if options is None else options
     if not isinstance(value, int) or value > 65535:
         raise ParameterError(f"expected a name or the number of a filter, got compression={value!r}")
-    if not isinstance(words, tuple) or not all(type(each) is int and 0 <= each < 1 << 32 for each in words):
+    if not isinstance(cd_values, tuple) or not all(
+        type(cd_value) is int and 0 <= cd_value < 1 << 32 for cd_value in cd_values
+    ):
         raise ParameterError(f"expected compression_opts as a tuple of 0 to 4294967295, got {options!r}")
-    return Request(value, words)
+    return Request(value, cd_values)
 
 
 def _parsed_text(text: str, kind: str | None) -> Keywords:
     if re.search(r"\.set_(filter|chunk)\b", text):
         return _from_code(text)
-    mapping = re.match(r"\s*(\{|dict\s*\()", text)
-    prefix = "" if mapping else "f("
-    tree = _tree(prefix + text + ("" if mapping else "\n)"), text, len(prefix)).body
+    is_dict = re.match(r"\s*(\{|dict\s*\()", text)
+    prefix = "" if is_dict else "f("
+    tree = _tree(prefix + text + ("" if is_dict else "\n)"), text, len(prefix)).body
     if len(tree) != 1 or not isinstance(tree[0], ast.Expr):
         _fail(text, 0, "keywords with commas between them")
-    found = tree[0].value
-    if isinstance(found, ast.Dict):
-        pairs = list(zip(found.keys, found.values, strict=True))
-    elif isinstance(found, ast.Call) and isinstance(found.func, ast.Name) and not found.args:
-        pairs = [(ast.Constant(each.arg) if each.arg else None, each.value) for each in found.keywords]
+    node = tree[0].value
+    if isinstance(node, ast.Dict):
+        pairs = list(zip(node.keys, node.values, strict=True))
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
+        pairs = [(ast.Constant(keyword.arg) if keyword.arg else None, keyword.value) for keyword in node.keywords]
     else:
         _fail(text, 0, f"keywords such as {KEYWORDS[1]}='gzip' with commas between them")
-    given: dict[str, Any] = {}
-    places: dict[str, int] = {}
-    for key, node in pairs:
-        place = _place(text, node, len(prefix))
-        label = _literal(text, key, place) if key else None
-        if label not in KEYWORDS or label in given:
-            nearest = "" if label in given else did_you_mean(str(label), KEYWORDS)
-            _fail(text, place, f"a value of one of the keywords {', '.join(KEYWORDS)}, each once{nearest}")
-        given[label], places[label] = _literal(text, node, place), place
+    mapping: dict[str, Any] = {}
+    positions: dict[str, int] = {}
+    for key, value_node in pairs:
+        position = _position(text, value_node, len(prefix))
+        keyword = _literal(text, key, position) if key else None
+        if keyword not in KEYWORDS or keyword in mapping:
+            nearest = "" if keyword in mapping else did_you_mean(str(keyword), KEYWORDS)
+            _fail(text, position, f"a value of one of the keywords {', '.join(KEYWORDS)}, each once{nearest}")
+        mapping[keyword], positions[keyword] = _literal(text, value_node, position), position
     try:
-        return _from_mapping(given, kind)
+        return _from_mapping(mapping, kind)
     except ParameterError as error:
-        raise refused(text, max(min(places.values(), default=0), 0), str(error)) from error
+        raise refused(text, max(min(positions.values(), default=0), 0), str(error)) from error
 
 
 def _from_code(text: str) -> Keywords:
@@ -273,53 +274,53 @@ def _from_code(text: str) -> Keywords:
     for statement in _tree(text, text, 0).body:
         call = statement.value if isinstance(statement, ast.Expr) else None
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-            continue  # imports, and the property list made
-        place = _place(text, call, 0)
+            continue  # imports, and the creation of the property list
+        position = _position(text, call, 0)
         try:
             match call.func.attr:
                 case "set_chunk":
-                    chunks = _code_chunks(text, call, place)
+                    chunks = _code_chunks(text, call, position)
                 case "set_filter":
-                    chain.append(_code_filter(text, call, place))
+                    chain.append(_code_filter(text, call, position))
                 case "create_dataset":
                     continue
                 case _:
-                    _fail(text, place, "set_chunk, set_filter or create_dataset")
+                    _fail(text, position, "set_chunk, set_filter or create_dataset")
         except ParameterError as error:
             if str(error).endswith("^"):
                 raise
-            raise refused(text, place, str(error)) from error
+            raise refused(text, position, str(error)) from error
     return Keywords(tuple(chain), chunks)
 
 
-def _code_chunks(text: str, call: ast.Call, place: int) -> tuple[int, ...] | None:
+def _code_chunks(text: str, call: ast.Call, position: int) -> tuple[int, ...] | None:
     shape = call.args[0] if call.args else None
-    return None if isinstance(shape, ast.Attribute) else _chunks(_literal(text, shape, place))
+    return None if isinstance(shape, ast.Attribute) else _chunks(_literal(text, shape, position))
 
 
-def _code_filter(text: str, call: ast.Call, place: int) -> Stage:
-    values = [_literal(text, each, place) for each in call.args]
-    if len(values) not in (2, 3) or type(values[0]) is not int or values[1] not in (0, 1) or values[0] < 0:
-        _fail(text, place, "set_filter with an id, a flag of 0 or 1 and a tuple")
-    number, flag, words = (*values, ())[:3]
-    return replace(Stage.of(_numbered(number, words)), optional=bool(flag))
+def _code_filter(text: str, call: ast.Call, position: int) -> Stage:
+    arguments = [_literal(text, argument, position) for argument in call.args]
+    if len(arguments) not in (2, 3) or type(arguments[0]) is not int or arguments[1] not in (0, 1) or arguments[0] < 0:
+        _fail(text, position, "set_filter with an id, a flag of 0 or 1 and a tuple")
+    number, flag, cd_values = (*arguments, ())[:3]
+    return replace(Stage.of(_numbered(number, cd_values)), optional=bool(flag))
 
 
 def _tree(source: str, text: str, prefix: int) -> ast.Module:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes in strings that were meant for something else
+            warnings.simplefilter("ignore")  # about escapes in strings
             return ast.parse(source)
     except SyntaxError as error:
         lines = source.splitlines(keepends=True)
         line = max(min(error.lineno or 1, len(lines)), 1)
-        at = sum(map(len, lines[: line - 1])) + max((error.offset or 1) - 1, 0) - prefix
-        _fail(text, min(max(at, 0), len(text)), f"Python ({error.msg})")
+        position = sum(map(len, lines[: line - 1])) + max((error.offset or 1) - 1, 0) - prefix
+        _fail(text, min(max(position, 0), len(text)), f"Python ({error.msg})")
     except (ValueError, RecursionError, MemoryError) as error:
         _fail(text, 0, f"Python ({error})")
 
 
-def _place(text: str, node: ast.AST, prefix: int) -> int:
+def _position(text: str, node: ast.AST, prefix: int) -> int:
     lines = text.splitlines(keepends=True)
     line = getattr(node, "lineno", 1) - 1
     before = "".join(lines[:line])
@@ -328,12 +329,12 @@ def _place(text: str, node: ast.AST, prefix: int) -> int:
     return len(before) + len(row[:offset].decode(errors="ignore"))
 
 
-def _literal(text: str, node: ast.expr | None, place: int) -> Any:
+def _literal(text: str, node: ast.expr | None, position: int) -> Any:
     try:
         return ast.literal_eval(node) if node is not None else None
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        _fail(text, place, "a number, text, True, False, None or a tuple of them")
+        _fail(text, position, "a number, text, True, False, None or a tuple of them")
 
 
-def _fail(text: str, place: int, expected: str) -> NoReturn:
-    raise malformed(text, place, expected)
+def _fail(text: str, position: int, expected: str) -> NoReturn:
+    raise malformed(text, position, expected)

@@ -10,8 +10,8 @@
     layout  : [ objects ':' ] ( 'CHUNK=' extent { 'x' extent } | 'CONTI' | 'COMPA' )
     objects : name { ',' name }                         names hold neither ':' nor ','
 
-Refused are texts that h5repack takes for something else without a word: ``UD=307``, ``UD=307,0`` and ``:GZIP=4``, which
-do nothing; words such as ``010`` (8), ``1.5`` (1) and ``abc`` (0); a flag for HDF5's own filters, which it leaves out.
+Texts that h5repack silently misreads are refused: ``UD=307``, ``UD=307,0`` and ``:GZIP=4``, which do nothing; numbers
+such as ``010`` (8), ``1.5`` (1) and ``abc`` (0); a flag for HDF5's own filters, which it ignores.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from tamis.notation.chain import Chain, refuse_other_flags
 from tamis.notation.places import malformed, refused
 
 MAX_FILTERS = 6
-"""h5repack drops further filters of a dataset without a word."""
+"""h5repack silently drops further filters of a dataset."""
 MAX_WORDS = 20
-"""Parameters of a filter: h5repack 1.10.8 takes 21 and refuses 24, whose count it takes for wrong."""
+"""Limit of parameters of a filter: h5repack 1.10.8 accepts 21 and refuses 24."""
 
 _EC, _NN = 4, 32
 _INTEGER_OFFSET, _DECIMAL_SCALE = 2, 0
-_OWN = range(1, 7)  # for which h5repack makes HDF5's own calls, so that the flag in UD is lost
+_OWN = range(1, 7)  # h5repack sets these by HDF5's own calls, which ignore the flag in UD
 _CODINGS = {"NN": _NN, "EC": _EC}
 _SCALES = {"IN": _INTEGER_OFFSET, "DS": _DECIMAL_SCALE}
 _BARE = {"SHUF": 2, "FLET": 3, "NBIT": 5}
-_KIND = re.compile(r"(?P<kind>[A-Z]+)(?P<given>=)?")
+_KIND = re.compile(r"(?P<kind>[A-Z]+)(?P<equals>=)?")
 _WORD = re.compile(r"0[xX][0-9a-fA-F]{1,8}|0|-?[1-9][0-9]{0,9}")
 _DIGITS = re.compile(r"0|[1-9][0-9]{0,19}")
 
 
 @dataclass(frozen=True, slots=True)
 class FilterArgument:
-    """The content of an argument of ``-f``.
+    """An argument of ``-f``, parsed.
 
     Parameters
     ----------
     objects
-        Names of datasets or groups; none for all datasets of the file.
+        Names of datasets or groups; empty for all datasets of the file.
     filter
-        None where it says NONE, so that the datasets lose their filters.
+        None for NONE, which removes all filters.
     """
 
     objects: tuple[str, ...]
@@ -60,16 +60,16 @@ class FilterArgument:
 
 @dataclass(frozen=True, slots=True)
 class LayoutArgument:
-    """The content of an argument of ``-l``.
+    """An argument of ``-l``, parsed.
 
     Parameters
     ----------
     objects
-        Names of datasets; none for all of the file.
+        Names of datasets; empty for all datasets of the file.
     layout
         CHUNK, CONTI or COMPA.
     chunks
-        Shape of a chunk, where it is CHUNK.
+        Chunk shape; None unless the layout is CHUNK.
     """
 
     objects: tuple[str, ...]
@@ -78,7 +78,7 @@ class LayoutArgument:
 
 
 class _Reader:
-    """What is left of a text, with its place for messages."""
+    """A text with the current position."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
@@ -92,18 +92,18 @@ class _Reader:
         self.at += len(sign)
 
     def number(self, expected: str, low: int, high: int, pattern: re.Pattern[str] = _DIGITS) -> int:
-        found = pattern.match(self.text, self.at)
-        value = int(found[0], 0) if found else low - 1
-        after = self.text[found.end() :][:1] if found else ""
-        if not found or not low <= value <= high or after.isalnum() or after == ".":
+        match = pattern.match(self.text, self.at)
+        value = int(match[0], 0) if match else low - 1
+        after = self.text[match.end() :][:1] if match else ""
+        if not match or not low <= value <= high or after.isalnum() or after == ".":
             self.fail(expected)
-        self.at = found.end()
+        self.at = match.end()
         return value
 
     def choice(self, choices: dict[str, int]) -> int:
-        for word, value in choices.items():
-            if self.text.startswith(word, self.at):
-                self.at += len(word)
+        for name, value in choices.items():
+            if self.text.startswith(name, self.at):
+                self.at += len(name)
                 return value
         self.fail(" or ".join(choices))
 
@@ -112,7 +112,7 @@ class _Reader:
             self.fail("the end")
 
     def objects(self) -> tuple[str, ...]:
-        """Read names up to the colon, if there is one."""
+        """Read the names before the colon; none if there is no colon."""
         head, colon, _ = self.text.partition(":")
         if not colon:
             return ()
@@ -130,13 +130,13 @@ def parse_filter(text: str) -> FilterArgument:
     Raises
     ------
     ParameterError
-        If it is malformed, with the place; or if a filter refuses its parameters.
+        If it is malformed, with the position; or if a filter refuses its parameters.
     """
     reader = _Reader(text)
     objects = reader.objects()
     start = reader.at
-    found = _KIND.match(text, start)
-    kind, given = (found["kind"], found["given"]) if found else ("", None)
+    match = _KIND.match(text, start)
+    kind, equals = (match["kind"], match["equals"]) if match else ("", None)
     readers = {"GZIP": _deflate, "SZIP": _szip, "SOFF": _scaleoffset, "UD": _user_defined}
     if kind in readers:
         reader.at = start + len(kind)
@@ -147,7 +147,7 @@ def parse_filter(text: str) -> FilterArgument:
     if kind not in (*_BARE, "NONE"):
         reader.fail("a filter (GZIP=…, SHUF, FLET, SZIP=…, NBIT, SOFF=…, UD=…, NONE)")
     reader.at = start + len(kind)
-    if given:
+    if equals:
         reader.fail(f"no parameters of {kind}")
     reader.end()
     return FilterArgument(objects, None if kind == "NONE" else _flagged(reader, start, Request(_BARE[kind], ()), None))
@@ -155,15 +155,15 @@ def parse_filter(text: str) -> FilterArgument:
 
 def _flagged(reader: _Reader, start: int, request: Request, flag: int | None) -> Stage:
     try:
-        made = Stage.of(request)
+        stage = Stage.of(request)
     except ParameterError as error:
         raise refused(reader.text, start, str(error)) from error
     if flag is None:
-        return made
-    if request.id in _OWN and bool(flag) != made.filter.optional:
-        usual = int(made.filter.optional)
+        return stage
+    if request.id in _OWN and bool(flag) != stage.filter.optional:
+        usual = int(stage.filter.optional)
         reader.fail(f"flag {usual} ({request.id} is HDF5's own, h5repack leaves others out)", start)
-    return replace(made, optional=bool(flag))
+    return replace(stage, optional=bool(flag))
 
 
 def _deflate(reader: _Reader) -> tuple[Request, int | None]:
@@ -188,27 +188,29 @@ def _scaleoffset(reader: _Reader) -> tuple[Request, int | None]:
 def _user_defined(reader: _Reader) -> tuple[Request, int]:
     start = reader.at
     number = reader.number("a filter id of 1 to 65535", 1, 65535)
-    flag_at, numbers = reader.at + 1, reader.text[start:].count(",")
+    flag_at, comma_count = reader.at + 1, reader.text[start:].count(",")
     reader.sign(",", "',' and a flag, 0 required or 1 optional")
-    flag = reader.number("a flag, 0 required or 1 optional" + _older(reader, number), 0, 1)
-    reader.sign(",", "',' and the number of parameters" + _older(reader, number, flag_at))
+    flag = reader.number("a flag, 0 required or 1 optional" + _form_hint(reader, number), 0, 1)
+    reader.sign(",", "',' and the number of parameters" + _form_hint(reader, number, flag_at))
     count = reader.number("the number of parameters", 0, MAX_WORDS)
-    if count != numbers - 2:
-        reader.fail(f"{numbers - 2} as the number of parameters" + _older(reader, number, flag_at), reader.at - 1)
-    words = []
+    if count != comma_count - 2:
+        reader.fail(
+            f"{comma_count - 2} as the number of parameters" + _form_hint(reader, number, flag_at), reader.at - 1
+        )
+    cd_values = []
     for _ in range(count):
         reader.sign(",", "',' and a parameter")
-        words.append(reader.number("a whole number of 32 bits", -(1 << 31), (1 << 32) - 1, _WORD) & 0xFFFFFFFF)
-    return Request(number, tuple(words)), flag
+        cd_values.append(reader.number("a whole number of 32 bits", -(1 << 31), (1 << 32) - 1, _WORD) & 0xFFFFFFFF)
+    return Request(number, tuple(cd_values)), flag
 
 
-def _older(reader: _Reader, number: int, at: int | None = None) -> str:
-    """Return what to write where a text has the form of h5repack 1.8: the id, the count, words."""
-    start = reader.at if at is None else at
-    count, *words = reader.text[start:].split(",")
-    if count != str(len(words)):
+def _form_hint(reader: _Reader, number: int, position: int | None = None) -> str:
+    """Return a hint if a text has the form of h5repack 1.8: id, count, parameters; else an empty string."""
+    start = reader.at if position is None else position
+    count, *cd_values = reader.text[start:].split(",")
+    if count != str(len(cd_values)):
         return ""
-    return f" (the form of h5repack 1.8: write UD={','.join([str(number), '0', count, *words])})"
+    return f" (the form of h5repack 1.8: write UD={','.join([str(number), '0', count, *cd_values])})"
 
 
 def parse_layout(text: str) -> LayoutArgument:
@@ -217,12 +219,12 @@ def parse_layout(text: str) -> LayoutArgument:
     Raises
     ------
     ParameterError
-        If it is malformed, with the place.
+        If it is malformed, with the position.
     """
     reader = _Reader(text)
     objects = reader.objects()
-    found = _KIND.match(text, reader.at)
-    kind = found["kind"] if found else ""
+    match = _KIND.match(text, reader.at)
+    kind = match["kind"] if match else ""
     if kind not in ("CHUNK", "CONTI", "COMPA"):
         reader.fail("a layout (CHUNK=…, CONTI, COMPA)")
     reader.at += len(kind)
@@ -241,11 +243,11 @@ _EXTENT = re.compile(r"[1-9][0-9]{0,9}")
 
 
 def _extent(reader: _Reader) -> int:
-    found = _EXTENT.match(reader.text, reader.at)
-    if not found or int(found[0]) >= 1 << 32:
+    match = _EXTENT.match(reader.text, reader.at)
+    if not match or int(match[0]) >= 1 << 32:
         reader.fail("an extent of 1 to 4294967295")
-    reader.at = found.end()
-    return int(found[0])
+    reader.at = match.end()
+    return int(match[0])
 
 
 def filter_arguments(chain: Chain, objects: Sequence[str] = ()) -> list[str]:
@@ -254,20 +256,20 @@ def filter_arguments(chain: Chain, objects: Sequence[str] = ()) -> list[str]:
     Parameters
     ----------
     chain
-        Where it is empty, the argument says NONE.
+        Filters in their order; the argument is NONE if it is empty.
     objects
-        Names of datasets; none for all of the file.
+        Names of datasets; empty for all datasets of the file.
 
     Raises
     ------
     ParameterError
-        If h5repack cannot make such a pipeline, or name the datasets.
+        If h5repack cannot write such a pipeline, or name the datasets.
     """
     if len(chain) > MAX_FILTERS:
         raise ParameterError(f"expected at most {MAX_FILTERS} filters, which h5repack keeps, got {len(chain)}")
-    refuse_other_flags([each for each in chain if each.filter.id in _OWN], "h5repack, for HDF5's own filters,")
+    refuse_other_flags([stage for stage in chain if stage.filter.id in _OWN], "h5repack, for HDF5's own filters,")
     head = _objects_text(objects)
-    return [head + _filter_text(each) for each in chain] or [f"{head}NONE"]
+    return [head + _filter_text(stage) for stage in chain] or [f"{head}NONE"]
 
 
 def _objects_text(objects: Sequence[str]) -> str:
@@ -277,9 +279,9 @@ def _objects_text(objects: Sequence[str]) -> str:
     return f"{','.join(objects)}:" if objects else ""
 
 
-def _filter_text(each: Stage) -> str:
-    number, values = each.request
-    match number, values:
+def _filter_text(stage: Stage) -> str:
+    number, cd_values = stage.request
+    match number, cd_values:
         case (1, (level,)) if level < 10:
             return f"GZIP={level}"
         case (2, _):
@@ -293,10 +295,10 @@ def _filter_text(each: Stage) -> str:
         case (6, (2 | 0 as scale, factor, *_)) if factor < 1 << 31:
             return f"SOFF={factor},{'IN' if scale == _INTEGER_OFFSET else 'DS'}"
     if number in (0, *_OWN):
-        raise ParameterError(f"expected a filter that h5repack can set up, got {each.filter} with {values}")
-    if len(values) > MAX_WORDS:
-        raise ParameterError(f"expected at most {MAX_WORDS} parameters, which h5repack takes, got {len(values)}")
-    return f"UD={','.join(map(str, (number, int(each.optional), len(values), *values)))}"
+        raise ParameterError(f"expected a filter that h5repack can set up, got {stage.filter} with {cd_values}")
+    if len(cd_values) > MAX_WORDS:
+        raise ParameterError(f"expected at most {MAX_WORDS} parameters, which h5repack takes, got {len(cd_values)}")
+    return f"UD={','.join(map(str, (number, int(stage.optional), len(cd_values), *cd_values)))}"
 
 
 def layout_argument(chunks: Sequence[int], objects: Sequence[str] = ()) -> str:

@@ -4,25 +4,25 @@
 
     chain     : filter { '|' filter }
     filter    : id { ',' parameter }
-    parameter : a whole number, or any number with a tag      (netcdf_number says which)
+    parameter : a whole number, or any number with a tag      (see netcdf_number)
 
-What is taken, by `compat`:
+Accepted texts, by `compat`:
 
 ========== ==================================================================================================
-None       texts that have one meaning: netcdf-c's, its documentation's and the reader's; blanks may stand around
-           each number
-"netcdf-c" what netcdf-c takes, giving the words that it gives (netcdf_scanf says how)
-"doc"      what its documentation describes, giving the words that it describes
+None       texts with one meaning for netcdf-c, its documentation and a human reader; blanks around numbers are allowed
+"netcdf-c" texts that netcdf-c accepts, with its results (see netcdf_scanf)
+"doc"      texts that netcdf-c's documentation describes, with the results that it describes
 ========== ==================================================================================================
 
-Without `compat` these are refused, and the error says what to write:
+Without `compat` these texts are refused, and the error says what to write instead:
 
 - ``1.5`` and ``1e3`` without a tag, ``0xff``, ``0x10``, ``5LU``, ``5LL``, numbers that do not fit their tag, and
-  ``4294967296`` without one: netcdf-c takes all of them for other numbers, or takes a tag that it does not document;
+  ``4294967296`` without one: netcdf-c reads all of them as other numbers, or accepts an undocumented tag;
 - ``-17b``, ``-25s``: 239 and 65511 for netcdf-c, -17 and -25 for its documentation;
-- ``nan``, ``inf``, and floats that overflow or vanish: no filter means them;
+- ``nan``, ``inf``, and floats that overflow or underflow to zero: no filter uses them;
 - letters after the id, an id of 0 or above 65535, an empty filter or parameter, also at the end;
-- ``[0]`` before the chain, a format that no writer writes and that netcdf-c dies of. ``compat="netcdf-c"`` skips it.
+- ``[0]`` before the chain, a format number that no writer writes and that crashes netcdf-c. ``compat="netcdf-c"``
+  skips it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Compat = Literal["netcdf-c", "doc"]
 
 
 class _Reading(NamedTuple):
-    """How ids and parameters are read from a part of a text, and whether a chain may be empty or end with '|'."""
+    """Functions that read ids and parameters, and whether a chain may be empty or end with '|'."""
 
     id: Callable[[str, int, int], int]
     parameter: Callable[[str, int, int], tuple[int, ...]]
@@ -63,14 +63,14 @@ def parse_chain(text: str, *, compat: Compat | None = None, start: int = 0) -> l
     text
         Such as ``32013,3,0,0.1d|1,4``.
     compat
-        How numbers are read: see the module.
+        How numbers are read: see the module's docstring.
     start
         Index in `text` where the chain begins.
 
     Raises
     ------
     ParameterError
-        If the text is malformed or has several meanings, with the place and what to write.
+        If the text is malformed or ambiguous, with the position and what to write.
     """
     reading = _reading(text, compat)
     end = len(text)
@@ -85,19 +85,19 @@ def parse_chain(text: str, *, compat: Compat | None = None, start: int = 0) -> l
 
 
 def parse_filterspec(text: str, *, compat: Compat | None = None) -> Request:
-    """Read one filter, as ``ncaux_h5filterspec_parse`` does: it knows no ``|``.
+    """Read one filter, as ``ncaux_h5filterspec_parse`` does, without ``|``.
 
     Parameters
     ----------
     text
         Such as ``32013,3,0,0.1d``.
     compat
-        How numbers are read: see the module.
+        How numbers are read: see the module's docstring.
 
     Raises
     ------
     ParameterError
-        If the text is malformed or has several meanings, with the place and what to write.
+        If the text is malformed or ambiguous, with the position and what to write.
     """
     return _filter(text, 0, len(text), _reading(text, compat))
 
@@ -110,17 +110,17 @@ def parse_parameter(text: str, *, compat: Compat | None = None) -> tuple[int, ..
     text
         Such as ``0.1d``.
     compat
-        How numbers are read: see the module.
+        How numbers are read: see the module's docstring.
 
     Returns
     -------
     tuple
-        One word of 32 bits, or two with the low one first.
+        One 32-bit word, or two with the low one first.
 
     Raises
     ------
     ParameterError
-        If the text is malformed or has several meanings, with the place and what to write.
+        If the text is malformed or ambiguous, with the position and what to write.
     """
     return _reading(text, compat).parameter(text, 0, len(text))
 
@@ -140,50 +140,52 @@ def _filter(text: str, start: int, end: int, reading: _Reading) -> Request:
 
 
 def _parts(text: str, start: int, end: int, separator: str) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of what stands between separators in a part of a text."""
-    while (found := text.find(separator, start, end)) >= 0:
-        yield start, found
-        start = found + 1
+    """Yield start and end of the pieces between separators in a part of a text."""
+    while (position := text.find(separator, start, end)) >= 0:
+        yield start, position
+        start = position + 1
     yield start, end
 
 
 def chain_text(requests: Sequence[Request], *, doubles: Mapping[int, Collection[int]] | None = None) -> str:
-    """Write filters so that netcdf-c and every way of reading here give them back.
+    """Write filters so that netcdf-c, and all values of `compat` here, read the same filters.
 
     Parameters
     ----------
     requests
-        At least one.
+        Filters, at least one.
     doubles
-        For the place of a filter in the chain, the indices of words that begin a double with its low word: such pairs
-        are written as ``0.001d``, the shortest text of that double.
+        For the index of a filter in the chain, indices of words that are the low word of a double. Such pairs are
+        written as ``0.001d``, the shortest text of the double.
 
     Raises
     ------
     ParameterError
-        If there is no filter, an id is not 1 to 65535, a word does not fit 32 bits, or a pair is not there.
+        If there is no filter, an id is not 1 to 65535, a word does not fit 32 bits, or a pair is incomplete.
     """
     if not requests:
         raise ParameterError("expected at least one filter, got none: netCDF text has no word for an empty chain")
-    marked = doubles or {}
-    return "|".join(_filter_text(each, marked.get(place, ())) for place, each in enumerate(requests))
+    pairs = doubles or {}
+    return "|".join(_filter_text(request, pairs.get(index, ())) for index, request in enumerate(requests))
 
 
 def _filter_text(request: Request, doubles: Collection[int]) -> str:
     if not 1 <= request.id <= netcdf_number.MAX_ID:
         raise ParameterError(f"expected a filter id of 1 to {netcdf_number.MAX_ID}, got {request.id}")
-    values = request.values
-    if wrong := [value for value in values if not 0 <= value < 1 << 32]:
+    cd_values = request.values
+    if wrong := [value for value in cd_values if not 0 <= value < 1 << 32]:
         raise ParameterError(f"expected words of 0 to {(1 << 32) - 1}, got {wrong[0]} for filter {request.id}")
-    written = [str(request.id)]
-    taken = 0
+    parts = [str(request.id)]
+    start = 0
     for index in sorted(doubles):
-        if not taken <= index < len(values) - 1:
-            raise ParameterError(f"expected two words for each double, got {values} and doubles at {sorted(doubles)}")
-        written += map(str, values[taken:index])
-        written += _double_text(values[index], values[index + 1])
-        taken = index + 2
-    return ",".join([*written, *map(str, values[taken:])])
+        if not start <= index < len(cd_values) - 1:
+            raise ParameterError(
+                f"expected two words for each double, got {cd_values} and doubles at {sorted(doubles)}"
+            )
+        parts += map(str, cd_values[start:index])
+        parts += _double_text(cd_values[index], cd_values[index + 1])
+        start = index + 2
+    return ",".join([*parts, *map(str, cd_values[start:])])
 
 
 def _double_text(low: int, high: int) -> list[str]:

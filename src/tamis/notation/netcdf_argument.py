@@ -4,11 +4,11 @@ r"""Arguments of nccopy's ``-F``: which variables get which filters.
 
     argument : 'none' | names ',' ( chain | 'none' )     the second 'none' in either case
     names    : '*' | name { '&' name }
-    name     : a path; '\' before a character that means something else, and where nccopy has one
+    name     : a path; '\' before special characters, and wherever nccopy writes one
 
 nccopy compares a name with the variable's group, ``/`` and the variable's name, in which it escapes special characters
-and a first digit. It ignores without a word names that match nothing: those that lack an escape are such. Here escapes
-are removed, so that `NccopyArgument` has the names as they stand in the file, and `argument_text` puts them all back.
+and a first digit. It silently ignores names that match nothing, for example because an escape is absent. Here escapes
+are removed, so that `NccopyArgument` has the names of the file, and `argument_text` adds all of them again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tamis.notation.netcdf_number import BLANKS
 from tamis.notation.places import malformed
 
 ALL = "*"
-"""In place of the variables' paths, which begin with a slash: all variables."""
+"""Means all variables; paths of variables begin with a slash."""
 
 _NONE = "none"
 _NAME = re.compile(r"(?:\\.|[^\\&,])*", re.DOTALL)
@@ -33,14 +33,14 @@ _ESCAPED = re.compile(r"^[0-9]|[] !\"#$%&'()*,:;<=>?[\\^`{|}~]")
 
 @dataclass(frozen=True, slots=True)
 class NccopyArgument:
-    """The content of an argument of nccopy's ``-F``.
+    """An argument of nccopy's ``-F``, parsed.
 
     Parameters
     ----------
     variables
         Paths from the root, beginning with a slash; or `ALL`.
     chain
-        Filters in their order; None where it says ``none``, so that the variables lose theirs.
+        Filters in their order; None for ``none``, which removes all filters.
     """
 
     variables: tuple[str, ...]
@@ -55,13 +55,13 @@ def parse_argument(text: str, *, compat: Compat | None = None) -> NccopyArgument
     text
         Such as ``TS&/grp/PS,32013,3,0,0.1d|1,4``.
     compat
-        How numbers are read: see `tamis.notation.netcdf`. With ``netcdf-c`` also arguments that do nothing are taken:
-        an empty one, names without filters, empty names.
+        How numbers are read: see `tamis.notation.netcdf`. ``netcdf-c`` also accepts arguments without effect: an empty
+        one, names without filters, empty names.
 
     Raises
     ------
     ParameterError
-        If the text is malformed or has several meanings, with the place and what to write.
+        If the text is malformed or ambiguous, with the position and what to write.
     """
     loose = compat == "netcdf-c"
     if (text if loose else text.strip(BLANKS)) == _NONE:
@@ -80,18 +80,18 @@ def parse_argument(text: str, *, compat: Compat | None = None) -> NccopyArgument
 
 
 def _names(text: str, *, loose: bool) -> tuple[tuple[str, ...], int]:
-    """Read names up to the comma or the end; return their paths and that place."""
+    """Return the paths before the comma or the end, and the position of that."""
     variables: list[str] = []
-    at = 0
+    start = 0
     while True:
-        found = _NAME.match(text, at)
-        end = found.end() if found else at
+        match = _NAME.match(text, start)
+        end = match.end() if match else start
         if text[end : end + 1] == "\\":
             raise malformed(text, end, "a character after '\\'")
-        variables += _paths(text, at, end, loose=loose)
+        variables += _paths(text, start, end, loose=loose)
         if text[end : end + 1] != "&":
             break
-        at = end + 1
+        start = end + 1
     if loose and not end:
         raise malformed(text, 0, "a variable's name")
     if ALL in variables and len(variables) > 1 and not loose:
@@ -100,7 +100,7 @@ def _names(text: str, *, loose: bool) -> tuple[tuple[str, ...], int]:
 
 
 def _paths(text: str, start: int, end: int, *, loose: bool) -> list[str]:
-    """Read the one name that stands in a part of a text; or none, where that is allowed."""
+    """Return the path in a part of a text; an empty list if there is none and `loose` allows that."""
     name = text[start:end]
     if not loose:
         name = name.lstrip(BLANKS)
@@ -123,21 +123,21 @@ def argument_text(
     *,
     doubles: Mapping[int, Collection[int]] | None = None,
 ) -> str:
-    """Write an argument of nccopy's ``-F``, to be quoted for the shell.
+    """Write an argument of nccopy's ``-F``; it still has to be quoted for a shell.
 
     Parameters
     ----------
     variables
-        One path from the root or several; or `ALL`.
+        Paths from the root, or `ALL`.
     requests
-        Filters in their order; where there are none, the variables lose theirs.
+        Filters in their order; empty or None to remove all filters.
     doubles
-        Pairs of words to be written as a double: see `tamis.notation.netcdf.chain_text`.
+        Pairs of words that are written as a double: see `tamis.notation.netcdf.chain_text`.
 
     Raises
     ------
     ParameterError
-        If nccopy has no way to name a variable, or if `chain_text` refuses the filters.
+        If nccopy cannot name a variable, or `chain_text` refuses the filters.
     """
     paths = [variables] if isinstance(variables, str) else variables
     names = "&".join(ALL if path == ALL else _escaped(path) for path in paths)

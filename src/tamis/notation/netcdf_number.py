@@ -1,4 +1,4 @@
-"""Numbers of netCDF filter text that have one meaning, and what to write for those that have none or several.
+"""Numbers of netCDF filter text with one meaning, and what to write instead of ambiguous ones.
 
 ::
 
@@ -10,7 +10,7 @@
                 ub, us   one word                        0 to 255, 0 to 65535
                 l, ul    two words, low word first       -2^63 to 2^63 - 1, 0 to 2^64 - 1
               | [ '+' | '-' ] decimal tag                with or without point and exponent
-                f        one word                        finite, and 0 only where the text is
+                f        one word                        finite, and 0 only if the text is 0
                 d        two words, low word first       the same
 """
 
@@ -25,9 +25,9 @@ from tamis.notation.places import malformed
 
 BLANKS = " \t\r\n"
 MAX_ID = 65535
-"""Filter ids of HDF5 have 16 bits; 0 is none."""
+"""Filter ids of HDF5 have 16 bits; 0 is no filter."""
 
-_ANY_CASE = re.IGNORECASE | re.ASCII  # else ſ would pass for s
+_ANY_CASE = re.IGNORECASE | re.ASCII  # ASCII: otherwise ſ would match s
 _WORD = 0xFFFFFFFF
 _INTEGER = re.compile(r"(?P<sign>[-+]?)(?P<digits>[0-9]+)(?P<tag>u?[bsl]?)", _ANY_CASE)
 _FLOAT = re.compile(
@@ -39,7 +39,7 @@ _NBITS = {"b": 8, "s": 16, "": 32, "l": 64}
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the bounds of a part of a text without the blanks around it."""
+    """Return start and end of a part of a text without surrounding blanks."""
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip(BLANKS))
     return start, start + len(piece.strip(BLANKS))
@@ -55,15 +55,15 @@ def read_id(text: str, start: int, end: int) -> int:
 
 
 def read_strict(text: str, start: int, end: int) -> tuple[int, ...]:
-    """Read a parameter from a part of a text, if netcdf-c, its documentation and a reader take it for the same."""
+    """Read a parameter from a part of a text, if netcdf-c, its documentation and a human reader agree on it."""
     return _read(text, start, end, documented=False)
 
 
 def read_documented(text: str, start: int, end: int) -> tuple[int, ...]:
-    """Read a parameter from a part of a text as netCDF's documentation has it.
+    """Read a parameter from a part of a text as netCDF's documentation describes it.
 
-    With b, s, ub and us it loses its high bits, and with b and s it is then extended with its sign to 32 bits. Without
-    a tag it takes two words where it does not fit one.
+    Tags b, s, ub and us keep the low bits, and b and s then extend the sign to 32 bits. A number without a tag takes
+    two words if it does not fit one.
     """
     return _read(text, start, end, documented=True)
 
@@ -71,11 +71,11 @@ def read_documented(text: str, start: int, end: int) -> tuple[int, ...]:
 def _read(text: str, start: int, end: int, *, documented: bool) -> tuple[int, ...]:
     start, end = _trimmed(text, start, end)
     piece = text[start:end]
-    if found := _INTEGER.fullmatch(piece):
-        value = whole(found["digits"]) * (-1 if found["sign"] == "-" else 1)
-        return (_documented if documented else _strict)(text, start, value, found["tag"])
-    if (found := _FLOAT.fullmatch(piece)) and found["tag"]:
-        return _float(text, start, found)
+    if match := _INTEGER.fullmatch(piece):
+        value = whole(match["digits"]) * (-1 if match["sign"] == "-" else 1)
+        return (_documented if documented else _strict)(text, start, value, match["tag"])
+    if (match := _FLOAT.fullmatch(piece)) and match["tag"]:
+        return _float(text, start, match)
     raise malformed(text, start, _instead(piece))
 
 
@@ -89,7 +89,7 @@ def _strict(text: str, start: int, value: int, tag: str) -> tuple[int, ...]:
         low = 0
     if not low <= value <= high:
         raise _out_of_bounds(text, start, value, tag, low, high)
-    return _words(value, two=kind.endswith("l"))
+    return _cd_values(value, two=kind.endswith("l"))
 
 
 def _documented(text: str, start: int, value: int, tag: str) -> tuple[int, ...]:
@@ -103,7 +103,7 @@ def _documented(text: str, start: int, value: int, tag: str) -> tuple[int, ...]:
         high = (1 << 64) - 1
     if not low <= value <= high:
         raise _out_of_bounds(text, start, value, tag, low, high)
-    return _words(value, two=kind.endswith("l") or value > _WORD)
+    return _cd_values(value, two=kind.endswith("l") or value > _WORD)
 
 
 def _bounds(kind: str) -> tuple[int, int]:
@@ -113,7 +113,7 @@ def _bounds(kind: str) -> tuple[int, int]:
     return low, high
 
 
-def _words(value: int, *, two: bool) -> tuple[int, ...]:
+def _cd_values(value: int, *, two: bool) -> tuple[int, ...]:
     return (value & _WORD, value >> 32 & _WORD) if two else (value & _WORD,)
 
 
@@ -127,34 +127,34 @@ def _out_of_bounds(text: str, start: int, value: int, tag: str, low: int, high: 
     return malformed(text, start, bounds)
 
 
-def _float(text: str, start: int, found: re.Match[str]) -> tuple[int, ...]:
-    value = float(found["number"])
-    single = found["tag"] in "fF"
-    words = (float_word(value),) if single else double_words(value)
+def _float(text: str, start: int, match: re.Match[str]) -> tuple[int, ...]:
+    value = float(match["number"])
+    single = match["tag"] in "fF"
+    cd_values = (float_word(value),) if single else double_words(value)
     kind = "float, or tag d" if single else "double"
-    # All bits of the exponent stand for infinity; no bit but the sign, for 0.
-    size = words[-1] & 0x7FFFFFFF
+    # All exponent bits set mean infinity; no bit set except the sign means 0.
+    size = cd_values[-1] & 0x7FFFFFFF
     if size >= (0x7F800000 if single else 0x7FF00000):
         raise malformed(text, start, f"a number that fits a {kind}")
-    if not size and not any(words[:-1]) and re.search("[1-9]", found["digits"]):
+    if not size and not any(cd_values[:-1]) and re.search("[1-9]", match["digits"]):
         raise malformed(text, start, f"0 or a number that fits a {kind}")
-    return words
+    return cd_values
 
 
 def _instead(piece: str) -> str:
-    """Return what to write for a text that is no number."""
+    """Return what to write instead of a text that is no number."""
     if not piece:
         return "a parameter"
-    if found := _FLOAT.fullmatch(piece):
-        number = found["number"]
+    if match := _FLOAT.fullmatch(piece):
+        number = match["number"]
         value = float(number)
         plain = f", or {value:.0f}" if value.is_integer() and abs(value) <= 1e15 else ""
         return f"{number}f (float, one word) or {number}d (double, two words){plain}"
-    if found := _HEXADECIMAL.fullmatch(piece):
-        return f"{found[1]}{int(found[2], 16)}, in decimal"
-    if found := _OTHER_TAG.fullmatch(piece):
-        unsigned = "U" if found["short"] or "u" in piece.lower() else ""
-        return f"{found['number']}{unsigned}{(found['short'] or 'L').upper()}"
+    if match := _HEXADECIMAL.fullmatch(piece):
+        return f"{match[1]}{int(match[2], 16)}, in decimal"
+    if match := _OTHER_TAG.fullmatch(piece):
+        unsigned = "U" if match["short"] or "u" in piece.lower() else ""
+        return f"{match['number']}{unsigned}{(match['short'] or 'L').upper()}"
     if re.match("[-+]?(?:nan|inf)", piece, _ANY_CASE):
         return "a finite number"
     return "a number, with a tag of b ub s us u l ul f d or without"

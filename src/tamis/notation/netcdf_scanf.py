@@ -1,17 +1,17 @@
-"""Numbers as netcdf-c reads them: the type from the last letters, the value by sscanf, whatever comes after it ignored.
+"""Numbers as netcdf-c reads them: type from the last letters, value by sscanf, which ignores the rest.
 
 ::
 
     id        : sscanf %u
-    parameter : { blank | tab } text; its last letter decides, with the one before it if there are three or more:
+    parameter : { blank | tab } text; its last letter, or last two letters of three or more, decide:
                 0-9, u    %u, or %d if it starts with '-'         one word
                 b, s      the same, the low 8 or 16 bits of it    one word
                 f, '.'    %lf, as a float                         one word
                 d         %lf                                     two words, low first
                 l, ul     %lld, %llu                              two words, low first
 
-What does not fit becomes the largest number or loses its high bits, as glibc has it. Read in netcdf-c 4.9.0 and 4.10.1
-and compared with it by tests/conformance/test_libnetcdf.py.
+A number that does not fit becomes the largest one or loses its high bits, as in glibc. Taken from the source of
+netcdf-c 4.9.0 and 4.10.1; tests/conformance/test_libnetcdf.py compares with it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ import struct
 from tamis.notation.fix8 import double_words
 from tamis.notation.places import malformed
 
-_ANY_CASE = re.IGNORECASE | re.ASCII  # else ſ would pass for s
+_ANY_CASE = re.IGNORECASE | re.ASCII  # ASCII: otherwise ſ would match s
 _BLANKS = r"[ \t\n\v\f\r]*"
 _INTEGER = re.compile(_BLANKS + r"([-+]?)([0-9]+)")
 _FLOAT = re.compile(
     _BLANKS + r"(?P<sign>[-+]?)(?:"
-    r"(?P<infinite>inf(?:inity|(?!i)))"  # scanf gives up at "infi" where no "infinity" follows
+    r"(?P<infinite>inf(?:inity|(?!i)))"  # scanf fails at "infi" unless it is "infinity"
     r"|(?P<nan>nan)"
     r"|0x(?:(?=[.0-9a-f])(?P<hex>[0-9a-f]*(?:\.[0-9a-f]*)?)(?:p(?P<power>[-+]?[0-9]+))?)"
     r"|(?!0x)(?P<decimal>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?)"
@@ -41,9 +41,9 @@ _BITS = {"b": 8, "s": 16}
 
 
 def after_format(text: str, start: int) -> int:
-    """Return where the filters begin: netcdf-c reads a format number in brackets, and then dies of it; we go on."""
-    found = _FORMAT.match(text, start)
-    return found.end() if found else start
+    """Return where the filters begin, after a format number in brackets, at which netcdf-c itself crashes."""
+    match = _FORMAT.match(text, start)
+    return match.end() if match else start
 
 
 def read_id(text: str, start: int, end: int) -> int:
@@ -56,7 +56,7 @@ def read_parameter(text: str, start: int, end: int) -> tuple[int, ...]:
     while start < end and text[start] in " \t":
         start += 1
     piece = text[start:end]
-    # An empty one makes netcdf-c read on beyond its copy of the text: what it finds there is refused nearly always.
+    # With an empty parameter netcdf-c reads beyond its copy of the text, and nearly always refuses it.
     last = piece[-1:].lower()
     unsigned = piece[-2:-1].lower() == "u"
     if last and last in "0123456789ubs":
@@ -73,14 +73,14 @@ def read_parameter(text: str, start: int, end: int) -> tuple[int, ...]:
 
 
 def _integer(text: str, start: int, end: int, *, signed: bool, expected: str) -> int:
-    """Read as strtol or strtoul of 64 bits do, with the sign in the highest bit.
+    """Return an integer as 64-bit strtol or strtoul read it, as two's complement.
 
-    Numbers beyond the range become its end; a minus before an unsigned one is taken modulo 2^64.
+    Numbers are clamped to the range; a negative unsigned number is taken modulo 2^64.
     """
-    found = _INTEGER.match(text, start, end)
-    if found is None:
+    match = _INTEGER.match(text, start, end)
+    if match is None:
         raise malformed(text, start, expected)
-    size, negative = whole(found[2]), found[1] == "-"
+    size, negative = whole(match[2]), match[1] == "-"
     if signed:
         value = max(-size, -1 << 63) if negative else min(size, (1 << 63) - 1)
     elif size >= 1 << 64:
@@ -91,24 +91,24 @@ def _integer(text: str, start: int, end: int, *, signed: bool, expected: str) ->
 
 
 def whole(digits: str) -> int:
-    """Return the value of decimal digits, or 10^20 where it is more: Python refuses to read thousands of them."""
+    """Return the value of decimal digits, at most 10^20, because Python refuses to convert thousands of digits."""
     digits = digits.lstrip("0")
     return int(digits or "0") if len(digits) <= 20 else 10**20
 
 
 def _float(text: str, start: int, end: int) -> float:
-    found = _FLOAT.match(text, start, end)
-    if found is None:
+    match = _FLOAT.match(text, start, end)
+    if match is None:
         raise malformed(text, start, "a number")
-    if found["infinite"]:
+    if match["infinite"]:
         size = math.inf
-    elif found["nan"]:
+    elif match["nan"]:
         size = math.nan
-    elif found["decimal"]:
-        size = float(found["decimal"])
+    elif match["decimal"]:
+        size = float(match["decimal"])
     else:
-        size = _hexadecimal(found["hex"], found["power"] or "0")
-    return math.copysign(size, -1.0 if found["sign"] == "-" else 1.0)
+        size = _hexadecimal(match["hex"], match["power"] or "0")
+    return math.copysign(size, -1.0 if match["sign"] == "-" else 1.0)
 
 
 def _hexadecimal(digits: str, power: str) -> float:
@@ -121,7 +121,7 @@ def _hexadecimal(digits: str, power: str) -> float:
 
 
 def float_word(value: float) -> int:
-    """Return the bits of a value rounded to 32 bits, infinity where it is too large."""
+    """Return the bits of a value as a 32-bit float; infinity if it is too large."""
     try:
         data = struct.pack("<f", value)
     except OverflowError:

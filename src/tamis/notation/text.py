@@ -3,12 +3,12 @@
 ::
 
     pipeline : 'none' | stage { '|' stage }
-    stage    : filter [ '!' | '?' ]                         '!' required, '?' optional; without: as HDF5 has it
+    stage    : filter [ '!' | '?' ]                         '!' required, '?' optional; otherwise HDF5's default
     filter   : name [ '(' [ argument { ',' argument } ] ')' ]
-             | name ':' argument { ',' argument }           as the HDF Group's RFC has it
+             | name ':' argument { ',' argument }           the form of the HDF Group's RFC
              | 'filter' '(' id { ',' value } ')'            any filter by its number
     argument : [ parameter '=' ] value
-    value    : a number, true, false, a word, or text in quotes
+    value    : a number, true, false, a name, or text in quotes
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NONE = "none"
 
 
 class _Reader:
-    """Tokens of a text, with their places for messages."""
+    """Tokens of a text, with their positions for messages."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -53,12 +53,12 @@ class _Reader:
         self.at = match.end()
 
     def take(self, *signs: str) -> str:
-        """Go on if the next token is one of these signs; return it, or nothing."""
-        found = self.token
-        if found not in signs or self.kind != "sign":
+        """Consume the next token if it is one of these signs; return it, or an empty string."""
+        token = self.token
+        if token not in signs or self.kind != "sign":
             return ""
         self.advance()
-        return found
+        return token
 
     def fail(self, expected: str, start: int | None = None) -> NoReturn:
         raise malformed(self.text, self.start if start is None else start, expected)
@@ -70,7 +70,7 @@ def parse_filters(text: str) -> list[Stage]:
     Raises
     ------
     ParameterError
-        If the text is malformed, with the place; or if a filter refuses its parameters.
+        If the text is malformed, with the position; or if a filter refuses its parameters.
     """
     if text.strip() == NONE:
         return []
@@ -84,35 +84,35 @@ def parse_filters(text: str) -> list[Stage]:
 
 
 def parse_named(text: str) -> tuple[str, list[Stage]]:
-    """Read ``NAME:FILTERS``, split at the last colon that leaves filters: names may hold some, and so may filters.
+    """Read ``NAME:FILTERS``, split at the last colon with valid filters after it; both may contain colons.
 
     Raises
     ------
     ParameterError
-        If there is no colon with a name before it, or no filters after any.
+        If there is no name before a colon, or no filters after one.
     """
-    places = [at for at, sign in enumerate(text) if sign == ":" and at]
-    for at in reversed(places):
+    positions = [position for position, sign in enumerate(text) if sign == ":" and position]
+    for position in reversed(positions):
         try:
-            return text[:at], parse_filters(text[at + 1 :])
+            return text[:position], parse_filters(text[position + 1 :])
         except ParameterError:
             continue
-    if not places:
+    if not positions:
         raise malformed(text, len(text), "':' and filters after a name")
-    return text[: places[-1]], parse_filters(text[places[-1] + 1 :])
+    return text[: positions[-1]], parse_filters(text[positions[-1] + 1 :])
 
 
 def names_filter(text: str) -> bool:
-    """Return whether a text begins with the name of a filter, so that it is meant as tamis text."""
-    found = _TOKEN.match(text)
-    word = (found["word"] if found else None) or ""
+    """Return whether a text begins with the name of a filter, and is therefore meant as tamis text."""
+    match = _TOKEN.match(text)
+    word = (match["word"] if match else None) or ""
     return _ALIASES.get(word, word) == UnknownFilter.name or filter_named(_ALIASES.get(word, word)) is not None
 
 
 def _stage(reader: _Reader) -> Stage:
-    made = _filter(reader)
+    stage_filter = _filter(reader)
     flag = reader.take("!", "?")
-    return Stage(made, flag == "?") if flag else Stage.of(made)
+    return Stage(stage_filter, flag == "?") if flag else Stage.of(stage_filter)
 
 
 def _filter(reader: _Reader) -> Filter:
@@ -137,9 +137,9 @@ def _filter(reader: _Reader) -> Filter:
                     reader.fail("another parameter after ','")
             elif reader.token != ")":
                 reader.fail("',' or ')'")
-    needed = [each.name for each in signature(kind).parameters.values() if each.default is each.empty]
-    if lacking := [each for each in needed if each not in arguments]:
-        reader.fail(f"{kind.name} with {' and '.join(lacking)}", start)
+    required = [argument.name for argument in signature(kind).parameters.values() if argument.default is argument.empty]
+    if absent := [argument for argument in required if argument not in arguments]:
+        reader.fail(f"{kind.name} with {' and '.join(absent)}", start)
     try:
         return kind(**arguments)
     except ParameterError as error:
@@ -147,30 +147,30 @@ def _filter(reader: _Reader) -> Filter:
 
 
 def _read_argument(reader: _Reader, kind: type[Filter], arguments: dict[str, object]) -> None:
-    known = signature(kind).parameters
-    positional = [each.name for each in known.values() if each.kind is not each.KEYWORD_ONLY]
+    parameters = signature(kind).parameters
+    positional = [parameter.name for parameter in parameters.values() if parameter.kind is not parameter.KEYWORD_ONLY]
     start = reader.start
-    name, value = _argument(reader, positional[len(arguments) :], list(known))
+    name, value = _argument(reader, positional[len(arguments) :], list(parameters))
     if name in arguments:
         reader.fail(f"parameters of {kind.name} once each", start)
-    if name not in known:
-        names = f"one of the parameters {', '.join(known)}" if known else "no parameters"
-        reader.fail(f"{names} of {kind.name}{did_you_mean(name, known)}", start)
+    if name not in parameters:
+        names = f"one of the parameters {', '.join(parameters)}" if parameters else "no parameters"
+        reader.fail(f"{names} of {kind.name}{did_you_mean(name, parameters)}", start)
     arguments[name] = value
 
 
-def _argument(reader: _Reader, positional: list[str], known: list[str]) -> tuple[str, object]:
+def _argument(reader: _Reader, positional: list[str], parameters: list[str]) -> tuple[str, object]:
     name = positional[0] if positional else ""
     if reader.kind == "word" and reader.token.lower() not in ("true", "false"):
-        word = reader.token
+        token = reader.token
         reader.advance()
         if reader.take("="):
-            return word, _value(reader)
+            return token, _value(reader)
         if not name:
-            reader.fail(f"'=' and a value after {word}")
-        return name, word
+            reader.fail(f"'=' and a value after {token}")
+        return name, token
     if not name:
-        choices = f" ({', '.join(known)})" if known else ""
+        choices = f" ({', '.join(parameters)})" if parameters else ""
         reader.fail(f"the name of a parameter{choices} and '='")
     return name, _value(reader)
 
@@ -198,21 +198,21 @@ def _number(reader: _Reader) -> int | float:
 
 
 def _numbered(reader: _Reader, start: int) -> Filter:
-    """Read what stands after 'filter': an id and parameters."""
+    """Read the id and parameters after 'filter'."""
     if not reader.take("("):
         reader.fail("'(' and the number of a filter")
-    words = [_word(reader)]
+    cd_values = [_cd_value(reader)]
     while reader.take(","):
-        words.append(_word(reader))
+        cd_values.append(_cd_value(reader))
     if not reader.take(")"):
         reader.fail("',' or ')'")
     try:
-        return requested_filter(Request(words[0], tuple(words[1:])))
+        return requested_filter(Request(cd_values[0], tuple(cd_values[1:])))
     except ParameterError as error:
         raise refused(reader.text, start, str(error)) from error
 
 
-def _word(reader: _Reader) -> int:
+def _cd_value(reader: _Reader) -> int:
     if reader.kind != "number" or not isinstance(value := _number(reader), int) or not -(1 << 31) <= value < 1 << 32:
         reader.fail("a whole number of 32 bits")
     reader.advance()

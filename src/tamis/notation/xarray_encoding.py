@@ -1,6 +1,6 @@
-"""Filters as xarray's ``to_netcdf`` takes them in ``encoding``, which differs by the engine that writes.
+"""Filters in the ``encoding`` of xarray's ``to_netcdf``, which depends on the engine.
 
-Both have one place for fletcher32, wherever a pipeline has it: h5py last, netCDF first.
+Each engine has a fixed place for fletcher32, wherever a pipeline has it: h5netcdf last, netcdf4 first.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ _BLOSC_SHUFFLES = {"none": 0, "byte": 1, "bit": 2}
 
 
 def encoding_keywords(chain: Chain, engine: str) -> dict[str, Any]:
-    """Write a pipeline as the encoding of a variable: all filters, and those that it has not as turned off.
+    """Write a pipeline as the encoding of a variable; filters that it does not have are turned off.
 
     Raises
     ------
     ParameterError
-        If the engine cannot write it; says what can.
+        If the engine cannot write it; names what can.
     """
     stages = tuple(chain)
     try:
-        return _written(stages, engine)
+        return _encoding(stages, engine)
     except ParameterError as error:
         other = "" if engine == "h5netcdf" else "engine='h5netcdf' writes more; "
         raise ParameterError(
-            f"the engine {engine} cannot write {_text(stages)}: {error}: {_simpler(stages, engine)}{other}tamis repack"
-            " stores a saved file through any filters"
+            f"the engine {engine} cannot write {_text(stages)}: {error}: {_simpler_recipe(stages, engine)}{other}tamis"
+            " repack stores a saved file through any filters"
         ) from error
 
 
-def _written(stages: tuple[Stage, ...], engine: str) -> dict[str, Any]:
+def _encoding(stages: tuple[Stage, ...], engine: str) -> dict[str, Any]:
     return _OFF | (_h5netcdf(stages) if engine == "h5netcdf" else _netcdf4(stages))
 
 
-def _simpler(stages: tuple[Stage, ...], engine: str) -> str:
-    """Name a recipe of the first filter and checksums alone, where the engine can write that."""
-    less = (*stages[:1], *(each for each in stages[1:] if isinstance(each.filter, Fletcher32)))
+def _simpler_recipe(stages: tuple[Stage, ...], engine: str) -> str:
+    """Return advice for a recipe of the first filter and checksums alone; empty if the engine cannot write that."""
+    reduced = (*stages[:1], *(stage for stage in stages[1:] if isinstance(stage.filter, Fletcher32)))
     try:
-        _written(less, engine)
+        _encoding(reduced, engine)
     except ParameterError:
         return ""
-    return f"the recipe {_text(less)!r} is one that it can; "
+    return f"the recipe {_text(reduced)!r} is one that it can; "
 
 
 def _text(stages: tuple[Stage, ...]) -> str:
@@ -57,26 +57,26 @@ def _text(stages: tuple[Stage, ...]) -> str:
 
 
 def _h5netcdf(chain: tuple[Stage, ...]) -> dict[str, Any]:
-    if any(isinstance(each.filter, Scaleoffset) for each in chain):
+    if any(isinstance(stage.filter, Scaleoffset) for stage in chain):
         raise ParameterError("xarray does not pass scaleoffset on")
-    return keywords((*_others(chain), *(each for each in chain if isinstance(each.filter, Fletcher32))))
+    return keywords((*_without_checksum(chain), *(stage for stage in chain if isinstance(stage.filter, Fletcher32))))
 
 
 def _netcdf4(chain: tuple[Stage, ...]) -> dict[str, Any]:
     refuse_other_flags(chain, "netCDF4-python")
-    guarded = {"fletcher32": True} if len(_others(chain)) < len(chain) else {}
-    match [each.filter for each in _others(chain)]:
+    checksum = {"fletcher32": True} if len(_without_checksum(chain)) < len(chain) else {}
+    match [stage.filter for stage in _without_checksum(chain)]:
         case []:
-            return guarded
+            return checksum
         case [Shuffle(), Deflate(level=level)] if level:
-            return guarded | {"compression": "zlib", "complevel": level, "shuffle": True}
-        case [one]:
-            return guarded | _netcdf4_compression(one)
+            return checksum | {"compression": "zlib", "complevel": level, "shuffle": True}
+        case [compressor]:
+            return checksum | _netcdf4_compression(compressor)
     raise ParameterError("netCDF writes one compression, and shuffle before deflate only")
 
 
-def _netcdf4_compression(one: Filter) -> dict[str, Any]:
-    match one:
+def _netcdf4_compression(compressor_filter: Filter) -> dict[str, Any]:
+    match compressor_filter:
         case Deflate(level=level) if level:
             return {"compression": "zlib", "complevel": level}
         case Zstd(level=level) if 0 < level < 10:
@@ -93,5 +93,5 @@ def _netcdf4_compression(one: Filter) -> dict[str, Any]:
     )
 
 
-def _others(chain: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    return tuple(each for each in chain if not isinstance(each.filter, Fletcher32))
+def _without_checksum(chain: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    return tuple(stage for stage in chain if not isinstance(stage.filter, Fletcher32))

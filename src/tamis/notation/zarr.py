@@ -1,9 +1,9 @@
-"""Codecs of Zarr that give the same bytes as HDF5 filters, or the same values, as JSON of either version of Zarr.
+"""Zarr codecs that store the same bytes or values as HDF5 filters, as JSON of Zarr 2 and 3.
 
 ::
 
     version 2 : {"filters": [config, …] or null, "compressor": config or null}, or a list of configs
-    version 3 : [codec, …], the first of which makes bytes of values
+    version 3 : [codec, …], where the first turns values into bytes
 
 ========== ======================= ==============================
 filter     version 2               version 3
@@ -40,7 +40,7 @@ Json = dict[str, Any]
 _BLOSC = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 _SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 _NAMES = {1: "zlib", 2: "shuffle", 3: "fletcher32", 307: "bz2", 32015: "zstd", 32001: "blosc", 32013: "zfpy"}
-_REGISTERED = ("zstd", "blosc", "zfp")  # in version 3, by names of their own
+_REGISTERED = ("zstd", "blosc", "zfp")  # names registered for version 3
 _ZFPY = {"rate": 2, "precision": 3, "tolerance": 4}
 
 
@@ -52,50 +52,52 @@ def version_2(chain: Chain, dtype: np.dtype[Any] | None = None) -> Json:
     chain
         Filters in the order in which they run.
     dtype
-        Of the values, which shuffle needs.
+        Type of the values, which shuffle needs.
 
     Raises
     ------
     ParameterError
-        If a filter has no codec, or the type is lacking.
+        If a filter has no codec, or the type is not given.
     """
-    made = [_config(each.filter, dtype) for each in chain]
-    return {"filters": made[:-1] or None, "compressor": made[-1] if made else None}
+    codecs = [_config(stage.filter, dtype) for stage in chain]
+    return {"filters": codecs[:-1] or None, "compressor": codecs[-1] if codecs else None}
 
 
-def _config(each: Filter, dtype: np.dtype[Any] | None) -> Json:
-    values = each.requested
-    match each.id, values:
+def _config(owner: Filter, dtype: np.dtype[Any] | None) -> Json:
+    cd_values = owner.requested
+    match owner.id, cd_values:
         case ((1 | 307), (level,)):
-            return {"id": _NAMES[each.id], "level": level}
+            return {"id": _NAMES[owner.id], "level": level}
         case 2, _:
-            return {"id": "shuffle", "elementsize": _itemsize(dtype, each)}
+            return {"id": "shuffle", "elementsize": _itemsize(dtype, owner)}
         case 3, _:
             return {"id": "fletcher32"}
         case 32015, (level, *_):
             return {"id": "zstd", "level": level - (level >> 31 << 32)}
         case 32001, (_, _, _, block, level, shuffle, codec, *_) if shuffle < len(_SHUFFLES) and codec < len(_BLOSC):
             return {"id": "blosc", "cname": _BLOSC[codec], "clevel": level, "shuffle": shuffle, "blocksize": block}
-    if isinstance(each, Zfp):
-        return _zfpy(each)
-    raise ParameterError(f"expected filters that Zarr has a codec for, got {each}: Zarr has none")
+    if isinstance(owner, Zfp):
+        return _zfpy(owner)
+    raise ParameterError(f"expected filters that Zarr has a codec for, got {owner}: Zarr has none")
 
 
-def _itemsize(dtype: np.dtype[Any] | None, each: Filter) -> int:
+def _itemsize(dtype: np.dtype[Any] | None, owner: Filter) -> int:
     if dtype is None:
-        raise ParameterError(f"expected the type of the values, got none: Zarr's {each.name} needs their size; say f4")
+        raise ParameterError(f"expected the type of the values, got none: Zarr's {owner.name} needs their size; say f4")
     return dtype.itemsize
 
 
-def _zfpy(each: Zfp) -> Json:
-    match each.mode:
+def _zfpy(zfp_filter: Zfp) -> Json:
+    match zfp_filter.mode:
         case zfp.Rate(rate):
             return {"id": "zfpy", "mode": 2, "tolerance": -1, "rate": rate, "precision": -1}
         case zfp.Precision(precision):
             return {"id": "zfpy", "mode": 3, "tolerance": -1, "rate": -1, "precision": precision}
         case zfp.Accuracy(tolerance):
             return {"id": "zfpy", "mode": 4, "tolerance": tolerance, "rate": -1, "precision": -1}
-    raise ParameterError(f"expected rate, precision or accuracy, got {each}: Zarr 2 has zfpy, which writes these only")
+    raise ParameterError(
+        f"expected rate, precision or accuracy, got {zfp_filter}: Zarr 2 has zfpy, which writes these only"
+    )
 
 
 def version_3(chain: Chain, dtype: np.dtype[Any] | None = None) -> list[Json]:
@@ -106,38 +108,38 @@ def version_3(chain: Chain, dtype: np.dtype[Any] | None = None) -> list[Json]:
     chain
         Filters in the order in which they run.
     dtype
-        Of the values, which shuffle and blosc need.
+        Type of the values, which shuffle and blosc need.
 
     Raises
     ------
     ParameterError
-        If a filter has no codec, or the type is lacking.
+        If a filter has no codec, or the type is not given.
     """
-    made = [_codec(each.filter, dtype) for each in chain]
-    if made and made[0]["name"] == "zfp":
-        return made
+    codecs = [_codec(stage.filter, dtype) for stage in chain]
+    if codecs and codecs[0]["name"] == "zfp":
+        return codecs
     swapped = dtype is not None and not dtype.isnative
     little = (sys.byteorder == "little") != swapped
-    # Values of one byte have no order, and the codec then takes none.
+    # Values of one byte have no byte order, and the codec then has no such key.
     order = {} if dtype is not None and dtype.itemsize == 1 else {"endian": "little" if little else "big"}
-    return [{"name": "bytes", "configuration": order} if order else {"name": "bytes"}, *made]
+    return [{"name": "bytes", "configuration": order} if order else {"name": "bytes"}, *codecs]
 
 
-def _codec(each: Filter, dtype: np.dtype[Any] | None) -> Json:
-    if isinstance(each, Zfp):
-        return {"name": "zfp", "configuration": _zfp_configuration(each)}
-    config = _config(each, dtype)
+def _codec(owner: Filter, dtype: np.dtype[Any] | None) -> Json:
+    if isinstance(owner, Zfp):
+        return {"name": "zfp", "configuration": _zfp_configuration(owner)}
+    config = _config(owner, dtype)
     name = config.pop("id")
     if name == "zstd":
         config["checksum"] = False
     if name == "blosc":
-        config |= {"shuffle": _SHUFFLES[config["shuffle"]], "typesize": _itemsize(dtype, each)}
-    made = {"name": name if name in _REGISTERED else f"numcodecs.{name}", "configuration": config}
-    return made if config else {"name": made["name"]}
+        config |= {"shuffle": _SHUFFLES[config["shuffle"]], "typesize": _itemsize(dtype, owner)}
+    codec = {"name": name if name in _REGISTERED else f"numcodecs.{name}", "configuration": config}
+    return codec if config else {"name": codec["name"]}
 
 
-def _zfp_configuration(each: Zfp) -> Json:
-    match each.mode:
+def _zfp_configuration(zfp_filter: Zfp) -> Json:
+    match zfp_filter.mode:
         case zfp.Rate(rate):
             return {"mode": "fixed_rate", "rate": rate}
         case zfp.Precision(precision):
@@ -160,58 +162,58 @@ def parse_text(text: str) -> tuple[Stage, ...]:
     Raises
     ------
     ParameterError
-        If it is no JSON, with the place; if a codec has no filter of the same bytes; or if a filter refuses its
+        If it is not JSON, with the position; if no filter stores the same as a codec; or if a filter refuses its
         parameters.
     """
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except json.JSONDecodeError as error:
         raise malformed(text, error.pos, f"JSON ({error.msg})") from error
     except (RecursionError, ValueError) as error:
         raise malformed(text, 0, f"JSON ({error})") from error
     chain = []
-    for config in _listed(found, text):
+    for config in _codec_list(parsed, text):
         try:
-            made = _filter_of(config)
+            codec_filter = _filter_of(config)
         except ParameterError as error:
             name = config.get("id", config.get("name")) if isinstance(config, dict) else None
-            place = max(text.find(json.dumps(name)), 0)
-            raise refused(text, place, str(error)) from error
-        if made is not None:
-            chain.append(Stage(made, made.optional))
+            start = max(text.find(json.dumps(name)), 0)
+            raise refused(text, start, str(error)) from error
+        if codec_filter is not None:
+            chain.append(Stage(codec_filter, codec_filter.optional))
     return tuple(chain)
 
 
-def _listed(found: object, text: str) -> list[Any]:
-    if isinstance(found, dict) and ("filters" in found or "compressor" in found):
-        filters, compressor = found.get("filters"), found.get("compressor")
-        found = [*(filters if isinstance(filters, list) else []), *([] if compressor is None else [compressor])]
+def _codec_list(parsed: object, text: str) -> list[Any]:
+    if isinstance(parsed, dict) and ("filters" in parsed or "compressor" in parsed):
+        filters, compressor = parsed.get("filters"), parsed.get("compressor")
+        parsed = [*(filters if isinstance(filters, list) else []), *([] if compressor is None else [compressor])]
         if filters is not None and not isinstance(filters, list):
             raise malformed(text, max(text.find('"filters"'), 0), "a list of filters, or null")
-    elif isinstance(found, dict):
-        found = found.get("codecs", [found])
-    if not isinstance(found, list):
+    elif isinstance(parsed, dict):
+        parsed = parsed.get("codecs", [parsed])
+    if not isinstance(parsed, list):
         raise malformed(text, 0, "a list of codecs, or an object with filters and compressor")
-    return found
+    return parsed
 
 
 def _filter_of(config: object) -> Filter | None:
-    """Return the filter that a codec is; None for the one that only says the byte order."""
+    """Return the filter of a codec; None for ``bytes``, which only has the byte order."""
     if not isinstance(config, dict):
         raise ParameterError(f"expected an object with id or name, got {config!r}")
     name = config.get("id", config.get("name"))
-    inner = config.get("configuration", {}) if "name" in config else config
-    if not isinstance(name, str) or not isinstance(inner, dict):
+    configuration = config.get("configuration", {}) if "name" in config else config
+    if not isinstance(name, str) or not isinstance(configuration, dict):
         raise ParameterError(f"expected an object with id or name, got {config!r}")
     if name == "bytes" and "name" in config:
-        if inner.get("endian", "little") != "little":
+        if configuration.get("endian", "little") != "little":
             raise ParameterError("expected little-endian bytes, got big: HDF5 says that by the type of the values")
         return None
     name = name.removeprefix("numcodecs.")
     if name not in _READERS:
         raise ParameterError(f"expected one of {', '.join(_READERS)}, got {name!r}")
-    made = _READERS[name](inner)
-    return made if isinstance(made, Filter) else Stage.of(made).filter
+    result = _READERS[name](configuration)
+    return result if isinstance(result, Filter) else Stage.of(result).filter
 
 
 def _whole(config: Mapping[str, Any], key: str, low: int, high: int, default: int | None = None) -> int:
@@ -241,30 +243,30 @@ def _read_zfpy(config: Mapping[str, Any]) -> Filter:
     mode = config.get("mode", 4)
     for key, number in _ZFPY.items():
         if mode == number:
-            return _made_zfp({"accuracy" if key == "tolerance" else key: config.get(key)})
+            return _zfp_filter({"accuracy" if key == "tolerance" else key: config.get(key)})
     raise ParameterError(f"expected zfpy of mode 2 rate, 3 precision or 4 accuracy, got {mode!r}")
 
 
 def _read_zfp(config: Mapping[str, Any]) -> Filter:
     match config.get("mode"):
         case "fixed_rate":
-            return _made_zfp({"rate": config.get("rate")})
+            return _zfp_filter({"rate": config.get("rate")})
         case "fixed_precision":
-            return _made_zfp({"precision": config.get("precision")})
+            return _zfp_filter({"precision": config.get("precision")})
         case "fixed_accuracy":
-            return _made_zfp({"accuracy": config.get("tolerance")})
+            return _zfp_filter({"accuracy": config.get("tolerance")})
         case "expert":
-            return _made_zfp({name: config.get(name) for name in ("minbits", "maxbits", "maxprec", "minexp")})
+            return _zfp_filter({name: config.get(name) for name in ("minbits", "maxbits", "maxprec", "minexp")})
         case "reversible":
             return Zfp(reversible=True)
     raise ParameterError(f"expected a mode of zfp such as 'fixed_accuracy', got {config.get('mode')!r}")
 
 
-def _made_zfp(given: Mapping[str, Any]) -> Filter:
-    # No float holds longer integers.
-    if wrong := [name for name, value in given.items() if type(value) not in (int, float) or abs(value) > 1e308]:
-        raise ParameterError(f"expected a number as {wrong[0]}, got {given[wrong[0]]!r}")
-    return Zfp(**given)
+def _zfp_filter(arguments: Mapping[str, Any]) -> Filter:
+    # Larger integers do not fit into a float.
+    if wrong := [name for name, value in arguments.items() if type(value) not in (int, float) or abs(value) > 1e308]:
+        raise ParameterError(f"expected a number as {wrong[0]}, got {arguments[wrong[0]]!r}")
+    return Zfp(**arguments)
 
 
 _READERS: dict[str, Callable[[Mapping[str, Any]], Request | Filter]] = {
