@@ -1,10 +1,10 @@
-"""The ZFP codec: arrays to streams and back, byte for byte as libzfp 1.0 writes them.
+"""The ZFP codec: arrays to streams and back, byte for byte as libzfp 1.0.
 
-A stream made by `encode` has no header: shape, type and mode must be known to read it, as they are inside an HDF5 or
-Zarr chunk. `encode_with_header` makes the self-describing form that the ``zfp`` program and zfpy exchange.
+A stream of `encode` has no header: readers must know shape, type and mode, as in an HDF5 or Zarr chunk.
+`encode_with_header` writes the self-describing form that the ``zfp`` program and zfpy exchange.
 
-Arrays have 1 to 4 axes. int32, int64, float32 and float64 are coded; uint32 and uint64 in reversible mode only. All
-functions are safe in threads and release the interpreter's lock while bits are coded.
+Arrays have 1 to 4 axes, of int32, int64, float32 or float64; uint32 and uint64 in reversible mode only. All functions
+are thread-safe and release the interpreter's lock while they encode or decode.
 
 References
 ----------

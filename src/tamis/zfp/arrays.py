@@ -1,4 +1,4 @@
-"""Arrays to streams and back."""
+"""Encode arrays to streams, and decode them."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tamis.zfp.modes import Mode, as_mode
 
 
 def encode(array: ArrayLike, mode: Mode, *, threads: int = 1) -> bytes:
-    """Encode an array without a header, as a chunk holds it.
+    """Encode an array without a header, as in a chunk.
 
     Parameters
     ----------
     array
-        1 to 4 axes, slowest first, any strides; not changed and, in native byte order, not copied.
+        1 to 4 axes, slowest first, any strides; not modified and, in native byte order, not copied.
     mode
-        How to encode: a mode of this package, or a `tamis.Zfp` that has one.
+        A mode of this package, or a `tamis.Zfp`.
     threads
-        Threads to encode in, at most; the bytes are the same. For one large array where nothing else runs beside it:
-        arrays of fewer than 262,144 values take one.
+        Largest number of threads; the bytes do not depend on it. Useful for one large array when nothing else runs:
+        arrays of fewer than 262,144 values use one thread.
 
     Returns
     -------
@@ -38,9 +38,9 @@ def encode(array: ArrayLike, mode: Mode, *, threads: int = 1) -> bytes:
     Raises
     ------
     DataError
-        If a lossy mode meets NaN, an infinity or an integer beyond 2^30 (int32) or 2^62 (int64); names the first.
+        If a lossy mode gets NaN, an infinity or an integer beyond 2^30 (int32) or 2^62 (int64); names the first.
     ParameterError
-        If the type, number of axes or mode is not one that ZFP can take.
+        If ZFP does not support the type, number of axes or mode.
     """
     return _encode(array, mode, with_header=False, threads=threads)
 
@@ -68,17 +68,17 @@ def decode(
     Parameters
     ----------
     buffer
-        The stream. Bytes after its end are not looked at.
+        The stream. Bytes after its end are ignored.
     shape, dtype, mode
-        Those of the encoded array.
+        Shape, type and mode of the encoded array.
     out
-        Array to fill, of that shape and dtype, any strides. Its contents are undefined after an error. Where it shares
+        Array to fill, of that shape and dtype, any strides. Its contents are undefined after an error. If it shares
         memory with `buffer`, the stream is copied first.
     threads
-        Threads to decode in, at most; values and errors are the same. For one large array where nothing else runs
-        beside it: arrays of fewer than 262,144 values take one. Where blocks differ in length, as in all modes but
-        rate, each further thread takes 40 MiB at most and at least 4,096 blocks, and what it finds may be of no use in
-        streams whose blocks are all the same: then one thread does all.
+        Largest number of threads; values and errors do not depend on it. Useful for one large array when nothing else
+        runs: arrays of fewer than 262,144 values use one thread. In all modes but rate, where blocks differ in length,
+        each further thread needs up to 40 MiB and at least 4,096 blocks; if all blocks of a stream are alike, its work
+        may be of no use, and one thread decodes everything.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def decode(
     StreamError
         If the stream ends before the array does; names the block.
     ParameterError
-        If shape, dtype or mode is not one that ZFP can take, or `out` does not fit.
+        If ZFP does not support the shape, dtype or mode, or `out` does not fit.
     """
     extents = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     return _decode(buffer, extents, np.dtype(dtype), mode, out, 0, threads)
@@ -105,8 +105,8 @@ def decode_with_header(buffer: Bytes, out: NDArray[Any] | None = None, *, thread
     return _decode(buffer, header.shape, header.dtype, header.mode, out, nbits, threads)
 
 
-class _Plan(NamedTuple):
-    """What follows from type, shape and mode alone, which are the same for many arrays."""
+class _Setup(NamedTuple):
+    """Values derived from type, shape and mode, cached because many arrays share them."""
 
     params: _native.Params
     signed: np.dtype[Any]
@@ -114,32 +114,32 @@ class _Plan(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _encoding_plan(dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) -> _Plan:
+def _encoding_setup(dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) -> _Setup:
     check_encodable(dtype, mode)
-    return _decoding_plan(dtype, shape, mode)
+    return _decoding_setup(dtype, shape, mode)
 
 
 @lru_cache(maxsize=1024)
-def _decoding_plan(dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) -> _Plan:
+def _decoding_setup(dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) -> _Setup:
     check_dtype(dtype)
     check_shape(shape)
     nblocks = math.prod(-(-extent // 4) for extent in shape)
     native = dtype.newbyteorder("=")
     signed = np.dtype(f"i{dtype.itemsize}") if dtype.kind == "u" else native
-    return _Plan(mode.params(dtype, len(shape)), signed, nblocks)
+    return _Setup(mode.params(dtype, len(shape)), signed, nblocks)
 
 
 def _encode(array: ArrayLike, mode: Mode, *, with_header: bool, threads: int) -> bytes:
     threads, mode = check_threads(threads), as_mode(mode)
-    # numpy takes long to import numpy.ma, which it does when that is first named.
+    # np.ma is named last, because numpy imports it on first use, which takes long.
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         raise DataError("expected an array without masked values, got some: fill them first, with array.filled(…)")
     values = np.asarray(array)
     dtype = values.dtype
-    plan = _encoding_plan(dtype, values.shape, mode)
+    setup = _encoding_setup(dtype, values.shape, mode)
     if not (dtype.isnative and values.flags.aligned and all(step % dtype.itemsize == 0 for step in values.strides)):
         values = values.astype(dtype.newbyteorder("="), order="C")  # a copy, aligned
-    stream = _native.encode(values.view(plan.signed), plan.params, with_header, threads)
+    stream = _native.encode(values.view(setup.signed), setup.params, with_header, threads)
     return stream if isinstance(stream, bytes) else refuse(stream, dtype, values.shape, mode)
 
 
@@ -153,12 +153,12 @@ def _decode(
     threads: int,
 ) -> NDArray[Any]:
     threads, mode = check_threads(threads), as_mode(mode)
-    plan = _decoding_plan(dtype, shape, mode)
-    params = plan.params
+    setup = _decoding_setup(dtype, shape, mode)
+    params = setup.params
     data = as_view(buffer)
-    # A block takes minbits at least: a short stream must not ask for much memory.
+    # Checked before allocating, so that a short stream cannot demand much memory: a block has at least minbits.
     possible = max(len(data) * 8 - start, 0) // max(params.minbits, 1)
-    if possible < plan.nblocks:
+    if possible < setup.nblocks:
         place = "inside" if params.minbits == params.maxbits else "in or before"
         raise StreamError(
             f"stream of {len(data)} bytes is truncated: it ends {place} block {possible} of shape {shape}"
@@ -175,6 +175,6 @@ def _decode(
     elif not out.flags.writeable:
         raise ParameterError("expected out to be writeable, got a read-only array")
     if np.may_share_memory(out, np.frombuffer(data, np.uint8)):
-        data = memoryview(bytes(data))  # or values would be put over what is still to be read
-    end = _native.decode(data, out.view(plan.signed), params, start, threads)
+        data = memoryview(bytes(data))  # otherwise decoded values would overwrite the rest of the stream
+    end = _native.decode(data, out.view(setup.signed), params, start, threads)
     return out if isinstance(end, int) else refuse(end, dtype, shape, mode)

@@ -1,4 +1,4 @@
-"""Fixed-rate streams: every block of 4 values along each axis has the same number of bits, and is decoded by itself."""
+"""Random access to fixed-rate streams, where every block of 4 values along each axis has the same number of bits."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tamis.zfp.modes import Mode
 
 _SIDE = 4
 _CALL_NVALUES = 1000
-"""Values that are decoded in the time that another call takes."""
+"""Cost of one more call, as a number of decoded values."""
 
 
 class Run(NamedTuple):
-    """Blocks that follow each other in the stream and fill a box of the array.
+    """Consecutive blocks of the stream that fill a box of the array.
 
     Parameters
     ----------
@@ -39,46 +39,46 @@ class Run(NamedTuple):
 
 
 def block_nbits(mode: Mode, dtype: np.dtype[Any], rank: int) -> int | None:
-    """Bits of each block, where all have the same number of them."""
+    """Return the bits of each block; None if blocks differ."""
     params = mode.params(dtype, rank)
     return params.maxbits if params.minbits == params.maxbits else None
 
 
 def block_count(shape: tuple[int, ...]) -> int:
-    """Blocks of an array."""
+    """Return the number of blocks of an array."""
     return math.prod(_counts(shape))
 
 
 def touched(index: Sequence[Any], shape: tuple[int, ...]) -> list[Run] | None:
-    """Find the blocks that hold selected values of an array.
+    """Return the blocks that hold selected values of an array.
 
     Parameters
     ----------
     index
-        For each axis a slice with start, stop and step, or an array of increasing numbers; where there are arrays only,
-        and more than one, they are the coordinates of points.
+        For each axis a slice with start, stop and step, or an array of increasing numbers; two or more arrays without
+        slices are the coordinates of points.
     shape
-        Of the array.
+        Shape of the array.
 
     Returns
     -------
     list of Run or None
-        In the order of the stream; None where decoding all of it is no more work.
+        Runs in the order of the stream; None if decoding the whole stream is no more work.
     """
-    points = len(index) > 1 and not any(isinstance(each, slice) for each in index)
+    points = len(index) > 1 and not any(isinstance(axis_index, slice) for axis_index in index)
     runs = _runs_of_points(index, shape) if points else _runs_of_axes(index, shape)
     all_nvalues = block_count(shape) * _SIDE ** len(shape)
-    found, work = [], 0
+    runs_to_decode, work = [], 0
     for run in runs:
         work += run.nblocks * _SIDE ** len(shape) + _CALL_NVALUES
         if work >= all_nvalues + _CALL_NVALUES:
             return None
-        found.append(run)
-    return None if sum(run.nblocks for run in found) == block_count(shape) else found
+        runs_to_decode.append(run)
+    return None if sum(run.nblocks for run in runs_to_decode) == block_count(shape) else runs_to_decode
 
 
 def nbytes_of(runs: Sequence[Run], nbits: int) -> tuple[int, int]:
-    """Bytes of the stream that hold the blocks: start and stop."""
+    """Return start and stop, in bytes of the stream, of the blocks of all runs."""
     last = runs[-1]
     return runs[0].first * nbits // 8, -(-(last.first + last.nblocks) * nbits // 8)
 
@@ -86,25 +86,25 @@ def nbytes_of(runs: Sequence[Run], nbits: int) -> tuple[int, int]:
 def decode_blocks(
     buffer: Bytes, offset: int, runs: Sequence[Run], out: NDArray[Any], mode: Mode, nbits: int
 ) -> NDArray[Any]:
-    """Decode some blocks of a fixed-rate stream to their places.
+    """Decode blocks of a fixed-rate stream into an array.
 
     Parameters
     ----------
     buffer
-        Part of the stream that holds them.
+        The part of the stream that holds the blocks.
     offset
-        Where it starts in the stream, in bytes.
+        Start of the buffer in the stream, in bytes.
     runs
         The blocks.
     out
-        The whole array, native and writeable; other blocks are left as they are.
+        The whole array, native and writeable; other blocks do not change.
     mode, nbits
-        Of the stream; see `block_nbits`.
+        Mode and bits per block of the stream; see `block_nbits`.
 
     Raises
     ------
     StreamError
-        If the stream ends before the blocks do.
+        If the stream ends before the last block.
     """
     params = mode.params(out.dtype, out.ndim)
     for run in runs:
@@ -125,28 +125,32 @@ def _box(first: int, last: int, extent: int) -> slice:
 
 def _runs_of_axes(index: Sequence[Any], shape: tuple[int, ...]) -> Iterator[Run]:
     counts = _counts(shape)
-    ranges = [_ranges(each) for each in index]
-    axis = len(shape) - 1  # the one along which runs lie: blocks along those behind it are all touched
+    ranges = [_ranges(axis_index) for axis_index in index]
+    axis = len(shape) - 1  # the axis of the runs: all blocks along the faster axes are selected
     while axis and ranges[axis] == [(0, counts[axis])]:
         axis -= 1
-    behind = math.prod(counts[axis + 1 :])
+    blocks_per_step = math.prod(counts[axis + 1 :])
     rest = tuple(slice(0, extent) for extent in shape[axis + 1 :])
-    before = [list(itertools.chain.from_iterable(itertools.starmap(range, each))) for each in ranges[:axis]]
-    for places in itertools.product(*before):
+    before = [
+        list(itertools.chain.from_iterable(itertools.starmap(range, axis_ranges))) for axis_ranges in ranges[:axis]
+    ]
+    for coordinates in itertools.product(*before):
         row = 0
-        for place, count in zip(places, counts, strict=False):
-            row = row * count + place
-        boxes = tuple(_box(place, place + 1, extent) for place, extent in zip(places, shape, strict=False))
+        for coordinate, count in zip(coordinates, counts, strict=False):
+            row = row * count + coordinate
+        boxes = tuple(
+            _box(coordinate, coordinate + 1, extent) for coordinate, extent in zip(coordinates, shape, strict=False)
+        )
         for first, last in ranges[axis]:
             yield Run(
-                (row * counts[axis] + first) * behind,
-                (last - first) * behind,
+                (row * counts[axis] + first) * blocks_per_step,
+                (last - first) * blocks_per_step,
                 (*boxes, _box(first, last, shape[axis]), *rest),
             )
 
 
 def _ranges(index: Any) -> list[tuple[int, int]]:
-    """Blocks along an axis, as ranges that do not touch each other."""
+    """Return the selected blocks along an axis, as separate ranges."""
     if isinstance(index, slice):
         if index.step <= _SIDE:
             return [(index.start // _SIDE, (index.stop - 1) // _SIDE + 1)]
@@ -159,8 +163,8 @@ def _ranges(index: Any) -> list[tuple[int, int]]:
 
 def _runs_of_points(coordinates: Sequence[NDArray[np.intp]], shape: tuple[int, ...]) -> Iterator[Run]:
     counts = _counts(shape)
-    numbers = np.unique(np.ravel_multi_index(tuple(each // _SIDE for each in coordinates), counts))
+    numbers = np.unique(np.ravel_multi_index(tuple(axis_values // _SIDE for axis_values in coordinates), counts))
     for number in numbers.tolist():
-        places = [int(each) for each in np.unravel_index(number, counts)]
-        boxes = tuple(_box(place, place + 1, extent) for place, extent in zip(places, shape, strict=True))
+        block = [int(coordinate) for coordinate in np.unravel_index(number, counts)]
+        boxes = tuple(_box(first, first + 1, extent) for first, extent in zip(block, shape, strict=True))
         yield Run(number, 1, boxes)

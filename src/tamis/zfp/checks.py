@@ -1,4 +1,4 @@
-"""What the codec can take, and how a refusal reads."""
+"""Types, shapes and modes that the codec supports, and errors for all others."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MAX_RANK = 4
 
 
 def max_extent(rank: int) -> int:
-    """Longest axis that the ZFP header can say, with `rank` axes."""
+    """Return the longest extent that the ZFP header can store, with `rank` axes."""
     return int(1 << 48 // rank)
 
 
 def check_dtype(dtype: np.dtype[Any]) -> None:
-    """Raise ParameterError unless ZFP has such values."""
+    """Raise ParameterError unless ZFP supports the type."""
     if dtype.name not in DTYPES:
         raise ParameterError(
             f"expected int32, int64, float32 or float64 values, got {dtype}: convert them, or use a lossless filter"
@@ -30,7 +30,7 @@ def check_dtype(dtype: np.dtype[Any]) -> None:
 
 
 def check_encodable(dtype: np.dtype[Any], mode: Mode) -> None:
-    """Raise ParameterError where ZFP has no such values, or the mode would not do to them what it says."""
+    """Raise ParameterError if ZFP does not support the type, or the mode does not work for it."""
     check_dtype(dtype)
     if dtype.kind == "u" and not is_lossless(mode):
         raise ParameterError(
@@ -53,7 +53,7 @@ def check_shape(shape: tuple[int, ...]) -> None:
 
 
 def check_threads(threads: int) -> int:
-    """Raise ParameterError unless there is a thread; return how many there are, in a number that the codec can take."""
+    """Return the number of threads, limited to what the codec accepts; raise ParameterError if it is below 1."""
     try:
         count = 0 if isinstance(threads, bool) else operator.index(threads)
     except TypeError:
@@ -64,18 +64,18 @@ def check_threads(threads: int) -> int:
 
 
 def refuse(failure: _native.Failure, dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) -> NoReturn:
-    """Raise what a failure of the native codec means."""
+    """Raise the error that a failure of the native codec means."""
     if failure.code in ("non_finite", "integer_range"):
         index = tuple(int(i) for i in np.unravel_index(failure.where, shape))
         limit = 30 if dtype.itemsize == 4 else 62
         expected = "finite values" if failure.code == "non_finite" else f"integers of magnitude below 2^{limit}"
-        found = "NaN or infinity" if failure.code == "non_finite" else "a larger one"
-        raise DataError(f"expected {expected} with {mode}, found {found} at index {index}: use reversible=True")
+        value = "NaN or infinity" if failure.code == "non_finite" else "a larger one"
+        raise DataError(f"expected {expected} with {mode}, found {value} at index {index}: use reversible=True")
     if failure.code in ("beyond_tolerance", "fill_value"):
         index = tuple(int(i) for i in np.unravel_index(failure.where, shape))
-        kept = "tolerance" if failure.code == "beyond_tolerance" else "fill value, which stands for missing values,"
+        promise = "tolerance" if failure.code == "beyond_tolerance" else "fill value, which stands for missing values,"
         raise DataError(
-            f"expected {mode} to keep the {kept} at index {index}, which it does not beside the other values: use"
+            f"expected {mode} to keep the {promise} at index {index}, which it does not beside the other values: use"
             " reversible=True, or an optional filter, which is left out of such a chunk"
         )
     if failure.code == "changed":

@@ -1,4 +1,4 @@
-"""What this installation of tamis consists of, and how its codec runs here."""
+"""The version of tamis, its codec, and the kernels that run on this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CODEC = "ZFP codec 5"
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What `config` found."""
+    """The result of `config`."""
 
     version: str
     """Version of tamis."""
@@ -22,7 +22,7 @@ class Config:
     kernel: str
     """The codec's implementation in use, named after an instruction set."""
     kernels: tuple[str, ...]
-    """All implementations that this machine can run, the one that is chosen first; all give the same bytes."""
+    """All implementations that this machine can run, the default first; all write the same bytes."""
 
     def __str__(self) -> str:
         others = f" (of {', '.join(self.kernels)})" if len(self.kernels) > 1 else ""
@@ -47,7 +47,7 @@ def config() -> Config:
 
 
 def warn_unless_as_asked() -> None:
-    """Warn where the environment asks for a kernel that cannot be had."""
+    """Warn if the environment asks for a kernel that this machine cannot run."""
     if not _native.kernel_as_asked():
         name = _native.kernel_variable
         expected = " or ".join(_native.kernels())

@@ -16,14 +16,14 @@ Bytes = bytes | bytearray | memoryview
 
 
 def as_view(buffer: Bytes) -> memoryview:
-    """Return the bytes of a buffer; copied only where they do not lie side by side."""
+    """Return the bytes of a buffer; copied only if they are not contiguous."""
     view = memoryview(buffer)
     return view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What opens a self-describing stream.
+    """The header of a self-describing stream.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Header:
     shape
         Slowest axis first. Each extent is at most 2^48, 2^24, 65536 or 4096 for 1, 2, 3 or 4 axes.
     mode
-        The mode as stored: a tolerance or rate that was rounded when it was written is given as rounded.
+        The stored mode, with the tolerance or rate as rounded on writing.
     """
 
     dtype: np.dtype[Any]
@@ -45,7 +45,7 @@ class Header:
         Raises
         ------
         ParameterError
-            If an extent does not fit, or the type or number of axes is not one that ZFP can take.
+            If an extent does not fit, or ZFP does not support the type or number of axes.
         """
         dtype, mode = np.dtype(self.dtype), as_mode(self.mode)
         check_dtype(dtype)
@@ -61,13 +61,13 @@ class Header:
         Raises
         ------
         StreamError
-            If there is none, or it is one of another codec.
+            If there is no header, or one of another codec version.
         """
         return unpack(buffer)[0]
 
 
 def unpack(buffer: Bytes) -> tuple[Header, int]:
-    """Read the header at the start of a buffer, and the number of its bits, 96 or 148; the stream follows at once."""
+    """Return the header at the start of a buffer and its bits, 96 or 148; the stream follows directly."""
     fields = _native.unpack_header(bytes(as_view(buffer)[:20]))
     if isinstance(fields, _native.Failure):
         if fields.code == "codec_version":

@@ -1,4 +1,4 @@
-"""The five modes, and the four numbers of the codec that each stands for."""
+"""The five modes, each of which stands for four numbers of the codec."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Rate:
     Parameters
     ----------
     rate
-        Bits per value, above 0. Stored to the nearest whole number of bits per block of 4^d values; float blocks take
-        9 bits at least, double blocks 12. At most 32768 bits per block: 8192 bits per value with one axis.
+        Bits per value, above 0. Rounded to a whole number of bits per block of 4^d values; blocks of floats have at
+        least 9 bits, of doubles 12, and all at most 32768: 8192 bits per value with one axis.
     """
 
     rate: float
@@ -33,8 +33,8 @@ class Rate:
         _make_plain(self, "rate")
 
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
-        """Numbers for the native codec."""
-        return _made(_native.rate_params(float(self.rate), native_type(dtype), rank), f"rate={self.rate!r}")
+        """Return the numbers for the native codec."""
+        return _checked_params(_native.rate_params(float(self.rate), native_type(dtype), rank), f"rate={self.rate!r}")
 
     def __str__(self) -> str:
         return f"rate={self.rate!r}"
@@ -58,8 +58,8 @@ class Precision:
         _make_plain(self, "precision")
 
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
-        """Numbers for the native codec."""
-        return _made(_native.precision_params(int(self.precision)), str(self))
+        """Return the numbers for the native codec."""
+        return _checked_params(_native.precision_params(int(self.precision)), str(self))
 
     def __str__(self) -> str:
         return f"precision={self.precision!r}"
@@ -76,10 +76,10 @@ class Accuracy:
 
     Notes
     -----
-    Integers: a tolerance below 1 is refused. Of others ZFP keeps every bit plane whatever the tolerance, so that it
-    saves nothing, and the transform itself errs by a few units (2, 9, 26, 77 seen for 1 to 4 axes), more than a small
-    tolerance. `tamis.repack` checks what it writes and keeps the tolerance; `encode` and the HDF5 filter do as libzfp
-    and H5Z-ZFP do. Use precision, rate or reversible for integers.
+    Integers: a tolerance below 1 is refused. With a larger one ZFP keeps every bit plane whatever the tolerance, so
+    that it saves nothing, and the transform itself has errors of a few units (2, 9, 26, 77 observed for 1 to 4 axes),
+    more than a small tolerance. `tamis.repack` checks its output and keeps the tolerance; `encode` and the HDF5 filter
+    behave as libzfp and H5Z-ZFP. Use precision, rate or reversible for integers.
     """
 
     tolerance: float
@@ -93,12 +93,12 @@ class Accuracy:
 
     @property
     def effective(self) -> float:
-        """The power of two that is kept to."""
+        """The tolerance rounded down to a power of two, which the codec uses."""
         return math.ldexp(1.0, math.frexp(self.tolerance)[1] - 1)
 
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
-        """Numbers for the native codec."""
-        return _made(_native.accuracy_params(float(self.tolerance)), str(self))
+        """Return the numbers for the native codec."""
+        return _checked_params(_native.accuracy_params(float(self.tolerance)), str(self))
 
     def __str__(self) -> str:
         return f"accuracy={self.tolerance!r}"
@@ -117,7 +117,7 @@ class Expert:
         Bit planes per block at most, 1 to 64.
     minexp
         Exponent of the lowest bit plane that is kept; below -1074 the reversible transform is used, and the stream is
-        lossless where maxbits and maxprec leave it whole.
+        lossless if maxbits and maxprec do not truncate it.
     """
 
     minbits: int = 1
@@ -126,8 +126,8 @@ class Expert:
     minexp: int = _MIN_EXP
 
     def __post_init__(self) -> None:
-        given = (self.minbits, self.maxbits, self.maxprec, self.minexp)
-        if not all(_is_integer(number) for number in given):
+        numbers = (self.minbits, self.maxbits, self.maxprec, self.minexp)
+        if not all(_is_integer(number) for number in numbers):
             raise ParameterError(f"expected whole numbers in expert mode, got {self}")
         if not (
             0 <= self.minbits <= self.maxbits < 1 << 32
@@ -143,8 +143,8 @@ class Expert:
         _make_plain(self, "minbits", "maxbits", "maxprec", "minexp")
 
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
-        """Numbers for the native codec."""
-        return _made(_native.expert_params(self.minbits, self.maxbits, self.maxprec, self.minexp), str(self))
+        """Return the numbers for the native codec."""
+        return _checked_params(_native.expert_params(self.minbits, self.maxbits, self.maxprec, self.minexp), str(self))
 
     def __str__(self) -> str:
         return f"minbits={self.minbits}, maxbits={self.maxbits}, maxprec={self.maxprec}, minexp={self.minexp}"
@@ -155,7 +155,7 @@ class Reversible:
     """Lossless: every bit is kept, NaN, infinities and -0.0 included."""
 
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
-        """Numbers for the native codec."""
+        """Return the numbers for the native codec."""
         return _native.reversible_params()
 
     def __str__(self) -> str:
@@ -176,14 +176,14 @@ def mode(
     maxprec: int | None = None,
     minexp: int | None = None,
 ) -> Mode:
-    """Return the one mode that the arguments name.
+    """Return the mode that the arguments name.
 
     Parameters
     ----------
     rate, precision, accuracy, reversible
         See `Rate`, `Precision`, `Accuracy` and `Reversible`.
     minbits, maxbits, maxprec, minexp
-        Any of them: see `Expert`, which gives the defaults of the others.
+        Any of these: see `Expert`, which has the defaults of the others.
 
     Raises
     ------
@@ -207,28 +207,28 @@ def mode(
         modes.append((f"expert ({', '.join(expert_given)})", lambda: Expert(**expert_given)))
     if len(modes) != 1:
         got = " and ".join(name for name, _ in modes) or "none"
-        known = "rate, precision, accuracy, reversible, or minbits, maxbits, maxprec and minexp"
-        raise ParameterError(f"expected exactly one ZFP mode, got {got}: give one of {known}")
-    made: Mode = modes[0][1]()
-    return made
+        modes_in_words = "rate, precision, accuracy, reversible, or minbits, maxbits, maxprec and minexp"
+        raise ParameterError(f"expected exactly one ZFP mode, got {got}: give one of {modes_in_words}")
+    result: Mode = modes[0][1]()
+    return result
 
 
-def as_mode(given: Any) -> Mode:
-    """Return a mode as it is, and the mode of a filter such as `tamis.Zfp`.
+def as_mode(value: Any) -> Mode:
+    """Return a mode as it is, or the mode of a filter such as `tamis.Zfp`.
 
     Raises
     ------
     ParameterError
-        If it is neither.
+        If the value is neither.
     """
-    inner = given if isinstance(given, Mode) else getattr(given, "mode", None)
-    if not isinstance(inner, Mode):
-        raise ParameterError(f"expected a mode such as tamis.zfp.Rate(8) or tamis.Zfp(rate=8), got {given!r}")
-    return inner
+    result = value if isinstance(value, Mode) else getattr(value, "mode", None)
+    if not isinstance(result, Mode):
+        raise ParameterError(f"expected a mode such as tamis.zfp.Rate(8) or tamis.Zfp(rate=8), got {value!r}")
+    return result
 
 
 def mode_of(params: _native.Params, rank: int) -> Mode:
-    """Return the mode that the codec's four numbers stand for, as libzfp classes them."""
+    """Return the mode of the codec's four numbers, as libzfp classifies them."""
     numbers = Expert(params.minbits, params.maxbits, params.maxprec, params.minexp)
     any_size = params.minbits <= 1 and params.maxbits >= 16658
     if any_size and params.maxprec == 64 and params.minexp < _MIN_EXP:
@@ -252,7 +252,7 @@ def is_lossless(mode: Mode) -> bool:
 
 
 def native_type(dtype: np.dtype[Any]) -> _native.Type:
-    """Return the type that the codec takes such values for; unsigned integers count as signed."""
+    """Return the codec's type for a dtype; unsigned integers count as signed."""
     return _native.Type[dtype.name.removeprefix("u")]
 
 
@@ -272,14 +272,14 @@ def _is_integer(value: object) -> bool:
 
 
 def _make_plain(mode: object, *names: str) -> None:
-    """Turn numpy's numbers into Python's, whose text can be read again."""
+    """Convert numpy's numbers to Python's, whose repr can be parsed again."""
     for name in names:
         value = getattr(mode, name)
         if isinstance(value, np.generic):
             object.__setattr__(mode, name, value.item())
 
 
-def _made(params: _native.Params | _native.Failure, text: str) -> _native.Params:
+def _checked_params(params: _native.Params | _native.Failure, text: str) -> _native.Params:
     if isinstance(params, _native.Failure):
         raise ParameterError(f"expected parameters that give 1 to 32768 bits per block, got {text}")
     return params
