@@ -1,4 +1,4 @@
-"""What attributes and dimensions mean by the CF and netCDF conventions, whatever file they come from."""
+"""The meaning of attributes and dimensions by the CF and netCDF conventions, for any file format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which variable the name in an attribute means, seen from the group of the variable that has the attribute."""
+"""Find the variable that a name in an attribute refers to, from the group of the attribute."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import posixpath
 from collections.abc import Iterable, Iterator
 
 _RENAMED = "_nc4_non_coord_"
-"""netCDF-4 puts this before the name of a variable that is called as a dimension and is no coordinate of it."""
+"""Prefix by netCDF-4 for a variable that has the name of a dimension but is not its coordinate."""
 
 _MOST_GROUPS = 256
 _MOST_NAMES = 1024
-"""Names of one attribute that are looked up: a hostile file may have any number."""
+"""Limit of names of one attribute that are looked up: a hostile file may have any number."""
 
 
 class Lookup:
@@ -19,7 +19,7 @@ class Lookup:
     Parameters
     ----------
     paths
-        Of all variables of a file.
+        Paths of all variables of a file.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
@@ -30,18 +30,18 @@ class Lookup:
             self._paths.setdefault(path, path)
 
     def find(self, name: str, group: str) -> str | None:
-        """Find a variable from a group: an absolute or relative path, or a name here or in a group above."""
+        """Return the path of a variable, by an absolute or relative path, or by a name in this group or one above."""
         if "/" in name:
             return self._paths.get(posixpath.normpath(posixpath.join(group, name)))
-        here = group.rstrip("/")
+        scope = group.rstrip("/")
         for _ in range(_MOST_GROUPS):
-            if (found := self._paths.get(f"{here}/{name}")) is not None or not here:
-                return found
-            here = here.rpartition("/")[0]
+            if (path := self._paths.get(f"{scope}/{name}")) is not None or not scope:
+                return path
+            scope = scope.rpartition("/")[0]
         return None
 
     def find_all(self, names: str, group: str) -> Iterator[str]:
-        """Find the variables of names with blanks between them; keys such as ``area:`` are left out."""
+        """Yield the paths of variables by names separated by blanks; keys such as ``area:`` are skipped."""
         for name in names.split(maxsplit=_MOST_NAMES)[:_MOST_NAMES]:
-            if not name.endswith(":") and (found := self.find(name, group)) is not None:
-                yield found
+            if not name.endswith(":") and (path := self.find(name, group)) is not None:
+                yield path

@@ -10,7 +10,7 @@ from tamis.cf.variables import Attributes, numbers
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How stored values become those in the units of a variable.
+    """The relation of stored values to values in the units of a variable.
 
     Parameters
     ----------
@@ -22,20 +22,20 @@ class Packing:
     offset: float = 0.0
 
     def stored_bound(self, bound: float) -> float:
-        """Return the largest bound of stored values, of 15 digits, that keeps one of unpacked values.
+        """Return the largest bound of stored values, to 15 digits, that keeps a bound of unpacked values.
 
         Raises
         ------
         OverflowError
-            If no float is as large, or as small.
+            If the result overflows or underflows a float.
         """
         size = abs(self.scale)
-        found = _in_15_digits(bound / size)
-        if not math.isfinite(found) or (found == 0) != (bound == 0):
+        stored = _in_15_digits(bound / size)
+        if not math.isfinite(stored) or (stored == 0) != (bound == 0):
             raise OverflowError(f"{bound:g} / {size:g}")
-        while self.unpacked_error(found) > bound:
-            found = math.nextafter(found, 0)
-        return found
+        while self.unpacked_error(stored) > bound:
+            stored = math.nextafter(stored, 0)
+        return stored
 
     def unpacked_error(self, error: float) -> float:
         """Return an error or bound of stored values in units of the unpacked ones, to 15 digits."""
@@ -51,7 +51,7 @@ class Packing:
         return -self.offset / self.scale
 
     def to_dict(self) -> dict[str, float]:
-        """Return what JSON holds."""
+        """Return the content of the JSON object."""
         return {"scale_factor": self.scale, "add_offset": self.offset}
 
     def __str__(self) -> str:
@@ -61,20 +61,20 @@ class Packing:
 
 
 def _in_15_digits(value: float) -> float:
-    """Round away what a product or quotient of decimal fractions has in its last bits: 3 * 0.1 is 0.3."""
+    """Round off the last bits, where products and quotients of decimal fractions are inexact: 3 * 0.1 is 0.3."""
     return float(f"{value:.15g}")
 
 
 def packing_of(attributes: Attributes) -> Packing | None:
-    """Return how values are packed; None where they are not, or the attributes are no single finite numbers."""
-    found: list[float] = []
+    """Return how values are packed; None if they are not, or if the attributes are not single finite numbers."""
+    factors: list[float] = []
     for name, default in (("scale_factor", 1.0), ("add_offset", 0.0)):
-        given = numbers(attributes, name)
-        if name in attributes and (given.size != 1 or not math.isfinite(float(given[0]))):
+        values = numbers(attributes, name)
+        if name in attributes and (values.size != 1 or not math.isfinite(float(values[0]))):
             return None
-        found.append(float(given[0]) if given.size else default)
-    scale, offset = found
-    # A scale so small that its inverse is infinite unpacks nothing.
+        factors.append(float(values[0]) if values.size else default)
+    scale, offset = factors
+    # With a scale whose inverse is infinite, no value can be packed.
     if (scale, offset) == (1.0, 0.0) or not scale or not math.isfinite(offset / scale) or not math.isfinite(1 / scale):
         return None
     return Packing(scale, offset)

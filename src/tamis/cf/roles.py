@@ -1,4 +1,4 @@
-"""What each variable of a file is for, by its attributes and dimensions and by those that name it."""
+"""The role of each variable of a file, from its attributes and dimensions, and from variables that name it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _LISTS = {
     "nodes": "auxiliary coordinate",
     "ancillary_variables": "ancillary variable",
 }
-"""Attributes that name variables, with what these are for."""
+"""Attributes that name other variables, with the role of those."""
 
 _ENDINGS = {"_coordinates": "auxiliary coordinate", "_connectivity": "index"}
-"""The same for attributes of a mesh, or of the container of a geometry."""
+"""The same by the ending of the attribute's name, for meshes and containers of geometries."""
 
 _PRIORITY = ("coordinate", *dict.fromkeys((*_LISTS.values(), *_ENDINGS.values())))
 
@@ -48,23 +48,23 @@ _UNITS = frozenset(
     for sign, end in (("_", "north"), ("_", "N"), ("", "N"), ("_", "east"), ("_", "E"), ("", "E"))
 )
 _SMALL = 0.01
-"""Of the values of the largest variable of a file: what has no more beside it, along one axis, describes that axis."""
+"""Fraction of the values of the largest variable: a 1-D variable with at most so many describes its axis."""
 
 
 KINDS = ("data", *_PRIORITY, "flags", "enumeration", "integers", "axis values")
-"""Of roles."""
+"""All kinds of roles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a variable is for.
+    """The role of a variable.
 
     Parameters
     ----------
     kind
         One of `KINDS`.
     reason
-        How that is known, in words; empty for data.
+        Why the variable has this role, in words; empty for data.
     """
 
     kind: str
@@ -72,7 +72,7 @@ class Role:
 
     @property
     def is_exact(self) -> bool:
-        """Whether an error of its values does more harm than it saves bytes, so that only its name asks for one."""
+        """Whether values must stay exact unless the variable is named: here errors harm more than they save."""
         return self.kind not in ("data", "ancillary variable")
 
 
@@ -80,49 +80,49 @@ DATA = Role("data")
 
 
 def roles_of(variables: Iterable[Variable], groups: Mapping[str, Attributes] | None = None) -> dict[str, Role]:
-    """Find out what each variable of a file is for.
+    """Return the role of each variable of a file.
 
     Parameters
     ----------
     variables
-        All of a file, or of a dataset: a variable that is not there has no role, and gives none.
+        All variables of a file or dataset; absent variables neither get nor give a role.
     groups
-        Attributes of groups, by path: ``coordinates`` of a group names coordinates too.
+        Attributes of groups, by path; ``coordinates`` of a group names coordinates, too.
 
     Returns
     -------
     dict
-        By path.
+        Roles by path.
     """
-    known = {each.path: each for each in variables}
-    claims = _claims(known, groups or {})
-    largest = max((math.prod(each.shape) for each in known.values() if each.dtype is not None), default=0)
-    return {path: _role(each, claims.get(path, {}), largest) for path, each in known.items()}
+    by_path = {variable.path: variable for variable in variables}
+    claims = _claims(by_path, groups or {})
+    largest = max((math.prod(variable.shape) for variable in by_path.values() if variable.dtype is not None), default=0)
+    return {path: _role(variable, claims.get(path, {}), largest) for path, variable in by_path.items()}
 
 
 _Claims = dict[str, dict[str, dict[str, None]]]
-"""By path: the roles that others give it, each with their names in order."""
+"""For each path the kinds of roles that other variables give it, with the names of those variables in order."""
 
 
-def _claims(known: Mapping[str, Variable], groups: Mapping[str, Attributes]) -> _Claims:
-    """Gather what variables say of each other."""
-    lookup = Lookup(known)
-    found: _Claims = defaultdict(lambda: defaultdict(dict))
-    for path, each in known.items():
-        for dimension in dict.fromkeys(each.dimensions):
-            if dimension is not None and dimension in known and dimension != path:
-                found[dimension]["coordinate"][each.name] = None
-        for kind, other in _named(each.attributes, path.rpartition("/")[0] or "/", lookup):
+def _claims(variables: Mapping[str, Variable], groups: Mapping[str, Attributes]) -> _Claims:
+    """Return the roles that variables give each other."""
+    lookup = Lookup(variables)
+    claims: _Claims = defaultdict(lambda: defaultdict(dict))
+    for path, variable in variables.items():
+        for dimension in dict.fromkeys(variable.dimensions):
+            if dimension is not None and dimension in variables and dimension != path:
+                claims[dimension]["coordinate"][variable.name] = None
+        for kind, other in _named(variable.attributes, path.rpartition("/")[0] or "/", lookup):
             if other != path:
-                found[other][kind][each.name] = None
+                claims[other][kind][variable.name] = None
     for group, attributes in groups.items():
         for other in lookup.find_all(text(attributes, "coordinates"), group):
-            found[other]["auxiliary coordinate"]["the file" if group == "/" else group] = None
-    return found
+            claims[other]["auxiliary coordinate"]["the file" if group == "/" else group] = None
+    return claims
 
 
 def _named(attributes: Attributes, group: str, lookup: Lookup) -> Iterator[tuple[str, str]]:
-    """Yield role and path for each variable that some attributes name."""
+    """Yield kind and path of each variable that attributes name."""
     for attribute in attributes:
         kind = _LISTS.get(attribute)
         for ending, role in _ENDINGS.items():
@@ -132,7 +132,7 @@ def _named(attributes: Attributes, group: str, lookup: Lookup) -> Iterator[tuple
 
 
 def _role(variable: Variable, claims: Mapping[str, Iterable[str]], largest: int) -> Role:
-    """Choose the role that says most: what others say goes before what the variable says of itself."""
+    """Return the most specific role; roles given by other variables precede those by own attributes."""
     for kind in _PRIORITY:
         if names := claims.get(kind):
             if kind == "ancillary variable":
@@ -151,7 +151,7 @@ def _role(variable: Variable, claims: Mapping[str, Iterable[str]], largest: int)
 
 
 def _own_role(variable: Variable) -> Role | None:
-    """Choose a role by what a variable says of itself."""
+    """Return the role by the variable's own attributes and type; None if there is none."""
     attributes, dtype = variable.attributes, variable.dtype
     for name in _FLAG_ATTRIBUTES:
         if name in attributes:
@@ -160,8 +160,8 @@ def _own_role(variable: Variable) -> Role | None:
         if name in attributes:
             return Role("index", f"index, by its attribute {name}")
     for name in _AXES:
-        if said := text(attributes, name):
-            return Role("coordinate", f"coordinate, by its attribute {name} {said[:20]!r}")
+        if value := text(attributes, name):
+            return Role("coordinate", f"coordinate, by its attribute {name} {value[:20]!r}")
     standard_name, units = text(attributes, "standard_name"), text(attributes, "units")
     if standard_name in _STANDARD_NAMES:
         return Role("coordinate", f"coordinate, by its standard_name {standard_name!r}")
@@ -176,8 +176,8 @@ def _own_role(variable: Variable) -> Role | None:
     return None
 
 
-def _listed(found: Iterable[str], most: int = 2) -> str:
-    """Name the first, and how many more there are."""
-    names = list(found)
+def _listed(names_in_order: Iterable[str], most: int = 2) -> str:
+    """Return the first names, and the number of others."""
+    names = list(names_in_order)
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -1,4 +1,4 @@
-"""One variable as the conventions see it, and its attributes as text and numbers, whatever they really hold."""
+"""A variable as the conventions see it, and its attributes as text or numbers, whatever their types."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Attributes = Mapping[str, Any]
-"""By name: text, numbers or arrays of them; values of any other kind mean nothing."""
+"""Attributes by name: text, numbers or arrays of them; values of other types are ignored."""
 
 _KNOWN = frozenset(
     (
@@ -21,7 +21,7 @@ _KNOWN = frozenset(
         *("instance_dimension", "sample_dimension", "node_count", "part_node_count", "interior_ring", "nodes"),
     )
 )
-_KNOWN_ENDINGS = ("_coordinates", "_connectivity")  # of a mesh
+_KNOWN_ENDINGS = ("_coordinates", "_connectivity")  # attributes of a mesh
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +31,19 @@ class Variable:
     Parameters
     ----------
     path
-        Its absolute path, with ``/`` between groups.
+        Absolute path, with ``/`` between groups.
     shape
         Slowest axis first.
     dtype
-        Of the stored values; None where they are no numbers.
+        Type of the stored values; None if they are not numbers.
     dimensions
-        Path of the dimension of each axis; None where that is not known.
+        Path of the dimension of each axis; None if it is not known.
     attributes
-        At least those that `is_known`.
+        At least those for which `is_known` is True.
     is_scale
-        Whether it is a dimension scale.
+        Whether the variable is a dimension scale.
     is_enum
-        Whether its values are members of an enumeration.
+        Whether the values are members of an enumeration.
     """
 
     path: str
@@ -56,17 +56,17 @@ class Variable:
 
     @property
     def name(self) -> str:
-        """The path as people write it: without the slash of the root group."""
+        """The path without the slash of the root group, as people write it."""
         return self.path[1:] if self.path.count("/") == 1 else self.path
 
 
 def is_known(name: str) -> bool:
-    """Return whether this package knows what an attribute means."""
+    """Return whether this package uses an attribute."""
     return name in _KNOWN or name.endswith(_KNOWN_ENDINGS)
 
 
 def text(attributes: Attributes, name: str) -> str:
-    """Return an attribute as text; empty where there is none, or none of text."""
+    """Return an attribute as text; empty if it does not exist or is not text."""
     value = attributes.get(name)
     if isinstance(value, np.ndarray):
         value = value.reshape(-1)[0] if value.size == 1 else None
@@ -76,17 +76,17 @@ def text(attributes: Attributes, name: str) -> str:
 
 
 def numbers(attributes: Attributes, name: str) -> NDArray[Any]:
-    """Return the numbers of an attribute along one axis; none where it has no real ones."""
+    """Return the numbers of an attribute as a 1-D array; empty if it has no real numbers."""
     value = attributes.get(name)
     if not isinstance(value, (int, float, np.generic, np.ndarray, list, tuple)) or isinstance(value, bool):
         return np.empty(0)
     try:
-        found = np.asarray(value)
+        array = np.asarray(value)
     except (TypeError, ValueError, OverflowError):
         return np.empty(0)
-    return found.reshape(-1) if found.dtype.kind in "iuf" else np.empty(0)
+    return array.reshape(-1) if array.dtype.kind in "iuf" else np.empty(0)
 
 
 def is_unsigned(attributes: Attributes) -> bool:
-    """Return whether signed integers stand for unsigned ones, by the attribute ``_Unsigned``."""
+    """Return whether the attribute ``_Unsigned`` says that signed integers mean unsigned ones."""
     return text(attributes, "_Unsigned").strip().lower() == "true"
