@@ -1,10 +1,10 @@
-"""What tamis raises.
+"""The errors that tamis raises.
 
 ::
 
     TamisError
-    ├── ParameterError     (ValueError)  a mode, parameter, notation, type or chunk shape that is not possible
-    ├── DataError          (ValueError)  values that a filter cannot take
+    ├── ParameterError     (ValueError)  an invalid mode, parameter, notation, type or chunk shape
+    ├── DataError          (ValueError)  values that a filter cannot encode
     ├── StreamError        (ValueError)  encoded bytes or stored parameters that are damaged, truncated or unknown
     ├── FileError          (OSError)     a file or dataset that cannot be read, written or found
     ├── MissingFilterError (ImportError) a filter that is not installed here, or that tamis cannot encode
@@ -22,14 +22,14 @@ from tamis.formatting import printable_lines
 
 
 class TamisError(Exception):
-    """Anything that tamis refuses or finds wrong. Its text never has what a terminal would act on.
+    """The base class of all errors of tamis; its text has no control characters.
 
     Attributes
     ----------
     path
-        Of the file that the error is about; None where it is about none, or not known.
+        Path of the file that the error is about; None if there is none or it is not known.
     dataset
-        Path of the dataset in it; None likewise.
+        Path of the dataset in that file; None if there is none or it is not known.
     """
 
     path: str | None = None
@@ -39,18 +39,18 @@ class TamisError(Exception):
         return printable_lines(super().__str__())
 
     def at(self, *, path: str | os.PathLike[str] | None = None, dataset: str | None = None) -> Self:
-        """Note which file and dataset the error is about, and return it; what was noted before stays."""
+        """Record which file and dataset the error is about, unless already recorded, and return the error."""
         self.path = self.path or (None if path is None else os.fspath(path))
         self.dataset = self.dataset or dataset
         return self
 
 
 class ParameterError(TamisError, ValueError):
-    """A mode, parameter, notation, type or chunk shape that is not possible."""
+    """An invalid mode, parameter, notation, type or chunk shape."""
 
 
 class DataError(TamisError, ValueError):
-    """Values that a filter cannot take."""
+    """Values that a filter cannot encode."""
 
 
 class StreamError(TamisError, ValueError):
@@ -71,7 +71,7 @@ class BoundError(TamisError, ValueError):
 
 @contextmanager
 def located(*, path: str | os.PathLike[str] | None = None, dataset: str | None = None) -> Iterator[None]:
-    """Note in errors which file and dataset they are about, where they do not know it; see `TamisError.at`."""
+    """Record file and dataset in errors that do not have them yet; see `TamisError.at`."""
     try:
         yield
     except TamisError as error:

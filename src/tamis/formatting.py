@@ -1,4 +1,4 @@
-"""Text for people that every layer writes."""
+"""Text for people, for every layer: printable names, plurals, suggestions."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Iterable, Sequence
 
 
 def printable(text: str) -> str:
-    """Return text with whatever a terminal would act on, or cannot show, as Python's escapes."""
+    """Return text with control characters, and others that a terminal cannot show, as Python's escapes."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
 
 
 def printable_lines(text: str) -> str:
-    """Make each line of a text `printable`, and keep the ends of lines."""
+    """Return text with each line `printable`, and line ends kept."""
     return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
 
 
@@ -23,10 +26,10 @@ def plural(count: int, noun: str) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a question with the most similar of the known words, in any case; nothing if none is similar."""
-    from difflib import get_close_matches  # imported late, since only mistakes need it
+    """Return a question with the most similar known name, in any case; empty if none is similar."""
+    from difflib import get_close_matches  # imported late, because only mistakes need it
 
-    by_folded = {each.casefold(): each for each in known}
+    by_folded = {name.casefold(): name for name in known}
     nearest = get_close_matches(word.casefold(), by_folded, 1)
     return f" (did you mean {by_folded[nearest[0]]}?)" if nearest else ""
 

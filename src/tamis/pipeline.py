@@ -1,4 +1,4 @@
-"""An ordered chain of filters with their flags, and what it does to one chunk."""
+"""A pipeline: filters with their flags, in order, which encode and decode one chunk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tamis.filters import ChunkType, Data, Filter, Stage, UnknownFilter, Zfp
 from tamis.notation.text import NONE, parse_filters
 
 MAX_FILTERS = 32
-"""A chunk's filter mask has 32 bits."""
+"""Limit of filters: a chunk's filter mask has 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +25,20 @@ class Pipeline:
     Parameters
     ----------
     stages
-        Stages, or filters, which take their own flag. What codes values, such as zfp, may only be the first, unless
-        all of it was read from a file.
+        Stages, or filters, which get their default flag. A filter that encodes values, such as zfp, must be the
+        first, unless the whole pipeline was read from a file.
 
     Attributes
     ----------
     filters
         The filters of the stages.
     error_bound
-        Largest absolute error of a value, in units of the data; 0 where lossless, None where there is no bound.
+        Largest absolute error of a value, in units of the data; 0 if lossless, None if there is no bound.
 
     Raises
     ------
     ParameterError
-        If such a pipeline cannot be right.
+        If the pipeline is invalid.
 
     Examples
     --------
@@ -48,21 +48,23 @@ class Pipeline:
 
     stages: tuple[Stage, ...]
 
-    # Asked for each chunk, several times.
+    # Stored, because they are needed several times for each chunk.
     filters: tuple[Filter, ...] = field(init=False, repr=False, compare=False)
     error_bound: float | None = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __init__(self, stages: Iterable[Stage | Filter] = ()) -> None:
-        made = tuple(_stage(each) for each in stages)
-        object.__setattr__(self, "stages", made)
-        object.__setattr__(self, "filters", tuple(each.filter for each in made))
-        bounds = [each.error_bound for each in self.filters]
+        all_stages = tuple(_stage(stage) for stage in stages)
+        object.__setattr__(self, "stages", all_stages)
+        object.__setattr__(self, "filters", tuple(stage.filter for stage in all_stages))
+        bounds = [kind.error_bound for kind in self.filters]
         object.__setattr__(self, "error_bound", None if None in bounds else sum(filter(None, bounds)))
-        object.__setattr__(self, "_hash", hash(made))
-        if len(made) > MAX_FILTERS:
-            raise ParameterError(f"expected at most {MAX_FILTERS} filters, which a chunk's mask has, got {len(made)}")
-        if not all(each.stored is not None for each in made):
+        object.__setattr__(self, "_hash", hash(all_stages))
+        if len(all_stages) > MAX_FILTERS:
+            raise ParameterError(
+                f"expected at most {MAX_FILTERS} filters, which a chunk's mask has, got {len(all_stages)}"
+            )
+        if not all(stage.stored is not None for stage in all_stages):
             self._refuse_values_after_bytes()
 
     @classmethod
@@ -72,7 +74,7 @@ class Pipeline:
         Raises
         ------
         ParameterError
-            If it is malformed, says where; or if such a pipeline cannot be right.
+            If it is malformed, with the position; or if the pipeline is invalid.
         """
         if not isinstance(text, str):
             raise ParameterError(f"expected the text of filters such as 'shuffle|deflate(4)', got {text!r}")
@@ -81,21 +83,21 @@ class Pipeline:
     @property
     def zfp(self) -> Zfp | None:
         """The zfp filter, if there is one."""
-        return next((each for each in self.filters if isinstance(each, Zfp)), None)
+        return next((candidate for candidate in self.filters if isinstance(candidate, Zfp)), None)
 
     def check(self, chunk: ChunkType) -> None:
-        """Raise ParameterError where a filter, optional or not, cannot take such chunks."""
-        for each in self.filters:
-            each.check(chunk)
-            count = sum(other.id == each.id for other in self.filters)
-            if count > 1 and each.stored(chunk) != each.requested:
+        """Raise ParameterError if a filter, optional or not, cannot encode such chunks."""
+        for checked in self.filters:
+            checked.check(chunk)
+            count = sum(other.id == checked.id for other in self.filters)
+            if count > 1 and checked.stored(chunk) != checked.requested:
                 raise ParameterError(
-                    f"expected {each.name} once in a pipeline, got it {count} times in {self}: HDF5 completes the"
+                    f"expected {checked.name} once in a pipeline, got it {count} times in {self}: HDF5 completes the"
                     " parameters of the first only"
                 )
 
     def check_encodable(self) -> None:
-        """Raise MissingFilterError where a filter, optional or not, cannot be encoded here; says how to get it."""
+        """Raise MissingFilterError, with advice, if a filter, optional or not, cannot be encoded here."""
         for i, stage in enumerate(self.stages):
             if reason := stage.filter.unencodable():
                 _fail(stage, i, MissingFilterError(reason))
@@ -103,30 +105,30 @@ class Pipeline:
     def encode(
         self, values: NDArray[Any], *, skip: Sequence[type[Filter]] = (), prove: bool = True
     ) -> tuple[bytes, int]:
-        """Encode the values of one chunk, as HDF5 would.
+        """Encode the values of one chunk, as HDF5 does.
 
         Parameters
         ----------
         values
-            A whole chunk, of the type that the file has.
+            A whole chunk, of the type of the file.
         skip
-            Filters to leave out, which the mask then says.
+            Filters to skip, recorded in the mask.
         prove
-            Whether zfp in accuracy mode compares what it does not keep for sure, as the plugin does; False for callers
-            that compare by themselves.
+            Whether zfp in accuracy mode decodes and compares chunks whose bound is in doubt, as the plugin does; False
+            for callers that compare themselves.
 
         Returns
         -------
         bytes, int
-            What to store, and the chunk's filter mask: bit i is set where filter i was left out, on demand or because
-            it is optional and could not be applied.
+            The encoded chunk and its filter mask: bit i is set if filter i was skipped, on demand or because it is
+            optional and failed.
 
         Raises
         ------
         DataError, MissingFilterError, ParameterError, StreamError
-            If a required filter cannot be applied, to such chunks at all (see `check`) or to these values; names it.
+            If a required filter fails for such chunks (see `check`) or for these values; names the filter.
         """
-        # numpy takes long to import numpy.ma, which it does when that is first named.
+        # np.ma is named last, because numpy imports it on first use, which takes long.
         if type(values) is not np.ndarray and isinstance(values, np.ma.MaskedArray):
             raise ParameterError("expected plain values, got a masked array: fill it first, values.filled(…)")
         values = np.asarray(values)
@@ -134,13 +136,13 @@ class Pipeline:
             raise ParameterError(f"expected values as a file has them, got Python objects of {values.dtype}")
         chunk = ChunkType(values.dtype, values.shape)
         data: Data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
-        return self._encoded(data, chunk, 0, skip, prove=prove)
+        return self._run(data, chunk, 0, skip, prove=prove)
 
     def encode_rest(self, data: Data, chunk: ChunkType, *, skip: Sequence[type[Filter]] = ()) -> tuple[bytes, int]:
-        """Encode what the first filter made of a chunk by those behind it: see `encode`."""
-        return self._encoded(data, chunk, 1, skip)
+        """Encode the output of the first filter by the filters after it; see `encode`."""
+        return self._run(data, chunk, 1, skip)
 
-    def _encoded(
+    def _run(
         self, data: Data, chunk: ChunkType, begin: int, skip: Sequence[type[Filter]], *, prove: bool = True
     ) -> tuple[bytes, int]:
         mask = 0
@@ -150,7 +152,7 @@ class Pipeline:
                 mask |= 1 << i
                 continue
             try:
-                data = _encoded(stage, data, chunk, prove=prove)
+                data = _encode_stage(stage, data, chunk, prove=prove)
             except TamisError as error:
                 if not stage.optional:
                     _fail(stage, i, error)
@@ -163,25 +165,25 @@ class Pipeline:
         Parameters
         ----------
         data
-            Bytes of the chunk in the file.
+            The encoded chunk.
         mask
-            Its filter mask: filters whose bit is set were left out.
+            Its filter mask: filters whose bit is set were skipped.
         chunk
             Type and shape of the chunk.
 
         Returns
         -------
         array
-            Of that type and shape; it may be read-only.
+            An array of that type and shape; may be read-only.
 
         Raises
         ------
         StreamError
-            If the bytes are damaged; names the filter that found it.
+            If the bytes are damaged; names the filter that noticed.
         MissingFilterError
-            If a filter that was applied is not here; says how to get it.
+            If an applied filter is not installed, with advice.
         ParameterError
-            If the type is none that a file has.
+            If no file can have this type.
         """
         if not isinstance(mask, (int, np.integer)):
             raise ParameterError(f"expected a whole number as the filter mask, got {mask!r}")
@@ -199,27 +201,27 @@ class Pipeline:
         return np.frombuffer(data, np.uint8).view(chunk.dtype).reshape(chunk.shape)
 
     def missing(self) -> tuple[str, ...]:
-        """Return for each filter that could not be decoded here what is missing."""
-        found = []
-        for each in dict.fromkeys(self.filters):
-            if isinstance(each, UnknownFilter):
-                found.append(each.in_words())
-            elif absent := each.undecodable():
-                found.append(absent)
-        return tuple(found)
+        """Return for each filter that cannot be decoded here what is missing."""
+        reasons = []
+        for candidate in dict.fromkeys(self.filters):
+            if isinstance(candidate, UnknownFilter):
+                reasons.append(candidate.in_words())
+            elif reason := candidate.undecodable():
+                reasons.append(reason)
+        return tuple(reasons)
 
     def _refuse_values_after_bytes(self) -> None:
-        names = [each.name for each in self.filters]
-        for at, each in enumerate(self.filters):
-            if at and each.needs_values:
-                if each.name in names[:at]:
+        names = [member.name for member in self.filters]
+        for index, member in enumerate(self.filters):
+            if index and member.needs_values:
+                if member.name in names[:index]:
                     raise ParameterError(
-                        f"expected {each.name} once in a pipeline, got it {names.count(each.name)} times"
+                        f"expected {member.name} once in a pipeline, got it {names.count(member.name)} times"
                     )
-                rest = [name for i, name in enumerate(names) if i != at]
+                rest = [name for i, name in enumerate(names) if i != index]
                 raise ParameterError(
-                    f"expected {each.name} first in a pipeline, got {names[at - 1]} before it: {each.name} needs the"
-                    f" values themselves; write {'|'.join([f'{each.name}(…)', *rest])}"
+                    f"expected {member.name} first in a pipeline, got {names[index - 1]} before it: {member.name} needs"
+                    f" the values themselves; write {'|'.join([f'{member.name}(…)', *rest])}"
                 )
 
     def __hash__(self) -> int:
@@ -232,21 +234,21 @@ class Pipeline:
         return f"Pipeline.parse({str(self)!r})"
 
 
-def _stage(each: object) -> Stage:
-    if isinstance(each, Filter):
-        return Stage.of(each)
-    if isinstance(each, Stage):
-        return each
-    raise ParameterError(f"expected filters in a row, or Pipeline.parse and their text, got {each!r}")
+def _stage(value: object) -> Stage:
+    if isinstance(value, Filter):
+        return Stage.of(value)
+    if isinstance(value, Stage):
+        return value
+    raise ParameterError(f"expected filters in a row, or Pipeline.parse and their text, got {value!r}")
 
 
 def as_pipeline(value: object) -> Pipeline:
-    """Take a pipeline as it is, a filter as a pipeline of one, and text as tamis text.
+    """Return a pipeline as it is, a filter as a pipeline of one filter, and tamis text parsed.
 
     Raises
     ------
     ParameterError
-        If it is anything else, or text that cannot be read.
+        If the value is anything else, or text that cannot be read.
     """
     if isinstance(value, Pipeline):
         return value
@@ -257,21 +259,21 @@ def as_pipeline(value: object) -> Pipeline:
     raise ParameterError(f"expected a pipeline, a filter or their text, got {value!r}")
 
 
-@lru_cache(maxsize=1024)  # asked for each dataset, of which most have the same
+@lru_cache(maxsize=1024)  # needed for each dataset, and most datasets share a pipeline
 def _text(pipeline: Pipeline) -> str:
-    return "|".join(str(each) for each in pipeline.stages) or NONE
+    return "|".join(str(stage) for stage in pipeline.stages) or NONE
 
 
 @lru_cache(maxsize=1024)
-def _derived(each: Filter, chunk: ChunkType) -> tuple[int, ...]:
-    return each.stored(chunk)
+def _derived(member: Filter, chunk: ChunkType) -> tuple[int, ...]:
+    return member.stored(chunk)
 
 
 def _parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
     return _derived(stage.filter, chunk) if stage.stored is None else stage.stored
 
 
-def _encoded(stage: Stage, data: Data, chunk: ChunkType, *, prove: bool) -> Data:
+def _encode_stage(stage: Stage, data: Data, chunk: ChunkType, *, prove: bool) -> Data:
     if reason := stage.filter.unencodable():
         raise MissingFilterError(reason)
     if not prove and isinstance(stage.filter, Zfp):
