@@ -1,4 +1,4 @@
-"""How a command ends that is interrupted, or whose output cannot be written: a message, an exit code, no traceback."""
+"""End an interrupted command, or one whose output cannot be written, with a message and without a traceback."""
 
 from __future__ import annotations
 
@@ -19,26 +19,25 @@ from tamis.formatting import printable
 from tamis.jobs.json_rule import error_document, json_text
 
 FAILED, USAGE, VIOLATED, INTERRUPTED = 1, 2, 3, 128 + signal.SIGINT
-"""Exit codes; 0 is done as asked, and 128 and a number that a signal ended the command."""
+"""Exit codes; 0 means done as asked, and 128 + n that signal n ended the command."""
 
 _ENDING_SIGNALS = ("SIGTERM", "SIGHUP", "SIGXCPU", "SIGQUIT", "SIGUSR1", "SIGUSR2")
-"""What ends a command besides Ctrl-C: Slurm and PBS send SIGTERM, a lost connection SIGHUP, limits of processor time
-SIGXCPU, LSF SIGUSR2, Grid Engine both SIGUSR1 and SIGUSR2 before SIGKILL. Their default would clear nothing up."""
-
+"""Signals that end a command besides Ctrl-C: Slurm and PBS send SIGTERM, a lost connection SIGHUP, a CPU time limit
+SIGXCPU, LSF SIGUSR2, Grid Engine SIGUSR1 and SIGUSR2 before SIGKILL. By default they would leave temporary files."""
 
 _JSON = "tamis.json"
 
 
 class Commands(click.Group):
-    """A group of commands that end so."""
+    """A group of commands that end as this module describes."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Note whether JSON is asked for, before anything can be wrong with the arguments of a command."""
+        """Record whether JSON is asked for, before a command's own arguments are checked."""
         ctx.meta[_JSON] = "--json" in args
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call a command; Ctrl-C ends it."""
+        """Call a command; end it at Ctrl-C."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -57,7 +56,7 @@ class Commands(click.Group):
         except OSError as error:  # click is silent about a closed pipe
             if isinstance(error, TamisError) or error.errno is None:
                 raise
-            if _is_of_output(error):
+            if _is_output_error(error):
                 _stop_without_output(error)
             click.echo(f"tamis: {printable(str(error))}", err=True)
             sys.exit(FAILED)
@@ -65,45 +64,46 @@ class Commands(click.Group):
 
 @contextmanager
 def ended_by_signals() -> Iterator[Callable[[], None]]:
-    """End what is inside, cleared up, at Ctrl-C and at the signals that batch systems send.
+    """Raise an exception at Ctrl-C and at the signals of batch systems, so that the block inside cleans up.
 
-    Python drops what a signal raises in some places, such as weak references. So call the function that is given now
-    and then: it raises what was dropped. A signal that the process was started to ignore, as by nohup, stays ignored.
+    Python drops exceptions of signal handlers in some places, such as callbacks of weak references. The yielded
+    function raises a dropped exception again: call it now and then. Signals that the process was started to ignore, as
+    by nohup, stay ignored.
     """
-    came: list[BaseException] = []
+    raised: list[BaseException] = []
 
     def end(number: int, _: object) -> None:
-        # Signals that are sent more than once, as SIGXCPU is each second, must not end the clearing up.
-        if not came or number == signal.SIGINT:
-            came.append(KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number))
-            raise came[-1]
+        # A repeated signal, such as SIGXCPU every second, must not interrupt the cleaning up.
+        if not raised or number == signal.SIGINT:
+            raised.append(KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number))
+            raise raised[-1]
 
     def check() -> None:
-        if came:
-            raise came[-1]
+        if raised:
+            raise raised[-1]
 
-    def unraisable(found: sys.UnraisableHookArgs) -> None:
-        if found.exc_value not in came:
-            sys.__unraisablehook__(found)
+    def unraisable(dropped: sys.UnraisableHookArgs) -> None:
+        if dropped.exc_value not in raised:
+            sys.__unraisablehook__(dropped)
 
     others = [getattr(signal, name) for name in _ENDING_SIGNALS if hasattr(signal, name)]
-    wanted = {signal.SIGINT: signal.default_int_handler, **dict.fromkeys(others, signal.SIG_DFL)}
+    defaults = {signal.SIGINT: signal.default_int_handler, **dict.fromkeys(others, signal.SIG_DFL)}
     if threading.current_thread() is not threading.main_thread():
-        wanted = {}
-    replaced = {number: before for number, before in wanted.items() if signal.getsignal(number) == before}
+        defaults = {}
+    replaced = {number: handler for number, handler in defaults.items() if signal.getsignal(number) == handler}
     hook, sys.unraisablehook = sys.unraisablehook, unraisable
     try:
         for number in replaced:
             signal.signal(number, end)
         yield check
     finally:
-        for number, before in replaced.items():
-            signal.signal(number, before)
+        for number, handler in replaced.items():
+            signal.signal(number, handler)
         sys.unraisablehook = hook
 
 
-def _is_of_output(error: OSError) -> bool:
-    """Tell whether an error was raised where text is printed."""
+def _is_output_error(error: OSError) -> bool:
+    """Return whether an error was raised while printing."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return any(
         frame.f_code is click.echo.__code__ or frame.f_globals.get("__name__") == "rich.console" for frame in frames
@@ -111,7 +111,7 @@ def _is_of_output(error: OSError) -> bool:
 
 
 def _stop_without_output(error: OSError) -> NoReturn:
-    # What is still to be flushed would fail again when Python ends, which reports it in its own way.
+    # Otherwise Python flushes the rest of the output at exit, fails again, and prints its own report.
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The command line: its commands, each of which is imported when it is called."""
+"""The command line: a group whose commands are imported when they are called."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class _LateCommands(Commands):
         return [*_COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command; None where no command has the name."""
+        """Return a command, imported; None if there is no command of that name."""
         if cmd_name in _COMMANDS:
             return _imported(cmd_name)
-        self.commands = {name: _imported(name) for name in _COMMANDS}  # of which click suggests one
+        self.commands = {name: _imported(name) for name in _COMMANDS}  # click suggests a similar one of these
         return None
 
 
@@ -51,4 +51,4 @@ def main() -> None:
     keep_freed_memory()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # names may hold what the terminal cannot show
+            stream.reconfigure(errors="backslashreplace")  # for names with characters that the terminal cannot show

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ log_option = click.option(
 
 
 def by_name(option: str, pairs: list[tuple[str, T]]) -> dict[str, T]:
-    """Return what a repeatable option gives each name; raise ParameterError if it gives one twice."""
+    """Return the values of a repeatable option by name; raise ParameterError if a name occurs twice."""
     values = dict(pairs)
     if len(values) < len(pairs):
         raise ParameterError(f"expected each name once in {option}, got {', '.join(name for name, _ in pairs)}")

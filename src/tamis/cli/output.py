@@ -1,6 +1,6 @@
-"""What a command prints: results, notes and failures, as text or JSON.
+"""Print results, notes and failures of a command, as text or JSON.
 
-Rich is imported only to print to a terminal, since that takes longer than many commands.
+Rich is imported only to print to a terminal, because the import takes longer than many commands.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from tamis.jobs.inspection import Inspection
 
 LinesWithin = Callable[[int | None], Iterator[Line]]
-"""Returns the lines of a text within so many characters; without a limit if None."""
+"""Return the lines of a text, at most so many characters wide; None for no limit."""
 
 
 class Result(Protocol):
-    """What a job returns."""
+    """The result of a job."""
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return JSON."""
@@ -47,13 +47,13 @@ class Output:
     Parameters
     ----------
     command
-        Its name.
+        Name of the command.
     as_json
-        Print one JSON document on standard output, also where the command fails.
+        Print one JSON document on standard output, also if the command fails.
     quiet
         Print nothing but errors and JSON.
     log
-        Where all but JSON goes too.
+        Gets a copy of everything except JSON.
     """
 
     command: str
@@ -62,7 +62,7 @@ class Output:
     log: Log | None = None
 
     def result(self, result: Result, lines: LinesWithin) -> None:
-        """Print what a job returned."""
+        """Print the result of a job."""
         if self.log:
             for _, text in lines(None):
                 self.log.write(text)
@@ -72,42 +72,42 @@ class Output:
             show(lines)
 
     def complain(self, text: str) -> None:
-        """Print a line for people on standard error."""
+        """Print a message on standard error."""
         click.echo("\n".join(map(printable, f"tamis {self.command}: {text}".splitlines())), err=True)
         if self.log:
             self.log.write(text)
 
     def note(self, text: str) -> None:
-        """Print what is good to know."""
+        """Print a note on standard error, unless quiet."""
         if not self.quiet:
             self.complain(text)
 
     @contextmanager
     def progress(self, check: Callable[[], None] = lambda: None) -> Iterator[Progress]:
-        """Show progress through the function that is given; `check` is called whenever that is.
+        """Yield a function that reports progress; each call of it also calls `check`.
 
-        A terminal shows a bar; a pipe or file, and the log, get a line for each dataset that is done.
+        A terminal shows a bar; a pipe, a file and the log get a line for each finished dataset.
         """
-        shown: list[Progress] = [Steps(self.log.write)] if self.log else []
+        reporters: list[Progress] = [Steps(self.log.write)] if self.log else []
         bar = is_terminal(sys.stderr) and not self.quiet
         if not bar and not self.quiet:
-            shown.append(Steps(self._say))
+            reporters.append(Steps(self._say))
 
-        def report(what: str, done: int, total: int) -> None:
+        def report(step: str, done: int, total: int) -> None:
             check()
-            for each in shown:
-                each(what, done, total)
+            for reporter in reporters:
+                reporter(step, done, total)
 
-        with progress_bar(shown if bar else None):
+        with progress_bar(reporters if bar else None):
             yield report
 
     def _say(self, text: str) -> None:
-        with suppress(OSError):  # nobody reads it
+        with suppress(OSError):  # the reader of standard error is gone
             click.echo(printable(f"tamis {self.command}: {text}"), err=True)
 
     @contextmanager
     def failures(self) -> Iterator[None]:
-        """Turn errors into a message and an exit code."""
+        """Turn an error into a message and an exit code."""
         try:
             yield
         except ParameterError as error:
@@ -126,19 +126,19 @@ class Output:
 
 
 def show(lines: LinesWithin) -> None:
-    """Print text: folded to the width of a terminal and in colour, in full through a pipe."""
+    """Print text: on a terminal in colour and wrapped to its width, through a pipe in full."""
     terminal = is_terminal(sys.stdout)
     if not terminal and not os.environ.get("FORCE_COLOR"):
         click.echo("\n".join(text for _, text in lines(None)))
         return
     from rich.console import Console
 
-    console = Console(markup=False, emoji=False, highlight=False)  # names are no markup
+    console = Console(markup=False, emoji=False, highlight=False)  # names may look like markup
     paint(lines, console, max(console.width, 20) if terminal else None)
 
 
 def paint(lines: LinesWithin, console: Console, width: int | None) -> None:
-    """Print to a terminal, in colours where it has some."""
+    """Print to a terminal, in colour if it has colours."""
     from rich.text import Text
 
     for kind, text in lines(width):
@@ -147,30 +147,30 @@ def paint(lines: LinesWithin, console: Console, width: int | None) -> None:
 
 
 def _wrapped(text: str, width: int | None) -> list[str]:
-    """Break a text between words; paths and names stay whole."""
+    """Break a text between words; long paths and names are not broken."""
     if width is None or len(text) <= width:
         return [text]
     return textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
-def print_arguments(output: Output, found: Inspection, notation: str, *, alone: bool) -> tuple[str, ...]:
-    """Print filters as arguments of another program; return what it cannot express."""
+def print_arguments(output: Output, inspection: Inspection, notation: str, *, alone: bool) -> tuple[str, ...]:
+    """Print filters as arguments of another program; return problems with filters that it cannot express."""
     from tamis.jobs.inspection.arguments import COMMENTS, arguments
 
-    made = arguments(found, notation)
-    if made.text:
+    printed = arguments(inspection, notation)
+    if printed.text:
         if COMMENTS[notation] and not alone:
-            click.echo(f"{COMMENTS[notation]} {printable(found.path)}")
-        click.echo(made.text)
-    for each in made.notes:
-        output.complain(f"note: {each}")
-    for each in made.problems:
-        output.complain(each)
-    return made.problems
+            click.echo(f"{COMMENTS[notation]} {printable(inspection.path)}")
+        click.echo(printed.text)
+    for note in printed.notes:
+        output.complain(f"note: {note}")
+    for problem in printed.problems:
+        output.complain(problem)
+    return printed.problems
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Return whether a stream is a terminal; Python has none where the command was started with it closed."""
+    """Return whether a stream is a terminal; it is None if it was closed when the command started."""
     return stream is not None and stream.isatty()
 
 
@@ -178,7 +178,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 def output_of_two_files(
     command: str, source: str, target: str, as_json: bool, quiet: bool, log: str | None
 ) -> Iterator[Output]:
-    """Print what a command does to two files, and turn errors into a message and an exit code."""
+    """Yield the output of a command with two files, and turn an error into a message and an exit code."""
     plain = Output(command, as_json, quiet)
     with plain.failures():
         journal = Log(log, command, (source, target)) if log is not None else None

@@ -1,4 +1,4 @@
-"""How far a command is: a bar on a terminal, a line for each dataset elsewhere, and a log."""
+"""The progress of a command: a bar on a terminal, a line for each dataset elsewhere, and a log."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ _LONG_SECONDS = 60.0
 
 
 class Steps:
-    """Print a line when a step is done, or all steps of a kind that share a line; of long ones every minute how far.
+    """Print a line when a step, or a group of steps, is done; for long steps also the percentage every minute.
 
     Parameters
     ----------
     say
-        Is given each line.
+        Called with each line.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._step, self._together, self._finished = "", "", False
-        self._began = self._said = 0.0
+        self._step, self._group, self._finished = "", "", False
+        self._start_time = self._line_time = 0.0
 
-    def __call__(self, what: str, done: int, total: int) -> None:
-        """Take note of the progress of a step."""
-        now = time.monotonic()
-        together = what.together if isinstance(what, Step) else ""
-        if what != self._step:
-            if not together or together != self._together:
-                self._began = now
-            self._step, self._together, self._finished, self._said = what, together, False, now
+    def __call__(self, step: str, done: int, total: int) -> None:
+        """Record the progress of a step, and print a line if one is due."""
+        time_now = time.monotonic()
+        group = step.together if isinstance(step, Step) else ""
+        if step != self._step:
+            if not group or group != self._group:
+                self._start_time = time_now
+            self._step, self._group, self._finished, self._line_time = step, group, False, time_now
         if done >= total:
-            if not self._finished and not (isinstance(what, Step) and together and what.number < what.step_count):
-                took = now - self._began
-                self._say(f"{together or label(what)}: done" + (f" in {took:.1f} s" if took >= 0.1 else ""))
+            if not self._finished and not (isinstance(step, Step) and group and step.number < step.step_count):
+                seconds = time_now - self._start_time
+                self._say(f"{group or label(step)}: done" + (f" in {seconds:.1f} s" if seconds >= 0.1 else ""))
             self._finished = True
-        elif now - self._said >= _LONG_SECONDS:
-            self._say(f"{label(what)}: {100 * done / total:.0f} %")
-            self._said = now
+        elif time_now - self._line_time >= _LONG_SECONDS:
+            self._say(f"{label(step)}: {100 * done / total:.0f} %")
+            self._line_time = time_now
 
 
 class Log:
@@ -56,23 +56,23 @@ class Log:
     Parameters
     ----------
     path
-        Of the file.
+        Path of the log file.
     command
         Name of the command.
     others
-        Files that it must not be.
+        Files that the log must not overwrite.
 
     Raises
     ------
     FileError
         If the file cannot be opened.
     ParameterError
-        If it is one of the others.
+        If the log is one of the other files.
     """
 
     def __init__(self, path: str, command: str, others: tuple[str, ...]) -> None:
         self._start = f"tamis {command}[{os.getpid()}]"
-        if any(os.path.exists(each) and os.path.exists(path) and os.path.samefile(each, path) for each in others):
+        if any(os.path.exists(other) and os.path.exists(path) and os.path.samefile(other, path) for other in others):
             raise ParameterError(f"{path}: expected a log of its own, got a file that is read or written (--log)")
         try:
             self._stream: TextIO | None = open(path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
@@ -81,13 +81,13 @@ class Log:
             raise FileError(f"{path}: the log cannot be opened: {text}").at(path=path) from error
 
     def write(self, text: str) -> None:
-        """Append a line for each line of a text; a log that cannot be written ends, but not the command."""
+        """Append each line of a text with the time; if the log cannot be written it ends, but the command continues."""
         if self._stream is None:
             return
-        now = datetime.now().astimezone().isoformat(timespec="seconds")
+        timestamp = datetime.now().astimezone().isoformat(timespec="seconds")
         try:
             for line in text.splitlines():
-                self._stream.write(f"{now} {self._start}: {printable(line)}\n")
+                self._stream.write(f"{timestamp} {self._start}: {printable(line)}\n")
             self._stream.flush()
         except OSError as error:
             self._stream = None
@@ -95,25 +95,25 @@ class Log:
 
 
 @contextmanager
-def progress_bar(shown: list[Progress] | None) -> Iterator[None]:
-    """Show a bar on standard error, which moves by a function that is added to `shown`; nothing if that is None."""
-    if shown is None:
+def progress_bar(reporters: list[Progress] | None) -> Iterator[None]:
+    """Show a bar on standard error, and add the function that moves it to `reporters`; no bar if that is None."""
+    if reporters is None:
         yield
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    def move(what: str, done: int, total: int) -> None:
-        bar.update(task, description=printable(label(what)), completed=done, total=total)
+    def move(step: str, done: int, total: int) -> None:
+        bar.update(task, description=printable(label(step)), completed=done, total=total)
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("")
-        shown.append(move)
+        reporters.append(move)
         yield
 
 
-def label(what: str) -> str:
-    """Return a step with its number, where it has one: ``writing /TS (3 of 12)``."""
-    return f"{what} ({what.number} of {what.step_count})" if isinstance(what, Step) else what
+def label(step: str) -> str:
+    """Return a step with its number, if it has one: ``writing /TS (3 of 12)``."""
+    return f"{step} ({step.number} of {step.step_count})" if isinstance(step, Step) else step

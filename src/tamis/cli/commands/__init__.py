@@ -1,1 +1,1 @@
-"""A module for each command, which is its attribute `command`."""
+"""One module for each command; its attribute `command` is the click command."""

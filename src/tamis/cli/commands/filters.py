@@ -29,9 +29,9 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         click.echo(json_text({"schema": SCHEMA, "filters": entries}, indent=2))
         return
-    for each in entries:
-        click.echo(f"{each.id:>5}  {each.name:<11}  {each.about}{f' ({each.takes})' if each.takes else ''}")
-        for parameter in each.parameters if names else ():
+    for entry in entries:
+        click.echo(f"{entry.id:>5}  {entry.name:<11}  {entry.about}{f' ({entry.takes})' if entry.takes else ''}")
+        for parameter in entry.parameters if names else ():
             click.echo(f"{'':20}{parameter}")
-        if each.missing:
-            click.echo(f"{'':20}{each.missing}")
+        if entry.missing:
+            click.echo(f"{'':20}{entry.missing}")

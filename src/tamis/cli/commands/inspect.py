@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tamis.jobs.inspection import Inspection
 
 TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "tamis")
-"""Written out, since what defines them takes long to import."""
+"""Listed here, because the modules that define them take long to import."""
 
 
 @click.command("inspect")
@@ -68,5 +68,5 @@ def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
         from tamis.jobs.inspection import json_document
 
         click.echo(json_document(inspections, errors))
-    if errors or failed or any(each.problems for each in inspections):
+    if errors or failed or any(inspection.problems for inspection in inspections):
         sys.exit(FAILED)

@@ -117,19 +117,19 @@ def command(
     from tamis.jobs.repacking.text import plan_lines, result_lines
 
     with output_of_two_files("repack", source, target, as_json, quiet, log) as output:
-        wanted = by_name("-f", [split_filters(text) for text in recipes])
+        recipe = by_name("-f", [split_filters(text) for text in recipes])
         texts = by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
         options: dict[str, Any] = {"chunks": chunks, "checksum": checksum, "missing": missing, "resume": resume}
         options |= {"follow": follow, "min_size": min_size, "larger": larger}
         if dry_run:
-            plan = plan_repack(source, target, wanted, **options)
+            plan = plan_repack(source, target, recipe, **options)
             output.result(plan, partial(plan_lines, plan))
             return
         for note in () if resume else interrupted(Path(target), "removed, since --resume is not given"):
             output.note(note)
         with naming_leftovers(target, resume, output.note), ended_by_signals() as check, output.progress(check) as bar:
-            result = tamis.repack(source, target, wanted, overwrite=overwrite, threads=threads, progress=bar, **options)
+            result = tamis.repack(source, target, recipe, overwrite=overwrite, threads=threads, progress=bar, **options)
         for path in result.unreadable:
             output.note(f"{path}: its values cannot be read; its bytes were copied as they are")
         try:

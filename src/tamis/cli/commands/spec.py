@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from tamis.notation.netcdf import Compat
 
 NOTATIONS = ("cdl", "h5py", "h5repack", "netcdf", "tamis", "zarr")
-"""Written out, since what defines them takes long to import."""
+"""Listed here, because the modules that define them take long to import."""
 
 
 @click.command("spec", context_settings={"ignore_unknown_options": True})
-@click.argument("words", nargs=-1, required=True, metavar="TEXT", type=click.UNPROCESSED)
+@click.argument("parts", nargs=-1, required=True, metavar="TEXT", type=click.UNPROCESSED)
 @click.option("-v", "--variable", default="", metavar="NAME", help="Name of the dataset, for notations that have one.")
 @click.option("--chunks", metavar="SHAPE", help="Chunk shape, slowest axis first, such as 4x96x144.")
 @click.option("--dtype", metavar="TYPE", help="Type of the values, such as f4.")
@@ -31,7 +31,7 @@ NOTATIONS = ("cdl", "h5py", "h5repack", "netcdf", "tamis", "zarr")
 )
 @json_option
 def command(
-    words: tuple[str, ...],
+    parts: tuple[str, ...],
     variable: str,
     chunks: str | None,
     dtype: str | None,
@@ -53,6 +53,6 @@ def command(
 
     with Output("spec", as_json).failures():
         shape = None if chunks is None else parse_chunks(chunks)
-        text = words[0] if len(words) == 1 else shlex.join(words)
-        found = make_spec(text, variable=variable, chunks=shape, dtype=dtype, notation=notation, compat=compat)
-    click.echo(found.to_json() if as_json else str(found))
+        text = parts[0] if len(parts) == 1 else shlex.join(parts)
+        result = make_spec(text, variable=variable, chunks=shape, dtype=dtype, notation=notation, compat=compat)
+    click.echo(result.to_json() if as_json else str(result))

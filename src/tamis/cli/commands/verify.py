@@ -59,15 +59,17 @@ def command(
     from tamis.jobs.verification.text import lines
 
     with output_of_two_files("verify", source, target, as_json, quiet, log) as output:
-        # Last, so that it is for what has no bound of its own.
+        # `recorded` comes last, so that it applies to datasets without a bound of their own.
         texts = [f"*:{text}" if text == RECORDED else text for text in sorted(bounds, key=RECORDED.__eq__)]
         limits = by_name("--bound", [split_recipe(text, "NAME:BOUND", "TS:0.1") for text in texts])
         numbers = {name: parse_bound(text) for name, text in limits.items()}
-        wanted: Bounds = RECORDED if bounds == (RECORDED,) else numbers
+        requested: Bounds = RECORDED if bounds == (RECORDED,) else numbers
         with output.progress() as progress:
-            found = tamis.verify(source, target, bounds=wanted, variables=variables, threads=threads, progress=progress)
-    output.result(found, partial(lines, found))
-    if not found.ok:
-        for each in (*found.violations, *found.problems) if quiet and not as_json else ():
-            output.complain(str(each))
-        sys.exit(FAILED if found.problems else VIOLATED)
+            result = tamis.verify(
+                source, target, bounds=requested, variables=variables, threads=threads, progress=progress
+            )
+    output.result(result, partial(lines, result))
+    if not result.ok:
+        for problem in (*result.violations, *result.problems) if quiet and not as_json else ():
+            output.complain(str(problem))
+        sys.exit(FAILED if result.problems else VIOLATED)
