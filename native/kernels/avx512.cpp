@@ -1,5 +1,5 @@
-// The kernel for x86-64 with AVX-512 (F, BW, DQ, VL, VBMI) and GFNI besides what avx2.cpp needs. It is never chosen
-// unless it is asked for.
+// The kernel for x86-64 with AVX-512 (F, BW, DQ, VL, VBMI) and GFNI besides what avx2.cpp needs: Intel from Ice Lake
+// and AMD from Zen 4 on.
 
 #include "kernels/avx2/family.hpp"
 #include "kernels/avx512/matrices.hpp"

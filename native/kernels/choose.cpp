@@ -9,6 +9,9 @@ namespace tamis::zfp {
 
 KernelList kernels_for([[maybe_unused]] const Cpu& cpu) {
     KernelList list;
+#ifdef TAMIS_AVX512
+    if (cpu.avx512 && cpu.fast_pext) list.add(avx512_kernel);
+#endif
 #ifdef __x86_64__
     if (cpu.avx2 && cpu.fast_pext) list.add(avx2_kernel);
     if (cpu.avx2) list.add(avx2_tzcnt_kernel);
@@ -18,7 +21,7 @@ KernelList kernels_for([[maybe_unused]] const Cpu& cpu) {
     if (cpu.avx2 && !cpu.fast_pext) list.add(avx2_kernel);
 #endif
 #ifdef TAMIS_AVX512
-    if (cpu.avx512) list.add(avx512_kernel);
+    if (cpu.avx512 && !cpu.fast_pext) list.add(avx512_kernel);
 #endif
     return list;
 }

@@ -39,7 +39,9 @@ void tamis::tests::test_choice() {
             "where PEXT is slow, the kernel without it comes first");
 #endif
 #ifdef TAMIS_AVX512
-    require(names({.avx2 = true, .fast_pext = true, .avx512 = true}) == "avx2 avx2-tzcnt portable avx512 ",
-            "AVX-512 is never chosen");
+    require(names({.avx2 = true, .fast_pext = true, .avx512 = true}) == "avx512 avx2 avx2-tzcnt portable ",
+            "AVX-512 comes first");
+    require(names({.avx2 = true, .avx512 = true}) == "avx2-tzcnt portable avx2 avx512 ",
+            "where PEXT is slow, AVX-512 does not help");
 #endif
 }

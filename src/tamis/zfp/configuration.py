@@ -32,8 +32,8 @@ class Config:
 def config() -> Config:
     """Return the version of tamis, its codec, and the kernel that the codec uses on this machine.
 
-    Kernels are ``avx2`` (x86-64 with AVX2, BMI2 and PCLMUL), ``avx2-tzcnt`` (the same without PDEP and PEXT, which AMD
-    before Zen 3 runs slowly), ``portable`` (any machine) and ``avx512`` (AVX-512 and GFNI, never chosen by itself).
+    Kernels are ``avx512`` (x86-64 with AVX-512 and GFNI), ``avx2`` (x86-64 with AVX2, BMI2 and PCLMUL), ``avx2-tzcnt``
+    (the same without PDEP and PEXT, which AMD before Zen 3 runs slowly) and ``portable`` (any machine).
 
     The environment variable ``TAMIS_KERNEL`` chooses another kernel, for tests and comparisons. It is read once per
     process, by tamis and by its HDF5 plugin. A name that this machine cannot run is warned about and has no effect.
