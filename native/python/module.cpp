@@ -10,39 +10,61 @@ namespace tamis::python {
 
 namespace {
 
-const char* name_of(zfp::Code code) {
-    constexpr const char* names[] = {"ok",
-                                     "non_finite",
-                                     "integer_range",
-                                     "changed",
-                                     "truncated",
-                                     "not_a_header",
-                                     "codec_version",
-                                     "bad_rate",
-                                     "bad_accuracy",
-                                     "bad_expert",
-                                     "bad_mode",
-                                     "too_few_values",
-                                     "maxbits_small",
-                                     "extent_large",
-                                     "integer_accuracy",
-                                     "beyond_tolerance",
-                                     "fill_value",
-                                     "no_memory",
-                                     "no_room"};
-    return names[static_cast<std::size_t>(code)];
+template <class Code>
+struct Name {
+    Code code;
+    const char* name;
+};
+
+// Whether a table has each code, at its place.
+template <class Code, std::size_t size>
+constexpr bool is_whole(const Name<Code> (&names)[size], Code last) {
+    for (std::size_t i = 0; i < size; ++i)
+        if (names[i].code != static_cast<Code>(i)) return false;
+    return size == static_cast<std::size_t>(last) + 1;
 }
 
-const char* name_of(filters::Code code) {
-    constexpr const char* names[] = {"ok",           "bad_itemsize", "bad_block",   "bad_parameter",
-                                     "wrong_nbytes", "truncated",    "bad_minbits", "non_finite"};
-    return names[static_cast<std::size_t>(code)];
-}
+constexpr Name<zfp::Code> codec_names[] = {
+    {zfp::Code::ok, "ok"},
+    {zfp::Code::non_finite, "non_finite"},
+    {zfp::Code::integer_range, "integer_range"},
+    {zfp::Code::changed, "changed"},
+    {zfp::Code::truncated, "truncated"},
+    {zfp::Code::not_a_header, "not_a_header"},
+    {zfp::Code::codec_version, "codec_version"},
+    {zfp::Code::bad_rate, "bad_rate"},
+    {zfp::Code::bad_accuracy, "bad_accuracy"},
+    {zfp::Code::bad_expert, "bad_expert"},
+    {zfp::Code::bad_mode, "bad_mode"},
+    {zfp::Code::too_few_values, "too_few_values"},
+    {zfp::Code::maxbits_small, "maxbits_small"},
+    {zfp::Code::extent_large, "extent_large"},
+    {zfp::Code::integer_accuracy, "integer_accuracy"},
+    {zfp::Code::beyond_tolerance, "beyond_tolerance"},
+    {zfp::Code::fill_value, "fill_value"},
+    {zfp::Code::no_memory, "no_memory"},
+    {zfp::Code::no_room, "no_room"},
+};
+static_assert(is_whole(codec_names, zfp::Code::no_room));
+
+constexpr Name<filters::Code> filter_names[] = {
+    {filters::Code::ok, "ok"},
+    {filters::Code::bad_itemsize, "bad_itemsize"},
+    {filters::Code::bad_block, "bad_block"},
+    {filters::Code::bad_parameter, "bad_parameter"},
+    {filters::Code::wrong_nbytes, "wrong_nbytes"},
+    {filters::Code::truncated, "truncated"},
+    {filters::Code::bad_minbits, "bad_minbits"},
+    {filters::Code::non_finite, "non_finite"},
+};
+static_assert(is_whole(filter_names, filters::Code::non_finite));
 
 }  // namespace
 
-Failure::Failure(const zfp::Status& status) : code(name_of(status.code)), where(status.where) {}
-Failure::Failure(const filters::Status& status) : code(name_of(status.code)), where(status.where) {}
+Failure::Failure(const zfp::Status& status)
+    : code(codec_names[static_cast<std::size_t>(status.code)].name), where(status.where) {}
+Failure::Failure(const filters::Status& status)
+    : code(filter_names[static_cast<std::size_t>(status.code)].name), where(status.where) {}
 
 }  // namespace tamis::python
 

@@ -22,8 +22,8 @@
 #include <tuple>
 #include <vector>
 
-#include "plugin/cd_values.hpp"
 #include "python/binding.hpp"
+#include "tamis/hdf5/cd_values.hpp"
 #include "tamis/values/difference.hpp"
 #include "tamis/zfp/codec.hpp"
 #include "tamis/zfp/parallel_decode.hpp"
@@ -215,8 +215,8 @@ Or<Params> made(Status (*set)(Params&, Arguments...), std::type_identity_t<Argum
 using StoredFields = std::tuple<Type, std::vector<std::size_t>, Params, bool, bool, std::optional<std::uint64_t>>;
 
 Or<StoredFields> parse_stored(const std::vector<unsigned>& values) {
-    plugin::Stored stored;
-    if (const Status status = plugin::parse_stored(values, stored); !status) return status;
+    hdf5::Stored stored;
+    if (const Status status = hdf5::parse_stored(values, stored); !status) return status;
     const Header& header = stored.header;
     return StoredFields{header.type,    shape_of(header.layout), header.params,
                         stored.swapped, stored.proven,           stored.fill};
@@ -226,14 +226,14 @@ Or<std::vector<unsigned>> stored_values(const std::vector<unsigned>& requested, 
                                         const std::vector<std::size_t>& shape, std::optional<std::uint64_t> fill) {
     const Layout layout = layout_of(shape);
     Params params;
-    Status status = plugin::params_of_request(requested, type, layout.rank, params);
-    if (status) status = plugin::check_request(params, type);
-    unsigned stored[plugin::max_stored] = {};
+    Status status = hdf5::params_of_request(requested, type, layout.rank, params);
+    if (status) status = hdf5::check_request(params, type);
+    unsigned stored[hdf5::max_stored] = {};
     std::size_t count = 0;
-    if (status) status = plugin::stored_of_params(params, type, layout, stored, count);
+    if (status) status = hdf5::stored_of_params(params, type, layout, stored, count);
     if (status && fill && zfp::promises_accuracy(params, type, layout.rank) &&
         zfp::needs_care(type, params.minexp, *fill))
-        status = plugin::append_fill(*fill, stored, count);
+        status = hdf5::append_fill(*fill, stored, count);
     if (!status) return status;
     return std::vector<unsigned>(stored, stored + count);
 }
@@ -286,6 +286,13 @@ void bind_zfp(nb::module_& m) {
         .def_ro("maxprec", &Params::maxprec, "Bit planes per block, at most.")
         .def_ro("minexp", &Params::minexp, "Exponent of the lowest bit plane kept; below -1074: reversible.");
 
+    m.attr("max_rank") = zfp::max_rank;
+    m.attr("block_side") = zfp::block_side;
+    m.attr("max_bits") = zfp::max_bits;
+    m.attr("max_prec") = zfp::max_prec;
+    m.attr("min_exp") = zfp::min_exp;
+    m.attr("header_max_bits") = zfp::header_max_bits;
+
     m.def(
         "rate_params", [](double rate, Type type, unsigned rank) { return made(zfp::set_rate, rate, type, rank); },
         "rate"_a, "type"_a, "rank"_a, "Bits per value.");
@@ -326,7 +333,7 @@ void bind_zfp(nb::module_& m) {
     m.def("stored_values", &stored_values, "requested"_a, "type"_a, "shape"_a, "fill"_a = nb::none(),
           "cd_values that the filter stores; `shape` has no unit axes, `fill` is the bits of the fill value.");
     m.def(
-        "is_stored", [](const std::vector<unsigned>& values) { return plugin::is_stored(values); }, "values"_a,
+        "is_stored", [](const std::vector<unsigned>& values) { return hdf5::is_stored(values); }, "values"_a,
         "Whether cd_values are of the stored form.");
 
     kernel = zfp::chosen_kernel().kernel;

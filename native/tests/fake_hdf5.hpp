@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "plugin/hdf5.hpp"
+#include "hdf5/interface.hpp"
 
 namespace tamis::tests {
 
@@ -20,9 +20,9 @@ struct FakeFilter {
 
 struct FakeHdf5 {
     std::vector<FakeFilter> pipeline;
-    plugin::hid_t type = -1;
+    hdf5::hid_t type = -1;
     int rank = 1;
-    std::vector<plugin::hsize_t> extents;
+    std::vector<hdf5::hsize_t> extents;
     bool refuses_extents = false, refuses_values = false, refuses_change = false;
     int fill_status = 1;     // H5D_fill_value_t
     std::uint64_t fill = 0;  // bits, of the type's width
@@ -44,30 +44,29 @@ inline constexpr int fake_types = 14;
 extern "C" {
 
 // The variables are found by dlsym only.
-extern const tamis::plugin::hid_t H5T_IEEE_F32LE_g = 1, H5T_IEEE_F32BE_g = 2, H5T_IEEE_F64LE_g = 3,
-                                  H5T_IEEE_F64BE_g = 4, H5T_STD_I32LE_g = 5, H5T_STD_I32BE_g = 6, H5T_STD_I64LE_g = 7,
-                                  H5T_STD_I64BE_g = 8, H5T_STD_U32LE_g = 9, H5T_STD_U32BE_g = 10, H5T_STD_U64LE_g = 11,
-                                  H5T_STD_U64BE_g = 12;
-extern const tamis::plugin::hid_t H5E_ERR_CLS_g = 101, H5E_PLINE_g = 102, H5E_BADTYPE_g = 103, H5E_BADVALUE_g = 104,
-                                  H5E_CANTGET_g = 105, H5E_CANTINIT_g = 106, H5E_READERROR_g = 107,
-                                  H5E_CANTFILTER_g = 108;
+extern const tamis::hdf5::hid_t H5T_IEEE_F32LE_g = 1, H5T_IEEE_F32BE_g = 2, H5T_IEEE_F64LE_g = 3, H5T_IEEE_F64BE_g = 4,
+                                H5T_STD_I32LE_g = 5, H5T_STD_I32BE_g = 6, H5T_STD_I64LE_g = 7, H5T_STD_I64BE_g = 8,
+                                H5T_STD_U32LE_g = 9, H5T_STD_U32BE_g = 10, H5T_STD_U64LE_g = 11, H5T_STD_U64BE_g = 12;
+extern const tamis::hdf5::hid_t H5E_ERR_CLS_g = 101, H5E_PLINE_g = 102, H5E_BADTYPE_g = 103, H5E_BADVALUE_g = 104,
+                                H5E_CANTGET_g = 105, H5E_CANTINIT_g = 106, H5E_READERROR_g = 107,
+                                H5E_CANTFILTER_g = 108;
 
 // The current stack is paused, as while HDF5 1.14 and 2.0 run a filter: only a stack that takes its place brings
 // messages.
-tamis::plugin::hid_t H5Ecreate_stack() {
+tamis::hdf5::hid_t H5Ecreate_stack() {
     tamis::tests::require(tamis::tests::fake.pushed == 0, "no stack is left over");
     return 201;
 }
 
-int H5Eset_current_stack(tamis::plugin::hid_t stack) {
+int H5Eset_current_stack(tamis::hdf5::hid_t stack) {
     tamis::tests::require(stack == 201, "the stack that was made becomes the current one");
     tamis::tests::fake.messages += tamis::tests::fake.pushed;
     tamis::tests::fake.pushed = 0;
     return 0;
 }
 
-int H5Epush2(tamis::plugin::hid_t stack, const char* file, const char* function, unsigned, tamis::plugin::hid_t cls,
-             tamis::plugin::hid_t major, tamis::plugin::hid_t minor, const char* format, ...) {
+int H5Epush2(tamis::hdf5::hid_t stack, const char* file, const char* function, unsigned, tamis::hdf5::hid_t cls,
+             tamis::hdf5::hid_t major, tamis::hdf5::hid_t minor, const char* format, ...) {
     using tamis::tests::require;
     char text[1000];
     std::va_list arguments;
@@ -83,12 +82,12 @@ int H5Epush2(tamis::plugin::hid_t stack, const char* file, const char* function,
     return 0;
 }
 
-int H5Tget_class(tamis::plugin::hid_t) { return 3; }
-std::size_t H5Tget_size(tamis::plugin::hid_t) { return 2; }
-int H5Tequal(tamis::plugin::hid_t a, tamis::plugin::hid_t b) { return a == b; }
-int H5Sget_simple_extent_ndims(tamis::plugin::hid_t) { return tamis::tests::fake.rank; }
+int H5Tget_class(tamis::hdf5::hid_t) { return 3; }
+std::size_t H5Tget_size(tamis::hdf5::hid_t) { return 2; }
+int H5Tequal(tamis::hdf5::hid_t a, tamis::hdf5::hid_t b) { return a == b; }
+int H5Sget_simple_extent_ndims(tamis::hdf5::hid_t) { return tamis::tests::fake.rank; }
 
-int H5Sget_simple_extent_dims(tamis::plugin::hid_t, unsigned long long* extents, unsigned long long* maximum) {
+int H5Sget_simple_extent_dims(tamis::hdf5::hid_t, unsigned long long* extents, unsigned long long* maximum) {
     if (tamis::tests::fake.refuses_extents) return -1;
     std::size_t axis = 0;
     for (const auto extent : tamis::tests::fake.extents) extents[axis++] = extent;
@@ -96,9 +95,9 @@ int H5Sget_simple_extent_dims(tamis::plugin::hid_t, unsigned long long* extents,
     return static_cast<int>(axis);
 }
 
-int H5Pget_nfilters(tamis::plugin::hid_t) { return static_cast<int>(tamis::tests::fake.pipeline.size()); }
+int H5Pget_nfilters(tamis::hdf5::hid_t) { return static_cast<int>(tamis::tests::fake.pipeline.size()); }
 
-int H5Pget_filter2(tamis::plugin::hid_t, unsigned index, unsigned* flags, std::size_t* count, unsigned* values,
+int H5Pget_filter2(tamis::hdf5::hid_t, unsigned index, unsigned* flags, std::size_t* count, unsigned* values,
                    std::size_t name_nbytes, char* name, unsigned* config) {
     const auto& pipeline = tamis::tests::fake.pipeline;
     if (index >= pipeline.size()) return -1;
@@ -114,7 +113,7 @@ int H5Pget_filter2(tamis::plugin::hid_t, unsigned index, unsigned* flags, std::s
     return filter.id;
 }
 
-int H5Pget_filter_by_id2(tamis::plugin::hid_t dcpl, int id, unsigned* flags, std::size_t* count, unsigned* values,
+int H5Pget_filter_by_id2(tamis::hdf5::hid_t dcpl, int id, unsigned* flags, std::size_t* count, unsigned* values,
                          std::size_t name_nbytes, char* name, unsigned* config) {
     const auto& pipeline = tamis::tests::fake.pipeline;
     if (tamis::tests::fake.refuses_values) return -1;
@@ -124,7 +123,7 @@ int H5Pget_filter_by_id2(tamis::plugin::hid_t dcpl, int id, unsigned* flags, std
     return -1;
 }
 
-int H5Pmodify_filter(tamis::plugin::hid_t, int id, unsigned flags, std::size_t count, const unsigned* values) {
+int H5Pmodify_filter(tamis::hdf5::hid_t, int id, unsigned flags, std::size_t count, const unsigned* values) {
     if (tamis::tests::fake.refuses_change) return -1;
     for (auto& filter : tamis::tests::fake.pipeline)
         if (filter.id == id) {
@@ -135,19 +134,19 @@ int H5Pmodify_filter(tamis::plugin::hid_t, int id, unsigned flags, std::size_t c
     return -1;
 }
 
-int H5Pfill_value_defined(tamis::plugin::hid_t, int* status) {
+int H5Pfill_value_defined(tamis::hdf5::hid_t, int* status) {
     *status = tamis::tests::fake.fill_status;
     return 0;
 }
 
-int H5Pget_fill_value(tamis::plugin::hid_t, tamis::plugin::hid_t type, void* value) {
+int H5Pget_fill_value(tamis::hdf5::hid_t, tamis::hdf5::hid_t type, void* value) {
     constexpr std::size_t nbytes[] = {0, 4, 4, 8, 8, 4, 4, 8, 8, 4, 4, 8, 8};
     tamis::tests::require(type >= 1 && type <= 12, "the fill value is asked for in the dataset's type");
     std::memcpy(value, &tamis::tests::fake.fill, nbytes[type]);
     return 0;
 }
 
-int H5Pexist(tamis::plugin::hid_t, const char* name) {
+int H5Pexist(tamis::hdf5::hid_t, const char* name) {
     tamis::tests::require(std::strcmp(name, "tamis_zfp_unproven") == 0, "one property is asked for");
     return tamis::tests::fake.has_property;
 }

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "cases.hpp"
-#include "plugin/cd_values.hpp"
+#include "tamis/hdf5/cd_values.hpp"
 
 using namespace tamis;
 using namespace tamis::tests;
@@ -235,9 +235,9 @@ std::vector<unsigned> requested_values(Random& random) {
 
 std::vector<unsigned> stored_values(Random& random, const std::vector<Stream>& streams) {
     const Stream& s = random.pick(streams);
-    unsigned words[plugin::max_stored];
+    unsigned words[hdf5::max_stored];
     std::size_t count = 0;
-    require(static_cast<bool>(plugin::stored_of_params(s.params, s.type, s.layout, words, count)),
+    require(static_cast<bool>(hdf5::stored_of_params(s.params, s.type, s.layout, words, count)),
             "cd_values hold any stream of the tests");
     std::vector<unsigned> values(words, words + count);
     if (random.one_in(4))
@@ -253,29 +253,29 @@ bool damage_cd_values(Random& random, const std::vector<Stream>& streams) {
     const auto words = random.one_in(2) ? requested_values(random) : stored_values(random, streams);
     const Exact memory(words.size() * sizeof(unsigned));
     if (!words.empty()) std::memcpy(memory.data(), words.data(), memory.size());
-    const plugin::CdValues values(reinterpret_cast<const unsigned*>(memory.data()), words.size());
-    plugin::Stored stored;
-    const Status parsed = plugin::parse_stored(values, stored);
+    const hdf5::CdValues values(reinterpret_cast<const unsigned*>(memory.data()), words.size());
+    hdf5::Stored stored;
+    const Status parsed = hdf5::parse_stored(values, stored);
     require(!parsed || zfp::check(stored.header.params, stored.header.type), "parsed parameters have passed check");
 
     const Type type = random_type(random);
     const Layout layout = random_layout(random);
     Params params;
-    Status status = plugin::params_of_request(values, type, layout.rank, params);
-    if (status) status = plugin::check_request(params, type);
+    Status status = hdf5::params_of_request(values, type, layout.rank, params);
+    if (status) status = hdf5::check_request(params, type);
     if (!status) return false;
-    unsigned out[plugin::max_stored] = {};
+    unsigned out[hdf5::max_stored] = {};
     std::size_t count = 0;
-    require(static_cast<bool>(plugin::stored_of_params(params, type, layout, out, count)), "a sound request is stored");
-    require(count == 4 || count == plugin::max_stored, "four or six words are stored");
-    require(plugin::is_stored({out, count}), "what is stored is known as such");
-    require(static_cast<bool>(plugin::parse_stored({out, count}, stored)), "what is stored is read again");
+    require(static_cast<bool>(hdf5::stored_of_params(params, type, layout, out, count)), "a sound request is stored");
+    require(count == 4 || count == hdf5::max_stored, "four or six words are stored");
+    require(hdf5::is_stored({out, count}), "what is stored is known as such");
+    require(static_cast<bool>(hdf5::parse_stored({out, count}, stored)), "what is stored is read again");
     require(stored.header.type == type && stored.header.layout.extent == layout.extent && !stored.swapped,
             "type and shape are stored");
     require(stored.header.params.reversible() == params.reversible(), "the mode is stored");
-    unsigned again[plugin::max_stored] = {};
+    unsigned again[hdf5::max_stored] = {};
     std::size_t count_again = 0;
-    plugin::stored_of_params(stored.header.params, type, layout, again, count_again);
+    hdf5::stored_of_params(stored.header.params, type, layout, again, count_again);
     require(count == count_again && std::equal(out, out + count, again), "stored parameters mean themselves");
 
     Array array(type, layout);

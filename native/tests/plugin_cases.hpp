@@ -5,7 +5,7 @@
 
 #include "cases.hpp"
 #include "fake_hdf5.hpp"
-#include "plugin/cd_values.hpp"
+#include "tamis/hdf5/cd_values.hpp"
 
 extern "C" {
 int H5PLget_plugin_type();
@@ -14,7 +14,7 @@ const void* H5PLget_plugin_info();
 
 namespace tamis::tests {
 
-inline const plugin::FilterClass& filter() { return *static_cast<const plugin::FilterClass*>(H5PLget_plugin_info()); }
+inline const hdf5::FilterClass& filter() { return *static_cast<const hdf5::FilterClass*>(H5PLget_plugin_info()); }
 
 // A buffer as HDF5 hands it to a filter: from malloc, at times longer than what it holds.
 class Chunk {
@@ -72,9 +72,9 @@ inline Case random_case(Random& random) {
     c.layout = random_layout(random);
     c.layout = Layout::contiguous(c.layout.rank, c.layout.extent);
     c.params = random_params(random, c.type, c.layout.rank);
-    unsigned words[plugin::max_stored];
+    unsigned words[hdf5::max_stored];
     std::size_t count = 0;
-    require(static_cast<bool>(plugin::stored_of_params(c.params, c.type, c.layout, words, count)),
+    require(static_cast<bool>(hdf5::stored_of_params(c.params, c.type, c.layout, words, count)),
             "sound parameters are stored");
     c.words.assign(words, words + count);
     return c;

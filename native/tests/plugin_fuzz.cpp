@@ -13,7 +13,7 @@ namespace {
 
 // As a machine of the other byte order leaves the words: all but the first.
 void swap_words(std::vector<unsigned>& words) {
-    for (std::size_t i = 1; i < words.size() && words[i] != plugin::unproven_word; ++i)
+    for (std::size_t i = 1; i < words.size() && words[i] != hdf5::unproven_word; ++i)
         words[i] = zfp::byteswap(words[i]);
 }
 
@@ -48,11 +48,11 @@ bool try_filter(Random& random) {
     auto values = random_chunk(random, c);
     const auto fill = add_fill(random, c, values);
     const bool proven = fill || c.words.size() != 4 || !random.one_in(8);
-    if (!proven) c.words.push_back(plugin::unproven_word);
+    if (!proven) c.words.push_back(hdf5::unproven_word);
     const bool swapped = !fill && random.one_in(4);
     if (swapped) swap_words(c.words);
     Chunk chunk(values, random.one_in(3) ? random.below(50) : 0);
-    const unsigned other_flags = random.one_in(2) ? plugin::flag_optional : 0;
+    const unsigned other_flags = random.one_in(2) ? hdf5::flag_optional : 0;
     if (!chunk.apply(other_flags, c.words)) {
         require(!c.params.reversible(), "reversible mode takes any values");
         return false;
@@ -60,7 +60,7 @@ bool try_filter(Random& random) {
     std::vector<std::uint8_t> stream = chunk.bytes();
     require(!promises_accuracy(c) || !proven || stream.size() != values.size(),
             "its size says that a chunk is a stream");
-    require(chunk.apply(other_flags | plugin::flag_reverse, c.words), "what was filtered is read");
+    require(chunk.apply(other_flags | hdf5::flag_reverse, c.words), "what was filtered is read");
     require(chunk.bytes().size() == values.size(), "a chunk comes back in its size");
     if (keeps_all(c.params, c.type, c.layout.rank))
         require(chunk.bytes() == values, "reversible mode gives every bit back, on either byte order");
@@ -69,10 +69,10 @@ bool try_filter(Random& random) {
     if (!random.one_in(3)) mutate(random, stream);
     if (random.one_in(2)) damage_words(random, c.words);
     if (random.one_in(20)) c.words = random_case(random).words;
-    plugin::Stored stored;
-    const bool known = static_cast<bool>(plugin::parse_stored(c.words, stored));
+    hdf5::Stored stored;
+    const bool known = static_cast<bool>(hdf5::parse_stored(c.words, stored));
     Chunk damaged(stream, random.one_in(3) ? random.below(50) : 0);
-    if (!damaged.apply(plugin::flag_reverse, c.words)) return false;
+    if (!damaged.apply(hdf5::flag_reverse, c.words)) return false;
     require(known, "parameters that cannot be parsed are refused");
     require(damaged.bytes().size() == value_count(stored.header.layout) * zfp::item_nbytes(stored.header.type),
             "a chunk has the size that its parameters name");
@@ -86,7 +86,7 @@ bool try_damaged_write(Random& random) {
     if (random.one_in(3)) mutate(random, values);
     if (!random.one_in(3)) damage_words(random, c.words);
     Chunk chunk(values, 0);
-    return chunk.apply(random.one_in(2) ? plugin::flag_optional : 0, c.words);
+    return chunk.apply(random.one_in(2) ? hdf5::flag_optional : 0, c.words);
 }
 
 bool try_noise(Random& random) {
@@ -131,9 +131,9 @@ bool try_creation(Random& random) {
     fake.refuses_values = random.one_in(50);
     fake.refuses_change = random.one_in(50);
     for (std::size_t others = random.one_in(10) ? random.below(3) : 0; others > 0; --others)
-        fake.pipeline.push_back({random.one_in(2) ? 1 : plugin::filter_id, 0, {6}});
+        fake.pipeline.push_back({random.one_in(2) ? 1 : hdf5::filter_id, 0, {6}});
     if (!random.one_in(50))
-        fake.pipeline.push_back({plugin::filter_id, random.one_in(2) ? plugin::flag_optional : 0, request(random)});
+        fake.pipeline.push_back({hdf5::filter_id, random.one_in(2) ? hdf5::flag_optional : 0, request(random)});
     if (random.one_in(3)) fake.pipeline.push_back({2, 1, {8}});
     const unsigned flags = fake.pipeline.empty() ? 0 : fake.pipeline[0].flags;
 
@@ -148,13 +148,13 @@ bool try_creation(Random& random) {
     if (result < 0) return false;
     require(applies == 1, "set_local takes nothing that can_apply refuses");
     require(fake.pipeline[0].flags == flags, "set_local keeps the flags");
-    plugin::Stored stored;
-    require(static_cast<bool>(plugin::parse_stored(fake.pipeline[0].values, stored)), "set_local stores sound values");
+    hdf5::Stored stored;
+    require(static_cast<bool>(hdf5::parse_stored(fake.pipeline[0].values, stored)), "set_local stores sound values");
     std::size_t values = 1;
     for (const auto extent : fake.extents) values *= extent;
     require(value_count(stored.header.layout) == values, "set_local stores the shape of the chunk");
-    require(fake.pipeline[0].values.size() <= plugin::max_stored, "H5Z-ZFP reads so many words");
-    require(!stored.fill || (fake.fill_status == plugin::fill_user_defined && !fake.has_property),
+    require(fake.pipeline[0].values.size() <= hdf5::max_stored, "H5Z-ZFP reads so many words");
+    require(!stored.fill || (fake.fill_status == hdf5::fill_user_defined && !fake.has_property),
             "a fill value is noted that somebody chose");
     require(stored.proven || fake.has_property || !fake.pipeline[0].values.empty(), "a proof is left out on demand");
     const bool is_unsigned = fake.type > 8;

@@ -135,16 +135,16 @@ Bytes through_plugin(const Case& c, const Bytes& values) {
     fake.type = 1;  // float32
     fake.rank = 2;
     fake.extents = {8, 12};
-    fake.pipeline.push_back({plugin::filter_id, plugin::flag_optional, {1, 0, 0, 0x40200000}});
+    fake.pipeline.push_back({hdf5::filter_id, hdf5::flag_optional, {1, 0, 0, 0x40200000}});
     require(filter().can_apply(1, fake.type, 1) == 1 && filter().set_local(1, fake.type, 1) == 0, "rate 8 is taken");
     Bytes found;
     for (const unsigned word : fake.pipeline[0].values) append(found, word);
 
     Chunk chunk(values, 0);
-    found.push_back(chunk.apply(plugin::flag_optional, c.words));
+    found.push_back(chunk.apply(hdf5::flag_optional, c.words));
     append(found, chunk.bytes());
     if (found[found.size() - 1 - chunk.bytes().size()] != 0) {
-        require(chunk.apply(plugin::flag_reverse, c.words), "what was filtered is read");
+        require(chunk.apply(hdf5::flag_reverse, c.words), "what was filtered is read");
         append(found, chunk.bytes());
     }
     return found;

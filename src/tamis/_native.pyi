@@ -48,6 +48,18 @@ class Params:
     def minexp(self) -> int:
         """Exponent of the lowest bit plane kept; below -1074: reversible."""
 
+max_rank: int = 4
+
+block_side: int = 4
+
+max_bits: int = 16658
+
+max_prec: int = 64
+
+min_exp: int = -1074
+
+header_max_bits: int = 32768
+
 def rate_params(rate: float, type: Type, rank: int) -> Params | Failure:
     """Bits per value."""
 

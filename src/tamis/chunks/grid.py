@@ -7,6 +7,7 @@ import math
 from collections.abc import Collection, Iterable
 
 from tamis.zfp import MAX_RANK, max_extent
+from tamis.zfp.checks import BLOCK_SIDE
 
 Origin = tuple[int, ...]
 """Index of the first value of a chunk."""
@@ -18,9 +19,6 @@ _CHUNK_NBYTES = 1 << 20
 
 LEAST_CHUNK_NBYTES = 16 << 10
 """Smaller chunks cost more in the index and in calls than zfp saves by them."""
-
-BLOCK = 4
-"""Extent of a block of zfp."""
 
 _EVEN_COUNT = 16
 """Where an axis has more chunks than this, the last one makes little difference."""
@@ -80,7 +78,7 @@ def default_chunks(shape: tuple[int, ...], itemsize: int, *, zfp: bool) -> tuple
     if zfp:
         chunks = _without_padding(chunks, itemsize)
     longer = [axis for axis, extent in enumerate(chunks) if extent > 1]
-    least = BLOCK if len(longer) <= MAX_RANK else 1
+    least = BLOCK_SIDE if len(longer) <= MAX_RANK else 1
     for axis in longer if zfp else ():
         chunks[axis] = min(chunks[axis], max_extent(len(longer)))
     for axis in longer:
@@ -91,7 +89,7 @@ def default_chunks(shape: tuple[int, ...], itemsize: int, *, zfp: bool) -> tuple
 
 def whole_blocks(extent: int) -> int:
     """Round an extent up to whole blocks of zfp."""
-    return -(-extent // BLOCK) * BLOCK
+    return -(-extent // BLOCK_SIDE) * BLOCK_SIDE
 
 
 def pads_little(extent: int) -> bool:
@@ -101,7 +99,7 @@ def pads_little(extent: int) -> bool:
 
 def _without_padding(extents: list[int], itemsize: int) -> list[int]:
     """Cut axes that zfp would mostly pad into single values, unless that makes small chunks; leave four at most."""
-    chunks = [extent if extent >= BLOCK else 1 for extent in extents]
+    chunks = [extent if extent >= BLOCK_SIDE else 1 for extent in extents]
     if math.prod(chunks) * itemsize < LEAST_CHUNK_NBYTES:
         chunks = [*extents]
     kept = [axis for axis, extent in enumerate(chunks) if extent > 1][-MAX_RANK:]
@@ -117,7 +115,7 @@ def _fitting(extent: int, others_nbytes: int, least: int) -> int:
     most = _CHUNK_NBYTES // others_nbytes
     if most >= extent:
         return extent
-    return _even_step(extent, most // BLOCK * BLOCK) if most >= BLOCK else max(most, least)
+    return _even_step(extent, most // BLOCK_SIDE * BLOCK_SIDE) if most >= BLOCK_SIDE else max(most, least)
 
 
 def _even_step(extent: int, most: int) -> int:

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_BLOCK = 4
-_MOST_AXES = 4
-_NO_VALUE = (1 << _BLOCK) - 1
+from tamis.zfp.checks import BLOCK_SIDE, MAX_RANK
+
+_NO_VALUE = (1 << BLOCK_SIDE) - 1
 _FOUR_GAPS = 0x01010101
 
 
 def _nearest(gaps: int) -> list[int]:
     """For each of the four values of a line, the next one that is no gap; bit i of `gaps` says that value i is one."""
-    valid = [i for i in range(_BLOCK) if not gaps >> i & 1]
-    return [min(valid, key=lambda other: abs(other - i), default=i) for i in range(_BLOCK)]
+    valid = [i for i in range(BLOCK_SIDE) if not gaps >> i & 1]
+    return [min(valid, key=lambda other: abs(other - i), default=i) for i in range(BLOCK_SIDE)]
 
 
-_NEAREST = np.array([_nearest(gaps) for gaps in range(1 << _BLOCK)])
+_NEAREST = np.array([_nearest(gaps) for gaps in range(1 << BLOCK_SIDE)])
 
 
 def fill_gaps(values: NDArray[Any], gaps: NDArray[np.bool_], chunk: tuple[int, ...]) -> NDArray[Any]:
@@ -45,17 +45,17 @@ def fill_gaps(values: NDArray[Any], gaps: NDArray[np.bool_], chunk: tuple[int, .
     inner = np.flatnonzero(~gaps)
     shape = tuple(extent for extent, step in zip(values.shape, chunk, strict=True) if step > 1)
     filled = np.where(gaps, values.reshape(-1)[inner[inner.size // 2]] if inner.size else values.dtype.type(0), values)
-    if inner.size and 0 < len(shape) <= _MOST_AXES:
+    if inner.size and 0 < len(shape) <= MAX_RANK:
         _fill_blocks(filled.reshape(shape), gaps.reshape(shape))
     return filled
 
 
 def _fill_blocks(values: NDArray[Any], gaps: NDArray[np.bool_]) -> None:
     """Fill the blocks that have both, in place."""
-    cut = [-extent % _BLOCK for extent in values.shape]
+    cut = [-extent % BLOCK_SIDE for extent in values.shape]
     whole = [np.pad(each, [(0, n) for n in cut], mode="edge") if any(cut) else each for each in (values, gaps)]
     # (blocks, 4) for each axis
-    split = list(itertools.chain.from_iterable((extent // _BLOCK, _BLOCK) for extent in whole[0].shape))
+    split = list(itertools.chain.from_iterable((extent // BLOCK_SIDE, BLOCK_SIDE) for extent in whole[0].shape))
     blocks, holes = (each.reshape(split) for each in whole)
     mixed = np.nonzero(_mixed(np.ascontiguousarray(holes)))
     if not mixed[0].size:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tamis.chunks.grid import BLOCK, LEAST_CHUNK_NBYTES, default_chunks, pads_little, whole_blocks
+from tamis.chunks.grid import LEAST_CHUNK_NBYTES, default_chunks, pads_little, whole_blocks
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, StoredZfp, Zfp
 from tamis.filters.naming import filter_name
@@ -14,6 +14,7 @@ from tamis.filters.zfp import is_stored
 from tamis.formatting import percent_text, shape_text, size_text
 from tamis.pipeline import Pipeline
 from tamis.zfp import MAX_RANK, Reversible
+from tamis.zfp.checks import BLOCK_SIDE
 
 _TINY_NBYTES = 4096
 _TINY_COUNT = 16
@@ -143,7 +144,7 @@ def padding_note(name: str, chunking: Chunking) -> str:
     if lost < _WASTED or lost * chunking.chunk.nbytes * chunking.count < _NOTICEABLE_NBYTES:
         return ""
     near = tuple(map(_in_blocks, chunk, chunking.shape, chunking.growing)) if chunking.zfp else chunk
-    unit = BLOCK if chunking.zfp else 1
+    unit = BLOCK_SIDE if chunking.zfp else 1
     even = tuple(
         step if grows else _even(extent, step, unit)
         for extent, step, grows in zip(chunking.shape, near, chunking.growing, strict=True)
@@ -258,14 +259,14 @@ def _zfp_padding(chunking: Chunking) -> Iterator[Note]:
 
 def _in_blocks(step: int, extent: int, growing: bool) -> int:
     """Extent of a chunk near `step` that is whole blocks where the array allows it."""
-    if step == 1 or step % BLOCK == 0:
+    if step == 1 or step % BLOCK_SIDE == 0:
         return step
     if growing or whole_blocks(step) <= extent:
         return whole_blocks(step)
-    if step < BLOCK:
+    if step < BLOCK_SIDE:
         return 1
     # All of a short axis is best kept in one chunk; otherwise the last blocks that fit.
-    return step if step == extent else step // BLOCK * BLOCK
+    return step if step == extent else step // BLOCK_SIDE * BLOCK_SIDE
 
 
 def _is_small(better: tuple[int, ...], chunking: Chunking) -> bool:
@@ -281,7 +282,7 @@ def _zfp_unit_axes(chunking: Chunking) -> Iterator[Note]:
     axes = [
         axis
         for axis, (step, extent) in enumerate(zip(chunk, chunking.shape, strict=True))
-        if step == 1 and extent >= BLOCK and (rank < MAX_RANK - 1 or pads_little(extent))
+        if step == 1 and extent >= BLOCK_SIDE and (rank < MAX_RANK - 1 or pads_little(extent))
     ]
     if chunking.zfp is None or not axes or not 0 < rank < MAX_RANK:
         return
@@ -331,7 +332,7 @@ def _edges(chunking: Chunking) -> Iterator[Note]:
     lost = outside(shape, chunk)
     if lost < 0.1 or lost * chunking.chunk.nbytes * math.prod(chunking.counts) < _NOTICEABLE_NBYTES:
         return
-    unit = BLOCK if chunking.zfp else 1
+    unit = BLOCK_SIDE if chunking.zfp else 1
     better = tuple(_even(extent, step, unit) for extent, step in zip(shape, chunk, strict=True))
     left = outside(shape, better)
     advice = ""

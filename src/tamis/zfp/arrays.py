@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tamis import _native
 from tamis.errors import DataError, ParameterError, StreamError
+from tamis.zfp.blocks import block_count
 from tamis.zfp.checks import check_dtype, check_encodable, check_shape, check_threads, refuse
 from tamis.zfp.header import Bytes, as_view, unpack
 from tamis.zfp.modes import Mode, as_mode
@@ -123,10 +123,9 @@ def _encoding_setup(dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) ->
 def _decoding_setup(dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) -> _Setup:
     check_dtype(dtype)
     check_shape(shape)
-    nblocks = math.prod(-(-extent // 4) for extent in shape)
     native = dtype.newbyteorder("=")
     signed = np.dtype(f"i{dtype.itemsize}") if dtype.kind == "u" else native
-    return _Setup(mode.params(dtype, len(shape)), signed, nblocks)
+    return _Setup(mode.params(dtype, len(shape)), signed, block_count(shape))
 
 
 def _encode(array: ArrayLike, mode: Mode, *, with_header: bool, threads: int) -> bytes:

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis import _native
-from tamis.zfp.checks import refuse
+from tamis.zfp.checks import BLOCK_SIDE, refuse
 from tamis.zfp.header import Bytes
 from tamis.zfp.modes import Mode
 
-_SIDE = 4
 _CALL_NVALUES = 1000
 """Cost of one more call, as a number of decoded values."""
 
@@ -67,10 +66,10 @@ def touched(index: Sequence[Any], shape: tuple[int, ...]) -> list[Run] | None:
     """
     points = len(index) > 1 and not any(isinstance(axis_index, slice) for axis_index in index)
     runs = _runs_of_points(index, shape) if points else _runs_of_axes(index, shape)
-    all_nvalues = block_count(shape) * _SIDE ** len(shape)
+    all_nvalues = block_count(shape) * BLOCK_SIDE ** len(shape)
     runs_to_decode, work = [], 0
     for run in runs:
-        work += run.nblocks * _SIDE ** len(shape) + _CALL_NVALUES
+        work += run.nblocks * BLOCK_SIDE ** len(shape) + _CALL_NVALUES
         if work >= all_nvalues + _CALL_NVALUES:
             return None
         runs_to_decode.append(run)
@@ -116,11 +115,11 @@ def decode_blocks(
 
 
 def _counts(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(-(-extent // _SIDE) for extent in shape)
+    return tuple(-(-extent // BLOCK_SIDE) for extent in shape)
 
 
 def _box(first: int, last: int, extent: int) -> slice:
-    return slice(_SIDE * first, min(_SIDE * last, extent))
+    return slice(BLOCK_SIDE * first, min(BLOCK_SIDE * last, extent))
 
 
 def _runs_of_axes(index: Sequence[Any], shape: tuple[int, ...]) -> Iterator[Run]:
@@ -152,10 +151,10 @@ def _runs_of_axes(index: Sequence[Any], shape: tuple[int, ...]) -> Iterator[Run]
 def _ranges(index: Any) -> list[tuple[int, int]]:
     """Return the selected blocks along an axis, as separate ranges."""
     if isinstance(index, slice):
-        if index.step <= _SIDE:
-            return [(index.start // _SIDE, (index.stop - 1) // _SIDE + 1)]
+        if index.step <= BLOCK_SIDE:
+            return [(index.start // BLOCK_SIDE, (index.stop - 1) // BLOCK_SIDE + 1)]
         index = np.arange(index.start, index.stop, index.step)
-    blocks = np.unique(index // _SIDE)
+    blocks = np.unique(index // BLOCK_SIDE)
     ends = np.flatnonzero(np.diff(blocks) != 1)
     firsts, lasts = blocks[np.r_[0, ends + 1]], blocks[np.r_[ends, len(blocks) - 1]]
     return [(int(first), int(last) + 1) for first, last in zip(firsts, lasts, strict=True)]
@@ -163,7 +162,7 @@ def _ranges(index: Any) -> list[tuple[int, int]]:
 
 def _runs_of_points(coordinates: Sequence[NDArray[np.intp]], shape: tuple[int, ...]) -> Iterator[Run]:
     counts = _counts(shape)
-    numbers = np.unique(np.ravel_multi_index(tuple(axis_values // _SIDE for axis_values in coordinates), counts))
+    numbers = np.unique(np.ravel_multi_index(tuple(axis_values // BLOCK_SIDE for axis_values in coordinates), counts))
     for number in numbers.tolist():
         block = [int(coordinate) for coordinate in np.unravel_index(number, counts)]
         boxes = tuple(_box(first, first + 1, extent) for first, extent in zip(block, shape, strict=True))

@@ -13,7 +13,10 @@ from tamis.errors import DataError, ParameterError, StreamError
 from tamis.zfp.modes import Accuracy, Mode, is_lossless
 
 DTYPES = ("int32", "int64", "float32", "float64", "uint32", "uint64")
-MAX_RANK = 4
+MAX_RANK = _native.max_rank
+
+BLOCK_SIDE = _native.block_side
+"""Values of a block along each axis."""
 
 
 def max_extent(rank: int) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from tamis import _native
 from tamis.errors import ParameterError
 
-_MIN_EXP = -1074
+_MAX_BITS, _MAX_PREC, _MIN_EXP = _native.max_bits, _native.max_prec, _native.min_exp
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,8 @@ class Expert:
     """
 
     minbits: int = 1
-    maxbits: int = 16658
-    maxprec: int = 64
+    maxbits: int = _MAX_BITS
+    maxprec: int = _MAX_PREC
     minexp: int = _MIN_EXP
 
     def __post_init__(self) -> None:
@@ -131,9 +131,9 @@ class Expert:
             raise ParameterError(f"expected whole numbers in expert mode, got {self}")
         if not (
             0 <= self.minbits <= self.maxbits < 1 << 32
-            and self.minbits <= 1 << 15
+            and self.minbits <= _native.header_max_bits
             and self.maxbits > 0
-            and 1 <= self.maxprec <= 64
+            and 1 <= self.maxprec <= _MAX_PREC
             and -(1 << 31) <= self.minexp < 1 << 31
         ):
             raise ParameterError(
@@ -230,16 +230,16 @@ def as_mode(value: Any) -> Mode:
 def mode_of(params: _native.Params, rank: int) -> Mode:
     """Return the mode of the codec's four numbers, as libzfp classifies them."""
     numbers = Expert(params.minbits, params.maxbits, params.maxprec, params.minexp)
-    any_size = params.minbits <= 1 and params.maxbits >= 16658
-    if any_size and params.maxprec == 64 and params.minexp < _MIN_EXP:
+    any_size = params.minbits <= 1 and params.maxbits >= _MAX_BITS
+    if any_size and params.maxprec == _MAX_PREC and params.minexp < _MIN_EXP:
         return Reversible()
     if numbers == Expert():
         return numbers
-    if params.minbits == params.maxbits and params.maxprec == 64 and params.minexp == _MIN_EXP:
+    if params.minbits == params.maxbits and params.maxprec == _MAX_PREC and params.minexp == _MIN_EXP:
         return Rate(params.maxbits / 4**rank)
     if any_size and params.minexp == _MIN_EXP:
         return Precision(params.maxprec)
-    if any_size and params.maxprec == 64 and params.minexp <= 1023:
+    if any_size and params.maxprec == _MAX_PREC and params.minexp <= 1023:
         return Accuracy(math.ldexp(1.0, params.minexp))
     return numbers
 
@@ -247,7 +247,7 @@ def mode_of(params: _native.Params, rank: int) -> Mode:
 def is_lossless(mode: Mode) -> bool:
     """Return whether a mode keeps every bit of every value, whatever the type."""
     if isinstance(mode, Expert):
-        return mode.minexp < _MIN_EXP and mode.maxbits >= 16658 and mode.maxprec == 64
+        return mode.minexp < _MIN_EXP and mode.maxbits >= _MAX_BITS and mode.maxprec == _MAX_PREC
     return isinstance(mode, Reversible)
 
 

@@ -35,8 +35,9 @@ struct WordSums {
     }
 };
 
-// A group that is followed by g others is summed g + 1 times: 65535 × 361 × 362 / 2 < 2^32.
+// A group that is followed by g others is summed g + 1 times.
 inline constexpr std::size_t max_groups = 361;
+static_assert(std::uint64_t{0xffff} * max_groups * (max_groups + 1) / 2 <= 0xffffffff);
 
 struct Fletcher {
     std::uint64_t low = 0, high = 0;

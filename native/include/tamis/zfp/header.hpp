@@ -11,8 +11,15 @@
 namespace tamis::zfp {
 
 inline constexpr unsigned codec_version = 5;
-inline constexpr std::size_t header_short_nbits = 32 + 52 + 12, header_long_nbits = 32 + 52 + 64;
-inline constexpr std::size_t header_max_nbytes = 20;  // 148 bits, in whole 32-bit words
+inline constexpr unsigned magic_nbits = 32, extents_nbits = 48, meta_nbits = extents_nbits + 4, short_mode_nbits = 12;
+inline constexpr std::size_t header_short_nbits = magic_nbits + meta_nbits + short_mode_nbits;
+inline constexpr std::size_t header_long_nbits =
+    header_short_nbits + 2 * header_bits_nbits + header_prec_nbits + header_exp_nbits;
+inline constexpr std::size_t header_max_nbytes = (header_long_nbits + 31) / 32 * 4;  // in whole 32-bit words
+static_assert(header_short_nbits == 96 && header_long_nbits == 148 && header_max_nbytes == 20);
+
+// Longest axis of an array of `rank` axes.
+constexpr std::size_t max_extent(unsigned rank) { return std::size_t{1} << extents_nbits / rank; }
 
 struct Header {
     Type type = Type::float64;
@@ -23,14 +30,14 @@ struct Header {
 
 namespace detail {
 
-constexpr unsigned extent_nbits(unsigned rank) { return 48 / rank; }
-
-// Short codes cover one mode each; 0xfff says that the four numbers follow.
-inline constexpr std::uint64_t long_mode = 0xfff;
-inline constexpr unsigned first_precision = 2048, reversible_code = 2176, first_accuracy = 2177;
-inline constexpr int accuracy_origin = 3251;
+// Short codes cover one mode each: rates, then precisions, reversible, accuracies. The last one, all ones, says that
+// the four numbers follow.
+inline constexpr unsigned long_mode = (1u << short_mode_nbits) - 1;
 inline constexpr unsigned max_rate_nbits = 2048;
-inline constexpr int max_accuracy_exp = 843;
+inline constexpr unsigned first_precision = max_rate_nbits, reversible_code = first_precision + 128;
+inline constexpr int accuracy_origin = static_cast<int>(reversible_code) + 1 - min_exp;
+inline constexpr int max_accuracy_exp = static_cast<int>(long_mode) - 1 - accuracy_origin;
+static_assert(reversible_code == 2176 && accuracy_origin == 3251 && max_accuracy_exp == 843);
 
 constexpr std::uint64_t short_mode(const Params& p) {
     const bool any_size = p.minbits <= min_bits && p.maxbits >= max_bits;
@@ -71,7 +78,7 @@ constexpr Params params_of_long(std::uint64_t fields) {
 // Fill `out` (zeros beyond the header) and set `nbits`. The layout's strides do not matter.
 inline Status pack_header(Type type, const Layout& layout, const Params& params,
                           std::span<std::uint8_t, header_max_nbytes> out, std::size_t& nbits) {
-    const unsigned width = detail::extent_nbits(layout.rank);
+    const unsigned width = extents_nbits / layout.rank;
     std::uint64_t extents = 0;
     for (unsigned axis = 0; axis < layout.rank; ++axis) {
         const std::size_t extent = layout.extent[axis];
@@ -102,7 +109,7 @@ inline Status unpack_header(std::span<const std::uint8_t> in, Header& header) {
     const bool is_long = mode == detail::long_mode;
     if (is_long && in.size() * 8 < header_long_nbits) return {Code::not_a_header};
 
-    const unsigned rank = static_cast<unsigned>(meta >> 2 & 3) + 1, width = detail::extent_nbits(rank);
+    const unsigned rank = static_cast<unsigned>(meta >> 2 & 3) + 1, width = extents_nbits / rank;
     std::array<std::size_t, max_rank> extent{1, 1, 1, 1};
     for (unsigned axis = 0; axis < rank; ++axis)
         extent[axis] = (meta >> 4 >> (axis * width) & ((std::uint64_t{1} << width) - 1)) + 1;

@@ -11,12 +11,33 @@
 
 namespace tamis::zfp {
 
-inline constexpr unsigned min_bits = 1, max_bits = 16658, max_prec = 64;
-inline constexpr int min_exp = -1074;
+// Bits that precede the bit planes of a block.
+constexpr unsigned block_header_nbits(Type type, bool reversible) {
+    const unsigned ebits = type == Type::float32 ? 8 : type == Type::float64 ? 11 : 0;
+    const unsigned pbits = item_nbytes(type) == 4 ? 5 : 6;
+    if (reversible) return is_float(type) ? 2 + ebits + pbits : pbits;
+    return is_float(type) ? 1 + ebits : 0;
+}
 
-// Widths of the long mode field of the header: what lies beyond cannot be stored.
-inline constexpr unsigned header_max_bits = 1u << 15;
-inline constexpr int header_min_exp = -16495, header_max_exp = 16272;
+// Bits of the longest block before minbits and maxbits act: each plane sends at most one bit per value, and each
+// value that becomes significant costs one group bit more, but for the last, which is implied.
+constexpr unsigned block_unlimited_nbits(Type type, unsigned rank, unsigned maxprec, bool reversible) {
+    const unsigned size = block_size(rank);
+    const unsigned planes = std::min<unsigned>(maxprec, 8 * static_cast<unsigned>(item_nbytes(type)));
+    return block_header_nbits(type, reversible) + size - 1 + size * planes;
+}
+
+inline constexpr unsigned min_bits = 1, max_prec = 64;
+inline constexpr unsigned max_bits = block_unlimited_nbits(Type::float64, max_rank, max_prec, true);
+static_assert(max_bits == 16658, "what libzfp calls ZFP_MAX_BITS, and a file's parameters hold");
+inline constexpr int min_exp = -1074;  // of the smallest float64 above 0
+
+// Widths of the long mode's fields of the header: what lies beyond cannot be stored.
+inline constexpr unsigned header_bits_nbits = 15, header_prec_nbits = 7, header_exp_nbits = 15;
+inline constexpr unsigned header_max_bits = 1u << header_bits_nbits;
+inline constexpr int header_min_exp = -16495, header_max_exp = header_min_exp + (1 << header_exp_nbits) - 1;
+static_assert(max_bits <= header_max_bits && max_prec <= 1u << header_prec_nbits);
+static_assert(header_min_exp < min_exp && header_max_exp == 16272);
 
 struct Params {
     unsigned minbits = min_bits;  // bits per block, at least
@@ -30,20 +51,8 @@ struct Params {
     constexpr bool lossless() const { return reversible() && maxbits >= max_bits && maxprec >= max_prec; }
 };
 
-// Bits that precede the bit planes of a block.
-constexpr unsigned block_header_nbits(Type type, bool reversible) {
-    const unsigned ebits = type == Type::float32 ? 8 : type == Type::float64 ? 11 : 0;
-    const unsigned pbits = item_nbytes(type) == 4 ? 5 : 6;
-    if (reversible) return is_float(type) ? 2 + ebits + pbits : pbits;
-    return is_float(type) ? 1 + ebits : 0;
-}
-
-// Bits of the longest block before minbits and maxbits act: each plane sends at most one bit per value, and each
-// value that becomes significant costs one group bit more, but for the last, which is implied.
 constexpr unsigned block_unlimited_nbits(Type type, unsigned rank, const Params& params) {
-    const unsigned size = block_size(rank);
-    const unsigned planes = std::min<unsigned>(params.maxprec, 8 * static_cast<unsigned>(item_nbytes(type)));
-    return block_header_nbits(type, params.reversible()) + size - 1 + size * planes;
+    return block_unlimited_nbits(type, rank, params.maxprec, params.reversible());
 }
 
 constexpr unsigned block_max_nbits(Type type, unsigned rank, const Params& params) {

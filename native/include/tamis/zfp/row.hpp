@@ -10,7 +10,7 @@ namespace tamis::zfp {
 
 // Blocks side by side along x.
 inline Layout row_of_blocks(unsigned rank, std::size_t count) {
-    std::array<std::size_t, max_rank> extent{4 * count, 1, 1, 1};
+    std::array<std::size_t, max_rank> extent{block_side * count, 1, 1, 1};
     for (unsigned axis = 1; axis < rank; ++axis) extent[axis] = 4;
     return Layout::contiguous(rank, extent);
 }
@@ -60,15 +60,16 @@ void put_in_place(Piece piece, std::uint8_t* data, const Layout& layout) {
         std::size_t number = piece.number;
         std::uint8_t* to = data;
         for (unsigned axis = 0; axis < layout.rank; ++axis) {
-            const std::size_t blocks = (layout.extent[axis] - 1) / 4 + 1, at = number % blocks;
+            const std::size_t blocks = count_blocks(layout.extent[axis]), at = number % blocks;
             number /= blocks;
-            to += 4 * static_cast<std::ptrdiff_t>(at) * to_step[axis];
+            to += block_side * static_cast<std::ptrdiff_t>(at) * to_step[axis];
             // Of a row all blocks that there are; along other axes one.
-            count[axis] = std::min(layout.extent[axis] - 4 * at, axis == 0 ? 4 * piece.count : 4);
+            count[axis] =
+                std::min(layout.extent[axis] - block_side * at, axis == 0 ? block_side * piece.count : block_side);
         }
-        detail::copy_box<item, max_rank - 1>(piece.row + 4 * piece.skip * item, from_step.data(), to, to_step.data(),
-                                             count.data());
-        const std::size_t done = (count[0] - 1) / 4 + 1;
+        detail::copy_box<item, max_rank - 1>(piece.row + block_side * piece.skip * item, from_step.data(), to,
+                                             to_step.data(), count.data());
+        const std::size_t done = count_blocks(count[0]);
         piece.skip += done, piece.number += done, piece.count -= done;
     }
 }

@@ -80,8 +80,8 @@ private:
     std::size_t blocks_along(unsigned axis) const { return divided_up(layout_.extent[axis], 4); }
 
     void narrow(Run& run, unsigned axis, std::size_t first, std::size_t blocks) const {
-        run.offset += static_cast<std::ptrdiff_t>(4 * first) * layout_.stride[axis];
-        run.layout.extent[axis] = std::min(4 * blocks, layout_.extent[axis] - 4 * first);
+        run.offset += static_cast<std::ptrdiff_t>(block_side * first) * layout_.stride[axis];
+        run.layout.extent[axis] = std::min(block_side * blocks, layout_.extent[axis] - block_side * first);
     }
 
     Layout layout_;

@@ -16,20 +16,20 @@ namespace detail {
 // Bits beyond a block that the reader may look at, and that the writer may touch.
 inline constexpr std::size_t guard_nbits = 128;
 
-// Rows of blocks along x. `counts` holds the values of their blocks along the other axes, `whole` says that those
-// are 4.
+// Rows of blocks along x. `counts` holds the values of their blocks along the other axes, `whole` says that no block is
+// cut along those.
 template <class Visit>
 inline bool for_each_row(const Layout& layout, Visit visit) {
     const auto& n = layout.extent;
     const auto& s = layout.stride;
-    const auto count = [](std::size_t left) { return static_cast<unsigned>(left < 4 ? left : 4); };
+    const auto count = [](std::size_t left) { return static_cast<unsigned>(std::min<std::size_t>(left, block_side)); };
     const auto step = [](std::size_t at, std::ptrdiff_t stride) { return static_cast<std::ptrdiff_t>(at) * stride; };
-    for (std::size_t w = 0; w < n[3]; w += 4)
-        for (std::size_t z = 0; z < n[2]; z += 4)
-            for (std::size_t y = 0; y < n[1]; y += 4) {
-                const Counts counts{4, count(n[1] - y), count(n[2] - z), count(n[3] - w)};
+    for (std::size_t w = 0; w < n[3]; w += block_side)
+        for (std::size_t z = 0; z < n[2]; z += block_side)
+            for (std::size_t y = 0; y < n[1]; y += block_side) {
+                const Counts counts{block_side, count(n[1] - y), count(n[2] - z), count(n[3] - w)};
                 bool whole = true;
-                for (unsigned axis = 1; axis < layout.rank; ++axis) whole &= counts[axis] == 4;
+                for (unsigned axis = 1; axis < layout.rank; ++axis) whole &= counts[axis] == block_side;
                 if (!visit(step(y, s[1]) + step(z, s[2]) + step(w, s[3]), whole, counts)) return false;
             }
     return true;
@@ -40,15 +40,15 @@ template <class Scalar>
 class Row {
 public:
     Row(Scalar* at, const Layout& layout, bool whole, const Counts& counts)
-        : at_(at), step_(4 * layout.stride[0]), left_(layout.extent[0]), whole_(whole), counts_(counts) {}
+        : at_(at), step_(block_side * layout.stride[0]), left_(layout.extent[0]), whole_(whole), counts_(counts) {}
 
     // Fill `places` as far as there are blocks; returns how many.
     template <std::size_t lanes>
     unsigned next(Place<Scalar> (&places)[lanes]) {
         unsigned used = 0;
         for (; used < lanes && left_ != 0; ++used, left_ -= counts_[0], at_ += step_) {
-            counts_[0] = static_cast<unsigned>(left_ < 4 ? left_ : 4);
-            places[used] = {at_, counts_, whole_ && counts_[0] == 4};
+            counts_[0] = static_cast<unsigned>(std::min<std::size_t>(left_, block_side));
+            places[used] = {at_, counts_, whole_ && counts_[0] == block_side};
         }
         return used;
     }
@@ -191,7 +191,7 @@ std::size_t walk_blocks(const Params& params, std::span<const std::uint8_t> in, 
                         std::span<std::size_t> ends) {
     if (start > in.size() * 8) return 0;
     const FloatEnvironment environment;
-    const Layout layout = Layout::contiguous(rank, {4, 4, 4, 4});
+    const Layout layout = Layout::contiguous(rank, {block_side, block_side, block_side, block_side});
     Codec codec(params, layout);
     BlockReader<Codec, Scalar, rank> blocks(in, start);
     std::size_t count = 0;

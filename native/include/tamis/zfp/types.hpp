@@ -13,12 +13,19 @@ enum class Type : unsigned { int32 = 1, int64 = 2, float32 = 3, float64 = 4 };
 
 inline constexpr unsigned max_rank = 4;
 
+// A block has so many values along each axis; what lies beyond an array is made up.
+inline constexpr unsigned block_side = 4;
+
 constexpr std::size_t item_nbytes(Type type) { return type == Type::int32 || type == Type::float32 ? 4 : 8; }
 
 constexpr bool is_float(Type type) { return type == Type::float32 || type == Type::float64; }
 
 // Values of a block of `rank` axes.
 constexpr unsigned block_size(unsigned rank) { return 1u << (2 * rank); }
+static_assert(block_size(1) == block_side && block_size(2) == block_side * block_side);
+
+// Blocks along an axis.
+constexpr std::size_t count_blocks(std::size_t extent) { return extent / block_side + (extent % block_side != 0); }
 
 template <class Scalar>
 struct Traits;
@@ -80,7 +87,7 @@ struct Layout {
 
     constexpr std::size_t blocks() const {
         std::size_t count = 1;
-        for (unsigned axis = 0; axis < rank; ++axis) count *= extent[axis] / 4 + (extent[axis] % 4 != 0);
+        for (unsigned axis = 0; axis < rank; ++axis) count *= count_blocks(extent[axis]);
         return count;
     }
 };

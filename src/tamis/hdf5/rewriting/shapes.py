@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from tamis.hdf5.rewriting.estimating import RECORD_NBYTES
 from tamis.hdf5.rewriting.plans import Plan
 from tamis.hdf5.values import open_values
+from tamis.zfp.checks import BLOCK_SIDE
 
-_BLOCK = 4
 _SAMPLE_NBYTES = 4 << 20
 _SIDES = (64, 32, 16, 8)
 _CHUNK_SIZE = 16384
@@ -65,19 +65,19 @@ def _sample(shape: tuple[int, ...], itemsize: int) -> list[int]:
     for axis in range(len(box)):
         others = math.prod(box) // box[axis] * itemsize
         if math.prod(box) * itemsize > _SAMPLE_NBYTES:
-            box[axis] = min(box[axis], max(_BLOCK, _SAMPLE_NBYTES // others // _BLOCK * _BLOCK))
+            box[axis] = min(box[axis], max(BLOCK_SIDE, _SAMPLE_NBYTES // others // BLOCK_SIDE * BLOCK_SIDE))
     return box
 
 
 def _candidates(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    longer = [axis for axis, extent in enumerate(shape) if extent >= _BLOCK]
+    longer = [axis for axis, extent in enumerate(shape) if extent >= BLOCK_SIDE]
     for side in _SIDES:
         chunks = [1] * len(shape)
         for axis in longer[-2:]:
             chunks[axis] = min(side, shape[axis])
         for axis in longer[-3:-2]:
-            room = _CHUNK_SIZE // math.prod(chunks) // _BLOCK * _BLOCK
-            chunks[axis] = min(shape[axis], max(_BLOCK, room))
+            room = _CHUNK_SIZE // math.prod(chunks) // BLOCK_SIDE * BLOCK_SIDE
+            chunks[axis] = min(shape[axis], max(BLOCK_SIDE, room))
         if longer:
             yield tuple(chunks)
 
@@ -105,4 +105,4 @@ def _without_zfp(missing: NDArray[np.bool_], refused: NDArray[np.bool_], chunks:
 
 
 def _block_starts(extent: int, step: int) -> list[int]:
-    return [at + block for at in range(0, extent, step) for block in range(0, min(step, extent - at), _BLOCK)]
+    return [at + block for at in range(0, extent, step) for block in range(0, min(step, extent - at), BLOCK_SIDE)]

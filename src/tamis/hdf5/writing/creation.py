@@ -13,12 +13,13 @@ import numpy as np
 from h5py import h5d, h5p, h5s, h5t, h5z
 from numpy.typing import DTypeLike
 
-from tamis.chunks.grid import BLOCK, default_chunks, whole_blocks
+from tamis.chunks.grid import default_chunks, whole_blocks
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Stage
 from tamis.hdf5.facts import layout_plist
 from tamis.hdf5.lib import calls
 from tamis.pipeline import Pipeline, as_pipeline
+from tamis.zfp.checks import BLOCK_SIDE
 
 _GROWING_NBYTES = 64 << 10
 """Chunks of an array that grows have this size at least, however little of it is there yet."""
@@ -218,7 +219,7 @@ def _default_chunks(
 ) -> tuple[int, ...]:
     """Choose chunks for an array of which some axes will grow: whole blocks of zfp along these."""
     ends = [
-        whole_blocks(max(extent, 1)) if end is None else min(end, max(extent, BLOCK))
+        whole_blocks(max(extent, 1)) if end is None else min(end, max(extent, BLOCK_SIDE))
         for extent, end in zip(shape, most, strict=False)
     ]
     growing = next((axis for axis, end in enumerate(most[: len(ends)]) if end is None), None)

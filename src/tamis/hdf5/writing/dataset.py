@@ -27,6 +27,7 @@ from tamis.pipeline import Pipeline
 from tamis.rewrite.cast import cast
 from tamis.rewrite.encode import Encoded, encode_chunk, is_lossy
 from tamis.store.disk import disk_text
+from tamis.zfp.blocks import block_count
 
 # Values that are read at once from a source that has chunks itself, so that none of them is decoded many times.
 _MOST_READ_NBYTES = 64 << 20
@@ -316,7 +317,7 @@ def _check_mode(target: Target, stored: StoredZfp, mode: zfp.Mode, nbytes: int) 
     if numbers[0] != numbers[1]:
         raise ParameterError(f"{target.place}: expected a stream of {stored.filter.mode}, got one of {mode}")
     if ours.minbits == ours.maxbits:
-        whole = -(-math.prod(-(-extent // 4) for extent in stored.shape) * ours.maxbits // 8)
+        whole = -(-block_count(stored.shape) * ours.maxbits // 8)
         # libzfp fills the last of its words, of up to 64 bits.
         if not whole <= nbytes < whole + 8:
             raise ParameterError(

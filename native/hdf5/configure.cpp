@@ -1,8 +1,8 @@
-#include "configure.hpp"
+#include "hdf5/configure.hpp"
 
-#include "settings.hpp"
+#include "hdf5/settings.hpp"
 
-namespace tamis::plugin {
+namespace tamis::hdf5 {
 
 namespace {
 
@@ -58,4 +58,4 @@ bool configure(const Hdf5& hdf5, const char* function, hid_t dcpl, hid_t type, c
     return true;
 }
 
-}  // namespace tamis::plugin
+}  // namespace tamis::hdf5

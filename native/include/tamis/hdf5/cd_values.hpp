@@ -5,11 +5,12 @@
 // which other readers ignore. See docs/format.md.
 #pragma once
 
+#include <limits>
 #include <optional>
 
 #include "tamis/zfp/header.hpp"
 
-namespace tamis::plugin {
+namespace tamis::hdf5 {
 
 using zfp::Code;
 using zfp::Header;
@@ -20,7 +21,9 @@ using zfp::Type;
 
 using CdValues = std::span<const unsigned>;
 
-inline constexpr std::size_t max_stored = 6;
+// A word of versions and the longest header: as many as H5Z-ZFP reads.
+inline constexpr std::size_t max_stored = 1 + zfp::header_max_nbytes / 4;
+static_assert(max_stored == 6);
 
 // zfp 1.0.1.0, codec 5, H5Z-ZFP 1.1.1: the writer whose bytes ours are.
 inline constexpr unsigned version_word = 0x10105111;
@@ -34,6 +37,16 @@ struct Stored {
     bool proven = true;                 // false where the writer asked for H5Z-ZFP's behaviour
     std::optional<std::uint64_t> fill;  // bits of the fill value, where a change within the tolerance could alter them
 };
+
+// Bytes of the chunk that the header describes; 0 where no memory could hold them.
+inline std::size_t chunk_nbytes(const Header& header) {
+    std::size_t nbytes = zfp::item_nbytes(header.type);
+    for (unsigned axis = 0; axis < header.layout.rank; ++axis) {
+        if (header.layout.extent[axis] > std::numeric_limits<std::ptrdiff_t>::max() / nbytes) return 0;
+        nbytes *= header.layout.extent[axis];
+    }
+    return nbytes;
+}
 
 namespace detail {
 
@@ -105,8 +118,8 @@ inline Status params_of_request(CdValues values, Type type, unsigned rank, Param
         return {};
     }
     const unsigned mode = values[0];
-    constexpr std::size_t needed[] = {0, 4, 3, 4, 6, 1};
-    if (mode < 1 || mode > 5) return {Code::bad_mode, mode};
+    constexpr std::size_t needed[] = {0, 4, 3, 4, 6, 1};  // by mode, which begin at 1
+    if (mode < 1 || mode >= std::size(needed)) return {Code::bad_mode, mode};
     if (values.size() < needed[mode]) return {Code::too_few_values, needed[mode]};
     switch (mode) {
         case 1:
@@ -160,4 +173,4 @@ inline Status append_fill(std::uint64_t bits, unsigned (&out)[max_stored], std::
     return append({static_cast<unsigned>(bits), static_cast<unsigned>(bits >> 32)}, out, count);
 }
 
-}  // namespace tamis::plugin
+}  // namespace tamis::hdf5

@@ -1,6 +1,6 @@
-#include "inspect.hpp"
+#include "hdf5/inspect.hpp"
 
-namespace tamis::plugin {
+namespace tamis::hdf5 {
 
 namespace {
 
@@ -53,11 +53,12 @@ bool examine_type(const Hdf5& hdf5, const char* function, hid_t type, Chunk& chu
 
 // "4x1x6" of a chunk; with `kept`, axes beyond the last four longer than one become 1.
 Message shape_text(const hsize_t* extents, unsigned rank, unsigned kept) {
+    constexpr std::size_t longest = sizeof "x18446744073709551615";
     Message text;
     std::size_t at = 0;
     unsigned longer = 0;
     for (unsigned axis = 0; axis < rank; ++axis) longer += extents[axis] > 1;
-    for (unsigned axis = 0; axis < rank && at < sizeof text.text - 24; ++axis) {
+    for (unsigned axis = 0; axis < rank && at < sizeof text.text - longest; ++axis) {
         const bool squeeze = extents[axis] > 1 && longer-- > kept;
         at += static_cast<std::size_t>(std::snprintf(text.text + at, sizeof text.text - at,
                                                      axis == 0 ? "%llu" : "x%llu", squeeze ? 1ULL : extents[axis]));
@@ -88,7 +89,7 @@ bool examine_space(const Hdf5& hdf5, const char* function, hid_t space, Chunk& c
     unsigned used = 0;
     for (unsigned axis = axes; axis-- > 0;)
         if (extents[axis] > 1) fastest_first[used++] = static_cast<std::size_t>(extents[axis]);
-    const hsize_t limit = hsize_t{1} << (48 / used);
+    const hsize_t limit = zfp::max_extent(used);
     for (unsigned axis = 0; axis < used; ++axis)
         if (fastest_first[axis] > limit)
             return refuse(hdf5, function, minor,
@@ -139,4 +140,4 @@ bool takes_bytes_for_other_numbers(const Hdf5& hdf5, hid_t dcpl, hid_t type) {
     return false;
 }
 
-}  // namespace tamis::plugin
+}  // namespace tamis::hdf5

@@ -4,10 +4,10 @@
 // store every chunk unfiltered without a word. Only the data themselves can fail later; HDF5 then leaves the chunk as
 // it is (optional) or reports our message (required).
 
-#include "configure.hpp"
-#include "filter.hpp"
+#include "hdf5/configure.hpp"
+#include "hdf5/filter.hpp"
 
-namespace tamis::plugin {
+namespace tamis::hdf5 {
 
 namespace {
 
@@ -54,11 +54,11 @@ constexpr FilterClass filter_class{1,         filter_id, 1,     1, "H5Z-ZFP 1.1.
 
 }  // namespace
 
-}  // namespace tamis::plugin
+}  // namespace tamis::hdf5
 
 extern "C" {
 
 [[gnu::visibility("default")]] int H5PLget_plugin_type() { return 0; }  // H5PL_TYPE_FILTER
 
-[[gnu::visibility("default")]] const void* H5PLget_plugin_info() { return &tamis::plugin::filter_class; }
+[[gnu::visibility("default")]] const void* H5PLget_plugin_info() { return &tamis::hdf5::filter_class; }
 }

@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace tamis::plugin {
+#include "tamis/hdf5/messages.hpp"
+
+namespace tamis::hdf5 {
 
 using hid_t = std::int64_t;
 using herr_t = int;
@@ -79,4 +81,10 @@ private:
     bool complete_ = false;
 };
 
-}  // namespace tamis::plugin
+// False, after the library was told.
+inline bool refuse(const Hdf5& hdf5, const char* function, const char* minor, const Message& message) {
+    hdf5.push_error(function, minor, message.text);
+    return false;
+}
+
+}  // namespace tamis::hdf5

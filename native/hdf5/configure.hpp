@@ -1,9 +1,9 @@
 // What the filter leaves in a file for a dataset that is created.
 #pragma once
 
-#include "inspect.hpp"
+#include "hdf5/inspect.hpp"
 
-namespace tamis::plugin {
+namespace tamis::hdf5 {
 
 // A property of a dataset creation property list, of any value: chunks are written as H5Z-ZFP writes them. It is
 // inserted with H5Pinsert2, as H5Z-ZFP's "zfp_controls" is.
@@ -13,4 +13,4 @@ inline constexpr const char* unproven_property = "tamis_zfp_unproven";
 // where they cannot be taken.
 bool configure(const Hdf5& hdf5, const char* function, hid_t dcpl, hid_t type, const Chunk& chunk);
 
-}  // namespace tamis::plugin
+}  // namespace tamis::hdf5

@@ -1,8 +1,8 @@
-#include "hdf5.hpp"
+#include "hdf5/interface.hpp"
 
 #include <dlfcn.h>
 
-namespace tamis::plugin {
+namespace tamis::hdf5 {
 
 Hdf5::Hdf5(const void* caller) {
     Dl_info info{};
@@ -49,4 +49,4 @@ void Hdf5::push_error(const char* function, const char* minor, const char* messa
     set_stack_(stack);
 }
 
-}  // namespace tamis::plugin
+}  // namespace tamis::hdf5

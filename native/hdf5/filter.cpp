@@ -1,9 +1,27 @@
-#include "filter.hpp"
-#include "settings.hpp"
+#include "hdf5/filter.hpp"
 
-namespace tamis::plugin {
+#include "hdf5/settings.hpp"
+#include "tamis/zfp/proof.hpp"
+
+namespace tamis::hdf5 {
 
 namespace {
+
+Buffer allocate(std::size_t nbytes) { return Buffer(static_cast<std::uint8_t*>(std::malloc(nbytes > 0 ? nbytes : 1))); }
+
+void swap_values(std::uint8_t* bytes, std::size_t nbytes, std::size_t item_nbytes) {
+    const auto swap = [&](auto zero) {
+        for (std::size_t at = 0; at + sizeof zero <= nbytes; at += sizeof zero) {
+            std::memcpy(&zero, bytes + at, sizeof zero);
+            zero = zfp::byteswap(zero);
+            std::memcpy(bytes + at, &zero, sizeof zero);
+        }
+    };
+    if (item_nbytes == 4)
+        swap(std::uint32_t{});
+    else
+        swap(std::uint64_t{});
+}
 
 bool is_proven(const Stored& stored) {
     const auto& [type, layout, params, nbits] = stored.header;
@@ -49,4 +67,21 @@ Outcome encode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbyt
     return outcome;
 }
 
-}  // namespace tamis::plugin
+Outcome decode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbytes) {
+    const Header& header = stored.header;
+    const std::size_t nbytes = chunk_nbytes(header);
+    // Each block takes minbits at least, so a few bytes cannot ask for much memory.
+    const std::size_t possible = in_nbytes * 8 / std::max(header.params.minbits, 1u);
+    if (nbytes == 0 || header.layout.blocks() > possible)
+        return failure(describe({Code::truncated, possible}, header.type));
+    Outcome outcome{allocate(nbytes), nbytes, nbytes, {}};
+    if (!outcome.buffer) return failure(Message::format("zfp: no memory for %zu bytes", nbytes));
+    std::size_t end = 0;
+    const Status status =
+        kernel().decode(header.type, outcome.buffer.get(), header.layout, header.params, {in, in_nbytes}, 0, end);
+    if (!status) return failure(describe(status, header.type));
+    if (stored.swapped) swap_values(outcome.buffer.get(), nbytes, zfp::item_nbytes(header.type));
+    return outcome;
+}
+
+}  // namespace tamis::hdf5

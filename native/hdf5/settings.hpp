@@ -8,7 +8,7 @@
 
 #include "tamis/zfp/codec.hpp"
 
-namespace tamis::plugin {
+namespace tamis::hdf5 {
 
 inline const zfp::Kernel& kernel() {
     static const zfp::Kernel& kernel = []() -> const zfp::Kernel& {
@@ -35,4 +35,4 @@ inline bool proves_chunks() {
     return proves;
 }
 
-}  // namespace tamis::plugin
+}  // namespace tamis::hdf5

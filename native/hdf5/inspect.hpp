@@ -1,9 +1,9 @@
 // What HDF5 says about a dataset that is created or opened: whether ZFP can take it, and how.
 #pragma once
 
-#include "messages.hpp"
+#include "hdf5/interface.hpp"
 
-namespace tamis::plugin {
+namespace tamis::hdf5 {
 
 // What H5Dcreate tells about a dataset, as far as ZFP can take it.
 struct Chunk {
@@ -19,4 +19,4 @@ bool inspect(const Hdf5& hdf5, const char* function, hid_t dcpl, hid_t type, hid
 // under a header that does not say so.
 bool takes_bytes_for_other_numbers(const Hdf5& hdf5, hid_t dcpl, hid_t type);
 
-}  // namespace tamis::plugin
+}  // namespace tamis::hdf5

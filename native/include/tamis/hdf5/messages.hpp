@@ -3,11 +3,10 @@
 
 #include <cstdio>
 
-#include "cd_values.hpp"
-#include "hdf5.hpp"
+#include "tamis/hdf5/cd_values.hpp"
 #include "tamis/zfp/proof.hpp"
 
-namespace tamis::plugin {
+namespace tamis::hdf5 {
 
 struct Message {
     char text[400] = "";
@@ -88,9 +87,12 @@ inline Message describe(const Status& status, Type type) {
             return Message::format(
                 "zfp: these parameters take the long ZFP header, which leaves no room to note the fill value, or that "
                 "nothing is to be proven; use accuracy mode, or a fill value far beyond the data");
-        default:
-            return Message::format("zfp: failed");
+        case Code::ok:
+        case Code::beyond_tolerance:
+        case Code::fill_value:
+            break;  // what a Verdict says
     }
+    return Message::format("zfp: failed");
 }
 
 // What a proof found.
@@ -108,10 +110,4 @@ inline Message describe(const zfp::Verdict& verdict, const Header& header) {
                            std::abs(verdict.was - verdict.now), std::ldexp(1.0, header.params.minexp), instead);
 }
 
-// False, after the library was told.
-inline bool refuse(const Hdf5& hdf5, const char* function, const char* minor, const Message& message) {
-    hdf5.push_error(function, minor, message.text);
-    return false;
-}
-
-}  // namespace tamis::plugin
+}  // namespace tamis::hdf5
