@@ -13,7 +13,7 @@ from tamis import errors
 TREE = re.compile(r"^\s+[├└]── (?P<name>\w+)\s*\((?P<builtin>\w+)\)\s*(?P<meaning>\S.*)$", re.MULTILINE)
 DRAWN = {match["name"]: (match["builtin"], match["meaning"]) for match in TREE.finditer(errors.__doc__ or "")}
 CLASSES = {
-    name: item for name, item in vars(errors).items() if isinstance(item, type) and item.__module__ == errors.__name__
+    name: item for name, item in vars(errors).items() if isinstance(item, type) and issubclass(item, errors.TamisError)
 }
 
 

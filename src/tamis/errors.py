@@ -16,33 +16,81 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self
+from typing import Any, Self, TypedDict, Unpack
 
 from tamis.formatting import printable_lines
+
+
+class _Place(TypedDict, total=False):
+    """Where an error happened, as far as it is known; see the properties of `TamisError`."""
+
+    path: str | os.PathLike[str] | None
+    dataset: str | None
+    chunk: tuple[int, ...] | None
+    filter: object
 
 
 class TamisError(Exception):
     """The base class of all errors of tamis; its text has no control characters.
 
-    Attributes
-    ----------
-    path
-        Path of the file that the error is about; None if there is none or it is not known.
-    dataset
-        Path of the dataset in that file; None if there is none or it is not known.
+    `path`, `dataset`, `chunk` and `filter` say where; each is None if it does not apply or is not known.
     """
 
-    path: str | None = None
-    dataset: str | None = None
+    @property
+    def path(self) -> str | None:
+        """Path of the file."""
+        path = self._known().get("path")
+        return None if path is None else os.fsdecode(path)
+
+    @property
+    def dataset(self) -> str | None:
+        """Path of the dataset in its file; name of the variable where there is no file."""
+        return self._known().get("dataset")
+
+    @property
+    def chunk(self) -> tuple[int, ...] | None:
+        """Origin of the chunk: the index of its first value."""
+        return self._known().get("chunk")
+
+    @property
+    def filter(self) -> str | None:
+        """Text of the filter, such as ``zfp(rate=8)``; its name where its parameters are what is wrong."""
+        found = self._known().get("filter")
+        return None if found is None else str(found)
+
+    def at(self, label: str = "", /, **place: Unpack[_Place]) -> Self:
+        """Add where the error happened, and return the error.
+
+        Parameters
+        ----------
+        label
+            Text for people to put before the message, with a colon.
+        path, dataset, chunk, filter
+            Values of the properties. A property that has a value keeps it: the innermost place wins.
+        """
+        if label:
+            self.args = (f"{label}: {Exception.__str__(self)}",)
+        self._place = _merged(self._known(), place)
+        return self
+
+    def _known(self) -> _Place:
+        """Return what was added here, completed by what the error knows that this one was raised from."""
+        added: _Place = vars(self).get("_place", {})
+        cause = self.__cause__
+        return _merged(added, cause._known()) if isinstance(cause, TamisError) else added
 
     def __str__(self) -> str:
-        return printable_lines(super().__str__())
+        return printable_lines(Exception.__str__(self))  # ImportError and KeyError have other texts of their own
 
-    def at(self, *, path: str | os.PathLike[str] | None = None, dataset: str | None = None) -> Self:
-        """Record which file and dataset the error is about, unless already recorded, and return the error."""
-        self.path = self.path or (None if path is None else os.fspath(path))
-        self.dataset = self.dataset or dataset
-        return self
+    def __reduce__(self) -> tuple[Any, ...]:
+        place: dict[str, Any] = {"path": self.path, "dataset": self.dataset, "chunk": self.chunk, "filter": self.filter}
+        return type(self), self.args, {**vars(self), "_place": place}
+
+
+def _merged(first: _Place, second: _Place) -> _Place:
+    known: _Place = {**second}
+    known.update({key: value for key, value in first.items() if value is not None})  # type: ignore[typeddict-item]
+    return known
 
 
 class ParameterError(TamisError, ValueError):
@@ -61,7 +109,7 @@ class FileError(TamisError, OSError):
     """A file or dataset that cannot be read, written or found."""
 
 
-class MissingFilterError(TamisError, ImportError):
+class MissingFilterError(TamisError, ImportError):  # type: ignore[override]  # its own path is of a module
     """A filter that is not installed here, or that tamis cannot encode."""
 
 
@@ -70,10 +118,9 @@ class BoundError(TamisError, ValueError):
 
 
 @contextmanager
-def located(*, path: str | os.PathLike[str] | None = None, dataset: str | None = None) -> Iterator[None]:
-    """Record file and dataset in errors that do not have them yet; see `TamisError.at`."""
+def located(label: str = "", /, **place: Unpack[_Place]) -> Iterator[None]:
+    """Add to errors that are raised inside where they happened; see `TamisError.at`."""
     try:
         yield
     except TamisError as error:
-        error.at(path=path, dataset=dataset)
-        raise
+        raise error.at(label, **place)  # noqa: B904 - the same error

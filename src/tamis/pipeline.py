@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.errors import MissingFilterError, ParameterError, StreamError, TamisError
+from tamis.errors import MissingFilterError, ParameterError, StreamError, TamisError, located
 from tamis.filters import ChunkType, Data, Filter, Stage, UnknownFilter, Zfp
 from tamis.notation.text import NONE, parse_filters
 
@@ -88,19 +88,20 @@ class Pipeline:
     def check(self, chunk: ChunkType) -> None:
         """Raise ParameterError if a filter, optional or not, cannot encode such chunks."""
         for checked in self.filters:
-            checked.check(chunk)
+            with located(filter=checked):
+                checked.check(chunk)
             count = sum(other.id == checked.id for other in self.filters)
             if count > 1 and checked.stored(chunk) != checked.requested:
                 raise ParameterError(
                     f"expected {checked.name} once in a pipeline, got it {count} times in {self}: HDF5 completes the"
                     " parameters of the first only"
-                )
+                ).at(filter=checked)
 
     def check_encodable(self) -> None:
         """Raise MissingFilterError, with advice, if a filter, optional or not, cannot be encoded here."""
         for i, stage in enumerate(self.stages):
             if reason := stage.filter.unencodable():
-                _fail(stage, i, MissingFilterError(reason))
+                raise self.name_filter(i, MissingFilterError(reason))
 
     def encode(
         self, values: NDArray[Any], *, skip: Sequence[type[Filter]] = (), prove: bool = True
@@ -155,7 +156,8 @@ class Pipeline:
                 data = _encode_stage(stage, data, chunk, prove=prove)
             except TamisError as error:
                 if not stage.optional:
-                    _fail(stage, i, error)
+                    self.name_filter(i, error)
+                    raise
                 mask |= 1 << i
         return bytes(data), mask
 
@@ -193,12 +195,18 @@ class Pipeline:
                 try:
                     data = stage.filter.decode(data, chunk, _parameters(stage, chunk))
                 except (StreamError, MissingFilterError, ParameterError) as error:
-                    _fail(stage, i, error)
+                    self.name_filter(i, error)
+                    raise
         if chunk.dtype.hasobject:
             raise ParameterError(f"expected the type that a file has, got Python objects of {chunk.dtype}")
         if len(data) != chunk.nbytes:
             raise StreamError(f"expected a chunk of {chunk.nbytes} bytes, got {len(data)} after decoding {self}")
         return np.frombuffer(data, np.uint8).view(chunk.dtype).reshape(chunk.shape)
+
+    def name_filter(self, index: int, error: TamisError) -> TamisError:
+        """Add to an error which filter it is about, and return the error."""
+        stage = self.stages[index]
+        return error.at(f"filter {index + 1}, {stage.filter} ({stage.flag})", filter=stage.filter)
 
     def missing(self) -> tuple[str, ...]:
         """Return for each filter that cannot be decoded here what is missing."""
@@ -279,7 +287,3 @@ def _encode_stage(stage: Stage, data: Data, chunk: ChunkType, *, prove: bool) ->
     if not prove and isinstance(stage.filter, Zfp):
         return stage.filter.encode_unproven(data, chunk)
     return stage.filter.encode(data, chunk, _parameters(stage, chunk))
-
-
-def _fail(stage: Stage, index: int, error: TamisError) -> NoReturn:
-    raise type(error)(f"filter {index + 1}, {stage.filter} ({stage.flag}): {error}") from error

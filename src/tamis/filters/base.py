@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from tamis.errors import MissingFilterError, ParameterError
+from tamis.errors import MissingFilterError, ParameterError, located
 
 _LARGEST = sys.float_info.max
 
@@ -208,8 +208,9 @@ class Filter(ABC):
 
     def __post_init__(self) -> None:
         """Check every field that `number`, `real` or `choice` made."""
-        for name, parameter in self.parameters().items():
-            object.__setattr__(self, name, parameter.checked(name, getattr(self, name)))
+        with located(filter=self.name):
+            for name, parameter in self.parameters().items():
+                object.__setattr__(self, name, parameter.checked(name, getattr(self, name)))
 
     @classmethod
     def parameters(cls) -> Mapping[str, Parameter]:
@@ -331,7 +332,9 @@ class Filter(ABC):
         try:
             return importlib.import_module(name)
         except ImportError as error:
-            raise MissingFilterError(f"{cls.name} needs {name}, not installed here: {cls.install}") from error
+            raise MissingFilterError(f"{cls.name} needs {name}, not installed here: {cls.install}").at(
+                filter=cls.name
+            ) from error
 
     def __str__(self) -> str:
         names = list(self.parameters())

@@ -124,7 +124,7 @@ def requested_filter(request: Request) -> Filter:
     try:
         return kind.from_requested(_cd_values(request))
     except (ParameterError, StreamError) as error:
-        raise ParameterError(f"filter {request.id} ({kind.name}): {error}") from error
+        raise ParameterError(f"filter {request.id} ({kind.name}): {error}").at(filter=kind.name) from error
 
 
 def _cd_values(request: Request) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from tamis import _native, zfp
-from tamis.errors import DataError, ParameterError, StreamError
+from tamis.errors import DataError, ParameterError, StreamError, located
 from tamis.filters.base import ChunkType, Data, Filter, Parameter
 from tamis.filters.zfp_chunk import chunk_values, squeezed
 from tamis.zfp.checks import refuse
@@ -86,19 +86,20 @@ class Zfp(Filter, Mapping[str, Any]):
         minexp: int | None = None,
         mode: str | None = None,
     ) -> None:
-        zfp_mode = zfp.mode(
-            rate=rate,
-            precision=precision,
-            accuracy=accuracy,
-            reversible=reversible,
-            minbits=minbits,
-            maxbits=maxbits,
-            maxprec=maxprec,
-            minexp=minexp,
-        )
-        mode_name = type(zfp_mode).__name__.lower()
-        if mode not in (None, mode_name):
-            raise ParameterError(f"expected the parameters of mode {mode!r}, got those of mode {mode_name!r}")
+        with located(filter=self.name):
+            zfp_mode = zfp.mode(
+                rate=rate,
+                precision=precision,
+                accuracy=accuracy,
+                reversible=reversible,
+                minbits=minbits,
+                maxbits=maxbits,
+                maxprec=maxprec,
+                minexp=minexp,
+            )
+            mode_name = type(zfp_mode).__name__.lower()
+            if mode not in (None, mode_name):
+                raise ParameterError(f"expected the parameters of mode {mode!r}, got those of mode {mode_name!r}")
         object.__setattr__(self, "_mode", zfp_mode)
 
     @classmethod

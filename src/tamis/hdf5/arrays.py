@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from tamis.chunks.grid import region
 from tamis.chunks.selection import Piece, Points, Selection, select
 from tamis.chunks.threads import ordered_map
-from tamis.errors import FileError, ParameterError
+from tamis.errors import FileError, ParameterError, located
 from tamis.formatting import printable
 from tamis.hdf5.chunked import ChunkSource
 from tamis.hdf5.companions import ANCILLARY, MARK, companion_of, other_ancillary
@@ -116,6 +116,10 @@ class Array:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> Any:
+        with located(path=self._file.path, dataset=self.name):
+            return self._read(key)
+
+    def _read(self, key: Any) -> Any:
         self._file.check_open()
         if self._conversion and not _only_h5py_knows(key):
             fields, key = _split_fields(key)

@@ -127,6 +127,7 @@ class ChunkSource:
         if not is_read_only(file):
             file.flush()  # what HDF5 has not written yet
         self.place = place_of(dataset)
+        self._path, self._name = file.filename, dataset.name
         self.records = records_of(dataset)
         self.pipeline = pipeline_of(dataset)
         if number_type(dataset) is not None:
@@ -195,7 +196,7 @@ class ChunkSource:
                 return self._decoded(self._undone(data, mask), out)
             return put(self.pipeline.decode(data, mask, self.chunk), out)
         except TamisError as error:
-            raise self._failure(origin, error) from error
+            raise self._failure(origin, f" cannot be decoded: {error}") from error
 
     def first_output(self, origin: Origin) -> bytes | None:
         """Read what the first filter made of a stored chunk; None where it was left out.
@@ -210,7 +211,7 @@ class ChunkSource:
         try:
             return None if mask & 1 else bytes(self._undone(data, mask))
         except TamisError as error:
-            raise self._failure(origin, error) from error
+            raise self._failure(origin, f" cannot be decoded: {error}") from error
 
     def touched_blocks(self, origin: Origin, inside: Sequence[Any]) -> list[Run] | None:
         """Find the blocks of a chunk that a selection touches.
@@ -250,7 +251,8 @@ class ChunkSource:
         try:
             return self._zfp.decode_blocks(data, start, runs, np.empty(self.chunk.shape, self.chunk.dtype))
         except TamisError as error:
-            raise self._failure(origin, self._named(0, error)) from error
+            self.pipeline.name_filter(0, error)
+            raise self._failure(origin, f" cannot be decoded: {error}") from error
 
     def extents(self, origin: Origin) -> tuple[int, ...]:
         """Shape of the part of a chunk that lies inside of the array."""
@@ -271,7 +273,9 @@ class ChunkSource:
         """Read part of a stored chunk, into `room` if it is given."""
         file, offset = self._file, self.records[origin].offset
         if file is None:
-            raise FileError(f"{self.place}: expected an open file, got one that was closed")
+            raise FileError(f"{self.place}: expected an open file, got one that was closed").at(
+                path=self._path, dataset=self._name
+            )
         # A damaged index may say anything: nothing of that size is made before the file is seen to have it.
         if offset + stop > self._nbytes:
             self._nbytes = os.fstat(file.number).st_size
@@ -284,12 +288,10 @@ class ChunkSource:
             else:
                 data = room[: read_into(file.number, room, offset + start)]
         except OSError as error:
-            raise FileError(f"{self.place}: chunk at {origin} cannot be read: {error.strerror}") from error
+            raise self._failure(origin, f" cannot be read: {error.strerror}") from error
         if len(data) != stop - start:
-            raise FileError(
-                f"{self.place}: chunk at {origin}: expected {stop} bytes at {offset}, got {max(left, 0)}:"
-                " the file is truncated or damaged"
-            )
+            text = f": expected {stop} bytes at {offset}, got {max(left, 0)}: the file is truncated or damaged"
+            raise self._failure(origin, text)
         return data
 
     def _true_mask(self, origin: Origin, mask: int) -> int:
@@ -300,7 +302,8 @@ class ChunkSource:
         try:
             return self._zfp.decode(data, out)  # type: ignore[union-attr]
         except TamisError as error:
-            raise self._named(0, error) from error
+            self.pipeline.name_filter(0, error)
+            raise
 
     def _undone(self, data: bytes, mask: int) -> Any:
         """Undo all filters but the first."""
@@ -311,16 +314,13 @@ class ChunkSource:
                 try:
                     plain = stage.filter.decode(plain, self.chunk, stage.stored or ())
                 except TamisError as error:
-                    raise self._named(i, error) from error
+                    self.pipeline.name_filter(i, error)
+                    raise
         return plain
 
-    def _named(self, index: int, error: TamisError) -> TamisError:
-        """Let an error say which filter found it."""
-        stage = self.pipeline.stages[index]
-        return type(error)(f"filter {index + 1}, {stage.filter} ({stage.flag}): {error}")
-
-    def _failure(self, origin: Origin, error: TamisError) -> FileError:
-        return FileError(f"{self.place}: chunk at {origin} cannot be decoded: {error}")
+    def _failure(self, origin: Origin, text: str) -> FileError:
+        error = FileError(f"{self.place}: chunk at {origin}{text}")
+        return error.at(path=self._path, dataset=self._name, chunk=origin)
 
 
 def _fill_bytes(dataset: h5py.Dataset, chunk: ChunkType, records: dict[Origin, Record]) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from h5py import h5d, h5t, h5z
 from numpy.typing import NDArray
 
 from tamis.chunks.grid import Region, regions
-from tamis.errors import FileError, TamisError
+from tamis.errors import FileError, TamisError, located
 from tamis.filters import ChunkType, Request, Stage, StoredZfp, UnknownFilter, Zfp, from_values
 from tamis.filters.zfp import is_stored
 from tamis.hdf5.facts import address_nbytes, datatype_of, file_of, layout_plist, once, place_of
@@ -112,6 +112,11 @@ def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
     FileError
         If there is no such chunk, or it cannot be decoded; names the filter.
     """
+    with located(path=file_of(dataset).filename, dataset=dataset.name):
+        return _read_chunk(dataset, origin)
+
+
+def _read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
     place = place_of(dataset)
     if dataset.chunks is None:
         raise FileError(f"{place}: expected a chunked dataset, found none: read it by dataset[...]")
@@ -122,7 +127,8 @@ def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
         raise FileError(f"{place}: expected whole numbers as the origin of a chunk, got {origin!r}") from error
     edges = list(zip(start, dataset.shape, chunk.shape, strict=False))
     if len(start) != dataset.ndim or any(at % step or not 0 <= at < extent for at, extent, step in edges):
-        raise FileError(f"{place}: chunk at {start}: expected a multiple of {chunk.shape} inside of {dataset.shape}")
+        text = f"{place}: chunk at {start}: expected a multiple of {chunk.shape} inside of {dataset.shape}"
+        raise FileError(text).at(chunk=start)
     pipeline = pipeline_of(dataset)
     try:
         found = chunk_info(dataset.id, start)
@@ -131,7 +137,9 @@ def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
         # HDF5 believes these numbers, and writes beyond its buffer where they are damaged.
         whole = bool(pipeline.stages) or found.size == chunk.nbytes
         if not whole or found.byte_offset + found.size > file_of(dataset).id.get_filesize():
-            raise FileError(f"{place}: chunk at {start}: damaged: {found.size} bytes at {found.byte_offset}")
+            raise FileError(f"{place}: chunk at {start}: damaged: {found.size} bytes at {found.byte_offset}").at(
+                chunk=start
+            )
         mask, data = dataset.id.read_direct_chunk(start)
         partial = any(at + step > extent for at, extent, step in edges)
         if partial and not calls.filters_partial_chunks(layout_plist(dataset)):
@@ -140,7 +148,7 @@ def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
     except FileError:
         raise
     except (TamisError, OSError, RuntimeError, ValueError, MemoryError) as error:
-        raise FileError(f"{place}: chunk at {start} cannot be decoded: {error}") from error
+        raise FileError(f"{place}: chunk at {start} cannot be decoded: {error}").at(chunk=start) from error
 
 
 def _chunk_nbytes(found: h5t.TypeID, address_nbytes: int) -> int:

@@ -177,7 +177,8 @@ def _encoded(
             shape = _chunks(ds, variable, shape)
         made |= encoding_keywords(pipeline.stages, engine)
     except TamisError as error:
-        raise type(error)(f"{name}: {error}") from error
+        error.at(name, dataset=name)
+        raise
     if pipeline.error_bound != 0:
         _refuse_missing(ds[name], pipeline)
         _refuse_rounding(ds[name], dtype, pipeline)

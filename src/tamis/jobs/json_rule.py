@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis.errors import TamisError
-
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -68,6 +66,6 @@ def error_document(error: Exception, code: int) -> dict[str, Any]:
 
 
 def error_dict(error: Exception) -> dict[str, Any]:
-    """Return kind and message of an error, and the file and dataset that it is about, where these are known."""
-    path, dataset = (error.path, error.dataset) if isinstance(error, TamisError) else (None, None)
-    return {"kind": type(error).__name__, "message": str(error), "path": path, "dataset": dataset}
+    """Return kind and message of an error, and where it happened: None where that is not known."""
+    place = {name: getattr(error, name, None) for name in ("path", "dataset", "chunk", "filter")}
+    return {"kind": type(error).__name__, "message": str(error), **place}

@@ -53,7 +53,8 @@ class Names:
         try:
             return matching(name, self._paths)
         except FileError as error:
-            raise FileError(f"{self.filename}: {error}").at(path=self.filename, dataset=name) from error
+            error.at(self.filename, path=self.filename, dataset=name)
+            raise
 
     def labels(self, names: Iterable[str]) -> dict[str, str]:
         """Return the datasets that any of several names or patterns means: first paths, with the paths that were named.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tamis.chunks.threads import checked_threads
-from tamis.errors import BoundError, DataError, FileError, ParameterError, TamisError, located
+from tamis.errors import BoundError, DataError, FileError, ParameterError, TamisError
 from tamis.filters import Filter
 from tamis.hdf5.companions import has_companion
 from tamis.hdf5.lib.damage import reading
@@ -320,7 +320,7 @@ def _write(
         history = resuming.history(plan, found.shape)
         step = Step(f"writing {plan.path}", len(written) + 1, sum(not each.copied for each in plans.values()))
         try:
-            with located(dataset=plan.path), reading(file.filename, dataset=plan.path, only_damage=True):
+            with reading(file.filename, dataset=plan.path, only_damage=True):
                 made, written[plan.path] = write(plan, found, parent, name, partial(report, step), threads, history)
         except LargerError:
             planning.kept[plan.path] = GROWN
@@ -350,5 +350,6 @@ def _write(
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise
-        raise FileError(f"{transaction.target}: cannot be written: {disk_text(error)}") from error
+        text = f"{transaction.target}: cannot be written: {disk_text(error)}"
+        raise FileError(text).at(path=transaction.target) from error
     return written, unread, notes

@@ -17,7 +17,7 @@ import re
 from inspect import signature
 from typing import NoReturn
 
-from tamis.errors import ParameterError
+from tamis.errors import ParameterError, located
 from tamis.filters import Filter, Request, Stage, UnknownFilter, by_name, filter_named, requested_filter
 from tamis.formatting import did_you_mean
 from tamis.notation.places import malformed, refused
@@ -124,6 +124,11 @@ def _filter(reader: _Reader) -> Filter:
     reader.advance()
     if kind is UnknownFilter:
         return _numbered(reader, start)
+    with located(filter=kind.name):
+        return _with_arguments(reader, kind, start)
+
+
+def _with_arguments(reader: _Reader, kind: type[Filter], start: int) -> Filter:
     arguments: dict[str, object] = {}
     if reader.take(":"):
         _read_argument(reader, kind, arguments)

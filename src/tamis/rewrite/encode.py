@@ -188,7 +188,7 @@ def _encoded(
         raise BoundError(
             f"expected {first.filter} to keep {'the valid range' if comparison.crossed else wanted}, which it cannot;"
             f" as an optional filter, {first.filter}?, it is left out of such a chunk"
-        )
+        ).at(filter=first.filter)
     return Encoded(*pipeline.encode(whole, skip=(type(first.filter),))), comparison
 
 

@@ -70,10 +70,11 @@ class Transaction:
                     f"{target}: expected the name of a file to write, got a {_kind(target)}, which nothing may take the"
                     " place of: choose another name"
                 )
-        except FileError:
+        except FileError as error:
+            error.at(path=target)
             raise
         except OSError as error:
-            raise FileError(f"{target}: cannot be written: {error.strerror}") from error
+            raise FileError(f"{target}: cannot be written: {error.strerror}").at(path=target) from error
         self.target = target
         self.replace = overwrite
         self.kept = self._named = False
@@ -129,7 +130,7 @@ class Transaction:
             assert self._early is not None
             return self._early.finish()
         except OSError as error:
-            raise FileError(f"{self.target}: cannot be written: {disk_text(error)}") from error
+            raise FileError(f"{self.target}: cannot be written: {disk_text(error)}").at(path=self.target) from error
 
     def commit(self) -> None:
         """Make the file durable and give it its name.
@@ -147,17 +148,18 @@ class Transaction:
             else:
                 self._take_free_name()
             self._named = True
-        except FileError:
+        except FileError as error:
+            error.at(path=self.target)
             raise
         except OSError as error:
-            raise FileError(f"{self.target}: cannot be written: {disk_text(error)}") from error
+            raise FileError(f"{self.target}: cannot be written: {disk_text(error)}").at(path=self.target) from error
         try:
             sync_folder(self.place.parent)
         except OSError as error:
             raise FileError(
                 f"{self.target}: complete, verified and under its name, but a power failure may undo that: its folder"
                 f" cannot be made durable: {disk_text(error)}"
-            ) from error
+            ).at(path=self.target) from error
 
     def _take_free_name(self) -> None:
         try:

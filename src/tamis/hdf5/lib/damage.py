@@ -18,7 +18,7 @@ _WRITTEN = os.path.dirname(h5py.__file__) + os.sep
 
 @contextmanager
 def reading(*paths: str | os.PathLike[str], dataset: str = "", only_damage: bool = False) -> Iterator[None]:
-    """Raise FileError where h5py raises inside; errors of tamis, and those that never passed through h5py, stay.
+    """Raise FileError where h5py raises inside; add the place to errors of tamis; leave any others.
 
     Parameters
     ----------
@@ -37,7 +37,8 @@ def reading(*paths: str | os.PathLike[str], dataset: str = "", only_damage: bool
     path = paths[0] if len(paths) == 1 else None
     try:
         yield
-    except TamisError:
+    except TamisError as error:
+        error.at(path=path, dataset=dataset or None)
         raise
     except Exception as error:
         system = system_error(error)

@@ -26,7 +26,14 @@ def compared(plan: Plan, origin: Origin, before: NDArray[Any], after: NDArray[An
 
 def checked(plan: Plan, origin: Origin, found: Comparison) -> float:
     """Largest error of values that were compared already, as `compared` does; it raises the same."""
-    where = f"in the chunk at {origin}"
+    try:
+        return _checked(plan, f"in the chunk at {origin}", found)
+    except BoundError as error:
+        error.at(dataset=plan.path, chunk=origin)
+        raise
+
+
+def _checked(plan: Plan, where: str, found: Comparison) -> float:
     if plan.dtype.kind == "V" and not found.kept:
         raise BoundError(f"{plan.path}: expected the same bytes, found others {where}")
     if plan.bound is not None and not found.error <= plan.bound:

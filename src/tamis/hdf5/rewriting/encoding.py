@@ -65,7 +65,8 @@ def make_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> NewChunk:
             return _with_flags(plan, plan.flags, origin, values)
         made, found = encode_compared(plan.pipeline, values, plan.chunk, plan.missing)
     except TamisError as error:
-        raise type(error)(f"{plan.path}: chunk at {origin}: {error}") from error
+        error.at(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin)
+        raise
     largest = checked(plan, origin, found)
     return NewChunk(origin, made.data, made.mask, found.missing, found.crossed, largest)
 

@@ -73,12 +73,13 @@ def _encoded(plan: Plan, chunks: ChunkSource, part: Region) -> NewChunk:
         raise BoundError(
             f"{plan.path}: chunk at {origin}: expected it to be stored through zfp, found it without: as an optional"
             f" filter, {plan.pipeline.filters[0]}?, zfp is left out of such a chunk"
-        )
+        ).at(dataset=plan.path, chunk=origin, filter=plan.pipeline.filters[0])
     try:
         if stream is None:
             data, mask = plan.pipeline.encode(chunks.values(origin), skip=(Zfp,))
         else:
             data, mask = encode_stream(plan.pipeline, stream, plan.chunk)
     except TamisError as error:
-        raise type(error)(f"{plan.path}: chunk at {origin}: {error}") from error
+        error.at(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin)
+        raise
     return NewChunk(origin, data, mask)

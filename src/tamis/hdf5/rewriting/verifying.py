@@ -128,11 +128,15 @@ def verify_copied(
     expected, found = records_of(source), records_of(target)
     progress(0, len(expected))
     if strange := expected.keys() ^ found.keys():
-        raise BoundError(f"{plan.path}: expected the chunks of the source, found others at {min(strange)}")
+        raise BoundError(f"{plan.path}: expected the chunks of the source, found others at {min(strange)}").at(
+            chunk=min(strange)
+        )
 
     def compare(origin: Origin) -> None:
         if old.stored(origin) != new.stored(origin):
-            raise BoundError(f"{plan.path}: expected the bytes of the source, found others in the chunk at {origin}")
+            raise BoundError(
+                f"{plan.path}: expected the bytes of the source, found others in the chunk at {origin}"
+            ).at(chunk=origin)
 
     with (
         closing(ChunkSource(source)) as old,
@@ -173,7 +177,7 @@ def _held(plan: Plan, target: h5py.Dataset, proven: Mapping[Origin, int], thread
                 raise BoundError(
                     f"{plan.path}: expected the bytes and filter mask that were written, found others in the chunk at"
                     f" {origin}"
-                )
+                ).at(chunk=origin)
         return len(some)
 
     with closing(ChunkSource(target)) as chunks, closing(ordered_map(look, tasks, threads)) as looked:
@@ -214,7 +218,7 @@ def _check_library(
     if not same_bits(after.read(part).astype(plan.dtype, copy=False), read):
         raise BoundError(
             f"{plan.path}: expected HDF5 and tamis to read the same, found others in the chunk at {origin_of(part)}"
-        )
+        ).at(chunk=origin_of(part))
     before = restored(source, shared, read_by_library).astype(plan.dtype, copy=False)
     compared(plan, origin_of(shared), before, read[within(shared, part)])
 

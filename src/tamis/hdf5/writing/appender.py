@@ -6,6 +6,7 @@ import math
 import warnings
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tamis.chunks.grid import Origin, Region, touched
 from tamis.chunks.threads import checked_threads, ordered_map
-from tamis.errors import FileError, ParameterError, StreamError, TamisError
+from tamis.errors import FileError, ParameterError, StreamError, TamisError, located
 from tamis.formatting import printable
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.damage import reading
@@ -100,6 +101,7 @@ class Appender:
         self._closed, self._ended = True, "is closed: create another"  # until there is something to close
         self._threads = checked_threads(threads)
         self._target = Target.of(dataset)
+        self._located = partial(located, path=dataset.file.filename, dataset=dataset.name)
         self._target.pipeline.check_encodable()
         self._target.pipeline.check(self._target.chunk)
         self._axis = growing_axis(self._target, axis)
@@ -112,8 +114,7 @@ class Appender:
         self._frozen: set[Origin] = set()
         self._recorded: dict[Origin, tuple[int, int]] = {}
         self._missing = self._target.missing
-        shape = list(dataset.shape)
-        shape[self._axis] = self._full
+        shape = (*dataset.shape[: self._axis], self._full, *dataset.shape[self._axis + 1 :])
         self._buffer = np.empty(shape, self._target.chunk.dtype)
         if self._count:
             with reading(dataset.file.filename, dataset=str(dataset.name)):
@@ -163,10 +164,14 @@ class Appender:
         FileError
             If HDF5 cannot write, or the dataset was changed by something else.
         """
+        with self._located():
+            self._append(values)
+
+    def _append(self, values: ArrayLike) -> None:
         self._check_open()
         given = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
         steps = self._as_steps(given)
-        try:
+        with located(f"{self._target.place}: step {self.steps}"):
             self._missing = self._target.missing_in(steps) if np.ma.is_masked(steps) else self._missing
             steps, rounding = cast(
                 steps,
@@ -176,8 +181,6 @@ class Appender:
                 bound=self._target.bound,
                 origin=tuple(self.steps if at == self._axis else 0 for at in range(steps.ndim)),
             )
-        except TamisError as error:
-            raise type(error)(f"{self._target.place}: step {self.steps}: {error}") from error
         done, count = 0, steps.shape[self._axis]
         self._check_room(count)
         while done < count:
@@ -204,13 +207,14 @@ class Appender:
         FileError
             If HDF5 cannot write, as on a full disk.
         """
-        self._check_open()
-        if self.waiting:
-            self._write()
-        try:
-            self._target.dataset.flush()
-        except (OSError, RuntimeError) as error:
-            raise FileError(f"{self._target.place}: HDF5 cannot write: {disk_text(error)}") from error
+        with self._located():
+            self._check_open()
+            if self.waiting:
+                self._write()
+            try:
+                self._target.dataset.flush()
+            except (OSError, RuntimeError) as error:
+                raise FileError(f"{self._target.place}: HDF5 cannot write: {disk_text(error)}") from error
 
     def close(self) -> None:
         """Flush, check that HDF5 has recorded each chunk as it was written, and take no more steps.
@@ -350,7 +354,8 @@ class Appender:
                     rounding=min(self._rounding, rounding_of(values, self._missing)) if self._rounding else 0.0,
                 )
             except TamisError as error:
-                raise type(error)(f"{target.place}: chunk at {origin}: {error}") from error
+                error.at(f"{target.place}: chunk at {origin}", chunk=origin)
+                raise
             return origin, made
 
         with closing(ordered_map(encode, self._parts(), self._threads)) as found:
@@ -378,7 +383,8 @@ class Appender:
             try:
                 values = target.pipeline.decode(data, mask, target.chunk)
             except StreamError as error:
-                raise FileError(f"{target.place}: chunk at {origin} cannot be decoded: {error}") from error
+                text = f"{target.place}: chunk at {origin} cannot be decoded: {error}"
+                raise FileError(text).at(chunk=origin) from error
             self._buffer[part] = values[tuple(slice(each.stop - each.start) for each in part)]
             self._nbytes += nbytes
             self._rounding = math.inf  # nothing says what was given to the run that wrote it

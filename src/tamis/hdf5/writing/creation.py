@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from h5py import h5d, h5p, h5s, h5t, h5z
 from numpy.typing import DTypeLike
 
 from tamis.chunks.grid import default_chunks, whole_blocks
-from tamis.errors import FileError, MissingFilterError, ParameterError
+from tamis.errors import FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Stage
 from tamis.hdf5.facts import layout_plist
 from tamis.hdf5.lib import calls
@@ -71,11 +72,12 @@ def create_dataset(
         If the name is taken, or the file not open for writing.
     """
     extents = _extents("shape", shape)
-    check_place(parent, name, overwrite=False)
-    made, _ = new_dataset(
-        parent, extents, dtype, filters=filters, chunks=chunks, maxshape=maxshape, fillvalue=fillvalue, attrs=attrs
-    )
-    return named(made, parent, name)
+    with located(path=parent.file.filename, dataset=new_path(parent, name)):
+        check_place(parent, name, overwrite=False)
+        made, _ = new_dataset(
+            parent, extents, dtype, filters=filters, chunks=chunks, maxshape=maxshape, fillvalue=fillvalue, attrs=attrs
+        )
+        return named(made, parent, name)
 
 
 def new_dataset(
@@ -131,6 +133,11 @@ def new_dataset(
         raise FileError(f"{place}: HDF5 cannot create the dataset: {error}") from error
     made.attrs.update(attrs or {})
     return made, as_recorded(pipeline, made)
+
+
+def new_path(parent: h5py.Group, name: object) -> str:
+    """Return the path that a new dataset will have."""
+    return posixpath.join(str(parent.name), str(name))
 
 
 def check_place(parent: h5py.Group, name: str, *, overwrite: bool) -> None:

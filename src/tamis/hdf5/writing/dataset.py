@@ -15,13 +15,13 @@ from numpy.typing import DTypeLike, NDArray
 from tamis import zfp
 from tamis.chunks.grid import Origin, Region, origin_of, region
 from tamis.chunks.threads import checked_threads, ordered_map
-from tamis.errors import FileError, ParameterError, TamisError
+from tamis.errors import FileError, ParameterError, TamisError, located
 from tamis.filters import ChunkType, StoredZfp, Zfp
 from tamis.formatting import did_you_mean
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.direct_chunks import check_recorded, first_stored, settle
-from tamis.hdf5.writing.creation import check_place, named, new_dataset
+from tamis.hdf5.writing.creation import check_place, named, new_dataset, new_path
 from tamis.hdf5.writing.target import Target, array_like
 from tamis.pipeline import Pipeline
 from tamis.rewrite.cast import cast
@@ -119,12 +119,14 @@ def write(target: Any, *what: Any, threads: int | None = None, **options: Any) -
         (data,) = _exactly(what, "write(dataset, data)", 1)
         if options:
             raise ParameterError(f"expected no {', '.join(options)} for an existing dataset, which has its own")
-        return _fill(target, array_like(data), threads)
+        with located(path=target.file.filename, dataset=target.name):
+            return _fill(target, array_like(data), threads)
     if not isinstance(target, h5py.Group):
         raise ParameterError(f"expected an h5py group, file or dataset, got {target!r}")
     name, data = _exactly(what, "write(group, name, data)", 2)
     _check_options(options)
-    return _write_new(target, name, array_like(data), threads, **options)
+    with located(path=target.file.filename, dataset=new_path(target, name)):
+        return _write_new(target, name, array_like(data), threads, **options)
 
 
 def write_stream(
@@ -239,7 +241,7 @@ def _fill(dataset: h5py.Dataset, data: Any, threads: int) -> h5py.Dataset:
         raise FileError(
             f"{target.place}: expected a dataset without values, found a chunk at {stored}: write a new one; HDF5 keeps"
             " the old filter mask of a chunk that is overwritten with the same size"
-        )
+        ).at(chunk=stored)
     _store(target, data, threads, shared=True)
     return dataset
 
@@ -259,7 +261,8 @@ def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
                 target.pipeline, wanted, target.chunk, padding=padding, missing=missing, rounding=rounding
             )
         except TamisError as error:
-            raise type(error)(f"{target.place}: chunk at {origin}: {error}") from error
+            error.at(f"{target.place}: chunk at {origin}", chunk=origin)
+            raise
 
     masked = target.masked
     # Where nothing is lost, the padding is what HDF5 itself puts there, in case the dataset grows.
@@ -274,7 +277,8 @@ def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
                     if shared:
                         settle(target.dataset, origin, mask)
             except (OSError, RuntimeError, ValueError) as error:
-                raise FileError(f"{target.place}: chunk at {origin}: HDF5 cannot write: {disk_text(error)}") from error
+                text = f"{target.place}: chunk at {origin}: HDF5 cannot write: {disk_text(error)}"
+                raise FileError(text).at(chunk=origin) from error
             recorded[origin] = (len(stored), mask)
     if recorded:
         check_recorded(target.dataset, recorded)

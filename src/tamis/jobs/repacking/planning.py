@@ -147,10 +147,12 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
             plans[path] = plan
             kept.pop(path, None)
         except MissingFilterError as error:
-            raise MissingFilterError(f"{path}: {error}").at(path=file.filename, dataset=path) from error
+            error.at(path, path=file.filename, dataset=path)
+            raise
         except ParameterError as error:
             if each.exact:
-                raise ParameterError(f"{path}: {error}").at(path=file.filename, dataset=path) from error
+                error.at(path, path=file.filename, dataset=path)
+                raise
             kept[path] = str(error)
     explicit = frozenset(labels[each.path] for each in recipes if each.exact)
     for path, variable in replaced_companions(found, plans).items():

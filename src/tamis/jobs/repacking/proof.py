@@ -45,7 +45,7 @@ def prove(
         together = f"verifying {plural(len(plans), 'dataset')}"
         for number, (path, plan) in enumerate(plans.items(), 1):
             step = Step(f"verifying {path}", number, len(plans), together)
-            with located(dataset=path), reading(file.filename, out.filename, dataset=path):
+            with located(path=transaction.target), reading(file.filename, out.filename, dataset=path):
                 before, after = open_dataset(file, path), open_dataset(out, path)
                 if plan.copied:
                     done.append(_copied(plan, before, after, report, step, threads))
