@@ -9,17 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import Comparison, compare
-from tamis.errors import BoundError, ParameterError
+from tamis.errors import BoundError, DataError, ParameterError
 from tamis.filters import Bitshuffle, ChunkType, Filter, Fletcher32, Shuffle, Zfp
 from tamis.missing.definition import Missing
 from tamis.missing.fill import fill_gaps
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
+from tamis.rewrite.padding import Padding
 
 # Of the largest value: a tolerance above it leaves room for all that zfp and one conversion round.
 _SPARED = {4: 2.0**-18, 8: 2.0**-44}
 
 _NONE_MISSING = Missing()
+_REPEATED = Padding()
 
 
 class Encoded(NamedTuple):
@@ -58,7 +60,7 @@ def encode_chunk(
     chunk: ChunkType,
     *,
     lossless: bool = False,
-    padding: NDArray[Any] | None = None,
+    padding: Padding = _REPEATED,
     missing: Missing = _NONE_MISSING,
     rounding: float = 0.0,
 ) -> Encoded:
@@ -80,8 +82,8 @@ def encode_chunk(
     lossless
         Leave out every filter that loses something.
     padding
-        What the part beyond the array gets. By default the last values are repeated, which costs few bytes and harms
-        no block.
+        What the part beyond the array gets; where others may read it later, it is proven as values are. A required
+        filter that cannot keep it gets repeated values instead.
     missing
         What stands for missing values, and which others are valid: those stay valid.
     rounding
@@ -98,31 +100,38 @@ def encode_chunk(
     MissingFilterError
         If a required filter cannot be encoded here.
     """
-    whole = _padded(values, chunk, padding)
     if lossless:
         if not can_skip_loss(pipeline):
             raise ParameterError(f"expected filters without loss or optional ones, got {pipeline}")
-        return Encoded(*pipeline.encode(whole, skip=_lossy_types(pipeline)))
-    return _encoded(pipeline, whole, values, chunk, missing, rounding=rounding)[0]
+        return Encoded(*pipeline.encode(padding.pad(values, chunk.shape), skip=_lossy_types(pipeline)))
+    return _encoded(pipeline, values, chunk, padding, missing, rounding=rounding).stored
 
 
 def encode_compared(
-    pipeline: Pipeline, values: NDArray[Any], chunk: ChunkType, missing: Missing = _NONE_MISSING
+    pipeline: Pipeline,
+    values: NDArray[Any],
+    chunk: ChunkType,
+    padding: Padding = _REPEATED,
+    missing: Missing = _NONE_MISSING,
 ) -> tuple[Encoded, Comparison]:
     """Encode a chunk as `encode_chunk` does, and compare it with what it decodes to in any case.
 
     Parameters and errors are those of `encode_chunk`. Where nothing is lossy, the comparison is one of bits. Its
     `crossed` counts the values for which the first filter is left out, since it would move them across a limit.
     """
-    made, found = _encoded(pipeline, _padded(values, chunk, None), values, chunk, missing, compared=True)
-    if found is not None and not is_rejected(found, pipeline):
-        return made, found
-    comparison = _compared(pipeline, made, values, chunk, missing)
-    return made, comparison if found is None else comparison._replace(crossed=found.crossed)
+    made = _encoded(pipeline, values, chunk, padding, missing, compared=True)
+    comparison = made.comparison or _compared(pipeline, made.stored, values, chunk, missing)[0]
+    return made.stored, comparison._replace(crossed=made.crossed)
 
 
 def encode_filled(
-    pipeline: Pipeline, values: NDArray[Any], flags: NDArray[np.uint8], chunk: ChunkType, table: Flags, missing: Missing
+    pipeline: Pipeline,
+    values: NDArray[Any],
+    flags: NDArray[np.uint8],
+    chunk: ChunkType,
+    table: Flags,
+    missing: Missing,
+    padding: Padding = _REPEATED,
 ) -> Encoded:
     """Encode a chunk whose gaps are filled, so that valid values keep the bound of the pipeline.
 
@@ -131,7 +140,7 @@ def encode_filled(
 
     Parameters
     ----------
-    pipeline, values, chunk, missing
+    pipeline, values, chunk, missing, padding
         As for `encode_chunk`.
     flags
         Of the values, by `table`; at least one is not 0.
@@ -144,10 +153,11 @@ def encode_filled(
         As `encode_chunk`.
     """
     if table.stored_flag and (flags == table.stored_flag).any():
-        return encode_chunk(pipeline, values, chunk, missing=missing)
-    found = encode_chunk(pipeline, fill_gaps(values, flags != 0, chunk.shape), chunk, missing=missing)
+        return encode_chunk(pipeline, values, chunk, padding=padding, missing=missing)
+    filled = fill_gaps(values, flags != 0, chunk.shape)
+    found = encode_chunk(pipeline, filled, chunk, padding=padding, missing=missing)
     if found.mask & 1 and can_skip_loss(pipeline):
-        return encode_chunk(pipeline, values, chunk, lossless=True)
+        return encode_chunk(pipeline, values, chunk, lossless=True, padding=padding)
     return found
 
 
@@ -157,30 +167,58 @@ def is_rejected(found: Comparison, pipeline: Pipeline, rounding: float = 0.0) ->
     return not found.kept or not (bound is None or found.error <= (bound - rounding if bound else bound))
 
 
+class _Encoding(NamedTuple):
+    """A chunk that is encoded: how its bytes compare, if they were compared, and why its first filter is left out."""
+
+    stored: Encoded
+    comparison: Comparison | None = None
+    crossed: int = 0
+
+
 def _encoded(
     pipeline: Pipeline,
-    whole: NDArray[Any],
     values: NDArray[Any],
     chunk: ChunkType,
+    padding: Padding,
     missing: Missing,
     *,
     compared: bool = False,
     rounding: float = 0.0,
-) -> tuple[Encoded, Comparison | None]:
-    """Encode a chunk; the comparison is None where there was none to be made, and else of the first filter's work."""
+) -> _Encoding:
+    required = bool(pipeline.stages) and not pipeline.stages[0].optional
+    if required and padding.is_read(values.shape, chunk.shape):
+        try:
+            return _proven(pipeline, values, chunk, padding, missing, compared=compared, rounding=rounding)
+        except (BoundError, DataError):
+            padding = _REPEATED  # values come first: the filter cannot be left out of this chunk
+    return _proven(pipeline, values, chunk, padding, missing, compared=compared, rounding=rounding)
+
+
+def _proven(
+    pipeline: Pipeline,
+    values: NDArray[Any],
+    chunk: ChunkType,
+    padding: Padding,
+    missing: Missing,
+    *,
+    compared: bool,
+    rounding: float,
+) -> _Encoding:
+    whole = padding.pad(values, chunk.shape)
     first = pipeline.stages[0] if pipeline.stages else None
     if first is None or not first.filter.needs_values:
-        return Encoded(*pipeline.encode(whole)), None
+        return _Encoding(Encoded(*pipeline.encode(whole)))
     idle = _rest(pipeline)
-    # A bound is proven below: as it was asked for, with the missing values that are known, and without the padding.
+    # A bound is proven below: as it was asked for, with the missing values that are known, and what may be read later.
     found = Encoded(*pipeline.encode(whole, skip=idle, prove=pipeline.error_bound is None))
     if found.mask & 1:  # it could not take these values, and the filters behind it are there for that
-        return found if not idle else Encoded(*pipeline.encode(whole, skip=(type(first.filter),))), None
-    if not compared and _kept_for_sure(pipeline, values, chunk, missing, rounding):
-        return found, None
-    comparison = _compared(pipeline, found, values, chunk, missing)
-    if not is_rejected(comparison, pipeline, rounding):
-        return found, comparison
+        return _Encoding(found if not idle else Encoded(*pipeline.encode(whole, skip=(type(first.filter),))))
+    if not compared and _kept_for_sure(pipeline, values, chunk, padding, missing, rounding):
+        return _Encoding(found)
+    comparison, decoded = _compared(pipeline, found, values, chunk, missing)
+    rejected = is_rejected(comparison, pipeline, rounding)
+    if not rejected and padding.is_kept(whole, decoded, values.shape, pipeline.error_bound):
+        return _Encoding(found, comparison)
     if not first.optional:
         bound = pipeline.error_bound
         wanted = "missing values" if bound is None else f"an error of at most {bound:g} and missing values"
@@ -189,7 +227,7 @@ def _encoded(
             f"expected {first.filter} to keep {'the valid range' if comparison.crossed else wanted}, which it cannot;"
             f" as an optional filter, {first.filter}?, it is left out of such a chunk"
         ).at(filter=first.filter)
-    return Encoded(*pipeline.encode(whole, skip=(type(first.filter),))), comparison
+    return _Encoding(Encoded(*pipeline.encode(whole, skip=(type(first.filter),))), crossed=comparison.crossed)
 
 
 def encode_stream(pipeline: Pipeline, stream: bytes, chunk: ChunkType) -> Encoded:
@@ -197,27 +235,22 @@ def encode_stream(pipeline: Pipeline, stream: bytes, chunk: ChunkType) -> Encode
     return Encoded(*pipeline.encode_rest(stream, chunk, skip=_rest(pipeline)))
 
 
-def _padded(values: NDArray[Any], chunk: ChunkType, padding: NDArray[Any] | None) -> NDArray[Any]:
-    if values.shape == chunk.shape:
-        return values
-    if padding is not None:
-        whole = np.full(chunk.shape, padding, values.dtype)
-        whole[tuple(slice(extent) for extent in values.shape)] = values
-        return whole
-    return np.pad(values, [(0, step - n) for step, n in zip(chunk.shape, values.shape, strict=True)], mode="edge")
-
-
 def _compared(
     pipeline: Pipeline, found: Encoded, values: NDArray[Any], chunk: ChunkType, missing: Missing
-) -> Comparison:
-    again = pipeline.decode(found.data, found.mask, chunk)
-    if values.shape != chunk.shape:
-        again = again[tuple(slice(extent) for extent in values.shape)]
-    return compare(values, again, None if pipeline.error_bound == 0 else missing)
+) -> tuple[Comparison, NDArray[Any]]:
+    """Compare values with what a chunk decodes to, and return all of that, too."""
+    decoded = pipeline.decode(found.data, found.mask, chunk)
+    after = decoded[tuple(map(slice, values.shape))]
+    return compare(values, after, None if pipeline.error_bound == 0 else missing), decoded
 
 
 def _kept_for_sure(
-    pipeline: Pipeline, values: NDArray[Any], chunk: ChunkType, missing: Missing, rounding: float
+    pipeline: Pipeline,
+    values: NDArray[Any],
+    chunk: ChunkType,
+    padding: Padding,
+    missing: Missing,
+    rounding: float,
 ) -> bool:
     """Return whether a chunk that could be encoded, and so has no NaN, needs no comparison.
 
@@ -226,8 +259,11 @@ def _kept_for_sure(
     """
     bound, first = pipeline.error_bound, pipeline.filters[0]
     if bound is None:
-        return not missing.values and missing.low is None and missing.high is None
+        no_limits = missing.low is None and missing.high is None
+        return not missing.values and no_limits and not padding.is_read(values.shape, chunk.shape)
     if not isinstance(first, Zfp) or values.dtype.kind != "f" or bound == 0:
+        return False
+    if padding.exact and padding.is_read(values.shape, chunk.shape):
         return False
     largest = missing.survey(values).largest
     if not first.keeps_for_sure(chunk, largest):

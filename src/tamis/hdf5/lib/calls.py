@@ -36,6 +36,7 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     ),
     "H5Pget_chunk_opts": (_hid, ctypes.POINTER(_unsigned)),
     "H5Pset_fill_value": (_hid, _hid, ctypes.c_void_p),
+    "H5Pget_fill_value": (_hid, _hid, ctypes.c_void_p),
     "H5Dget_chunk_storage_size": (_hid, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64)),
     "H5Dget_chunk_index_type": (_hid, ctypes.POINTER(ctypes.c_int)),
     "H5Gget_info": (_hid, ctypes.c_void_p),
@@ -172,6 +173,13 @@ def filters_partial_chunks(plist: h5p.PropDCID) -> bool:
 def set_undefined_fill(plist: h5p.PropDCID, datatype: h5t.TypeID) -> None:
     """Let new datasets have no fill value, so that nothing says what reads where nothing was written."""
     _call("H5Pset_fill_value", plist.id, datatype.id, None)
+
+
+def fill_bytes(plist: h5p.PropDCID, datatype: h5t.TypeID) -> bytes:
+    """Return the fill value of a dataset as bytes of a type of the file."""
+    room = ctypes.create_string_buffer(datatype.get_size())
+    _call("H5Pget_fill_value", plist.id, datatype.id, room)
+    return room.raw
 
 
 def link_storage(group: h5g.GroupID) -> int:

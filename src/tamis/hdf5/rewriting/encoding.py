@@ -15,6 +15,7 @@ from tamis.hdf5.rewriting.plans import Plan
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import encode_chunk, encode_compared, encode_filled
+from tamis.rewrite.padding import Padding
 
 FLAGS_PIPELINE = Pipeline([Deflate(6), Fletcher32()])
 """Of companions: what every reader of HDF5 has. A lower level gives three times the bytes."""
@@ -63,7 +64,7 @@ def make_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> NewChunk:
     try:
         if plan.flags is not None:
             return _with_flags(plan, plan.flags, origin, values)
-        made, found = encode_compared(plan.pipeline, values, plan.chunk, plan.missing)
+        made, found = encode_compared(plan.pipeline, values, plan.chunk, plan.padding, plan.missing)
     except TamisError as error:
         error.at(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin)
         raise
@@ -75,14 +76,14 @@ def _with_flags(plan: Plan, table: Flags, origin: tuple[int, ...], values: NDArr
     """Encode a chunk with its gaps filled, and say in another one where they are."""
     found = table.find(values)
     if found is None:
-        made = encode_chunk(plan.pipeline, values, plan.chunk, missing=plan.missing)
+        made = encode_chunk(plan.pipeline, values, plan.chunk, padding=plan.padding, missing=plan.missing)
         if table.fill == 0:
             return NewChunk(origin, made.data, made.mask, crossed=_near_limits(plan, made.mask, values))
         found = np.zeros(values.shape, np.uint8)
     else:
-        made = encode_filled(plan.pipeline, values, found, plan.chunk, table, plan.missing)
+        made = encode_filled(plan.pipeline, values, found, plan.chunk, table, plan.missing, plan.padding)
     # What lies beyond the array now is valid if something makes it longer.
-    beyond = np.zeros((), found.dtype)
+    beyond = Padding((True,) * found.ndim, np.uint8(0))
     flags = encode_chunk(FLAGS_PIPELINE, found, ChunkType(found.dtype, plan.chunks), padding=beyond)
     missing = int(np.count_nonzero(found))
     near = _near_limits(plan, made.mask, values[found == 0])

@@ -17,6 +17,7 @@ from tamis.hdf5.storage import stored_regions
 from tamis.missing.definition import Missing
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
+from tamis.rewrite.padding import Padding
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class Plan:
         What the flags of a companion stand for, to which missing values go; None where they stay among the others.
     packing
         How stored values become those in the units of the variable; None where they are in them.
+    padding
+        What chunks hold beyond the array.
     may_grow
         Whether it is stored so even if it then takes more room than in the source.
 
@@ -70,6 +73,7 @@ class Plan:
     streams_kept: bool = False
     flags: Flags | None = None
     packing: Packing | None = None
+    padding: Padding = field(default_factory=Padding)
     may_grow: bool = True
 
     # Asked for each chunk, several times.

@@ -341,15 +341,13 @@ class Appender:
             origin = self._origin(part)
             lossless = keep or origin in self._frozen
             try:
-                # Without loss the padding harms nobody, and the fill value is what HDF5 itself puts there.
-                padding = target.fill if lossless or not is_lossy(target.pipeline) else None
                 values = self._buffer[part]
                 made = encode_chunk(
                     target.pipeline,
                     values,
                     target.chunk,
                     lossless=lossless,
-                    padding=padding,
+                    padding=target.padding,
                     missing=self._missing,
                     rounding=min(self._rounding, rounding_of(values, self._missing)) if self._rounding else 0.0,
                 )

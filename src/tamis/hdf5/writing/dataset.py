@@ -25,7 +25,7 @@ from tamis.hdf5.writing.creation import check_place, named, new_dataset, new_pat
 from tamis.hdf5.writing.target import Target, array_like
 from tamis.pipeline import Pipeline
 from tamis.rewrite.cast import cast
-from tamis.rewrite.encode import Encoded, encode_chunk, is_lossy
+from tamis.rewrite.encode import Encoded, encode_chunk
 from tamis.store.disk import disk_text
 from tamis.zfp.blocks import block_count
 
@@ -64,9 +64,9 @@ def write(target: Any, *what: Any, threads: int | None = None, **options: Any) -
     cannot take its values, breaks the bound or changes a missing value, it is stored without zfp, which its mask says,
     so that every reader reads it. Missing values are NaN, infinities, the fill value unless it is 0, and what the
     attributes ``_FillValue`` and ``missing_value`` say; no value crosses a limit of ``valid_min``, ``valid_max`` or
-    ``valid_range``. Bounds are about stored values, whatever ``scale_factor`` says. Chunks beyond the edge are padded
-    by repetition. The bytes do not depend on the number of threads, and memory is bounded by `threads` × a few chunks
-    beside `data` itself.
+    ``valid_range``. Bounds are about stored values, whatever ``scale_factor`` says. Chunks that reach beyond the end of
+    an axis that can grow hold the fill value there; zfp is left out where it cannot keep it. The bytes do not depend on
+    the number of threads, and memory is bounded by `threads` × a few chunks beside `data` itself.
 
     Parameters
     ----------
@@ -258,15 +258,13 @@ def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
                 values, target.chunk.dtype, masked=masked, missing=missing, bound=target.bound, origin=origin
             )
             return origin, encode_chunk(
-                target.pipeline, wanted, target.chunk, padding=padding, missing=missing, rounding=rounding
+                target.pipeline, wanted, target.chunk, padding=target.padding, missing=missing, rounding=rounding
             )
         except TamisError as error:
             error.at(f"{target.place}: chunk at {origin}", chunk=origin)
             raise
 
     masked = target.masked
-    # Where nothing is lost, the padding is what HDF5 itself puts there, in case the dataset grows.
-    padding = None if is_lossy(target.pipeline) else target.fill
     recorded: dict[Origin, tuple[int, int]] = {}
     # Closed, so that no thread works on where this one is interrupted.
     with closing(ordered_map(encode, _parts(data, target.chunk), threads)) as encoded:

@@ -16,6 +16,7 @@ from tamis.chunks.grid import Origin
 from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
 from tamis.hdf5.companions import MARK, has_companion, is_companion
+from tamis.hdf5.facts import datatype_of, layout_plist
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.attributes import text_attribute
 from tamis.hdf5.lib.damage import reading
@@ -25,6 +26,7 @@ from tamis.hdf5.storage import fill_value, pipeline_of
 from tamis.missing.definition import Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import Encoded, is_lossy
+from tamis.rewrite.padding import Padding
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Target:
     missing
         What stands for missing values, where something may be lost: the attributes ``_FillValue`` and
         ``missing_value``, and a fill value other than 0.
+    padding
+        What chunks hold beyond the array.
     """
 
     dataset: h5py.Dataset
@@ -51,6 +55,7 @@ class Target:
     chunk: ChunkType
     place: str
     missing: Missing
+    padding: Padding
 
     @classmethod
     def of(cls, dataset: h5py.Dataset, pipeline: Pipeline | None = None, place: str = "") -> Target:
@@ -88,7 +93,7 @@ class Target:
             )
         found = pipeline or pipeline_of(dataset)
         missing = missing_of(dataset) if is_lossy(found) and dtype.kind in "fiu" else Missing()
-        return cls(dataset, found, ChunkType(dtype, dataset.chunks), place, missing)
+        return cls(dataset, found, ChunkType(dtype, dataset.chunks), place, missing, padding_of(dataset, dtype))
 
     @property
     def fill(self) -> NDArray[Any]:
@@ -117,6 +122,18 @@ class Target:
     def put(self, origin: Origin, encoded: Encoded) -> None:
         """Write a chunk, which may be there already; see `put_chunk`."""
         put_chunk(self.dataset, origin, *encoded)
+
+
+def padding_of(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> Padding:
+    """Return what the chunks of a dataset hold beyond its end, for chunks of a type that may be bytes alone."""
+    growing = tuple(end is None or end > n for n, end in zip(dataset.shape, dataset.maxshape, strict=True))
+    if not any(growing):
+        return Padding()
+    chosen = layout_plist(dataset).fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
+    if dtype.kind == "V":
+        raw = calls.fill_bytes(layout_plist(dataset), datatype_of(dataset)) if chosen else bytes(dtype.itemsize)
+        return Padding(growing, np.frombuffer(raw, dtype)[0], chosen)
+    return Padding(growing, fill_value(dataset).astype(dtype)[()], chosen)
 
 
 def _one_of_two(dataset: h5py.Dataset) -> str:

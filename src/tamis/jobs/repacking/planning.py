@@ -19,6 +19,7 @@ from tamis.hdf5.rewriting import Plan, compresses, flags_for, has_streams, store
 from tamis.hdf5.storage import ELSEWHERE, layout_text, pipeline_of, stored_type, type_text, values_nbytes
 from tamis.hdf5.tree.walk import Datasets, address_of, all_listed
 from tamis.hdf5.variables import roles_in
+from tamis.hdf5.writing.target import padding_of
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import Assigned, assigned
 from tamis.jobs.repacking.notes import range_text
@@ -343,4 +344,5 @@ def _plan_dataset(
     missing, flags = missing_of(dataset), None
     if wanted.missing == "companion" and guarded.error_bound != 0:
         flags = flags_for(dataset, dtype, missing)
-    return Plan(path, guarded, dtype, chunks, tuple(notes), missing, flags=flags, packing=packing)
+    padding = padding_of(dataset, dtype)
+    return Plan(path, guarded, dtype, chunks, tuple(notes), missing, flags=flags, packing=packing, padding=padding)

@@ -1,0 +1,93 @@
+"""What a chunk holds beyond the edge of its array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.accuracy.difference import largest_error, same_bits
+from tamis.chunks.grid import BLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """The values of a chunk beyond the array: the fill value along axes that can grow, the last values along others.
+
+    Other programs make arrays longer, and may leave steps out. They read such a step from what the chunk holds, so that
+    it has to be the fill value, as HDF5 itself pads. Beyond other axes nobody reads; repeated values cost few bytes
+    there and do no harm to the blocks of zfp.
+
+    Parameters
+    ----------
+    growing
+        For each axis whether it can grow; without axes none can.
+    fill
+        The fill value, of the type of the chunks.
+    exact
+        Whether it has to keep its bits, since somebody chose it. The 0 that HDF5 has by default keeps the bound of the
+        filters, or its bits where they have no bound.
+    """
+
+    growing: tuple[bool, ...] = ()
+    fill: Any = 0
+    exact: bool = True
+
+    def pad(self, values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return a whole chunk that begins with some values."""
+        whole = values
+        if self.is_read(values.shape, shape):
+            whole = np.full(self._readable(values.shape, shape), self.fill, values.dtype)
+            whole[tuple(map(slice, values.shape))] = values
+        if whole.shape == shape:
+            return whole
+        return np.pad(whole, [(0, step - n) for step, n in zip(shape, whole.shape, strict=True)], mode="edge")
+
+    def is_read(self, extents: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+        """Return whether a chunk with so many values reaches beyond the array along an axis that can grow."""
+        return next(self._beyond(extents, shape), None) is not None
+
+    def is_kept(
+        self, whole: NDArray[Any], decoded: NDArray[Any], extents: tuple[int, ...], bound: float | None
+    ) -> bool:
+        """Return whether what may be read later of a padded chunk decodes to what it should be.
+
+        Parameters
+        ----------
+        whole, decoded
+            All of a chunk before and after encoding.
+        extents
+            Of its values.
+        bound
+            Of the filters.
+        """
+        for part in self._beyond(extents, whole.shape):
+            before, after = whole[part], decoded[part]
+            if self.exact or bound is None:
+                if not same_bits(before, after):
+                    return False
+            elif largest_error(before, after) > bound:
+                return False
+        return True
+
+    def shares_blocks(self, extents: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+        """Return whether zfp codes what may be read later together with values, or cannot code it at all."""
+        if not np.isfinite(self.fill):
+            return self.is_read(extents, shape)
+        axes = zip(self.growing, extents, shape, strict=False)
+        return any(grows and n < step and n % BLOCK for grows, n, step in axes)
+
+    def _readable(self, extents: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+        axes = zip(self.growing, extents, shape, strict=True)
+        return tuple(step if grows else n for grows, n, step in axes)
+
+    def _beyond(self, extents: tuple[int, ...], shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+        """Yield the parts of a chunk beyond each axis that can grow."""
+        for axis, (grows, n, step) in enumerate(zip(self.growing, extents, shape, strict=False)):
+            if grows and n < step:
+                part = [*map(slice, self._readable(extents, shape))]
+                part[axis] = slice(n, step)
+                yield tuple(part)
