@@ -114,3 +114,24 @@ def test_encode_filled_chunk_that_is_partial_has_its_missing_values_itself() -> 
 def test_shares_blocks_where_zfp_cannot_keep_the_fill_value(rows: int, fill: float, expected: bool) -> None:
     assert Padding((True, False), np.float32(fill)).shares_blocks((rows, 6), (8, 8)) == expected
     assert not Padding((False, False), np.float32(fill)).shares_blocks((rows, 6), (8, 8))
+
+
+@pytest.mark.parametrize(
+    ("extent", "most", "fill", "expected"),
+    [
+        (31, 32, -999, 28),
+        (10, 12, -999, 8),
+        (12, 32, -999, 32),  # whole blocks of the fill value cost next to nothing
+        (12, 32, np.nan, 12),  # zfp codes no NaN
+        (100, 64, -999, 64),
+        (101, 64, -999, 48),
+        (3, 8, -999, 8),
+        (1000, 8, np.nan, 8),
+    ],
+)
+def test_best_step_leaves_few_steps_to_other_filters(extent: int, most: int, fill: float, expected: int) -> None:
+    padding = Padding((True, False), np.float32(fill))
+    assert padding.best_step(0, extent, most) == expected
+    assert padding.best_step(1, extent, most) == most // 4 * 4
+    lossless = [padding.lossless_steps(0, extent, step) for step in range(4, most + 1, 4)]
+    assert padding.lossless_steps(0, extent, expected) < min(lossless) + max(extent / 20, 1)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import largest_error, same_bits
-from tamis.chunks.grid import BLOCK
+from tamis.zfp.checks import BLOCK_SIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,31 @@ class Padding:
 
     def shares_blocks(self, extents: tuple[int, ...], shape: tuple[int, ...]) -> bool:
         """Return whether zfp codes what may be read later together with values, or cannot code it at all."""
-        if not np.isfinite(self.fill):
+        if np.asarray(self.fill).dtype.kind == "f" and not np.isfinite(self.fill):
             return self.is_read(extents, shape)
         axes = zip(self.growing, extents, shape, strict=False)
-        return any(grows and n < step and n % BLOCK for grows, n, step in axes)
+        return any(grows and 0 < n < step and n % BLOCK_SIDE for grows, n, step in axes)
+
+    def lossless_steps(self, axis: int, extent: int, step: int) -> int:
+        """Return how many steps at the end of an axis lie in chunks that zfp cannot take, cut by so many steps."""
+        left = extent % step
+        shape = tuple(step if at == axis else 1 for at in range(len(self.growing)))
+        extents = tuple(left if at == axis else 1 for at in range(len(self.growing)))
+        return left if self.shares_blocks(extents, shape) else 0
+
+    def best_step(self, axis: int, extent: int, most: int, least: int = BLOCK_SIDE) -> int:
+        """Return the extent of chunks along an axis, whole blocks of zfp, with which it can take most of the steps.
+
+        Parameters
+        ----------
+        axis, extent
+            The axis, and how long it is.
+        most, least
+            Longest and shortest chunk.
+        """
+        steps = range(most // BLOCK_SIDE * BLOCK_SIDE, max(least, BLOCK_SIDE) - 1, -BLOCK_SIDE)
+        # In steps of 5 %: less is not worth smaller chunks.
+        return min(steps, key=lambda step: 20 * self.lossless_steps(axis, extent, step) // max(extent, 1), default=most)
 
     def _readable(self, extents: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
         axes = zip(self.growing, extents, shape, strict=True)
@@ -87,7 +108,7 @@ class Padding:
     def _beyond(self, extents: tuple[int, ...], shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
         """Yield the parts of a chunk beyond each axis that can grow."""
         for axis, (grows, n, step) in enumerate(zip(self.growing, extents, shape, strict=False)):
-            if grows and n < step:
+            if grows and 0 < n < step:
                 part = [*map(slice, self._readable(extents, shape))]
                 part[axis] = slice(n, step)
                 yield tuple(part)

@@ -14,12 +14,13 @@ import numpy as np
 from h5py import h5d, h5p, h5s, h5t, h5z
 from numpy.typing import DTypeLike
 
-from tamis.chunks.grid import default_chunks, whole_blocks
+from tamis.chunks.grid import LEAST_CHUNK_NBYTES, default_chunks, whole_blocks
 from tamis.errors import FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Stage
 from tamis.hdf5.facts import layout_plist
 from tamis.hdf5.lib import calls
 from tamis.pipeline import Pipeline, as_pipeline
+from tamis.rewrite.padding import Padding
 from tamis.zfp.checks import BLOCK_SIDE
 
 _GROWING_NBYTES = 64 << 10
@@ -102,8 +103,9 @@ def new_dataset(
     pipeline = as_pipeline(filters)
     kind = np.dtype(dtype)
     most = shape if maxshape is None else _extents("maxshape", maxshape, unlimited=True)
+    fill = None if fillvalue is None else _fill_value(fillvalue, kind)
     if chunks is None or chunks is True:  # as h5py has it
-        sizes = _default_chunks(shape, most, kind.itemsize, pipeline)
+        sizes = _default_chunks(shape, most, kind.itemsize, pipeline, fill)
     else:
         sizes = _extents("chunks", chunks)
     _check_shapes(shape, sizes, most)
@@ -118,8 +120,8 @@ def new_dataset(
         plist = h5p.create(h5p.DATASET_CREATE)
         plist.set_chunk(sizes)
         plist.set_obj_track_times(False)  # so that the same input gives the same bytes
-        if fillvalue is not None:
-            plist.set_fill_value(_fill_value(fillvalue, kind))
+        if fill is not None:
+            plist.set_fill_value(fill)
         for each in pipeline.stages:
             plist.set_filter(each.filter.id, int(each.optional), filter_parameters(each, chunk))
         made = h5py.Dataset(h5d.create(parent.id, None, h5t.py_create(kind, logical=True), space, plist))
@@ -222,9 +224,12 @@ def _check_shapes(shape: tuple[int, ...], chunks: tuple[int, ...], most: tuple[i
 
 
 def _default_chunks(
-    shape: tuple[int, ...], most: tuple[int | None, ...], itemsize: int, pipeline: Pipeline
+    shape: tuple[int, ...], most: tuple[int | None, ...], itemsize: int, pipeline: Pipeline, fill: Any
 ) -> tuple[int, ...]:
-    """Choose chunks for an array of which some axes will grow: whole blocks of zfp along these."""
+    """Choose chunks for an array of which some axes will grow: whole blocks of zfp, and few steps that it cannot take.
+
+    These are the steps in a last chunk that shares blocks with a fill value, where `fill` is one that has to stay.
+    """
     ends = [
         whole_blocks(max(extent, 1)) if end is None else min(end, max(extent, BLOCK_SIDE))
         for extent, end in zip(shape, most, strict=False)
@@ -233,7 +238,16 @@ def _default_chunks(
     if growing is not None:
         others = math.prod(ends) // ends[growing] * itemsize
         ends[growing] = max(ends[growing], whole_blocks(_GROWING_NBYTES // max(others, 1)))
-    return default_chunks(tuple(ends), itemsize, zfp=pipeline.zfp is not None)
+    chunks = default_chunks(tuple(ends), itemsize, zfp=pipeline.zfp is not None)
+    if pipeline.zfp is None or (fill is None and pipeline.error_bound is not None):
+        return chunks
+    padding = Padding(tuple(end is None for end in most), 0 if fill is None else fill)
+    for axis, (extent, end) in enumerate(zip(shape, most, strict=False)):
+        if extent and end is None:
+            others = math.prod(chunks) // chunks[axis] * itemsize
+            step = padding.best_step(axis, extent, chunks[axis], -(-LEAST_CHUNK_NBYTES // others))
+            chunks = (*chunks[:axis], step, *chunks[axis + 1 :])
+    return chunks
 
 
 def _unlimited(maxshape: Sequence[int | None]) -> tuple[int, ...]:
@@ -244,7 +258,10 @@ def _fill_value(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     made = np.asarray(value)
     if made.shape:
         raise ParameterError(f"expected one fill value, got shape {made.shape}")
-    stored = made.astype(dtype)
+    try:
+        stored = made.astype(dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ParameterError(f"expected a fill value that {dtype} can hold, got {value!r}: {error}") from error
     if made.dtype.kind in "biuf" and dtype.kind in "iu" and stored.item() != made.item():
         raise ParameterError(f"expected a fill value that {dtype} can hold, got {value!r}")
     return stored

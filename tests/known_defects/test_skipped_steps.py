@@ -1,0 +1,202 @@
+"""Steps that other programs leave out when they make a variable longer read as missing, whatever wrote the variable."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tamis
+from tamis.hdf5 import Appender, write
+
+Run = Callable[..., str]
+
+ACCURACY = 0.1
+FILTERS = f"zfp(accuracy={ACCURACY})|shuffle|deflate(4)|fletcher32"
+EXTENTS = (0, 5, 8, 6)
+FILLS = (-999.0, 9.969209968386869e36, float("nan"), None)
+STEPS = ((4, 8), (5, 8), (6, 4), (6, 1))
+"""Steps that are there at first, and steps of a chunk."""
+
+WRITE = """
+import json, sys
+import numpy as np
+netcdf = sys.argv[1] == "netCDF4"
+if netcdf:
+    import netCDF4
+else:
+    import h5py
+for path, axis, later, end in json.loads(open(sys.argv[2]).read()):
+    for step in later:
+        if netcdf:
+            with netCDF4.Dataset(path, "a") as nc:
+                nc.set_auto_maskandscale(False)
+                v = nc["T"]
+                v[(slice(None),) * axis + (step,)] = np.float32(300 + step)
+        else:
+            with h5py.File(path, "a") as file:
+                v = file["T"]
+                v.resize(max(v.shape[axis], step + 1), axis)
+                v[(slice(None),) * axis + (step,)] = np.float32(300 + step)
+    if not netcdf:
+        with h5py.File(path, "a") as file:
+            file["T"].resize(end)
+assert "tamis" not in sys.modules
+"""
+
+READ = """
+import json, sys
+import h5py, hdf5plugin, numpy as np
+for path, *_ in json.loads(open(sys.argv[1]).read()):
+    with h5py.File(path) as file:
+        np.save(path + ".npy", file["T"][()])
+assert "tamis" not in sys.modules
+"""
+
+
+class Case(NamedTuple):
+    """A variable that is made longer, and what it should hold in the end."""
+
+    path: Path
+    axis: int
+    later: tuple[int, ...]
+    expected: NDArray[Any]
+    known: NDArray[np.bool_]
+    exact: bool
+
+    def job(self) -> tuple[Any, ...]:
+        return str(self.path), self.axis, self.later, self.expected.shape
+
+
+def field(shape: tuple[int, ...], fill: float | None) -> NDArray[Any]:
+    """Return values near 280, some of them missing where a fill value is there."""
+    values = (280 + 10 * np.sin(np.arange(np.prod(shape)) / 9)).reshape(shape).astype("f4")
+    if fill is not None:
+        values.reshape(-1)[::7] = fill
+    return values
+
+
+def make_netcdf(path: Path, values: NDArray[Any], axis: int, chunks: tuple[int, ...], fill: float | None) -> None:
+    names = "tzyx"[: values.ndim]
+    with netCDF4.Dataset(path, "w") as nc:
+        nc.set_auto_mask(False)
+        for at, (name, extent) in enumerate(zip(names, values.shape, strict=True)):
+            nc.createDimension(name, None if at == axis else extent)
+        v = nc.createVariable("T", "f4", tuple(names), chunksizes=chunks, zlib=True, fill_value=fill)
+        if values.size:
+            v[:] = values
+
+
+def make_hdf5(path: Path, values: NDArray[Any], axis: int, chunks: tuple[int, ...], fill: float | None) -> None:
+    with h5py.File(path, "w") as file:
+        most = [None if at in (axis, values.ndim - 1) else extent for at, extent in enumerate(values.shape)]
+        kind = {} if fill is None else {"fillvalue": np.float32(fill)}
+        file.create_dataset("T", data=values, chunks=chunks, maxshape=most, compression=1, **kind)
+
+
+def by_repack(missing: Any) -> Callable[..., None]:
+    def store(make: Callable[..., None], path: Path, values: NDArray[Any], axis: int, *rest: Any) -> None:
+        make(path.with_suffix(".in"), values, axis, *rest)
+        result = tamis.repack(path.with_suffix(".in"), path, {"/T": FILTERS}, missing=missing)
+        assert result.datasets[0].largest_error <= ACCURACY
+
+    return store
+
+
+def empty(make: Callable[..., None], path: Path, values: NDArray[Any], axis: int, *rest: Any) -> None:
+    """Make a variable without steps, with the filters of the others."""
+    make(path.with_suffix(".in"), values.take([], axis), axis, *rest)
+    tamis.repack(path.with_suffix(".in"), path, {"/T": FILTERS})
+
+
+def by_write(make: Callable[..., None], path: Path, values: NDArray[Any], axis: int, *rest: Any) -> None:
+    empty(make, path, values, axis, *rest)
+    with h5py.File(path, "r+") as file:
+        file["T"].resize(values.shape)
+        write(file["T"], values)
+
+
+def by_appender(make: Callable[..., None], path: Path, values: NDArray[Any], axis: int, *rest: Any) -> None:
+    empty(make, path, values, axis, *rest)
+    with h5py.File(path, "r+") as file, Appender(file["T"], axis=axis) as appender:
+        appender.append(values)
+
+
+STORES = {
+    "repack-exact": by_repack("exact"),
+    "repack-companion": by_repack("companion"),
+    "write": by_write,
+    "Appender": by_appender,
+}
+
+
+def cases(folder: Path, store: Callable[..., None], netcdf: bool) -> list[Case]:
+    found = []
+    for rank, fill, (steps, step) in itertools.product(range(1, 5), FILLS, STEPS):
+        if rank == step == 1:  # no block for zfp
+            continue
+        axis = 0 if netcdf or rank != 3 else 1
+        shape = [steps if at == axis else EXTENTS[at] or 5 for at in range(rank)]
+        chunks = tuple(step if at == axis else min(4, extent) for at, extent in enumerate(shape))
+        values = field(tuple(shape), fill)
+        path = folder / f"{rank}-{fill}-{steps}-{step}.nc"
+        store(make_netcdf if netcdf else make_hdf5, path, values, axis, chunks, fill)
+        # The first of these lies beyond the last chunk; each leaves steps out.
+        later = (steps + step + 2, steps + 1, steps + 2 * step + 3)
+        end = [later[2] + 1 if at == axis else extent for at, extent in enumerate(shape)]
+        if not netcdf:
+            end[-1] += 2
+        # netCDF has a fill value for variables that name none.
+        rest = fill if fill is not None else netCDF4.default_fillvals["f4"] if netcdf else 0
+        expected = np.full(end, rest, "f4")
+        known = np.zeros(end, bool)
+        inside = tuple(map(slice, shape))
+        expected[inside], known[inside] = values, True
+        for each in later:
+            at = (*inside[:axis], each, *inside[axis + 1 :]) if rank > 1 or netcdf else (each,)
+            expected[at], known[at] = 300 + each, True
+        found.append(Case(path, axis, later, expected, known, fill is not None or netcdf))
+    return found
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("program", ["netCDF4", "h5py"])
+@pytest.mark.parametrize("store", STORES)
+def test_steps_that_are_left_out_read_as_missing(tmp_path: Path, python: Run, store: str, program: str) -> None:
+    made = cases(tmp_path, STORES[store], netcdf=program == "netCDF4")
+    jobs = tmp_path / "jobs.json"
+    jobs.write_text(json.dumps([each.job() for each in made]))
+    python(WRITE, program, jobs, env={"HDF5_PLUGIN_PATH": str(tamis.plugin_path())})
+    python(READ, jobs)
+    for each in made:
+        found = np.load(f"{each.path}.npy")
+        assert found.shape == each.expected.shape, each.path
+        # Where a companion knows of missing values, all other readers see values that fill the gaps.
+        filled = is_missing(each.expected) & each.known if "companion" in store else np.zeros(found.shape, bool)
+        assert_as_expected(each, found, ~filled)
+        with tamis.open(each.path) as file:
+            assert_as_expected(each, file["T"][()], np.ones(found.shape, bool))
+
+
+def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = ~(np.abs(values) < 900)
+    return found
+
+
+def assert_as_expected(case: Case, found: NDArray[Any], looked_at: NDArray[np.bool_]) -> None:
+    left_out = ~case.known if case.exact else np.zeros(found.shape, bool)
+    bits = [values[left_out].view("u4") for values in (found, case.expected)]
+    np.testing.assert_array_equal(*bits, err_msg=f"{case.path}")
+    gaps = is_missing(case.expected)
+    np.testing.assert_array_equal(is_missing(found)[looked_at], gaps[looked_at], err_msg=f"{case.path}")
+    # Chunks that are written again go through zfp at each of the writes.
+    valid = looked_at & ~gaps
+    assert np.abs(found[valid] - case.expected[valid]).max() <= 4 * ACCURACY, case.path
