@@ -1,7 +1,7 @@
 """Four axes, two of which are noise: the ``highd`` case of H5Z-ZFP's documentation, written in threads and read back.
 
-ZFP codes up to four axes, and gains where neighbours are alike. Here the second and the fourth axis are shuffled:
-chunks of one value along them leave ZFP the two smooth ones. ``python examples/highd.py [FILE]``
+ZFP encodes up to four axes, and works best if neighbours are alike. Here the second and the fourth axis are shuffled:
+chunks of one value along these axes leave ZFP the two smooth ones. ``python examples/highd.py [FILE]``
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def field() -> NDArray[np.float64]:
     axes = [np.linspace(0, np.pi, extent) for extent in SHAPE]
     axes[1], axes[3] = rng.permutation(axes[1]), rng.permutation(axes[3])
     x, y, z, w = np.ix_(*axes)
-    made: NDArray[np.float64] = 10 * np.sin(x + 40 * y) * np.cos(2 * z + 20 * w)
-    return made
+    result: NDArray[np.float64] = 10 * np.sin(x + 40 * y) * np.cos(2 * z + 20 * w)
+    return result
 
 
 def main(path: Path) -> None:
@@ -33,12 +33,12 @@ def main(path: Path) -> None:
     values = field()
     with h5py.File(path, "w") as file:
         for name, chunks in (("along the smooth axes", CHUNKS), ("across all axes", (16, 16, 16, 16))):
-            made = write(file, name, values, filters=f"zfp(accuracy={BOUND})", chunks=chunks)
-            ratio = made.nbytes / made.id.get_storage_size()
+            dataset = write(file, name, values, filters=f"zfp(accuracy={BOUND})", chunks=chunks)
+            ratio = dataset.nbytes / dataset.id.get_storage_size()
             print(f"chunks of {'×'.join(map(str, chunks)):12} {name:22} 1/{ratio:.1f}")
     with h5py.File(path) as file:
-        for name, found in file.items():
-            error = float(np.abs(found[()] - values).max())
+        for name, dataset in file.items():
+            error = float(np.abs(dataset[()] - values).max())
             assert error <= BOUND, f"expected an error of at most {BOUND}, found {error}"
             print(f"largest error {error:.2e} of {BOUND:g} allowed: {name}")
 

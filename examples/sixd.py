@@ -1,7 +1,7 @@
 """Six axes, the last of which grows: the ``sixd`` case of H5Z-ZFP's documentation, a step at a time.
 
-A simulation gives a 3×3 tensor at each point of a 31×31×31 grid, nine times. Chunks of 31×31×31×1×1×4 have four axes
-longer than one, which ZFP takes, and four steps, a whole block. ``python examples/sixd.py [FILE]``
+A simulation computes a 3×3 tensor at each point of a 31×31×31 grid, nine times. Chunks of 31×31×31×1×1×4 have four axes
+longer than one, ZFP's limit, and four steps, a whole block. ``python examples/sixd.py [FILE]``
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def main(path: Path) -> None:
         # Nine steps are two chunks and a quarter.
         print(f"at the end {appender.partial}")
     with h5py.File(path) as file:
-        found = file["tensor"]
-        print(f"{found.shape}, 1/{found.nbytes / found.id.get_storage_size():.1f}")
+        dataset = file["tensor"]
+        print(f"{dataset.shape}, 1/{dataset.nbytes / dataset.id.get_storage_size():.1f}")
         for number, step in enumerate(simulation()):
-            error = float(np.abs(found[..., number] - step).max())
+            error = float(np.abs(dataset[..., number] - step).max())
             assert error <= BOUND, f"expected an error of at most {BOUND}, found {error} in step {number}"
 
 

@@ -1,6 +1,6 @@
-"""Streams that are compressed already: the ``zfparr`` case of H5Z-ZFP's tests, one chunk, and then many.
+"""Encoded streams as chunks: the ``zfparr`` case of H5Z-ZFP's tests, as one chunk and as many.
 
-A program that keeps its arrays as fixed-rate streams stores them as they are. ``python examples/zfparr.py [FILE]``
+A program that keeps its arrays as fixed-rate streams can store them directly. ``python examples/zfparr.py [FILE]``
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main(path: Path) -> None:
         # The array is one chunk.
         whole = create_dataset(file, "whole", SHAPE, "f8", chunks=SHAPE, filters=f"zfp({RATE})")
         write_stream(whole, (0, 0), zfp.encode(values, RATE), RATE)
-        # Tiles are many: the last ones are filled up to a whole tile, as a chunk at the edge is.
+        # There are many tiles; those at the edge are padded to a whole tile, like chunks at the edge.
         tile = (16, 32)
         tiled = create_dataset(file, "tiled", SHAPE, "f8", chunks=tile, filters=f"zfp({RATE})|fletcher32")
         for i, j in product(*(range(0, extent, step) for extent, step in zip(SHAPE, tile, strict=True))):
@@ -34,10 +34,10 @@ def main(path: Path) -> None:
             part = np.pad(part, [(0, full - n) for full, n in zip(tile, part.shape, strict=True)], mode="edge")
             write_stream(tiled, (i, j), zfp.encode(part, RATE), RATE)
     with h5py.File(path) as file:
-        for name, found in file.items():
-            error = float(np.abs(found[()] - values).max())
+        for name, dataset in file.items():
+            error = float(np.abs(dataset[()] - values).max())
             assert error < 0.01, f"expected an error below 0.01, found {error}"
-            print(f"{name}: {found.id.get_num_chunks()} chunks, largest error {error:.1e}")
+            print(f"{name}: {dataset.id.get_num_chunks()} chunks, largest error {error:.1e}")
 
 
 if __name__ == "__main__":
