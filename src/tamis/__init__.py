@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tamis import zfp
+from tamis import cf, filters, hdf5, zfp
 from tamis.errors import (
     BoundError,
     DataError,
@@ -47,8 +47,11 @@ from tamis.zfp.configuration import warn_unless_as_asked as _warn_unless_as_aske
 if TYPE_CHECKING:
     from tamis.jobs.encoding import encoding
     from tamis.jobs.inspect import inspect
-    from tamis.jobs.repack import repack
-    from tamis.jobs.spec import spec
+    from tamis.jobs.inspection import Inspection
+    from tamis.jobs.repack import preview_repack, repack
+    from tamis.jobs.repacking import RepackPreview, RepackResult
+    from tamis.jobs.spec import Spec, spec
+    from tamis.jobs.verification import Verification
     from tamis.jobs.verify import verify
 
 __all__ = [
@@ -62,28 +65,37 @@ __all__ = [
     "Deflate",
     "FileError",
     "Fletcher32",
+    "Inspection",
     "Lz4",
     "Lzf",
     "MissingFilterError",
     "Nbit",
     "ParameterError",
     "Pipeline",
+    "RepackPreview",
+    "RepackResult",
     "Scaleoffset",
     "Shuffle",
+    "Spec",
     "Sperr",
     "StreamError",
     "Sz3",
     "Szip",
     "TamisError",
     "UnknownFilter",
+    "Verification",
     "Zfp",
     "Zstd",
     "__version__",
+    "cf",
     "config",
     "encoding",
+    "filters",
+    "hdf5",
     "inspect",
     "open",
     "plugin_path",
+    "preview_repack",
     "repack",
     "spec",
     "verify",
@@ -93,17 +105,32 @@ __all__ = [
 __version__ = config().version
 
 
+_LATE = {
+    "Inspection": "tamis.jobs.inspection",
+    "RepackPreview": "tamis.jobs.repacking",
+    "RepackResult": "tamis.jobs.repacking",
+    "Spec": "tamis.jobs.spec",
+    "Verification": "tamis.jobs.verification",
+    "encoding": "tamis.jobs.encoding",
+    "inspect": "tamis.jobs.inspect",
+    "preview_repack": "tamis.jobs.repack",
+    "repack": "tamis.jobs.repack",
+    "spec": "tamis.jobs.spec",
+    "verify": "tamis.jobs.verify",
+}
+"""Names that are imported when they are first used: the jobs take half as long as the rest of tamis."""
+
+
 def __getattr__(name: str) -> Any:
-    """Import a job when it is first used: all of them take half of what the rest of tamis takes."""
-    if name not in ("encoding", "inspect", "repack", "spec", "verify"):
+    if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"tamis.jobs.{name}"), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(_LATE[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__]
 
 
 _warn_unless_as_asked()

@@ -13,7 +13,6 @@ from h5py import h5d, h5p, h5s, h5t
 
 import tamis
 from tamis.errors import ParameterError
-from tamis.jobs.repack import plan_repack
 
 Run = Callable[..., str]
 
@@ -127,8 +126,8 @@ def test_repack_of_records_into_other_chunks_keeps_those_never_written(source: P
 
 def test_repack_again_copies_chunks_of_records_as_they_are(source: Path, tmp_path: Path) -> None:
     tamis.repack(source, tmp_path / "b.h5", {"*": "shuffle|deflate(4)"}, min_size=0, larger=True)
-    plan = plan_repack(tmp_path / "b.h5", "c.h5", {"*": "shuffle|deflate(4)"}, min_size=0)
-    again = {each.path.removeprefix("/"): each.action for each in plan.datasets}
+    preview = tamis.preview_repack(tmp_path / "b.h5", "c.h5", {"*": "shuffle|deflate(4)"}, min_size=0)
+    again = {each.path.removeprefix("/"): each.action for each in preview.datasets}
     # A named type is not the same one in another file.
     assert again == dict.fromkeys(FIXED, "copy") | {"named": "store"} | dict.fromkeys(VARIED, "keep")
     result = tamis.repack(tmp_path / "b.h5", tmp_path / "c.h5", {"*": "shuffle|deflate(4)"}, min_size=0)

@@ -19,7 +19,6 @@ import pytest
 
 import tamis
 from tamis.errors import BoundError, FileError, ParameterError
-from tamis.jobs.repack import plan_repack
 
 Real = Callable[[str], Path]
 Run = Callable[..., str]
@@ -232,11 +231,11 @@ def test_companion_of_any_shape_and_type(
 
 
 def test_companion_planned_says_so(ocean: tuple[Path, Any, Path, Any], tmp_path: Path) -> None:
-    plan = plan_repack(ocean[0], tmp_path / "b.nc", RECIPE, missing="companion")
-    (said,) = [each for each in plan.datasets if each.path == "/TS"]
+    preview = tamis.preview_repack(ocean[0], tmp_path / "b.nc", RECIPE, missing="companion")
+    (said,) = [each for each in preview.datasets if each.path == "/TS"]
     assert "go to a companion dataset" in said.notes[-1]
-    plan = plan_repack(ocean[2], tmp_path / "b.nc", {"TS": "zfp(accuracy=1)"}, missing="companion")
-    (said,) = [each for each in plan.datasets if each.path == "/TS_missing"]
+    preview = tamis.preview_repack(ocean[2], tmp_path / "b.nc", {"TS": "zfp(accuracy=1)"}, missing="companion")
+    (said,) = [each for each in preview.datasets if each.path == "/TS_missing"]
     assert (said.action, said.reason) == ("drop", "it is the companion of /TS, which is stored anew")
 
 

@@ -20,7 +20,6 @@ from click.testing import CliRunner, Result
 import tamis
 from tamis.cli import main
 from tamis.errors import FileError
-from tamis.jobs.repack import plan_repack
 from tamis.store.leftovers import find_leftovers
 
 RECIPES = {"x": "zfp(accuracy=0.01)|shuffle|deflate(4)", "y": "shuffle|deflate(4)", "z": "deflate(1)"}
@@ -266,9 +265,9 @@ def test_leftover_of_a_commit_without_overwriting_does_not_harm_the_target(
 def test_resume_dry_run_says_what_can_be_taken_over_and_leaves_it(source: Path, target: Path) -> None:
     kill(source, target, "verifying /x", 0)
     before = sorted(os.listdir(target.parent))
-    plan = plan_repack(source, target, RECIPES, chunks=CHUNKS, resume=True)
-    assert [each.reusable_chunks for each in plan.datasets] == [64, plan.datasets[1].reusable_chunks, 0]
-    assert plan.notes == ()
+    preview = tamis.preview_repack(source, target, RECIPES, chunks=CHUNKS, resume=True)
+    assert [each.reusable_chunks for each in preview.datasets] == [64, preview.datasets[1].reusable_chunks, 0]
+    assert preview.notes == ()
     result = tamis_("repack", source, target, *OPTIONS, "--resume", "--dry-run")
     assert "/x: 64 chunks can be taken over from an interrupted run\n" in result.stdout
     result = tamis_("repack", source, target, *OPTIONS, "--dry-run")

@@ -19,7 +19,6 @@ import tamis
 from tamis.errors import BoundError, FileError
 from tamis.hdf5.chunked import ChunkSource
 from tamis.hdf5.rewriting import likely_nbytes
-from tamis.jobs.repack import plan_repack
 from tamis.jobs.repacking.planning import Wanted, plan_datasets
 from tamis.pipeline import Pipeline
 
@@ -214,10 +213,10 @@ def test_repack_streams_kept_chunks_that_are_not_stored_stay_so(tmp_path: Path) 
 
 
 def test_repack_planned_streams_say_so(lossy: Path, tmp_path: Path) -> None:
-    (found,) = plan_repack(lossy, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)|deflate"}).datasets
+    (found,) = tamis.preview_repack(lossy, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)|deflate"}).datasets
     assert (found.action, found.bound) == ("store", 0.0)
     assert NOTE in found.notes
-    text = plan_repack(lossy, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)|deflate"}).to_json()
+    text = tamis.preview_repack(lossy, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)|deflate"}).to_json()
     assert NOTE in json.loads(text)["datasets"][0]["notes"]
 
 
@@ -257,7 +256,7 @@ def test_resume_streams_kept_gives_the_bytes_of_a_whole_run(
     recipe = {"v": "zfp(accuracy=0.1)|shuffle|deflate(1)"}
     tamis.repack(source, whole, recipe)
     python(KILLED, source, target, exit_code=-9)
-    (found,) = plan_repack(source, target, recipe, resume=True).datasets
+    (found,) = tamis.preview_repack(source, target, recipe, resume=True).datasets
     assert 70 < found.reusable_chunks <= 80
     (found,) = tamis.repack(source, target, recipe, resume=True).datasets
     assert 70 < found.reused_chunks <= 80

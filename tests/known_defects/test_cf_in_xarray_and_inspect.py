@@ -14,7 +14,6 @@ import xarray
 
 import tamis
 from tamis import DataError, ParameterError, cf
-from tamis.jobs.inspection.terminal import lines
 
 LOSSY = {"*": "zfp(accuracy=0.5)"}
 
@@ -129,7 +128,7 @@ def test_inspect_shows_roles_packing_and_limits(described: Path) -> None:
         None,
         None,
     )
-    text = "\n".join(text for _, text in lines(found, None)) + "\n"
+    text = "\n".join(text for _, text in found.lines()) + "\n"
     assert "  values   packed by scale_factor 0.01 and add_offset 250; valid from -30000 to 30000 as stored\n" in text
     assert text.count("  values ") == 1
 

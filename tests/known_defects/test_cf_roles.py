@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.jobs.repack import plan_repack
 
 Run = Callable[..., str]
 LOSSY = "zfp(accuracy=1)|shuffle|deflate(4)"
@@ -133,7 +132,7 @@ def test_u05_recipe_by_name_is_done(source: Path, tmp_path: Path, name: str) -> 
 
 
 def test_u05_dry_run_and_json_say_the_same(source: Path, tmp_path: Path, python: Run) -> None:
-    planned = {each.path[1:]: each for each in plan_repack(source, tmp_path / "b.nc", {"*": LOSSY}).datasets}
+    planned = {each.path[1:]: each for each in tamis.preview_repack(source, tmp_path / "b.nc", {"*": LOSSY}).datasets}
     assert {name for name, each in planned.items() if each.action == "store"} == DATA
     assert planned["gw"].reason == f"{REASONS['gw']}; name it to store it lossily"
     command = "import sys, tamis.cli; tamis.cli.main(sys.argv[1:])"

@@ -10,7 +10,6 @@ import pytest
 import xarray as xr
 
 import tamis
-from tamis.jobs.repack import plan_repack
 
 SHAPE = (10, 4, 2, 61, 120)
 ZFP = "zfp(accuracy=0.01)"
@@ -65,8 +64,8 @@ def test_u08_axis_without_end_gets_whole_blocks_and_sensible_chunks(tmp_path: Pa
 
 def test_u08_chunks_that_waste_much_are_said_with_better_ones(levels: Path, tmp_path: Path) -> None:
     wasteful = {"t": (1, 4, 2, 61, 120)}
-    plan = plan_repack(levels, tmp_path / "out.nc", {"t": ZFP}, chunks=wasteful)
-    said = " ".join(plan.datasets[0].notes)
+    preview = tamis.preview_repack(levels, tmp_path / "out.nc", {"t": ZFP}, chunks=wasteful)
+    said = " ".join(preview.datasets[0].notes)
     assert "52 % of what the filters get is padding in chunks of 1x4x2x61x120" in said
     assert "with -c '/t:1x4x1x61x120' it is 4.7 %" in said
     assert said in " ".join(tamis.repack(levels, tmp_path / "out.nc", {"t": ZFP}, chunks=wasteful).datasets[0].notes)
@@ -76,7 +75,7 @@ def test_u08_chunks_that_waste_much_are_said_with_better_ones(levels: Path, tmp_
     again = tamis.repack(tmp_path / "out.nc", tmp_path / "c.nc", {"t": ZFP}).datasets[0]
     assert again.copied
     assert "padding" not in " ".join(again.notes)
-    good = plan_repack(levels, tmp_path / "d.nc", {"t": ZFP}, chunks={"t": (1, 4, 1, 61, 120)})
+    good = tamis.preview_repack(levels, tmp_path / "d.nc", {"t": ZFP}, chunks={"t": (1, 4, 1, 61, 120)})
     assert not good.datasets[0].notes
 
 
@@ -84,8 +83,8 @@ def test_u08_chunks_that_reach_past_the_edges_are_said_without_zfp_too(tmp_path:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("x", (1100, 1100), "f4", data=np.arange(1100**2).reshape(1100, 1100), chunks=(1000, 1000))
         file.create_dataset("y", (100, 1100), "f4", chunks=(1000, 100), maxshape=(None, 1100))
-    plan = plan_repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": "shuffle|deflate(1)"})
-    notes = {each.path: " ".join(each.notes) for each in plan.datasets}
+    preview = tamis.preview_repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": "shuffle|deflate(1)"})
+    notes = {each.path: " ".join(each.notes) for each in preview.datasets}
     assert "70 % of what the filters get is padding in chunks of 1000x1000" in notes["/x"]
     assert "with -c '/x:1100x1100' it is none" in notes["/x"]
     assert not notes["/y"], "an axis without end is filled some day"

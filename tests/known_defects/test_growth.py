@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 import tamis
 from tamis.cli import main
-from tamis.jobs.repack import plan_repack
 
 ZFP = "zfp(accuracy=0.1)|shuffle|deflate(4)"
 LOSSLESS = "shuffle|deflate(4)"
@@ -96,8 +95,8 @@ def test_u09_small_datasets_without_chunks_are_left_by_patterns(source: Path, tm
 def test_u09_least_size_holds_for_chunked_datasets_too(source: Path, tmp_path: Path) -> None:
     result = tamis.repack(source, tmp_path / "out.h5", {"rough": ZFP, "*": LOSSLESS}, min_size=1 << 30)
     assert [each.path for each in result.datasets] == ["/rough"]
-    plan = plan_repack(source, tmp_path / "b.h5", {"*": ZFP}, min_size=1 << 30)
-    assert {each.action for each in plan.datasets} == {"keep"}
+    preview = tamis.preview_repack(source, tmp_path / "b.h5", {"*": ZFP}, min_size=1 << 30)
+    assert {each.action for each in preview.datasets} == {"keep"}
     with pytest.raises(tamis.ParameterError, match="min_size in bytes, 0 or more, got -1"):
         tamis.repack(source, tmp_path / "c.h5", {"*": ZFP}, min_size=-1)
 

@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 import tamis
 from tamis.cli import main
-from tamis.jobs.repack import plan_repack
 
 EVIL = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202e\r\n\x7f"
 
@@ -48,7 +47,7 @@ def assert_printable(text: str) -> None:
         lambda path: str(tamis.verify(path, path)),
         lambda path: "\n".join(map(str, tamis.verify(path, path).notes)),
         lambda path: tamis.verify(path, path).to_json(),
-        lambda path: plan_repack(path, path.with_name("b.h5"), {"*": "shuffle"}).to_json(),
+        lambda path: tamis.preview_repack(path, path.with_name("b.h5"), {"*": "shuffle"}).to_json(),
         lambda path: str(tamis.spec("zfp(rate=8)", variable=f"TS{EVIL}")),
         lambda path: tamis.spec("zfp(rate=8)", variable=f"TS{EVIL}").to_json(),
     ],

@@ -15,7 +15,6 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t
 
 import tamis
-from tamis.jobs.repack import plan_repack
 
 FILTERS = {"n": "shuffle|deflate(4)"}
 VALUES = np.arange(40.0)
@@ -154,10 +153,10 @@ print(h5py.File("out/v.h5")["raw"][1], h5py.File("out/v.h5")["raw"].external[0][
 @pytest.mark.parametrize("resume", [False, True])
 def test_u10_dry_run_says_which_names_change(source: Path, resume: bool) -> None:
     Path("out").mkdir()
-    plan = plan_repack(source, "out/v.h5", FILTERS, resume=resume)
+    preview = tamis.preview_repack(source, "out/v.h5", FILTERS, resume=resume)
     made = tamis.repack(source, "out/v.h5", FILTERS)
-    assert set(made.notes) <= set(plan.notes)
-    assert any("'../in/src1.h5'" in note for note in json.loads(plan.to_json())["notes"])
+    assert set(made.notes) <= set(preview.notes)
+    assert any("'../in/src1.h5'" in note for note in json.loads(preview.to_json())["notes"])
 
 
 def test_u10_verify_finds_an_external_link_that_leads_elsewhere(source: Path) -> None:
@@ -227,8 +226,8 @@ def test_u27_a_hostile_file_does_not_bring_others_into_the_target(tmp_path: Path
         file.create_dataset("absolute", (23,), "u1", external=[(str(secret), 0, 23)])
         file.create_dataset("relative", (23,), "u1", external=[("../" * 30 + str(secret)[1:], 0, 23)])
         file.create_dataset("n", data=VALUES)
-    plan = plan_repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": "none"})
-    assert {each.path: each.action for each in plan.datasets} == {
+    preview = tamis.preview_repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": "none"})
+    assert {each.path: each.action for each in preview.datasets} == {
         "/absolute": "keep",
         "/relative": "keep",
         "/n": "store",

@@ -14,7 +14,6 @@ import pytest
 
 import tamis
 from tamis import ParameterError, cf
-from tamis.jobs.repack import plan_repack
 from tamis.jobs.stored_units import in_stored_units
 
 Run = Callable[..., str]
@@ -73,7 +72,7 @@ def test_u12_result_and_dry_run_say_both(tmp_path: Path) -> None:
     source = make(tmp_path / "a.nc", "f4", scale_factor=np.float32(100))
     note = "packed by scale_factor 100: accuracy=4 of its units is accuracy=0.04 of the stored values"
     found = tamis.repack(source, tmp_path / "b.nc", {"v": "zfp(accuracy=4)"}).datasets[0]
-    datasets = plan_repack(source, tmp_path / "c.nc", {"v": "zfp(accuracy=4)"}).datasets
+    datasets = tamis.preview_repack(source, tmp_path / "c.nc", {"v": "zfp(accuracy=4)"}).datasets
     planned = next(each for each in datasets if each.path == "/v")
     for each in (found, planned):
         assert note in each.notes

@@ -9,7 +9,6 @@ import pty
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,6 @@ import tamis
 from tamis.cli import main
 from tamis.cli.output import paint
 from tamis.jobs.json_rule import json_text
-from tamis.jobs.repack import plan_repack
-from tamis.jobs.repacking.text import plan_lines, result_lines
-from tamis.jobs.verification.text import lines as verification_lines
 
 Lines = Callable[[int | None], Iterator[tuple[str, str]]]
 
@@ -63,16 +59,16 @@ def done(source: Path) -> tamis.RepackResult:
 
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_u20_tables_fold_and_never_cut_a_filter(width: int, source: Path, done: tamis.RepackResult) -> None:
-    plan = plan_repack(source, source.parent / "c.h5", {"s*": CHAIN, "*": "shuffle|deflate(4)"})
+    preview = tamis.preview_repack(source, source.parent / "c.h5", {"s*": CHAIN, "*": "shuffle|deflate(4)"})
     verified = tamis.verify(source, source.parent / "b.h5", bounds={"s*": 0.1})
-    for lines in (partial(result_lines, done), partial(plan_lines, plan), partial(verification_lines, verified)):
-        got = shown(lines, width)
+    for result in (done, preview, verified):
+        got = shown(result.lines, width)
         text = "\n".join(got)
         assert "…" not in text
         # Paths of files are the only words that may be longer than a line.
         assert max(len(line) for line in got if str(source.parent) not in line) <= width
     for whole in ("zfp(accuracy=0.1)|", "shuffle|", "fletcher32", "shuffle|deflate(4) "):
-        assert any(whole in line for line in shown(partial(result_lines, done), width))
+        assert any(whole in line for line in shown(done.lines, width))
 
 
 def test_u20_result_through_a_pipe_has_a_line_for_each_dataset(done: tamis.RepackResult) -> None:
@@ -101,11 +97,11 @@ def test_u20_ratio_of_a_dataset_without_bytes_is_none_everywhere(source: Path, d
 
 
 def test_u20_print_of_results_is_text_for_people(source: Path, done: tamis.RepackResult) -> None:
-    plan = plan_repack(source, source.parent / "c.h5", {"s*": CHAIN})
+    preview = tamis.preview_repack(source, source.parent / "c.h5", {"s*": CHAIN})
     verified = tamis.verify(source, source.parent / "b.h5")
     for each, start in (
         (done, "dataset  "),
-        (plan, "dataset  "),
+        (preview, "dataset  "),
         (verified, f"{source} -> "),
         (tamis.inspect(source), str(source)),
     ):
@@ -118,10 +114,10 @@ def test_u20_results_show_themselves_in_notebooks_with_names_escaped(tmp_path: P
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("<script>", data=np.linspace(0, 1, 4096), chunks=(512,))
     recipes = {"*": "zfp(accuracy=0.1)"}
-    plan = plan_repack(tmp_path / "a.h5", tmp_path / "b.h5", recipes)
+    preview = tamis.preview_repack(tmp_path / "a.h5", tmp_path / "b.h5", recipes)
     result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", recipes)
     verified = tamis.verify(tmp_path / "a.h5", tmp_path / "b.h5")
-    for each in (plan, result, verified):
+    for each in (preview, result, verified):
         html = each._repr_html_()
         assert "<td>/&lt;script&gt;</td>" in html
         assert "<script>" not in html

@@ -18,7 +18,6 @@ import pytest
 
 import tamis
 from tamis.errors import FileError
-from tamis.jobs.repack import plan_repack
 from tamis.jobs.repacking.record import source_identity
 from tamis.store.journal import Journal, Run
 from tamis.store.leftovers import find_leftovers
@@ -171,7 +170,7 @@ def test_u15_finished_run_repeated_is_done_already(recorded: bool, source: Path,
     assert found.notes[0].startswith(f"{target}: done already: ")
     assert json.loads(command(source, target, "--resume", "--json"))["done_already"]
     assert f"{target}: done already: " in command(source, target, "--resume", "--overwrite")
-    assert plan_repack(source, target, RECIPES, resume=True).notes == found.notes
+    assert tamis.preview_repack(source, target, RECIPES, resume=True).notes == found.notes
     assert changed_time(target) == before
     assert "File exists: choose another name" in command(source, target, code=1)
 

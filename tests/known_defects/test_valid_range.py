@@ -17,7 +17,6 @@ import pytest
 import tamis
 from tamis import cf
 from tamis.hdf5 import Appender, create_dataset, write
-from tamis.jobs.repack import plan_repack
 
 Run = Callable[..., str]
 SHAPE = (24, 32, 32)
@@ -102,7 +101,9 @@ def test_u02_most_chunks_without_zfp_say_so_and_advise(tmp_path: Path) -> None:
     assert json.loads(tamis.repack(source, tmp_path / "c.nc", {"v": RECIPE}).to_json())["datasets"][0][
         "lossless_for_range"
     ]  # fmt: skip
-    planned = next(each for each in plan_repack(source, tmp_path / "d.nc", {"v": RECIPE}).datasets if each.path == "/v")
+    planned = next(
+        each for each in tamis.preview_repack(source, tmp_path / "d.nc", {"v": RECIPE}).datasets if each.path == "/v"
+    )
     assert "limits of the valid range (from 0)" in planned.notes[-1]
 
 

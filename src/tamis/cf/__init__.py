@@ -24,3 +24,7 @@ __all__ = [
     "text",
     "valid_range",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

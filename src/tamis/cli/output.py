@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn, Protocol, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
@@ -28,16 +28,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tamis.jobs.inspection import Inspection
+    from tamis.jobs.result import Result
 
 LinesWithin = Callable[[int | None], Iterator[Line]]
 """Return the lines of a text, at most so many characters wide; None for no limit."""
-
-
-class Result(Protocol):
-    """The result of a job."""
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +55,15 @@ class Output:
     quiet: bool = False
     log: Log | None = None
 
-    def result(self, result: Result, lines: LinesWithin) -> None:
+    def result(self, result: Result) -> None:
         """Print the result of a job."""
         if self.log:
-            for _, text in lines(None):
+            for _, text in result.lines():
                 self.log.write(text)
         if self.as_json:
             click.echo(result.to_json(indent=2))
         elif not self.quiet:
-            show(lines)
+            show(result.lines)
 
     def complain(self, text: str) -> None:
         """Print a message on standard error."""

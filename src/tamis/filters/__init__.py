@@ -52,3 +52,7 @@ __all__ = [
     "real",
     "requested_filter",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

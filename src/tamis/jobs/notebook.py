@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from html import escape
 
 from tamis.formatting import printable
+from tamis.jobs.parts import Card, Part
+from tamis.jobs.table import Table, title
 
 MOST_ROWS = 500
+
+_CLASSES = {"file": "file", "problem": "problem", "violation": "problem"}
+"""Classes of HTML by what a line is."""
 
 # Colours come from the notebook's theme, and where it has none from the text around.
 _STYLE = """
@@ -18,43 +23,49 @@ _STYLE = """
 .tamis thead th { border-bottom: 1px solid currentColor; font-weight: normal; opacity: 0.7 }
 .tamis td.number { text-align: right; font-variant-numeric: tabular-nums }
 .tamis summary { cursor: pointer }
+.tamis .file { font-weight: bold }
 .tamis .label { opacity: 0.7; white-space: nowrap }
 .tamis .problem { font-weight: bold; text-decoration: underline }
 .tamis code { background: transparent; color: inherit; overflow-wrap: anywhere }
 """
 
 
-def page(parts: Iterable[str]) -> str:
-    """Return HTML that needs nothing else; everything in it that comes from a file must be escaped (`text`)."""
-    return "\n".join([f'<div class="tamis"><style>{_STYLE}</style>', *parts, "</div>"])
+def page(parts: Iterable[Part]) -> str:
+    """Return HTML that needs nothing else; whatever comes from a file is escaped."""
+    return "\n".join(
+        [f'<div class="tamis"><style>{_STYLE}</style>', *(html for part in parts for html in _html(part)), "</div>"]
+    )
 
 
-def text(line: str) -> str:
+def _html(part: Part) -> Iterator[str]:
+    if isinstance(part, Table):
+        yield from _table(part)
+    elif isinstance(part, Card):
+        # What cannot be read right is open from the start.
+        opened = " open" if any(name == "problem" for name, _ in part.facts) else ""
+        yield f"<details{opened}><summary>{text(title(part.paths))}</summary><table><tbody>"
+        for name, words in part.facts:
+            marked = " class='problem'" if name == "problem" else ""
+            yield f"<tr><td class='label'>{text(name)}</td><td{marked}>{text(words)}</td></tr>"
+        yield "</tbody></table></details>"
+    else:
+        yield _line(*part)
+
+
+def text(words: str) -> str:
     """Return text as HTML."""
-    return escape(printable(line), quote=True)
+    return escape(printable(words), quote=True)
 
 
-def line(words: str, kind: str = "") -> str:
-    """Return a line of text; kind ``problem`` or ``violation`` makes it stand out."""
-    marked = " class='problem'" if kind in ("problem", "violation") else ""
+def _line(kind: str, words: str) -> str:
+    """Return a line of text; a problem stands out."""
+    marked = f" class='{_CLASSES[kind]}'" if kind in _CLASSES else ""
     return f"<div{marked}>{text(words)}</div>"
 
 
-def datasets_table(
-    rows: Sequence[Sequence[str]], *, code: Collection[int] = (), right: Collection[int] = ()
-) -> Iterator[str]:
-    """Yield a table of datasets that opens. Columns without a value in any row are left out.
-
-    Parameters
-    ----------
-    rows
-        Cells, the header first.
-    code
-        Columns whose cells are code, with parts on a line each.
-    right
-        Columns that stand at the right.
-    """
-    header, *rest = rows
+def _table(table: Table) -> Iterator[str]:
+    """Yield a table of datasets that opens."""
+    header, *rest = table.rows
     if not rest:
         return
     kept = [i for i in range(len(header)) if i == 0 or any(cells[i] for cells in rest)]
@@ -63,7 +74,7 @@ def datasets_table(
     yield "".join(f"<th>{text(header[i])}</th>" for i in kept)
     yield "</tr></thead><tbody>"
     for cells in rest[:MOST_ROWS]:
-        tags = (_cell(cells[i], code=i in code, right=i in right) for i in kept)
+        tags = (_cell(cells[i], code=i in table.code, right=i in table.right) for i in kept)
         yield f"<tr>{''.join(tags)}</tr>"
     yield "</tbody></table>"
     if len(rest) > MOST_ROWS:

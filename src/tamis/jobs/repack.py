@@ -31,7 +31,7 @@ from tamis.hdf5.tree.relocation import Relocation
 from tamis.hdf5.tree.times import keep_times
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipe import Recipes, chunk_shape, least_nbytes
-from tamis.jobs.repacking import Repacked, RepackPlan, RepackResult
+from tamis.jobs.repacking import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repacking.earlier import check_target
 from tamis.jobs.repacking.notes import GROWN
 from tamis.jobs.repacking.planning import (
@@ -54,7 +54,7 @@ from tamis.store.transaction import Transaction
 if TYPE_CHECKING:
     import h5py
 
-__all__ = ["Progress", "RepackResult", "Repacked", "plan_repack", "repack"]
+__all__ = ["Progress", "RepackResult", "Repacked", "preview_repack", "repack"]
 
 
 def repack(
@@ -182,7 +182,7 @@ def repack(
     )
 
 
-def plan_repack(
+def preview_repack(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
     recipes: Recipes,
@@ -194,7 +194,7 @@ def plan_repack(
     follow: bool = False,
     min_size: int | None = None,
     larger: bool = False,
-) -> RepackPlan:
+) -> RepackPreview:
     """Say what `repack` would do to each dataset, and write nothing.
 
     It raises what `repack` raises before it writes, except where that is about the target or about values.
@@ -214,14 +214,14 @@ def plan_repack(
         found = describe(planning)
         notes = Relocation(os.fspath(source), os.fspath(target)).survey(file)
         if not resume:
-            return RepackPlan(os.fspath(source), os.fspath(target), found, (*interrupted(target), *notes))
+            return RepackPreview(os.fspath(source), os.fspath(target), found, (*interrupted(target), *notes))
         transaction = Transaction(target)
         record = Record.of(source, planning, missing)
         if (earlier := check_target(transaction, source, record, planning.plans, wanted, resume=True)) and earlier.done:
-            return RepackPlan(os.fspath(source), os.fspath(target), found, (f"{target}: {earlier}",))
+            return RepackPreview(os.fspath(source), os.fspath(target), found, (f"{target}: {earlier}",))
         with Resuming(transaction, source, planning.plans, wanted=True) as resuming:
             found = tuple(replace(each, reusable_chunks=resuming.reusable(each.path)) for each in found)
-            return RepackPlan(os.fspath(source), os.fspath(target), found, (*resuming.notes, *notes))
+            return RepackPreview(os.fspath(source), os.fspath(target), found, (*resuming.notes, *notes))
 
 
 def _wanted(

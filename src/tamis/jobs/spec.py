@@ -6,16 +6,17 @@ import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, Stage, Zfp
-from tamis.formatting import printable_lines
-from tamis.jobs.json_rule import SCHEMA, json_text
+from tamis.formatting import printable
+from tamis.jobs.json_rule import SCHEMA
 from tamis.jobs.recipe import chunk_shape
+from tamis.jobs.result import Result
 from tamis.notation import cdl, h5py_keywords, zarr
 from tamis.notation.chain import Chain
 from tamis.notation.detect import Reading, read
@@ -24,6 +25,9 @@ from tamis.notation.netcdf import Compat, chain_text
 from tamis.notation.netcdf_argument import ALL, argument_text
 from tamis.notation.netcdf_order import netcdf_requests
 from tamis.pipeline import Pipeline, as_pipeline
+
+if TYPE_CHECKING:
+    from tamis.jobs.parts import Part
 
 _PLACEHOLDER = "NAME"
 _RATE, _ACCURACY = 1, 3
@@ -64,6 +68,19 @@ class FilterSpec:
     requested: tuple[int, ...]
     stored: tuple[int, ...] | None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON; also with parameters as h5dump prints them."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "optional": self.optional,
+            "in_words": self.in_words,
+            "requested": self.requested,
+            "requested_signed": signed(self.requested),
+            "stored": self.stored,
+            "stored_signed": None if self.stored is None else signed(self.stored),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class NotationText:
@@ -83,9 +100,13 @@ class NotationText:
     problem: str = ""
     note: str = ""
 
+    def to_dict(self) -> dict[str, str | None]:
+        """Return the content of the JSON."""
+        return {"text": self.text or None, "problem": self.problem or None, "note": self.note or None}
+
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(Result):
     """One pipeline in every notation.
 
     Parameters
@@ -120,35 +141,23 @@ class Spec:
             raise ParameterError(f"{notation} cannot express {self.pipeline}: {found.problem}")
         return found.text
 
-    def to_json(self) -> str:
-        """Return all of it as JSON."""
-        filters = [
-            {
-                "id": each.id,
-                "name": each.name,
-                "optional": each.optional,
-                "in_words": each.in_words,
-                "requested": each.requested,
-                "requested_signed": signed(each.requested),
-                "stored": each.stored,
-                "stored_signed": None if each.stored is None else signed(each.stored),
-            }
-            for each in self.filters
-        ]
-        notations = {
-            name: {"text": each.text or None, "problem": each.problem or None, "note": each.note or None}
-            for name, each in self.notations.items()
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON."""
+        return {
+            "schema": SCHEMA,
+            "pipeline": str(self.pipeline),
+            "read_as": self.read_as,
+            "filters": [each.to_dict() for each in self.filters],
+            "notations": {name: each.to_dict() for name, each in self.notations.items()},
         }
-        document = {"schema": SCHEMA, "pipeline": str(self.pipeline), "read_as": self.read_as}
-        return json_text({**document, "filters": filters, "notations": notations}, indent=2)
 
-    def __str__(self) -> str:
-        parts = [f"read as {self.read_as} text"] if self.read_as else []
-        parts += [_filter_text(each) for each in self.filters]
+    def _parts(self) -> Iterable[Part]:
+        texts = [f"read as {self.read_as} text"] if self.read_as else []
+        texts += [_filter_text(each) for each in self.filters]
         for name, each in self.notations.items():
             note = f" ({each.note})" if each.note else ""
-            parts.append(f"{name}: not possible: {each.problem}" if each.problem else f"{name}:{note}\n{each.text}")
-        return printable_lines("\n\n".join(parts))
+            texts.append(f"{name}: not possible: {each.problem}" if each.problem else f"{name}:{note}\n{each.text}")
+        return (("", printable(line)) for line in "\n\n".join(texts).split("\n"))
 
 
 def signed(words: Iterable[int]) -> list[int]:

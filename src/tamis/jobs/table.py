@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from rich.cells import cell_len
@@ -20,31 +21,32 @@ STYLES = {"file": "bold", "header": "dim", "name": "bold", "note": "yellow"} | d
 """Colours by what a line is."""
 
 
-def table(
-    rows: Sequence[Sequence[str]], width: int | None, *, folded: Sequence[int], right: Sequence[int] = ()
-) -> Iterator[Line]:
-    """Yield the lines of a table, the first of which are its header; see `aligned`."""
-    for header, line in _lines_of(rows, width, folded, right):
-        yield "header" if header else "row", line
-
-
-def aligned(
-    rows: Sequence[Sequence[str]], width: int | None, *, folded: Sequence[int], right: Sequence[int] = ()
-) -> Iterator[str]:
-    """Yield the lines of a table. Columns without a value in any row are left out.
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A row for each dataset; columns without a value in any row are left out.
 
     Parameters
     ----------
     rows
         Cells, the header first; the first cell of a row is its name.
-    width
-        Characters of a line; None for any number, and a line for each row.
     folded
         Columns that may fold. Lines of their cells are joined by ``|``, and broken there first.
     right
         Columns that stand at the right.
+    code
+        Columns of code: notebooks show the lines of their cells below each other.
     """
-    return (line for _, line in _lines_of(rows, width, folded, right))
+
+    rows: Sequence[Sequence[str]]
+    folded: Sequence[int] = ()
+    right: Sequence[int] = ()
+    code: Sequence[int] = ()
+
+    def lines(self, width: int | None) -> Iterator[Line]:
+        """Yield the lines, the first of which are the header, folded to `width` characters; a line a row if None."""
+        if len(self.rows) > 1:
+            for is_header, line in _lines_of(self.rows, width, self.folded, self.right):
+                yield "header" if is_header else "row", line
 
 
 def title(paths: Sequence[str], most: int = 4) -> str:

@@ -38,3 +38,7 @@ __all__ = [
     "mode",
     "mode_of",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

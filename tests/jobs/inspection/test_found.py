@@ -195,7 +195,8 @@ def test_json_document_of_several_files_and_errors(sample: Path, mixed: Path) ->
     assert set(made) == {"schema", "files", "errors"}
     assert [each["path"] for each in made["files"]] == [str(sample), str(mixed)]
     assert made["files"][0] == {key: value for key, value in in_file(sample).items() if key != "schema"}
-    assert made["errors"] == [{"path": "x.nc", "kind": "FileError", "message": "gone", "dataset": "/TS"}]
+    place = {"path": "x.nc", "dataset": "/TS", "chunk": None, "filter": None}
+    assert made["errors"] == [{"kind": "FileError", "message": "gone", **place}]
 
 
 def test_page_describes_every_key_and_every_note(mixed: Path) -> None:
@@ -206,7 +207,7 @@ def test_page_describes_every_key_and_every_note(mixed: Path) -> None:
     zfp = next(each for each in made["datasets"] if each["path"] == "/v")
     keys |= set(zfp["filters"][0]) | set(zfp["chunk_groups"][0]) | set(zfp["readers"]) | set(zfp["notes"][0])
     assert keys <= described
-    source = (Path(tamis.__file__).parent / "chunks" / "quality.py").read_text(encoding="utf-8")
+    source = (Path(tamis.__file__).parent / "rewrite" / "chunk_advice.py").read_text(encoding="utf-8")
     codes = set(re.findall(r'Note\(\s*"([a-z0-9-]+)"', source))
     assert len(codes) >= 9
     assert codes <= described

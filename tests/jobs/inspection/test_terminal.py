@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from functools import partial
 from pathlib import Path
 
 import h5py
@@ -14,8 +13,8 @@ from rich.console import Console
 
 import tamis
 from tamis.cli.output import paint
-from tamis.jobs.inspection import Inspection, terminal
-from tamis.jobs.table import aligned
+from tamis.jobs.inspection import Inspection
+from tamis.jobs.table import Table
 
 LONG = "group_" + "n" * 60 + "/" + "variable_" * 8
 HOSTILE = b"\x1b[31m[bold]\x07\xe2\x80\xae"
@@ -41,12 +40,12 @@ def odd(tmp_path: Path) -> Path:
 def shown(path: Path, width: int, *, color: str | None = None) -> list[str]:
     text = io.StringIO()
     console = Console(file=text, width=width, force_terminal=color is not None, color_system=color)  # type: ignore[arg-type]
-    paint(partial(terminal.lines, tamis.inspect(path)), console, width)
+    paint(tamis.inspect(path).lines, console, width)
     return text.getvalue().splitlines()
 
 
 def lines(found: Inspection) -> list[str]:
-    return [text for _, text in terminal.lines(found, None)]
+    return [text for _, text in found.lines()]
 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
@@ -119,12 +118,16 @@ def test_lines_say_once_what_holds_for_many_datasets(tmp_path: Path) -> None:
     assert len(got) == 1 + 1 + 31 + 1 + 3
 
 
+def aligned(rows: list[tuple[str, ...]], width: int | None) -> list[str]:
+    return [text for _, text in Table(rows, folded=[2], right=(3,)).lines(width)]
+
+
 CELLS = [("name", "shape", "filters", "n"), ("a", "10", "zfp(accuracy=0.5)\nfletcher32", "1"), ("bb", "2", "", "22")]
 
 
 @pytest.mark.parametrize("width", [None, 60])
 def test_aligned_rows_with_room_have_a_line_each(width: int | None) -> None:
-    assert list(aligned(CELLS, width, folded=[2], right=(3,))) == [
+    assert aligned(CELLS, width) == [
         "name  shape  filters                        n",
         "a     10     zfp(accuracy=0.5)|fletcher32   1",
         "bb    2                                    22",
@@ -133,7 +136,7 @@ def test_aligned_rows_with_room_have_a_line_each(width: int | None) -> None:
 
 def test_aligned_rows_count_wide_characters_twice() -> None:
     rows = [("name", "n", "", ""), ("気温", "1", "", ""), ("a", "2", "", "")]
-    assert [line.replace("気温", "....") for line in aligned(rows, None, folded=[2], right=())] == [
+    assert [line.replace("気温", "....") for line in aligned(rows, None)] == [
         "name  n",
         "....  1",
         "a     2",
@@ -141,13 +144,13 @@ def test_aligned_rows_count_wide_characters_twice() -> None:
 
 
 def test_aligned_rows_fold_parts_then_narrow_then_break_where_parameters_begin() -> None:
-    assert list(aligned(CELLS, 40, folded=[2], right=(3,))) == [
+    assert aligned(CELLS, 40) == [
         "name  shape  filters              n",
         "a     10     zfp(accuracy=0.5)|   1",
         "             fletcher32",
         "bb    2                          22",
     ]
-    assert list(aligned(CELLS, 27, folded=[2], right=(3,))) == [
+    assert aligned(CELLS, 27) == [
         "name shape filters        n",
         "a    10    zfp(accuracy=  1",
         "           0.5)|",

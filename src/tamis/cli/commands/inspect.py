@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -45,8 +44,6 @@ def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     """
     if as_json and notation:
         raise click.UsageError("expected --json or --as, got both")
-    from tamis.jobs.inspection.terminal import lines
-
     output = Output("inspect", as_json)
     inspections: list[Inspection] = []
     errors: list[tuple[str, Exception]] = []
@@ -58,7 +55,7 @@ def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
                 failed |= bool(print_arguments(output, inspection, notation, alone=len(files) == 1))
             elif not as_json:
                 click.echo("\n" * bool(inspections), nl=False)
-                show(partial(lines, inspection))
+                show(inspection.lines)
         except TamisError as error:
             output.complain(str(error))
             errors.append((path, error))

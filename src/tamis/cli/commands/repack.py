@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from tamis.cli.ending import ended_by_signals
 from tamis.cli.options import by_name, json_option, log_option, quiet_option, threads_option
 from tamis.cli.output import output_of_two_files
 from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
-from tamis.jobs.repack import plan_repack
 from tamis.jobs.repacking.planning import POLICIES, MissingPolicy
 from tamis.jobs.repacking.resuming import interrupted, naming_leftovers
 
@@ -114,8 +112,6 @@ def command(
     """
     if not recipes and not shapes:
         raise click.UsageError("expected -f NAME:FILTERS or -c NAME:SHAPE, got neither")
-    from tamis.jobs.repacking.text import plan_lines, result_lines
-
     with output_of_two_files("repack", source, target, as_json, quiet, log) as output:
         recipe = by_name("-f", [split_filters(text) for text in recipes])
         texts = by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
@@ -123,8 +119,8 @@ def command(
         options: dict[str, Any] = {"chunks": chunks, "checksum": checksum, "missing": missing, "resume": resume}
         options |= {"follow": follow, "min_size": min_size, "larger": larger}
         if dry_run:
-            plan = plan_repack(source, target, recipe, **options)
-            output.result(plan, partial(plan_lines, plan))
+            preview = tamis.preview_repack(source, target, recipe, **options)
+            output.result(preview)
             return
         for note in () if resume else interrupted(Path(target), "removed, since --resume is not given"):
             output.note(note)
@@ -133,7 +129,7 @@ def command(
         for path in result.unreadable:
             output.note(f"{path}: its values cannot be read; its bytes were copied as they are")
         try:
-            output.result(result, partial(result_lines, result))
+            output.result(result)
         except OSError as error:
             error.strerror = f"{error.strerror}; {target} is complete"
             raise

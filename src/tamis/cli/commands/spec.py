@@ -55,4 +55,4 @@ def command(
         shape = None if chunks is None else parse_chunks(chunks)
         text = parts[0] if len(parts) == 1 else shlex.join(parts)
         result = make_spec(text, variable=variable, chunks=shape, dtype=dtype, notation=notation, compat=compat)
-    click.echo(result.to_json() if as_json else str(result))
+    click.echo(result.to_json(indent=2) if as_json else str(result))

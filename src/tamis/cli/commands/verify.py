@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 
 import click
 
@@ -56,7 +55,6 @@ def command(
     Exit codes: 0 equal or within the bounds, 1 something could not be read, 2 wrong usage, 3 something differs.
     """
     from tamis.jobs.verification.bounds import RECORDED, Bounds, parse_bound
-    from tamis.jobs.verification.text import lines
 
     with output_of_two_files("verify", source, target, as_json, quiet, log) as output:
         # `recorded` comes last, so that it applies to datasets without a bound of their own.
@@ -68,7 +66,7 @@ def command(
             result = tamis.verify(
                 source, target, bounds=requested, variables=variables, threads=threads, progress=progress
             )
-    output.result(result, partial(lines, result))
+    output.result(result)
     if not result.ok:
         for problem in (*result.violations, *result.problems) if quiet and not as_json else ():
             output.complain(str(problem))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tamis import zfp
 from tamis.cf import DATA, Packing, Role
@@ -13,8 +13,12 @@ from tamis.filters.naming import filter_name
 from tamis.formatting import plural, printable, ratio, ratio_text, shape_text
 from tamis.hdf5.readers import Readers
 from tamis.jobs.json_rule import SCHEMA, error_dict, json_text, json_value
+from tamis.jobs.result import DatasetsResult
 from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Note
+
+if TYPE_CHECKING:
+    from tamis.jobs.parts import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +227,7 @@ class GroupInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(DatasetsResult[DatasetInfo]):
     """What `inspect` found.
 
     Parameters
@@ -259,19 +263,10 @@ class Inspection:
             "groups": [each.to_dict() for each in self.groups],
         }
 
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return JSON in ASCII; a byte of a name that is not UTF-8 is a lone surrogate, as in Python."""
-        return json_text(self.to_dict(), indent=indent)
+    def _parts(self) -> Iterator[Part]:
+        from tamis.jobs.inspection.text import parts_of
 
-    def __str__(self) -> str:
-        from tamis.jobs.inspection.terminal import lines
-
-        return "\n".join(text for _, text in lines(self, None))
-
-    def _repr_html_(self) -> str:
-        from tamis.jobs.inspection.notebook import html_of
-
-        return html_of(self)
+        return parts_of(self)
 
 
 def json_document(inspections: Iterable[Inspection], errors: Iterable[tuple[str, Exception]] = ()) -> str:

@@ -23,7 +23,7 @@ from tamis.hdf5.writing.target import padding_of
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import Assigned, assigned
 from tamis.jobs.repacking.notes import range_text
-from tamis.jobs.repacking.planned import PlannedDataset
+from tamis.jobs.repacking.preview import DatasetPreview
 from tamis.jobs.stored_units import in_stored_units, units_note
 from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Chunking, padding_note
@@ -203,7 +203,7 @@ def replaced_companions(found: Datasets, plans: Mapping[str, Plan]) -> dict[str,
     return {path: replaced[address] for path, address in paths if address in replaced}
 
 
-def describe(planning: Planning) -> tuple[PlannedDataset, ...]:
+def describe(planning: Planning) -> tuple[DatasetPreview, ...]:
     """Say what would become of each dataset of a file."""
     plans = planning.plans
     dropped = {
@@ -217,9 +217,9 @@ def describe(planning: Planning) -> tuple[PlannedDataset, ...]:
     )
 
 
-def _described(path: str, dataset: h5py.Dataset, plan: Plan | None, reason: str, dropped: bool) -> PlannedDataset:
+def _described(path: str, dataset: h5py.Dataset, plan: Plan | None, reason: str, dropped: bool) -> DatasetPreview:
     stored = str(pipeline_of(dataset))
-    return PlannedDataset(
+    return DatasetPreview(
         path=path,
         action="store" if plan and not plan.copied else "copy" if plan else "drop" if dropped else "keep",
         reason=reason if plan is None else "",

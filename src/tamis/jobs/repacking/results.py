@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tamis.cf import Packing
 from tamis.formatting import ratio
-from tamis.jobs.json_rule import SCHEMA, json_fields, json_text
+from tamis.jobs.json_rule import SCHEMA, json_fields
+from tamis.jobs.result import DatasetsResult
+
+if TYPE_CHECKING:
+    from tamis.jobs.parts import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ class Repacked:
 
 
 @dataclass(frozen=True, slots=True)
-class RepackResult:
+class RepackResult(DatasetsResult[Repacked]):
     """What `repack` did.
 
     Parameters
@@ -134,16 +139,7 @@ class RepackResult:
             "kept": [{"path": path, "reason": reason} for path, reason in self.kept],
         }
 
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return JSON in ASCII."""
-        return json_text(self.to_dict(), indent=indent)
+    def _parts(self) -> Iterator[Part]:
+        from tamis.jobs.repacking.text import result_parts
 
-    def __str__(self) -> str:
-        from tamis.jobs.repacking.text import result_lines
-
-        return "\n".join(text for _, text in result_lines(self, None))
-
-    def _repr_html_(self) -> str:
-        from tamis.jobs.repacking.text import result_html
-
-        return result_html(self)
+        return result_parts(self)

@@ -1,51 +1,34 @@
-"""The result and the plan of `tamis.repack` as text and in notebooks: a row for each dataset, then notes."""
+"""The result and the preview of `tamis.repack` as text and in notebooks: a row for each dataset, then notes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from tamis.formatting import plural, printable, ratio_text, shape_text, size_text
-from tamis.jobs.notebook import datasets_table, line, page
-from tamis.jobs.repacking.planned import PlannedDataset, RepackPlan
+from tamis.jobs.parts import Part
+from tamis.jobs.repacking.preview import DatasetPreview, RepackPreview
 from tamis.jobs.repacking.results import Repacked, RepackResult
-from tamis.jobs.table import Line, table, title
+from tamis.jobs.table import Line, Table, title
 from tamis.pipeline import Pipeline
 
 _RESULT = ("dataset", "filters", "in", "out", "in/out", "ratio", "largest error", "bound", "chunks without zfp")
 _RESULT_RIGHT = tuple(range(2, len(_RESULT)))
-_PLAN = ("dataset", "action", "filters now", "new filters", "chunks now", "new chunks", "bound")
-_PLAN_CODE = (2, 3)
-_PLAN_RIGHT = (6,)
+_PREVIEW = ("dataset", "action", "filters now", "new filters", "chunks now", "new chunks", "bound")
+_PREVIEW_CODE = (2, 3)
+_PREVIEW_RIGHT = (6,)
 
 
-def result_lines(result: RepackResult, width: int | None) -> Iterator[Line]:
-    """Yield what `repack` did, within so many characters, or a line for each dataset and note."""
-    if result.datasets:
-        yield from table(_result_rows(result), width, folded=[1], right=_RESULT_RIGHT)
+def result_parts(result: RepackResult) -> Iterator[Part]:
+    """Yield what `repack` did: a row for each dataset, then notes."""
+    yield Table([_RESULT, *map(_result_row, result.datasets)], folded=[1], right=_RESULT_RIGHT, code=[1])
     yield from _result_notes(result)
 
 
-def result_html(result: RepackResult) -> str:
-    """Return what `repack` did for a notebook."""
-    rows = datasets_table(_result_rows(result), code=[1], right=_RESULT_RIGHT)
-    return page([*rows, *(line(text, kind) for kind, text in _result_notes(result))])
-
-
-def plan_lines(plan: RepackPlan, width: int | None) -> Iterator[Line]:
-    """Yield what `repack` would do, within so many characters, or a line for each dataset and note."""
-    if plan.datasets:
-        yield from table(_plan_rows(plan), width, folded=_PLAN_CODE, right=_PLAN_RIGHT)
-    yield from _plan_notes(plan)
-
-
-def plan_html(plan: RepackPlan) -> str:
-    """Return what `repack` would do for a notebook."""
-    rows = datasets_table(_plan_rows(plan), code=_PLAN_CODE, right=_PLAN_RIGHT)
-    return page([*rows, *(line(text, kind) for kind, text in _plan_notes(plan))])
-
-
-def _result_rows(result: RepackResult) -> list[tuple[str, ...]]:
-    return [_RESULT, *map(_result_row, result.datasets)]
+def preview_parts(preview: RepackPreview) -> Iterator[Part]:
+    """Yield what `repack` would do: a row for each dataset, then notes."""
+    rows = [_PREVIEW, *map(_preview_row, preview.datasets)]
+    yield Table(rows, folded=_PREVIEW_CODE, right=_PREVIEW_RIGHT, code=_PREVIEW_CODE)
+    yield from _preview_notes(preview)
 
 
 def _result_row(each: Repacked) -> tuple[str, ...]:
@@ -62,11 +45,7 @@ def _result_row(each: Repacked) -> tuple[str, ...]:
     )
 
 
-def _plan_rows(plan: RepackPlan) -> list[tuple[str, ...]]:
-    return [_PLAN, *map(_plan_row, plan.datasets)]
-
-
-def _plan_row(each: PlannedDataset) -> tuple[str, ...]:
+def _preview_row(each: DatasetPreview) -> tuple[str, ...]:
     anew = each.action == "store"
     return (
         printable(each.path),
@@ -110,15 +89,15 @@ def _result_notes(result: RepackResult) -> Iterator[Line]:
     )
 
 
-def _plan_notes(plan: RepackPlan) -> Iterator[Line]:
-    for text in _shared((each.path, note) for each in plan.datasets for note in _planned_notes(each)):
+def _preview_notes(preview: RepackPreview) -> Iterator[Line]:
+    for text in _shared((each.path, note) for each in preview.datasets for note in _notes_of(each)):
         yield "note", text
-    for note in plan.notes:
+    for note in preview.notes:
         yield "note", printable(note)
-    yield "name", f"{printable(plan.target)}: dry run, nothing was written"
+    yield "name", f"{printable(preview.target)}: dry run, nothing was written"
 
 
-def _planned_notes(each: PlannedDataset) -> Iterator[str]:
+def _notes_of(each: DatasetPreview) -> Iterator[str]:
     if each.reusable_chunks:
         yield f"{plural(each.reusable_chunks, 'chunk')} can be taken over from an interrupted run"
     if each.reason:

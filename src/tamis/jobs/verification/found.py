@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tamis.accuracy.statistics import Tally
 from tamis.formatting import printable
-from tamis.jobs.json_rule import json_text, json_value
+from tamis.jobs.json_rule import json_value
+from tamis.jobs.result import DatasetsResult
+
+if TYPE_CHECKING:
+    from tamis.jobs.parts import Part
 
 SCHEMA = 2
 """Number of the JSON schema: it changes where a key goes away or changes its meaning, not where one is added."""
@@ -103,7 +108,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(DatasetsResult[Compared]):
     """What `verify` found.
 
     Parameters
@@ -132,14 +137,6 @@ class Verification:
         """Whether all was compared and nothing violates a bound."""
         return not self.violations and not self.problems
 
-    def __getitem__(self, path: str) -> Compared:
-        """Return the dataset at a path; ``TS`` is ``/TS``."""
-        wanted = path if path.startswith("/") else f"/{path}"
-        for each in self.datasets:
-            if each.path == wanted:
-                return each
-        raise KeyError(path)
-
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold: see docs/verify.md."""
         return {
@@ -153,19 +150,10 @@ class Verification:
             "problems": [each.to_dict() for each in self.problems],
         }
 
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return JSON in ASCII; numbers that are not finite are the texts ``inf``, ``-inf`` and ``nan``."""
-        return json_text(self.to_dict(), indent=indent)
+    def _parts(self) -> Iterator[Part]:
+        from tamis.jobs.verification.text import parts_of
 
-    def __str__(self) -> str:
-        from tamis.jobs.verification.text import lines
-
-        return "\n".join(text for _, text in lines(self, None))
-
-    def _repr_html_(self) -> str:
-        from tamis.jobs.verification.text import html
-
-        return html(self)
+        return parts_of(self)
 
 
 def _numbers(tally: Tally) -> dict[str, Any]:

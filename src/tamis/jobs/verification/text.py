@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from tamis.accuracy.statistics import Place
 from tamis.formatting import plural, printable
-from tamis.jobs.notebook import datasets_table, line, page
-from tamis.jobs.table import Line, table, title
+from tamis.jobs.parts import Part
+from tamis.jobs.table import Line, Table, title
 from tamis.jobs.verification.found import Compared, Finding, Verification
 
 COLUMNS = ("dataset", "bound", "largest error", "relative", "RMSE", "PSNR", "missing", "checksum", "worst value")
@@ -15,23 +15,12 @@ _RIGHT = tuple(range(1, 7))
 _FOLDED = (7, 8)
 
 
-def lines(found: Verification, width: int | None) -> Iterator[Line]:
-    """Yield lines within so many characters, or a line for each dataset that differs and for each finding."""
+def parts_of(found: Verification) -> Iterator[Part]:
+    """Yield both paths, a row for each dataset that differs, and the findings."""
     yield "file", f"{printable(found.source)} -> {printable(found.target)}"
-    if len(rows := _rows(found)) > 1:
-        yield from table(rows, width, folded=_FOLDED, right=_RIGHT)
+    rows = [COLUMNS, *(row(each) for each in found.datasets if not each.equal)]
+    yield Table(rows, folded=_FOLDED, right=_RIGHT)
     yield from _findings(found)
-
-
-def html(found: Verification) -> str:
-    """Return HTML for a notebook."""
-    rows = datasets_table(_rows(found), right=_RIGHT)
-    findings = (line(text, kind) for kind, text in _findings(found))
-    return page([line(f"{found.source} -> {found.target}"), *rows, *findings])
-
-
-def _rows(found: Verification) -> list[tuple[str, ...]]:
-    return [COLUMNS, *(row(each) for each in found.datasets if not each.equal)]
 
 
 def _findings(found: Verification) -> Iterator[Line]:

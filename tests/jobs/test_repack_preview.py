@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 import tamis
 from tamis.cli import main
 from tamis.errors import FileError, MissingFilterError, ParameterError
-from tamis.jobs.repack import RepackResult, plan_repack
+from tamis.jobs.repack import RepackResult
 
 FIELD = (100 * np.sin(np.arange(32 * 64) / 17)).reshape(32, 64).astype("f4")
 
@@ -35,10 +35,10 @@ def tamis_(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, [str(part) for part in arguments])
 
 
-def test_plan_repack_says_what_becomes_of_each_dataset(source: Path, tmp_path: Path) -> None:
+def test_preview_repack_says_what_becomes_of_each_dataset(source: Path, tmp_path: Path) -> None:
     recipes = {"raw": "zfp(rate=8)", "[bfz]*": "zfp(accuracy=0.1)"}
-    plan = plan_repack(source, tmp_path / "b.h5", recipes, chunks={"raw": (16, 16)})
-    found = {each.path: each for each in plan.datasets}
+    preview = tamis.preview_repack(source, tmp_path / "b.h5", recipes, chunks={"raw": (16, 16)})
+    found = {each.path: each for each in preview.datasets}
     assert {path: each.action for path, each in found.items()} == {
         "/be": "store", "/flag": "keep", "/other": "keep", "/raw": "store", "/zfp": "copy",
     }  # fmt: skip
@@ -69,11 +69,11 @@ def test_plan_repack_says_what_becomes_of_each_dataset(source: Path, tmp_path: P
     ],
     ids=str,
 )
-def test_plan_repack_refuses_what_repack_refuses(
+def test_preview_repack_refuses_what_repack_refuses(
     recipes: dict[str, str], error: type[Exception], source: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(error) as first:
-        plan_repack(source, tmp_path / "b.h5", recipes)
+        tamis.preview_repack(source, tmp_path / "b.h5", recipes)
     with pytest.raises(error) as second:
         tamis.repack(source, tmp_path / "b.h5", recipes)
     assert str(first.value) == str(second.value)

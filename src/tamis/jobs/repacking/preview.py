@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tamis.cf import Packing
-from tamis.jobs.json_rule import SCHEMA, json_fields, json_text
+from tamis.jobs.json_rule import SCHEMA, json_fields
+from tamis.jobs.result import DatasetsResult
+
+if TYPE_CHECKING:
+    from tamis.jobs.parts import Part
 
 Action = Literal["store", "copy", "keep", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedDataset:
+class DatasetPreview:
     """What would become of one dataset.
 
     Parameters
@@ -61,7 +66,7 @@ class PlannedDataset:
 
 
 @dataclass(frozen=True, slots=True)
-class RepackPlan:
+class RepackPreview(DatasetsResult[DatasetPreview]):
     """What `repack` would do.
 
     Parameters
@@ -76,23 +81,14 @@ class RepackPlan:
 
     source: str
     target: str
-    datasets: tuple[PlannedDataset, ...]
+    datasets: tuple[DatasetPreview, ...]
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON holds: see docs/repack.md."""
         return {"schema": SCHEMA, "dry_run": True, **json_fields(self)}
 
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return JSON in ASCII."""
-        return json_text(self.to_dict(), indent=indent)
+    def _parts(self) -> Iterator[Part]:
+        from tamis.jobs.repacking.text import preview_parts
 
-    def __str__(self) -> str:
-        from tamis.jobs.repacking.text import plan_lines
-
-        return "\n".join(text for _, text in plan_lines(self, None))
-
-    def _repr_html_(self) -> str:
-        from tamis.jobs.repacking.text import plan_html
-
-        return plan_html(self)
+        return preview_parts(self)

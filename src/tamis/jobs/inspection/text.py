@@ -1,36 +1,37 @@
-"""What is said of each dataset beside its row in a table: datasets of which the same is to be said share a card."""
+"""An inspection for people: a row for each dataset, then cards, which datasets with the same facts share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from tamis.filters import Filter, UnknownFilter
 from tamis.filters.naming import filter_name
 from tamis.formatting import percent_text, plural, printable, ratio_text, shape_text, size_text
 from tamis.jobs.inspection.found import DatasetInfo, GroupInfo, Inspection
+from tamis.jobs.parts import Card, Part
+from tamis.jobs.table import Table
 
 COLUMNS = ("dataset", "shape", "type", "chunks", "filters", "stored", "ratio")
+
+_RIGHT = (COLUMNS.index("stored"), COLUMNS.index("ratio"))
+_CODE = (COLUMNS.index("filters"),)
 
 Fact = tuple[str, str]
 """What it is about, and what is said."""
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
-    """Facts, and the paths that they hold for."""
-
-    paths: tuple[str, ...]
-    facts: tuple[Fact, ...]
-
-
-def cards(found: Inspection) -> list[Card]:
-    """Gather what is to be said, in the order in which the datasets come, groups last."""
+def parts_of(inspection: Inspection) -> Iterator[Part]:
+    """Yield the file, a row for each dataset, and a card for all datasets and groups with the same facts."""
+    datasets = plural(len(inspection.datasets), "dataset")
+    yield "file", f"{printable(inspection.path)} ({size_text(inspection.nbytes)}, {datasets})"
+    yield Table([COLUMNS, *map(row, inspection.datasets)], folded=_CODE, right=_RIGHT, code=_CODE)
     by_facts: dict[tuple[Fact, ...], list[str]] = {}
-    said = [(each.path, _facts(each)) for each in found.datasets]
-    for path, facts in said + [(each.path, _group_facts(each)) for each in found.groups]:
+    facts_of = [(each.path, _facts(each)) for each in inspection.datasets]
+    for path, facts in facts_of + [(each.path, _group_facts(each)) for each in inspection.groups]:
         if facts:
             by_facts.setdefault(facts, []).append(printable(path))
-    return [Card(tuple(paths), facts) for facts, paths in by_facts.items()]
+    for facts, paths in by_facts.items():
+        yield Card(tuple(paths), facts)
 
 
 def row(each: DatasetInfo) -> tuple[str, ...]:
@@ -49,11 +50,6 @@ def row(each: DatasetInfo) -> tuple[str, ...]:
 def _short(each: Filter) -> str:
     """Write a filter as tamis text, one that tamis does not know by its name, without its flag."""
     return filter_name(each) if isinstance(each, UnknownFilter) else str(each).replace(", ", ",")
-
-
-def summary(found: Inspection) -> str:
-    """Return how much there is."""
-    return f"{size_text(found.nbytes)}, {plural(len(found.datasets), 'dataset')}"
 
 
 def _facts(each: DatasetInfo) -> tuple[Fact, ...]:

@@ -1,0 +1,138 @@
+"""The public face: what `tamis` names, and what all results have."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tamis
+
+ZFP = "zfp(accuracy=0.1)|shuffle|deflate(4)"
+
+PUBLIC = """
+    Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Scaleoffset Shuffle Sperr Sz3 Szip UnknownFilter Zfp
+    Zstd Pipeline
+    TamisError BoundError DataError FileError MissingFilterError ParameterError StreamError
+    inspect repack preview_repack verify spec encoding open
+    Inspection RepackResult RepackPreview Verification Spec
+    Config config plugin_path __version__
+    cf filters hdf5 zfp
+"""
+"""Frozen: a name that goes away or changes breaks somebody's program, and one that is added is promised for ever."""
+
+MODULES = {
+    "cf": """DATA FILL_ATTRIBUTES KINDS Packing Role ValidRange Variable is_known is_unsigned missing_values numbers
+        packing_of roles_of text valid_range""",
+    "filters": """Bitshuffle Blosc Blosc2 Bzip2 ChunkType Data Deflate Filter Fletcher32 Lz4 Lzf Nbit Parameter Request
+        Scaleoffset Shuffle Sperr Stage StoredZfp Sz3 Szip UnknownFilter Zfp Zstd by_id by_name choice filter_named
+        from_values number real requested_filter""",
+    "hdf5": """Appender Partial PhaseChange chunk_type create_dataset create_group group_filters group_phase_change
+        pipeline_of read_chunk write write_stream""",
+    "zfp": """Accuracy Expert Header MAX_RANK Mode Precision Rate Reversible as_mode check_encodable decode
+        decode_with_header encode encode_with_header is_lossless max_extent mode mode_of""",
+}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    sample = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
+    target = tmp_path_factory.mktemp("public") / "b.nc"
+    recipes, chunks = {"TS": ZFP}, {"TS": (4, 96, 144)}
+    return {
+        "preview": tamis.preview_repack(sample, target, recipes, chunks=chunks),
+        "repack": tamis.repack(sample, target, recipes, chunks=chunks),
+        "verify": tamis.verify(sample, target, bounds={"TS": 0.1}),
+        "inspect": tamis.inspect(target),
+        "spec": tamis.spec(ZFP, variable="TS"),
+    }
+
+
+def test_public_names_are_frozen() -> None:
+    assert sorted(PUBLIC.split()) == tamis.__all__
+
+
+def test_dir_is_the_public_list_and_nothing_else() -> None:
+    assert dir(tamis) == tamis.__all__
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_dir_of_public_module_is_its_frozen_list(name: str) -> None:
+    module = getattr(tamis, name)
+    assert dir(module) == sorted(module.__all__) == sorted(MODULES[name].split())
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'tamis' has no attribute 'plan_repack'"):
+        tamis.plan_repack  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect"])
+def test_result_has_datasets_by_name(name: str, results: dict[str, Any]) -> None:
+    result = results[name]
+    assert result["TS"] is result["/TS"]
+    assert result["TS"].path == "/TS"
+    assert list(result) == [each.path for each in result.datasets]
+    assert "TS" in result
+    assert "/TS" in result
+    assert "T" not in result
+    with pytest.raises(KeyError, match="T"):
+        result["T"]
+
+
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "spec"])
+def test_result_prints_and_becomes_json(name: str, results: dict[str, Any]) -> None:
+    result = results[name]
+    document = json.loads(result.to_json())
+    assert document == json.loads(result.to_json(indent=2))
+    assert document["schema"] >= 1
+    assert document.keys() == result.to_dict().keys()
+    assert str(result) == "\n".join(text for _, text in result.lines())
+    assert "TS" in str(result)
+    assert not str(result).startswith(type(result).__name__)
+
+
+class _Tags(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.open += [tag] if tag != "br" else []
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "spec"])
+def test_result_in_a_notebook_is_closed_html(name: str, results: dict[str, Any]) -> None:
+    html = results[name]._repr_html_()
+    assert html.startswith('<div class="tamis">')
+    assert _Tags(html).open == []
+    assert "TS" in html
+
+
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "spec"])
+def test_result_pickled_is_equal(name: str, results: dict[str, Any]) -> None:
+    assert pickle.loads(pickle.dumps(results[name])) == results[name]
+
+
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "spec"])
+def test_result_class_is_public(name: str, results: dict[str, Any]) -> None:
+    kind = type(results[name])
+    assert getattr(tamis, kind.__name__) is kind
+
+
+def test_python_m_tamis_is_the_command() -> None:
+    run = [sys.executable, "-m", "tamis"]
+    version = subprocess.run([*run, "--version"], capture_output=True, text=True, check=True).stdout
+    assert version == f"{tamis.config()}\n"
+    failed = subprocess.run([*run, "inspect", "nothing.nc"], capture_output=True, text=True, check=False)
+    assert (failed.returncode, failed.stderr) == (1, "tamis inspect: nothing.nc: No such file or directory\n")
