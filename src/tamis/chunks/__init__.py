@@ -1,1 +1,1 @@
-"""Grids of chunks. Knows no file format."""
+"""Chunked arrays, whatever stores them: grids, selections, parallel maps, caches."""

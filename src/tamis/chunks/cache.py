@@ -1,4 +1,4 @@
-"""Decoded chunks that are kept, because the next selection may want another part of them. Knows no file format."""
+"""A cache of decoded chunks, because the next selection may need another part of them."""
 
 from __future__ import annotations
 
@@ -10,68 +10,68 @@ from typing import Any
 from numpy.typing import NDArray
 
 KEPT_NBYTES = 16 << 20
-"""Bytes of decoded chunks that are kept, unless a single one is larger."""
+"""Bytes of decoded chunks in the cache, unless a single chunk is larger."""
 
-_COUNTED = 4096  # chunks whose use is counted
+_COUNTED = 4096  # chunks with counted blocks
 
 
 class ChunkCache:
-    """Chunks that were used last, as many as fit; at least one. Threads may share it.
+    """The most recently used chunks, as many as fit, but at least one. Threads may share it.
 
     Parameters
     ----------
     most_nbytes
-        Of the chunks together.
+        Size of all chunks together.
     """
 
     def __init__(self, most_nbytes: int = KEPT_NBYTES) -> None:
         self._most, self._nbytes = most_nbytes, 0
-        self._kept: OrderedDict[Hashable, NDArray[Any]] = OrderedDict()
-        self._decoded: OrderedDict[Hashable, int] = OrderedDict()
+        self._chunks: OrderedDict[Hashable, NDArray[Any]] = OrderedDict()
+        self._block_counts: OrderedDict[Hashable, int] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the chunks that are kept."""
+        """Size of all cached chunks, in bytes."""
         return self._nbytes
 
     def get(self, key: Hashable) -> NDArray[Any] | None:
-        """Return a chunk, if it is kept."""
+        """Return a cached chunk; None if it is not cached."""
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
+            if key in self._chunks:
+                self._chunks.move_to_end(key)
+            return self._chunks.get(key)
 
     def put(self, key: Hashable, values: NDArray[Any]) -> None:
-        """Keep a chunk, and let go of those that were used longest ago where there is no room."""
+        """Add a chunk, and drop the least recently used ones if there is no room."""
         with self._lock:
-            self._decoded.pop(key, None)
+            self._block_counts.pop(key, None)
             self._drop(key)
-            while self._kept and self._nbytes + values.nbytes > self._most:
-                self._drop(next(iter(self._kept)))
-            self._kept[key] = values
+            while self._chunks and self._nbytes + values.nbytes > self._most:
+                self._drop(next(iter(self._chunks)))
+            self._chunks[key] = values
             self._nbytes += values.nbytes
 
     def decoded(self, key: Hashable, blocks: int) -> int:
-        """Count blocks of a chunk that are decoded without the rest; return how many they have been since it was kept.
+        """Count blocks of a chunk that were decoded alone; return their number since the chunk was last cached.
 
-        Once they are as many as the chunk has, it had better been decoded whole and kept: so no sequence of selections
-        costs more than twice what it must.
+        Once they are as many as the chunk has, it is better to decode and cache it whole. So no sequence of selections
+        costs more than twice as much as necessary.
         """
         with self._lock:
-            count = self._decoded.pop(key, 0) + blocks
-            self._decoded[key] = count
-            if len(self._decoded) > _COUNTED:
-                self._decoded.popitem(last=False)
+            count = self._block_counts.pop(key, 0) + blocks
+            self._block_counts[key] = count
+            if len(self._block_counts) > _COUNTED:
+                self._block_counts.popitem(last=False)
             return count
 
     def clear(self) -> None:
-        """Let go of all."""
+        """Drop all chunks."""
         with self._lock:
-            self._kept.clear()
-            self._decoded.clear()
+            self._chunks.clear()
+            self._block_counts.clear()
             self._nbytes = 0
 
     def _drop(self, key: Hashable) -> None:
-        if (values := self._kept.pop(key, None)) is not None:
+        if (values := self._chunks.pop(key, None)) is not None:
             self._nbytes -= values.nbytes

@@ -1,4 +1,4 @@
-"""Do something with the values of each chunk of a new grid, in threads and in order, with bounded memory."""
+"""Call a function on the values of each chunk of a new grid, in threads and in order, with bounded memory."""
 
 from __future__ import annotations
 
@@ -20,129 +20,129 @@ from tamis.chunks.threads import ordered_map
 R = TypeVar("R")
 
 GATHERED_NBYTES = 32 << 20
-"""Largest part of an array that is gathered at once.
+"""Largest part of an array that is gathered at once, in bytes.
 
-Three of them are there at a time: one is filled, one used, and one has its last chunks in work. There are more where
-the tasks that threads have before them, two each, go over more parts.
+Three parts are in memory at a time: one is filled, one is used, and the last chunks of one are in work. There are more
+if the waiting tasks, two for each thread, belong to more parts.
 """
 
 _LARGE_NBYTES = 1 << 30
-"""Chunks that the threads have in work take no more than this, unless one alone does."""
+"""Limit of the memory of all chunks in work, unless a single one takes more."""
 
 _COPIES = 6
-"""As many times its own bytes a chunk takes while it is in work."""
+"""Memory of a chunk in work, as a multiple of its size."""
 
 _PIECE_NBYTES = 256 << 10
 _TASK_NBYTES = 1 << 20
 _LEAST_SHARED_NBYTES = 32 << 10
-"""Chunks that are smaller take one thread half the time of two, which mostly wait for the interpreter's lock."""
+"""Smaller chunks are left to one thread: two would mostly wait for the interpreter's lock, and take twice as long."""
 
 
 def over_chunks(
     source: Values,
     parts: Sequence[Region],
     shape: tuple[int, ...],
-    chunks: tuple[int, ...],
+    chunk_shape: tuple[int, ...],
     dtype: np.dtype[Any],
     function: Callable[[Region, NDArray[Any]], R],
     threads: int,
 ) -> Generator[R, None, None]:
-    """Call a function on the part of the array that each chunk covers, and on its values; yield the results in order.
+    """Call a function on the region and the values of each chunk, and yield the results in order.
 
-    The order follows from shapes and types alone. Chunks of the source are decoded once each where parts of 32 MiB
-    allow that, and otherwise as seldom as they allow.
+    The order depends only on shapes and types. Each chunk of the source is decoded once if parts of 32 MiB allow that,
+    and otherwise as rarely as possible.
 
     Parameters
     ----------
     source
-        Of the values.
+        The array.
     parts
-        Parts of the array, one for each chunk.
-    shape, chunks, dtype
-        Of the array, of the chunks, and of the values that the function gets.
+        Regions of the array, one for each chunk.
+    shape, chunk_shape, dtype
+        Shape of the array and of its new chunks, and type of the values that the function gets.
     function
-        Called in threads; its array is there for the call alone, and may be read-only.
+        Called in threads; its array is valid only during the call, and may be read-only.
     threads
         Number of threads.
     """
     pieces = _pieces(source)
-    threads = bounded_threads(max(math.prod(chunks), math.prod(pieces)) * dtype.itemsize, threads)
-    gathered = gathered_shape(shape, pieces, chunks, dtype.itemsize, GATHERED_NBYTES) if parts else chunks
-    at_once = chunks_at_once(math.prod(chunks) * dtype.itemsize)
+    threads = bounded_threads(max(math.prod(chunk_shape), math.prod(pieces)) * dtype.itemsize, threads)
+    part_shape = gathered_shape(shape, pieces, chunk_shape, dtype.itemsize, GATHERED_NBYTES) if parts else chunk_shape
+    at_once = chunks_at_once(math.prod(chunk_shape) * dtype.itemsize)
 
-    mine = threading.local()
+    local = threading.local()
 
-    def direct(wanted: Sequence[Region]) -> list[R]:
-        if not hasattr(mine, "room"):
-            mine.room = np.empty(math.prod(chunks), dtype)  # again and again: its pages need not be made anew
-        found = []
-        for part in wanted:
-            extents = [each.stop - each.start for each in part]
-            found.append(function(part, source.read(part, mine.room[: math.prod(extents)].reshape(extents))))
-        return found
+    def direct(regions: Sequence[Region]) -> list[R]:
+        if not hasattr(local, "room"):
+            local.room = np.empty(math.prod(chunk_shape), dtype)  # reused: the system would clear new memory
+        results = []
+        for part in regions:
+            extents = [span.stop - span.start for span in part]
+            results.append(function(part, source.read(part, local.room[: math.prod(extents)].reshape(extents))))
+        return results
 
     def calls() -> Iterator[Callable[[], list[R]]]:
-        before: _Box | None = None
-        last: _Box | None = None
-        alone: list[Region] = []
-        for group in grouped(parts, gathered):
+        previous: _Box | None = None
+        second_last: _Box | None = None
+        singles: list[Region] = []
+        for group in grouped(parts, part_shape):
             if len(group) == 1:
-                alone += group
-            if alone and (len(group) > 1 or len(alone) == at_once):
-                yield from _uses(before, function)
-                before, last = None, before
-                yield partial(direct, alone)
-                alone = []
+                singles += group
+            if singles and (len(group) > 1 or len(singles) == at_once):
+                yield from _uses(previous, function)
+                previous, second_last = None, previous
+                yield partial(direct, singles)
+                singles = []
             if len(group) > 1:
-                tasks = [group[at : at + at_once] for at in range(0, len(group), at_once)]
-                box = _Box(source, bounding(group), dtype, tasks, last)
-                yield from _uses(before, function, box)
-                before, last = box, before
-        yield from _uses(before, function)
-        if alone:
-            yield partial(direct, alone)
+                tasks = [group[first : first + at_once] for first in range(0, len(group), at_once)]
+                box = _Box(source, bounding(group), dtype, tasks, second_last)
+                yield from _uses(previous, function, box)
+                previous, second_last = box, previous
+        yield from _uses(previous, function)
+        if singles:
+            yield partial(direct, singles)
 
-    def call(wanted: Callable[[], list[R]]) -> list[R]:
-        return wanted()
+    def call(task: Callable[[], list[R]]) -> list[R]:
+        return task()
 
     with closing(ordered_map(call, calls(), threads)) as results:
-        for each in results:
-            yield from each
+        for task_results in results:
+            yield from task_results
 
 
 def bounded_threads(nbytes: int, threads: int) -> int:
-    """Count the threads that may work on chunks of so many bytes, with bounded memory, and gain by it."""
+    """Return the number of threads for chunks of so many bytes, limited by memory and by what they gain."""
     if nbytes < _LEAST_SHARED_NBYTES:
         return 1
     return max(1, min(threads, _LARGE_NBYTES // max(_COPIES * nbytes, 1)))
 
 
 def chunks_at_once(nbytes: int) -> int:
-    """Count the chunks of so many bytes that are one task.
+    """Return the number of chunks of so many bytes in one task.
 
-    Threads that hand over the interpreter's lock after each chunk would mostly wait for it.
+    Small chunks share a task, because threads that pass on the interpreter's lock after each chunk mostly wait for it.
     """
     return max(1, _TASK_NBYTES // nbytes)
 
 
 def _pieces(source: Values) -> tuple[int, ...]:
-    """Shape of what is read at once: a chunk, or a row."""
+    """Return the shape that is read at once: a chunk, or a row."""
     return source.chunks or (*(1 for _ in source.shape[1:]), *source.shape[-1:])
 
 
 class _Box:
-    """A part of the array that is put together from pieces, and then used by its chunks.
+    """A part of the array that is assembled from pieces, and then used chunk by chunk.
 
-    Threads take what is to be done in its order: who waits for pieces, or for memory, waits for threads that work.
+    Threads take tasks in order, so that a thread that waits for pieces or memory waits for a thread that works.
 
     Parameters
     ----------
     source, part, dtype
-        Of the values.
+        The array, its part, and the type of the values.
     tasks
-        Chunks that are used at once, and their number.
+        Groups of chunks that are used at once.
     earlier
-        Whose memory this takes over when all of its chunks are done, so that two are there at a time.
+        A box whose memory this one reuses when all its chunks are done, so that two boxes exist at a time.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class _Box:
         self._failed = False
 
     def fill(self, pieces: Sequence[Region]) -> list[Any]:
-        """Read some pieces into their places, which gives no result."""
+        """Read pieces into the box; return no results."""
         try:
             values = self._values()
             for piece in pieces:
@@ -179,13 +179,13 @@ class _Box:
         return []
 
     def use(self, parts: Sequence[Region], function: Callable[[Region, NDArray[Any]], R]) -> list[R]:
-        """Call the function on some chunks' values, when all are there; not after a failure, which is raised before."""
+        """Call the function on chunks when the box is full; not after a failure, which `fill` has raised already."""
         self._full.wait()
         try:
             if self._failed:
                 return []
             values = self._values()
-            # Copied once, rather than by each step that wants the values side by side.
+            # Copied once, not in each step that needs contiguous values.
             return [function(part, np.ascontiguousarray(values[within(part, self.part)])) for part in parts]
         finally:
             with self._lock:
@@ -194,8 +194,8 @@ class _Box:
                     self._done.set()
 
     def _values(self) -> NDArray[Any]:
-        """Return the values, those that are there already."""
-        extents = [each.stop - each.start for each in self.part]
+        """Return the array of the box, with the pieces that were read so far."""
+        extents = [span.stop - span.start for span in self.part]
         nbytes = math.prod(extents) * self._dtype.itemsize
         with self._lock:
             if self._room is None:
@@ -204,7 +204,7 @@ class _Box:
             return self._room[:nbytes].view(self._dtype).reshape(extents)
 
     def hand_on(self) -> NDArray[np.uint8] | None:
-        """Wait until all chunks are done, and give the memory away: its pages need not be made anew."""
+        """Wait until all chunks are done, and return the memory for reuse."""
         self._done.wait()
         room, self._room = self._room, None
         return room
@@ -218,9 +218,10 @@ def _room(earlier: _Box | None, nbytes: int) -> NDArray[np.uint8]:
 def _uses(
     box: _Box | None, function: Callable[[Region, NDArray[Any]], R], following: _Box | None = None
 ) -> Iterator[Callable[[], list[R]]]:
-    """Use a box, task by task, and fill the one that follows on the way, so that all tasks take about as long.
+    """Yield tasks that use a box and also fill the following one, so that all tasks take about as long.
 
-    A thread that got a piece while another one uses a chunk would wait for that: results are taken in order.
+    With separate tasks, a thread that filled a piece would then wait for threads with chunks, because results are taken
+    in order.
     """
     pieces = following.pieces if following else []
     if box is None:

@@ -1,4 +1,4 @@
-"""What reads an array part by part, however it is stored."""
+"""The protocol of arrays that are read part by part, however they are stored."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tamis.chunks.grid import Region
 
 
 class Values(Protocol):
-    """Numbers of an array. Threads may share it.
+    """The values of an array, read part by part. Threads may share it.
 
     Attributes
     ----------
     shape, dtype
-        Of all of them, as the file has them.
+        Shape and type of the whole array, as in the file.
     chunks
-        Shape of the parts that are decoded at once, whatever is asked for; None where any part is as good as another.
+        Shape of the parts that are decoded at once, whatever part is read; None if all parts cost the same.
     """
 
     shape: tuple[int, ...]
@@ -31,29 +31,29 @@ class Values(Protocol):
         Parameters
         ----------
         part
-            Of the array.
+            Region of the array.
         out
-            Where to put it, converted to its type: of the shape of the part, and anywhere in a larger array.
+            Array to fill, of the shape of the part, or a view into a larger array; values are converted to its type.
 
         Returns
         -------
         array
-            `out`, or one that may be read-only.
+            `out`, or another array, which may be read-only.
 
         Raises
         ------
         FileError
-            If it cannot be read.
+            If the part cannot be read.
         """
         ...
 
     def close(self) -> None:
-        """Close what was opened for them; the array stays with its owner, who closes it later."""
+        """Close what was opened to read; the array itself belongs to its owner, who closes it."""
         ...
 
 
 def put(values: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
-    """Copy values to where they were asked for, if anywhere."""
+    """Copy values to `out` and return it; return the values themselves if `out` is None."""
     if out is None:
         return values
     out[...] = values

@@ -1,4 +1,4 @@
-"""What ``array[…]`` selects, and which part of it lies in which chunk. Knows no file format."""
+"""Selections by ``array[…]``, and their pieces in each chunk."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Piece:
     Parameters
     ----------
     origin
-        Of the chunk.
+        Origin of the chunk.
     inside
-        Index into the chunk: slices with start, stop and step, and arrays. One array selects along its axis; where
-        there is one for each axis of several, they are the coordinates of points.
+        Index into the chunk: slices with start, stop and step, and arrays. A single array selects along its axis; one
+        array for each of several axes are the coordinates of points.
     outside
-        Index into the array that is selected, of the same shape; axes that a number selects are there.
+        Index into the result, of the same shape, with the axes that a number selects.
     """
 
     origin: tuple[int, ...]
@@ -37,10 +37,10 @@ class Piece:
     outside: Index
 
     def covers(self, extents: tuple[int, ...]) -> bool:
-        """Return whether it is all of a chunk with so many values along each axis, in their order."""
+        """Return whether the piece is a whole chunk of these extents, in order."""
         return all(
-            isinstance(each, slice) and each.step == 1 and each.stop - each.start == extent
-            for each, extent in zip(self.inside, extents, strict=True)
+            isinstance(index, slice) and index.step == 1 and index.stop - index.start == extent
+            for index, extent in zip(self.inside, extents, strict=True)
         )
 
 
@@ -61,19 +61,19 @@ class Selection:
 
     @property
     def full_shape(self) -> tuple[int, ...]:
-        """Shape with the axes that a number selects."""
-        return tuple(len(each) for each in self.axes)
+        """Shape of the result, with the axes that a number selects."""
+        return tuple(len(indices) for indices in self.axes)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the result."""
-        return tuple(len(each) for axis, each in enumerate(self.axes) if axis not in self.dropped)
+        return tuple(len(indices) for axis, indices in enumerate(self.axes) if axis not in self.dropped)
 
-    def pieces(self, chunks: tuple[int, ...]) -> Iterator[Piece]:
-        """Cut the selection along chunks of such a shape, last axis fastest."""
+    def pieces(self, chunk_shape: tuple[int, ...]) -> Iterator[Piece]:
+        """Yield the pieces of the selection in chunks of such a shape, last axis fastest."""
         if 0 in self.full_shape:
             return
-        cut = [_cut(each, step) for each, step in zip(self.axes, chunks, strict=True)]
+        cut = [_cut(indices, step) for indices, step in zip(self.axes, chunk_shape, strict=True)]
         for parts in itertools.product(*cut):
             yield Piece(
                 tuple(part[0] for part in parts), tuple(part[1] for part in parts), tuple(part[2] for part in parts)
@@ -82,7 +82,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Elements of an array by their coordinates, as a boolean array of its shape selects them.
+    """Elements of an array by their coordinates, selected by a boolean array of its shape.
 
     Parameters
     ----------
@@ -99,34 +99,34 @@ class Points:
 
     @property
     def full_shape(self) -> tuple[int, ...]:
-        """The same."""
+        """The same as `shape`."""
         return self.shape
 
-    def pieces(self, chunks: tuple[int, ...]) -> Iterator[Piece]:
-        """Group the elements by the chunk that they lie in."""
+    def pieces(self, chunk_shape: tuple[int, ...]) -> Iterator[Piece]:
+        """Yield the pieces of the selection in each chunk."""
         if not len(self.coordinates[0]):
             return
-        grid = np.stack([each // step for each, step in zip(self.coordinates, chunks, strict=True)])
+        grid = np.stack([axis // step for axis, step in zip(self.coordinates, chunk_shape, strict=True)])
         order = np.lexsort(grid[::-1])
         ends = np.flatnonzero((np.diff(grid[:, order], axis=1) != 0).any(axis=0)) + 1
-        for places in np.split(order, ends):
-            origin = tuple(int(each) * step for each, step in zip(grid[:, places[0]], chunks, strict=True))
-            inside = tuple(each[places] - start for each, start in zip(self.coordinates, origin, strict=True))
-            yield Piece(origin, inside, (places,))
+        for members in np.split(order, ends):
+            origin = tuple(int(number) * step for number, step in zip(grid[:, members[0]], chunk_shape, strict=True))
+            inside = tuple(axis[members] - start for axis, start in zip(self.coordinates, origin, strict=True))
+            yield Piece(origin, inside, (members,))
 
 
 def select(key: Any, shape: tuple[int, ...]) -> Selection | Points:
-    """Understand what stands in brackets behind an array, as h5py does.
+    """Return the selection of ``array[key]``, by the rules of h5py.
 
-    Numbers, slices, ``...``, and one list or array of increasing indices or of booleans; or by itself a boolean array
-    of the whole shape.
+    A key has numbers, slices, ``...``, and one list or array of increasing indices or of booleans; or it is a boolean
+    array of the whole shape.
 
     Parameters
     ----------
     key
-        As Python hands it to ``__getitem__``.
+        The key, as ``__getitem__`` gets it.
     shape
-        Of the array: one axis or more.
+        Shape of the array: one axis or more.
 
     Raises
     ------
@@ -135,22 +135,22 @@ def select(key: Any, shape: tuple[int, ...]) -> Selection | Points:
     ParameterError
         If there are too many indices, or a step is below 1.
     TypeError
-        If indices do not increase, there are several arrays of them, or something else stands there.
+        If indices do not increase, if there are several arrays of them, or for any other kind of key.
     """
     keys = key if isinstance(key, tuple) else (key,)
     if len(keys) == 1 and _is_mask(keys[0]) and keys[0].shape == shape:
         return Points(np.nonzero(keys[0]))
-    if any(each is None for each in keys):
+    if any(item is None for item in keys):
         raise TypeError("expected no None (numpy.newaxis) in an index, got one: add the axis to the result")
     axes: list[Indices] = []
     dropped: set[int] = set()
-    seen = False
-    # One after the other, so that of several mistakes the first is told, as h5py does.
-    for each in keys:
-        if each is Ellipsis:
-            if seen:
+    has_ellipsis = False
+    # One after the other, so that the first of several mistakes is reported, as by h5py.
+    for item in keys:
+        if item is Ellipsis:
+            if has_ellipsis:
                 raise ParameterError("expected one '...' in an index, got several")
-            seen = True
+            has_ellipsis = True
             missing = len(shape) - (len(keys) - 1)
             if missing < 0:
                 raise _too_many(len(shape))
@@ -159,14 +159,16 @@ def select(key: Any, shape: tuple[int, ...]) -> Selection | Points:
         axis = len(axes)
         if axis == len(shape):
             raise _too_many(len(shape))
-        if isinstance(each, slice):
-            axes.append(_range(each, shape[axis]))
-        elif (number := _number(each)) is not None:
+        if isinstance(item, slice):
+            axes.append(_range(item, shape[axis]))
+        elif (number := _number(item)) is not None:
             dropped.add(axis)
-            at = _inside(number, shape[axis], axis)
-            axes.append(range(at, at + 1))
+            index = _inside(number, shape[axis], axis)
+            axes.append(range(index, index + 1))
         else:
-            axes.append(_listed(each, shape[axis], axis, alone=all(isinstance(other, range) for other in axes)))
+            axes.append(
+                _indices(item, shape[axis], axis, alone=all(isinstance(axis_indices, range) for axis_indices in axes))
+            )
     axes += [range(extent) for extent in shape[len(axes) :]]
     return Selection(tuple(axes), frozenset(dropped))
 
@@ -175,16 +177,16 @@ def _too_many(rank: int) -> ParameterError:
     return ParameterError(f"expected at most {rank} indices, got more")
 
 
-def _range(each: slice, extent: int) -> range:
-    step = 1 if each.step is None else operator.index(each.step)
+def _range(item: slice, extent: int) -> range:
+    step = 1 if item.step is None else operator.index(item.step)
     if step < 1:
-        raise ParameterError(f"expected a step of 1 or more, got {each}")
-    return range(*each.indices(extent))
+        raise ParameterError(f"expected a step of 1 or more, got {item}")
+    return range(*item.indices(extent))
 
 
-def _number(each: Any) -> int | None:
+def _number(item: Any) -> int | None:
     try:
-        return operator.index(each)
+        return operator.index(item)
     except TypeError:
         return None
 
@@ -195,42 +197,42 @@ def _inside(index: int, extent: int, axis: int) -> int:
     return index + extent if index < 0 else index
 
 
-def _is_mask(each: Any) -> bool:
-    return isinstance(each, np.ndarray) and each.dtype == bool
+def _is_mask(item: Any) -> bool:
+    return isinstance(item, np.ndarray) and item.dtype == bool
 
 
-def _array(each: Any) -> NDArray[Any]:
-    if not isinstance(each, (list, tuple, range)) and not hasattr(each, "__array__"):
-        raise TypeError(f"expected numbers, slices, '...' or an array of indices, got {each!r}")
-    listed = np.asarray(each)
-    if listed.ndim != 1:
-        raise TypeError(f"expected one axis of indices, or a boolean array of the whole shape, got {each!r}")
-    return listed.astype(np.intp) if not listed.size and isinstance(each, (list, tuple, range)) else listed
+def _array(item: Any) -> NDArray[Any]:
+    if not isinstance(item, (list, tuple, range)) and not hasattr(item, "__array__"):
+        raise TypeError(f"expected numbers, slices, '...' or an array of indices, got {item!r}")
+    array = np.asarray(item)
+    if array.ndim != 1:
+        raise TypeError(f"expected one axis of indices, or a boolean array of the whole shape, got {item!r}")
+    return array.astype(np.intp) if not array.size and isinstance(item, (list, tuple, range)) else array
 
 
-def _listed(each: Any, extent: int, axis: int, *, alone: bool) -> NDArray[np.intp]:
-    listed = _array(each)
-    if listed.dtype == bool and len(listed) != extent:
-        raise TypeError(f"expected {extent} booleans along axis {axis}, got {len(listed)}")
-    if listed.dtype.kind not in "biu":
-        raise TypeError(f"expected whole numbers as indices, got {listed.dtype}")
+def _indices(item: Any, extent: int, axis: int, *, alone: bool) -> NDArray[np.intp]:
+    array = _array(item)
+    if array.dtype == bool and len(array) != extent:
+        raise TypeError(f"expected {extent} booleans along axis {axis}, got {len(array)}")
+    if array.dtype.kind not in "biu":
+        raise TypeError(f"expected whole numbers as indices, got {array.dtype}")
     if not alone:
         raise TypeError("expected one array of indices, got several: select one axis after the other")
-    if listed.dtype == bool:
-        return np.flatnonzero(listed)
-    if not listed.size:
+    if array.dtype == bool:
+        return np.flatnonzero(array)
+    if not array.size:
         return np.empty(0, np.intp)
-    for extreme in (listed.min(), listed.max()):
+    for extreme in (array.min(), array.max()):
         _inside(int(extreme), extent, axis)
-    found = listed.astype(np.intp)
-    found[found < 0] += extent
-    if np.any(np.diff(found) <= 0):
+    indices = array.astype(np.intp)
+    indices[indices < 0] += extent
+    if np.any(np.diff(indices) <= 0):
         raise TypeError(f"expected increasing indices along axis {axis}, got others: sort them, and sort the result")
-    return found
+    return indices
 
 
 def _cut(indices: Indices, step: int) -> list[tuple[int, Any, Any]]:
-    """Cut increasing indices along one axis: origin of the chunk, index into it, index into the result."""
+    """Return origin of the chunk, index into it and index into the result for increasing indices along one axis."""
     if not isinstance(indices, range):
         number = indices // step
         ends = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(indices)]
@@ -238,12 +240,12 @@ def _cut(indices: Indices, step: int) -> list[tuple[int, Any, Any]]:
             (int(number[first]) * step, indices[first:last] - int(number[first]) * step, slice(first, last))
             for first, last in itertools.pairwise(ends)
         ]
-    found = []
-    done = 0
-    while done < len(indices):
-        origin = indices[done] // step * step
-        here = -(-(min(origin + step, indices.stop) - indices[done]) // indices.step)
-        inside = slice(indices[done] - origin, indices[done + here - 1] - origin + 1, indices.step)
-        found.append((origin, inside, slice(done, done + here)))
-        done += here
-    return found
+    pieces = []
+    begin = 0
+    while begin < len(indices):
+        origin = indices[begin] // step * step
+        count = -(-(min(origin + step, indices.stop) - indices[begin]) // indices.step)
+        inside = slice(indices[begin] - origin, indices[begin + count - 1] - origin + 1, indices.step)
+        pieces.append((origin, inside, slice(begin, begin + count)))
+        begin += count
+    return pieces

@@ -1,4 +1,4 @@
-"""A map over chunks: parallel, in order, bounded. Knows no file format."""
+"""A parallel map: results in order, memory bounded."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _AHEAD = 2
-"""Results of each thread that may wait to be taken, or be in work."""
+"""Limit of results, for each thread, that wait to be taken or are in work."""
 
 
 def checked_threads(threads: int | None) -> int:
-    """Return a number of threads: as many as the process may use where none is given.
+    """Return a number of threads; None means as many as the process may use.
 
     Raises
     ------
     ParameterError
-        If it is not a whole number of 1 or more.
+        If the number is not a whole number of 1 or more.
     """
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -41,23 +41,23 @@ def checked_threads(threads: int | None) -> int:
 def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int) -> Generator[R, None, None]:
     """Call a function on items in threads, and yield its results in the order of the items.
 
-    No more than two results of each thread are in work or wait to be taken, so that memory is bounded whatever the
-    number of items. An error of the function is raised in its turn, and ends the map; so does closing the iterator.
-    What was not begun then is not begun, what was is waited for: no thread runs on.
+    At most two results of each thread are in work or wait to be taken, so that memory is bounded whatever the number
+    of items. An error of the function is raised in place of its result and ends the map; so does closing the iterator.
+    Calls that have not started then are cancelled, and running ones are waited for: no thread continues.
 
-    Where the loop over the results may end early, by an error or Ctrl-C, close it: the traceback of an error keeps the
-    iterator alive, and its threads wait::
+    If the loop over the results may end early, by an error or Ctrl-C, close the iterator: otherwise the traceback of
+    the error keeps it alive, and its threads wait::
 
         with contextlib.closing(ordered_map(decode, items, threads)) as results:
-            for each in results:
+            for result in results:
                 ...
 
     Parameters
     ----------
     function
-        Must release the interpreter's lock for its main work, or threads gain nothing.
+        Must release the interpreter's lock during most of its work, or threads gain nothing.
     items
-        Taken one after the other, in the thread that takes the results; an error of theirs ends the map at once.
+        Taken one after the other, in the thread that takes the results; an error of the iterator ends the map at once.
     threads
         Number of threads; 1 calls the function in the thread that takes the results, and so does a single item.
     """
@@ -65,7 +65,7 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int) ->
     first = list(itertools.islice(items, 2))
     items = itertools.chain(first, items)
     if threads == 1 or len(first) < 2:
-        del first  # or the items would stay as long as the map
+        del first  # otherwise the items would stay in memory as long as the map
         yield from map(function, items)
         return
     del first
@@ -79,5 +79,5 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int) ->
             while pending:
                 yield pending.popleft().result()
         finally:
-            for each in pending:
-                each.cancel()
+            for future in pending:
+                future.cancel()
