@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "tamis/filters/status.hpp"
+#include "tamis/zfp/codec.hpp"
 #include "tamis/zfp/status.hpp"
 
 namespace tamis::python {
@@ -73,6 +74,13 @@ private:
 inline bool worth_unlocking(Py_ssize_t nbytes) { return nbytes >= Py_ssize_t{1} << 15; }
 inline bool quick_worth_unlocking(Py_ssize_t nbytes) { return nbytes >= Py_ssize_t{1} << 19; }
 
+// 'f' or 'd' of native floats, 0 of anything else.
+char float_format(const Py_buffer& view);
+
+// The codec's kernel; tests change it.
+const zfp::Kernel& kernel_in_use();
+
+void bind_chunks(nb::module_& m);
 void bind_zfp(nb::module_& m);
 void bind_filters(nb::module_& m);
 void bind_values(nb::module_& m);

@@ -1,4 +1,4 @@
-// The Python module `_native`: what its parts (zfp.cpp, filters.cpp, values.cpp) have in common.
+// The Python module `_native`: what its parts (zfp.cpp, filters.cpp, values.cpp, chunks.cpp) have in common.
 
 #include <nanobind/nanobind.h>
 
@@ -87,4 +87,5 @@ NB_MODULE(_native, m) {
     tamis::python::bind_zfp(m);
     tamis::python::bind_filters(m);
     tamis::python::bind_values(m);
+    tamis::python::bind_chunks(m);
 }

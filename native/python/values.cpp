@@ -28,17 +28,12 @@ std::span<const Scalar> values_of(const Buffer& buffer) {
 // Call `f` with a value of the arrays' type, which all of them must have.
 template <class F, class... Buffers>
 auto specialise(F f, const Buffer& first, const Buffers&... rest) {
-    const auto format = [](const Buffer& each) {
-        const std::string_view said = (*each).format == nullptr ? "" : (*each).format;
-        // As NumPy says it of types that h5py made.
-        constexpr char order = std::endian::native == std::endian::little ? '<' : '>';
-        return said.starts_with(order) ? said.substr(1) : said;
-    };
-    if ((format(first) != "f" && format(first) != "d") || ((format(rest) != format(first)) || ...))
+    const char format = float_format(*first);
+    if (format == 0 || ((float_format(*rest) != format) || ...))
         throw nb::type_error("expected arrays of native float32 or of native float64");
     std::optional<Unlocked> unlocked;
     if (quick_worth_unlocking((*first).len)) unlocked.emplace();
-    return format(first) == "f" ? f(float{}) : f(double{});
+    return format == 'f' ? f(float{}) : f(double{});
 }
 
 constexpr int contiguous = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT;
@@ -63,6 +58,14 @@ std::tuple<double, bool, std::size_t> compare(nb::handle expected, nb::handle fo
 }
 
 }  // namespace
+
+char float_format(const Py_buffer& view) {
+    std::string_view format = view.format == nullptr ? "" : view.format;
+    // As NumPy has it of types that h5py made.
+    constexpr char order = std::endian::native == std::endian::little ? '<' : '>';
+    if (format.starts_with(order)) format.remove_prefix(1);
+    return format == "f" || format == "d" ? format[0] : '\0';
+}
 
 void bind_values(nb::module_& m) {
     m.def("survey", &survey, "array"_a, "marks"_a,

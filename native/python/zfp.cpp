@@ -273,6 +273,8 @@ std::optional<Failure> prove(nb::handle object, nb::handle data, const Params& p
 
 }  // namespace
 
+const zfp::Kernel& kernel_in_use() { return *kernel.load(); }
+
 void bind_zfp(nb::module_& m) {
     nb::enum_<Type>(m, "Type", "Scalar types, numbered as libzfp numbers them.")
         .value("int32", Type::int32)

@@ -4,6 +4,10 @@ The codec, the filters, and checks of values. Functions return a Failure where t
 
 from collections.abc import Sequence
 import enum
+from typing import Annotated
+
+import numpy
+from numpy.typing import NDArray
 
 class Failure:
     """Why a call did not succeed."""
@@ -168,3 +172,64 @@ def compare(expected: object, found: object, marks: object) -> tuple[float, bool
     """
     Largest absolute error, whether missing values were kept, and how many there were.
     """
+
+def use_libdeflate(path: str) -> bool:
+    """
+    Undo deflate by the libdeflate that a loaded library has; returns whether it has one.
+    """
+
+def read_ranges(
+    file: int,
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    nbytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+) -> list[bytes | None]:
+    """
+    Bytes of ranges of a file, given by its descriptor; None for one that it has not, or cannot be read.
+    """
+
+class ChunkPipeline:
+    """Filters of chunks of one shape, as far as they are native."""
+
+    def __init__(self, shape: Sequence[int], itemsize: int, filters: Sequence[tuple[int, Sequence[int]]]) -> None:
+        """Filters by their numbers and the parameters that the file has."""
+
+    @property
+    def foreign(self) -> int:
+        """Bits of the filters that are not: as those of a mask."""
+
+    def encodes(self, mask: int) -> bool:
+        """Whether `encode` takes this mask."""
+
+    def read(
+        self,
+        file: int,
+        origins: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
+        offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        nbytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        masks: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        out: object,
+        threads: int = 1,
+    ) -> list[int]:
+        """
+        Read and decode chunks to their places in `out`, the part of an array that begins at `start`.
+
+        Returns the numbers of those that are damaged or not native, whose places are untouched.
+        """
+
+    def encode(
+        self,
+        values: object,
+        start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        origins: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
+        mask: int,
+        marks: object,
+        limits: tuple[float, float],
+        bound: float | None,
+    ) -> list[tuple[bytes, float, int] | None]:
+        """
+        Encode chunks by zfp and the filters that the mask leaves, decode and compare them.
+
+        `values` is the part of an array that begins at `start`. Returns bytes, largest error and number of
+        missing values of each; None for one that breaks the bound or the limits, is refused, or not all there.
+        """

@@ -20,6 +20,7 @@ PROGRAMS = (
     "tamis_fuzz",
     "tamis_filter_fuzz",
     "tamis_plugin_fuzz",
+    "tamis_chunk_fuzz",
 )
 
 
@@ -58,6 +59,8 @@ def test_native_code_under_sanitizers_keeps_its_promises(tmp_path: Path) -> None
         assert "all native tests passed" in run(built / "tamis_tests", kernel=kernel), kernel
         for fuzzer in ("tamis_fuzz", "tamis_plugin_fuzz"):
             assert "200000 mutations of seed 1: nothing found" in run(built / fuzzer, kernel=kernel), (fuzzer, kernel)
+        printed = run(built / "tamis_chunk_fuzz", "20000", kernel=kernel)
+        assert "20000 mutations of seed 1: nothing found" in printed, kernel
     agreed = run(built / "tamis_kernels_agree")
     assert f"{len(tamis.config().kernels)} kernels agree on 100000 cases of seed 1" in agreed
     assert "all tests of the filters passed" in run(built / "tamis_filter_tests")
@@ -113,10 +116,11 @@ def test_native_code_in_eight_threads_under_thread_sanitizer_has_no_race(
         *(cmake, "-S", ROOT, "-B", build, "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"),
         *("-DCMAKE_BUILD_TYPE=Release", "-DTAMIS_BUILD_TESTS=ON", "-DTAMIS_SANITIZE_THREADS=ON"),
     )
-    run(cmake, "--build", build, "--target", "tamis_thread_tests", "--parallel", "2")
+    run(cmake, "--build", build, "--target", "tamis_thread_tests", "tamis_chunk_fuzz", "--parallel", "2")
 
     assert "__tsan_init" in run(tool("nm"), build / "tamis_thread_tests"), "it looks for races"
     assert "40 rounds in 8 threads: nothing found" in run(build / "tamis_thread_tests")
+    assert "5000 mutations of seed 1: nothing found" in run(build / "tamis_chunk_fuzz", "5000")
 
 
 def plugin() -> Path:

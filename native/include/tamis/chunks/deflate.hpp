@@ -1,0 +1,53 @@
+// libdeflate, if a library of this process has it: bound by name, since there is none to link.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace tamis::chunks {
+
+// Its functions, as libdeflate.h declares them since version 1.0.
+struct Libdeflate {
+    void* (*make_decompressor)() = nullptr;
+    void (*free_decompressor)(void*) = nullptr;
+    int (*decompress)(void*, const void* in, std::size_t in_nbytes, void* out, std::size_t room,
+                      std::size_t* nbytes) = nullptr;
+
+    explicit operator bool() const { return make_decompressor && free_decompressor && decompress; }
+
+    // Of the library at a path, which is loaded already and stays so, and of those that it needs.
+    static Libdeflate of(const char* path) {
+        Libdeflate bound;
+        void* library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+        if (library == nullptr) return bound;
+        const auto bind = [&](auto& function, const char* name) {
+            function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+        };
+        bind(bound.make_decompressor, "libdeflate_alloc_decompressor");
+        bind(bound.free_decompressor, "libdeflate_free_decompressor");
+        bind(bound.decompress, "libdeflate_zlib_decompress");
+        return bound;  // the handle is kept: what it leads to must stay
+    }
+};
+
+// One for each thread.
+class Inflater {
+public:
+    explicit Inflater(const Libdeflate& library) : library_(library), state_(nullptr, library.free_decompressor) {}
+
+    // Decompress a zlib stream to at most as many bytes as there is room; false where it is damaged, or holds more.
+    bool operator()(std::span<const std::uint8_t> in, std::uint8_t* out, std::size_t room, std::size_t& nbytes) {
+        if (!state_) state_.reset(library_.make_decompressor());
+        return state_ && library_.decompress(state_.get(), in.data(), in.size(), out, room, &nbytes) == 0;
+    }
+
+private:
+    const Libdeflate& library_;
+    std::unique_ptr<void, void (*)(void*)> state_;
+};
+
+}  // namespace tamis::chunks

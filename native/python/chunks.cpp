@@ -1,0 +1,219 @@
+// The part of `_native` that takes many chunks in one call; src/tamis/chunks/ gives it a Python face.
+//
+// What cannot be done here is left to the caller, chunk by chunk: he knows how to, or what to say.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/binding.hpp"
+#include "tamis/chunks/read.hpp"
+#include "tamis/chunks/write.hpp"
+
+namespace tamis::python {
+
+using namespace nb::literals;
+using chunks::Pipeline;
+using chunks::Shape;
+
+namespace {
+
+template <class Number, int axes>
+using Array = nb::ndarray<const Number, nb::ndim<axes>, nb::c_contig, nb::device::cpu>;
+using Words = std::vector<unsigned>;
+
+template <class Array>
+auto span_of(const Array& array) {
+    return std::span(array.data(), array.size());
+}
+
+// Bound once, since no library goes away.
+chunks::Libdeflate libdeflate;
+
+bool use_libdeflate(const std::string& path) {
+    if (!libdeflate) libdeflate = chunks::Libdeflate::of(path.c_str());
+    return static_cast<bool>(libdeflate);
+}
+
+constexpr std::size_t largest_nbytes = std::size_t{1} << 40;
+
+Shape shape_of(const std::vector<std::size_t>& extents) {
+    if (extents.empty() || extents.size() > chunks::max_axes) throw nb::value_error("expected 1 to 32 axes");
+    Shape shape;
+    for (const std::size_t extent : extents) shape.extent[shape.rank++] = extent;
+    return shape;
+}
+
+Pipeline make_pipeline(const std::vector<std::size_t>& extents, std::size_t itemsize,
+                       const std::vector<std::tuple<int, Words>>& filters) {
+    const Shape shape = shape_of(extents);
+    std::size_t nbytes = itemsize;
+    for (unsigned axis = 0; axis < shape.rank; ++axis) {
+        if (shape.extent[axis] == 0 || nbytes == 0 || shape.extent[axis] > largest_nbytes / nbytes)
+            throw nb::value_error("expected chunks of some bytes, and at most 2^40");
+        nbytes *= shape.extent[axis];
+    }
+    if (filters.size() > chunks::max_stages) throw nb::value_error("expected at most 32 filters");
+    Pipeline pipeline(shape, itemsize, libdeflate);
+    for (const auto& [id, values] : filters) pipeline.add(id, values);
+    return pipeline;
+}
+
+// A part of an array that begins at `start`, in the memory of a buffer.
+template <class Byte>
+chunks::Place<Byte> place_of(const Py_buffer& view, std::span<const std::int64_t> start, const Pipeline& pipeline) {
+    const unsigned rank = pipeline.shape().rank;
+    if (view.ndim != static_cast<int>(rank) || start.size() != rank ||
+        static_cast<std::size_t>(view.itemsize) != pipeline.itemsize())
+        throw nb::value_error("expected as many axes as a chunk has, and values of its size");
+    chunks::Place<Byte> place;
+    place.memory = static_cast<Byte*>(view.buf);
+    place.shape.rank = rank;
+    for (unsigned axis = 0; axis < rank; ++axis) {
+        if (start[axis] < 0 || start[axis] > std::numeric_limits<std::int64_t>::max() / 4)
+            throw nb::value_error("expected a start inside of an array");
+        place.start[axis] = static_cast<std::size_t>(start[axis]);
+        place.shape.extent[axis] = static_cast<std::size_t>(view.shape[axis]);
+        place.strides[axis] = view.strides[axis];
+    }
+    return place;
+}
+
+chunks::Table table_of(const Pipeline& pipeline, const Array<std::int64_t, 2>& origins,
+                       const Array<std::int64_t, 1>& offsets, const Array<std::int64_t, 1>& nbytes,
+                       const Array<std::uint32_t, 1>& masks) {
+    const std::size_t count = offsets.size();
+    if (origins.shape(0) != count || nbytes.size() != count || masks.size() != count ||
+        origins.shape(1) != pipeline.shape().rank)
+        throw nb::value_error("expected an origin, an offset, a size and a mask for each chunk");
+    return {span_of(origins), span_of(offsets), span_of(nbytes), span_of(masks)};
+}
+
+std::vector<std::size_t> read(const Pipeline& pipeline, int file, const Array<std::int64_t, 2>& origins,
+                              const Array<std::int64_t, 1>& offsets, const Array<std::int64_t, 1>& nbytes,
+                              const Array<std::uint32_t, 1>& masks, const Array<std::int64_t, 1>& start, nb::handle out,
+                              std::size_t threads) {
+    const Buffer buffer(out, PyBUF_STRIDES | PyBUF_WRITABLE);
+    const chunks::Table table = table_of(pipeline, origins, offsets, nbytes, masks);
+    const auto place = place_of<std::uint8_t>(*buffer, span_of(start), pipeline);
+    const zfp::Kernel& kernel = kernel_in_use();
+    std::vector<char> done;
+    {
+        const Unlocked unlocked;
+        done = chunks::read(pipeline, kernel, file, table, place, threads);
+    }
+    std::vector<std::size_t> left;
+    for (std::size_t i = 0; i < done.size(); ++i)
+        if (!done[i]) left.push_back(i);
+    return left;
+}
+
+// Bytes of ranges of a file; none of one that it has not, or that cannot be read.
+nb::typed<nb::list, std::optional<nb::bytes>> read_ranges(int file, const Array<std::int64_t, 1>& offsets,
+                                                          const Array<std::int64_t, 1>& nbytes) {
+    if (offsets.size() != nbytes.size()) throw nb::value_error("expected an offset and a size for each range");
+    std::size_t left = chunks::file_nbytes(file);
+    const std::size_t size = left;
+    std::vector<nb::object> made(offsets.size());
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        const std::int64_t length = nbytes.data()[i];
+        // Ranges that overlap may add up to anything, whatever the file has.
+        if (!chunks::has_range(size, offsets.data()[i], length) || static_cast<std::size_t>(length) > left) continue;
+        left -= static_cast<std::size_t>(length);
+        made[i] = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(length)));
+        if (!made[i].is_valid()) throw nb::python_error();
+    }
+    std::vector<char> done(made.size());
+    {
+        const Unlocked unlocked;
+        for (std::size_t i = 0; i < made.size(); ++i)
+            done[i] = made[i].is_valid() &&
+                      chunks::read_range(file, offsets.data()[i],
+                                         reinterpret_cast<std::uint8_t*>(PyBytes_AS_STRING(made[i].ptr())),
+                                         static_cast<std::size_t>(nbytes.data()[i]));
+    }
+    nb::list ranges;
+    for (std::size_t i = 0; i < made.size(); ++i) ranges.append(done[i] ? made[i] : nb::none());
+    return ranges;
+}
+
+// Of each chunk its bytes, largest error and number of missing values.
+using Chunks = nb::typed<nb::list, std::optional<std::tuple<nb::bytes, double, std::size_t>>>;
+
+template <class Scalar>
+Chunks encode_as(const Pipeline& pipeline, const chunks::Place<const std::uint8_t>& place,
+                 std::span<const std::int64_t> origins, std::uint32_t mask, const chunks::Terms<Scalar>& terms) {
+    const unsigned rank = pipeline.shape().rank;
+    const std::size_t count = origins.size() / rank;
+    std::vector<chunks::Encoded> encoded(count);
+    std::vector<std::uint8_t> bytes;
+    {
+        const Unlocked unlocked;
+        chunks::Writer<Scalar> writer(pipeline, kernel_in_use(), mask, terms);
+        if (!writer) throw std::bad_alloc();
+        for (std::size_t i = 0; i < count; ++i)
+            encoded[i] = writer.encode(place, origins.subspan(i * rank, rank), bytes);
+    }
+    nb::list list;
+    for (const chunks::Encoded& each : encoded) {
+        if (each.kept)
+            list.append(nb::make_tuple(nb::bytes(bytes.data() + each.offset, each.nbytes), each.error, each.missing));
+        else
+            list.append(nb::none());
+    }
+    return list;
+}
+
+Chunks encode(const Pipeline& pipeline, nb::handle values, const Array<std::int64_t, 1>& start,
+              const Array<std::int64_t, 2>& origins, std::uint32_t mask, nb::handle marks,
+              std::tuple<double, double> limits, std::optional<double> bound) {
+    const Buffer buffer(values, PyBUF_STRIDES | PyBUF_FORMAT), marked(marks, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT);
+    const auto place = place_of<const std::uint8_t>(*buffer, span_of(start), pipeline);
+    if (origins.shape(1) != pipeline.shape().rank) throw nb::value_error("expected an origin for each chunk");
+    for (std::size_t i = 0; i < origins.size(); ++i)
+        if (origins.data()[i] < 0 || origins.data()[i] > std::numeric_limits<std::int64_t>::max() / 4)
+            throw nb::value_error("expected origins inside of an array");
+    if (!pipeline.encodes(mask)) throw nb::value_error("expected zfp first, and shuffle and fletcher32 behind it");
+    const zfp::Type type = pipeline.stages()[0].header.type;
+    const auto run = [&]<class Scalar>(Scalar) {
+        const chunks::Terms<Scalar> terms{
+            {static_cast<const Scalar*>((*marked).buf), static_cast<std::size_t>((*marked).len) / sizeof(Scalar)},
+            static_cast<Scalar>(std::get<0>(limits)),
+            static_cast<Scalar>(std::get<1>(limits)),
+            bound.value_or(std::numeric_limits<double>::infinity()),
+            bound == 0};
+        return encode_as<Scalar>(pipeline, place, span_of(origins), mask, terms);
+    };
+    const char format = float_format(*buffer);
+    if (format != float_format(*marked)) throw nb::type_error("expected values and marks of one type");
+    if (format == 'f' && type == zfp::Type::float32) return run(float{});
+    if (format == 'd' && type == zfp::Type::float64) return run(double{});
+    throw nb::type_error("expected values of the type that zfp has, native float32 or float64");
+}
+
+}  // namespace
+
+void bind_chunks(nb::module_& m) {
+    m.def("use_libdeflate", &use_libdeflate, "path"_a,
+          "Undo deflate by the libdeflate that a loaded library has; returns whether it has one.");
+    m.def("read_ranges", &read_ranges, "file"_a, "offsets"_a, "nbytes"_a,
+          "Bytes of ranges of a file, given by its descriptor; None for one that it has not, or cannot be read.");
+    nb::class_<Pipeline>(m, "ChunkPipeline", "Filters of chunks of one shape, as far as they are native.")
+        .def(nb::new_(&make_pipeline), "shape"_a, "itemsize"_a, "filters"_a,
+             "Filters by their numbers and the parameters that the file has.")
+        .def_prop_ro("foreign", &Pipeline::foreign, "Bits of the filters that are not: as those of a mask.")
+        .def("encodes", &Pipeline::encodes, "mask"_a, "Whether `encode` takes this mask.")
+        .def("read", &read, "file"_a, "origins"_a, "offsets"_a, "nbytes"_a, "masks"_a, "start"_a, "out"_a,
+             "threads"_a = 1,
+             "Read and decode chunks to their places in `out`, the part of an array that begins at `start`.\n\n"
+             "Returns the numbers of those that are damaged or not native, whose places are untouched.")
+        .def("encode", &encode, "values"_a, "start"_a, "origins"_a, "mask"_a, "marks"_a, "limits"_a, "bound"_a.none(),
+             "Encode chunks by zfp and the filters that the mask leaves, decode and compare them.\n\n"
+             "`values` is the part of an array that begins at `start`. Returns bytes, largest error and number of\n"
+             "missing values of each; None for one that breaks the bound or the limits, is refused, or not all there.");
+}
+
+}  // namespace tamis::python
