@@ -82,6 +82,8 @@ def test_result_has_datasets_by_name(name: str, results: dict[str, Any]) -> None
     assert "TS" in result
     assert "/TS" in result
     assert "T" not in result
+    assert str(result["TS"]).startswith("/TS ")
+    assert json.loads(result.to_json())["datasets"] == [each.to_dict() for each in result.datasets]
     with pytest.raises(KeyError, match="T"):
         result["T"]
 
@@ -92,7 +94,7 @@ def test_result_prints_and_becomes_json(name: str, results: dict[str, Any]) -> N
     document = json.loads(result.to_json())
     assert document == json.loads(result.to_json(indent=2))
     assert document["schema"] >= 1
-    assert document.keys() == result.to_dict().keys()
+    assert document == result.to_dict()
     assert str(result) == "\n".join(text for _, text in result.lines())
     assert "TS" in str(result)
     assert not str(result).startswith(type(result).__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from numpy.typing import DTypeLike
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, Stage, Zfp
 from tamis.formatting import printable
-from tamis.jobs.json_rule import SCHEMA
+from tamis.jobs.json_rule import SCHEMA, json_text, json_value
 from tamis.jobs.recipe import chunk_shape
 from tamis.jobs.result import Result
 from tamis.notation import cdl, h5py_keywords, zarr
@@ -75,9 +74,9 @@ class FilterSpec:
             "name": self.name,
             "optional": self.optional,
             "in_words": self.in_words,
-            "requested": self.requested,
+            "requested": list(self.requested),
             "requested_signed": signed(self.requested),
-            "stored": self.stored,
+            "stored": json_value(self.stored),
             "stored_signed": None if self.stored is None else signed(self.stored),
         }
 
@@ -287,8 +286,8 @@ def _notations(
         "h5repack": _written(lambda: command_text(chain, names, chunks)),
         "h5py": _written(lambda: _h5py_text(chain, name, chunks)),
         "cdl": _written(cdl_text, varies),
-        "zarr2": _written(lambda: json.dumps(zarr.version_2(chain, dtype)), _ZFPY if has_zfp else ""),
-        "zarr3": _written(lambda: json.dumps(zarr.version_3(chain, dtype)), _UNIT_AXES if squeezed else ""),
+        "zarr2": _written(lambda: json_text(zarr.version_2(chain, dtype)), _ZFPY if has_zfp else ""),
+        "zarr3": _written(lambda: json_text(zarr.version_3(chain, dtype)), _UNIT_AXES if squeezed else ""),
     }
 
 

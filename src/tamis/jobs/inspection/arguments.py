@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from tamis.errors import ParameterError
 from tamis.filters import UnknownFilter
 from tamis.formatting import printable, shape_text
 from tamis.jobs.inspection.found import DatasetInfo, Inspection
+from tamis.jobs.json_rule import json_text
 from tamis.jobs.recipe import has_pattern_signs
 from tamis.jobs.spec import spec
 
@@ -52,7 +52,7 @@ def arguments(found: Inspection, notation: str) -> Arguments:
         else:
             notes |= {note: None} if note else {}
     if notation == "zarr":
-        entries = ",\n".join(f"{json.dumps(path)}: {codecs}" for path, codecs in texts.items())
+        entries = ",\n".join(f"{json_text(path)}: {codecs}" for path, codecs in texts.items())
         text = f"{{\n{entries}\n}}" if texts else ""
     else:
         sign = COMMENTS[notation]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from tamis.cf import Packing
+from tamis.formatting import printable
 from tamis.jobs.json_rule import SCHEMA, json_fields
 from tamis.jobs.result import DatasetsResult
 
@@ -63,6 +64,9 @@ class DatasetPreview:
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON holds: see docs/repack.md."""
         return json_fields(self)
+
+    def __str__(self) -> str:
+        return printable(f"{self.path} {self.action}: {self.reason or self.pipeline}")
 
 
 @dataclass(frozen=True, slots=True)

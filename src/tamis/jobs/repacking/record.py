@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from tamis.formatting import shape_text
 from tamis.hdf5.storage import ELSEWHERE, layout_text
+from tamis.jobs.json_rule import json_text
 from tamis.store.disk import size_and_checksum
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Record:
     def write(self, path: Path, nbytes: int, checksum: int, unread: int) -> None:
         """Write it to the target, where the file system takes it."""
         described = replace(self, nbytes=nbytes, checksum=checksum, unread=unread)
-        text = json.dumps({"version": _VERSION, **asdict(described)}).encode()
+        text = json_text({"version": _VERSION, **asdict(described)}).encode()
         with suppress(OSError, AttributeError):  # Python has extended attributes on Linux only
             os.setxattr(path, _NAME, text)
 

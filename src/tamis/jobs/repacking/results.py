@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tamis.cf import Packing
-from tamis.formatting import ratio
+from tamis.formatting import printable, ratio, size_text
 from tamis.jobs.json_rule import SCHEMA, json_fields
 from tamis.jobs.result import DatasetsResult
 
@@ -93,6 +93,10 @@ class Repacked:
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON holds: see docs/repack.md."""
         return {**json_fields(self), "ratio": self.ratio, "source_ratio": self.source_ratio}
+
+    def __str__(self) -> str:
+        sizes = f"{size_text(self.source_nbytes)} -> {size_text(self.target_nbytes + self.companion_nbytes)}"
+        return printable(f"{self.path} {self.pipeline}: {sizes}, largest error {self.largest_error:.3g}")
 
 
 @dataclass(frozen=True, slots=True)

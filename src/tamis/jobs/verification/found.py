@@ -106,6 +106,10 @@ class Compared:
             "problem": self.problem or None,
         }
 
+    def __str__(self) -> str:
+        error = f", largest error {self.tally.error:.3g}" if self.tally else ""
+        return printable(f"{self.path} {self.problem or self.status or 'not compared'}{error}")
+
 
 @dataclass(frozen=True, slots=True)
 class Verification(DatasetsResult[Compared]):
