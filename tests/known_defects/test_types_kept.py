@@ -87,6 +87,30 @@ def test_u17_objects_keep_their_times(tmp_path: Path, libver: str, userblock: in
     assert tamis.verify(tmp_path / "a.h5", tmp_path / "b.h5").ok
 
 
+def test_u17_datasets_stored_anew_and_groups_record_no_times(tmp_path: Path) -> None:
+    """HDF5 would record the time of the run, and no run would give the bytes of another."""
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        plist = h5py.h5p.create(h5py.h5p.GROUP_CREATE)
+        plist.set_obj_track_times(True)
+        h5py.h5g.create(file.id, b"group", gcpl=plist).close()
+        for name in ("group/x", "group/n"):
+            file.create_dataset(name, data=np.arange(100.0), chunks=(10,), track_times=True)
+    recipes = {"group/n": "zfp(accuracy=0.1)"}
+    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", recipes)
+    found = {
+        name: [has_times(tmp_path / f"{each}.h5", name) for each in "ab"] for name in ("group/x", "group/n", "group")
+    }
+    assert found == {"group/x": [True, True], "group/n": [True, False], "group": [True, False]}
+    with h5py.File(tmp_path / "w.h5", "w", libver="latest") as file:
+        tamis.hdf5.write(file, "n", np.arange(100.0), filters="zfp(accuracy=0.1)", chunks=(10,))
+    assert not has_times(tmp_path / "w.h5", "n")
+
+
+def has_times(path: Path, name: str) -> bool:
+    with h5py.File(path) as file, path.open("rb") as raw:
+        return _Header.read(raw.fileno(), h5py.h5o.get_info(file[name].id).addr, file.userblock_size) is not None
+
+
 def times_of(path: Path) -> dict[str, bytes]:
     """Read the times of what was copied, as they are in the headers."""
     found = {}
