@@ -38,7 +38,9 @@ inline Message describe(const Status& status, Type type) {
         case Code::non_finite:
             return Message::format(
                 "zfp: NaN or infinity at value %llu of the chunk: lossy modes take finite values only; use reversible "
-                "mode, or an optional filter, which leaves such a chunk unfiltered",
+                "mode, or an optional filter, which leaves such a chunk unfiltered; a chunk that is not full also "
+                "holds "
+                "the fill value",
                 where);
         case Code::integer_range:
             return Message::format(
@@ -102,9 +104,12 @@ inline Message describe(const zfp::Verdict& verdict, const Header& header) {
     const int digits = header.type == Type::float32 ? 9 : 17;
     const Message change = Message::format("%.*g at value %llu of the chunk would be read as %.*g", digits, verdict.was,
                                            static_cast<unsigned long long>(status.where), digits, verdict.now);
-    const char* instead = "use reversible mode, or an optional filter, which leaves such a chunk unfiltered";
+    const char* instead =
+        "use reversible mode, or an optional filter, which leaves such a chunk unfiltered; a chunk that is not full "
+        "also "
+        "holds the fill value: write whole chunks";
     if (status.code == Code::fill_value)
-        return Message::format("zfp: %s, and one of them is the fill value, which stands for missing ones; %s",
+        return Message::format("zfp: %s, and one of them is the fill value, which stands for missing values; %s",
                                change.text, instead);
     return Message::format("zfp: %s, an error of %g where the tolerance is %g; %s", change.text,
                            std::abs(verdict.was - verdict.now), std::ldexp(1.0, header.params.minexp), instead);
