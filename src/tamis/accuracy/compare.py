@@ -1,4 +1,4 @@
-"""Two arrays of one shape, stored in chunks of different shapes, compared in bounded memory. Knows no file format."""
+"""Compare two arrays of one shape, in chunks of any shapes, in bounded memory."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def compared(
     progress: Callable[[int, int], None],
     frame: Frame = FRAME,
 ) -> Tally:
-    """Compare all values of two arrays of one shape, in threads; the result is the same for any number of them.
+    """Compare all values of two arrays of one shape, in threads; the result does not depend on their number.
 
-    Chunks of the same shape are compared pair by pair. Where the shapes differ, a block of the source of at most
-    32 MiB, or one chunk, is put together first, and then compared with each part of the target.
+    Chunks of the same shape are compared pair by pair. If the shapes differ, a block of the source of at most 32 MiB,
+    or one chunk, is assembled first, and then compared with each part of the target.
 
     Parameters
     ----------
@@ -42,30 +42,32 @@ def compared(
     fills, frame
         As for `compare`.
     threads
-        Threads.
+        Number of threads.
     progress
-        Called with values done and values in all, before the first and after each part.
+        Called with the number of compared values and of all values, before the first part and after each part.
     """
-    shape, total, found = source.shape, math.prod(source.shape), Tally()
+    shape, total, tally = source.shape, math.prod(source.shape), Tally()
     progress(0, total)
     if not total:
-        return found
+        return tally
 
     def pair(part: Region) -> Tally:
         return compare(source.read(part), target.read(part), origin_of(part), fills, frame)
 
     if source.chunks == target.chunks:
-        whole = tuple(slice(0, extent) for extent in shape)
-        for each in ordered_map(pair, _parts(whole, source), threads):
-            found = found.plus(each)
-            progress(found.count, total)
-        return found
+        everything = tuple(slice(0, extent) for extent in shape)
+        for part_tally in ordered_map(pair, _parts(everything, source), threads):
+            tally = tally.plus(part_tally)
+            progress(tally.count, total)
+        return tally
     itemsize = max(source.dtype.itemsize, 1)
-    size = block_shape(shape, [each for each in (source.chunks, target.chunks) if each], _BLOCK_NBYTES // itemsize)
-    # One for all blocks: fresh memory costs as much time as decoding into it.
+    size = block_shape(
+        shape, [chunk_shape for chunk_shape in (source.chunks, target.chunks) if chunk_shape], _BLOCK_NBYTES // itemsize
+    )
+    # One array for all blocks, because new memory costs as much time as decoding into it.
     room = np.empty(math.prod(size), source.dtype)
     for block in _cut(tuple(slice(0, extent) for extent in shape), size):
-        extents = [each.stop - each.start for each in block]
+        extents = [span.stop - span.start for span in block]
         values = room[: math.prod(extents)].reshape(extents)
 
         def fill(part: Region, values: NDArray[Any] = values, block: Region = block) -> None:
@@ -76,29 +78,30 @@ def compared(
 
         for _ in ordered_map(fill, _parts(block, source), threads):
             pass
-        for each in ordered_map(check, _parts(block, target), threads):
-            found = found.plus(each)
-            progress(found.count, total)
-    return found
+        for part_tally in ordered_map(check, _parts(block, target), threads):
+            tally = tally.plus(part_tally)
+            progress(tally.count, total)
+    return tally
 
 
 def _parts(block: Region, values: Values) -> Iterator[Region]:
-    """Cut a block along the chunks of an array, or into slabs."""
+    """Return the parts of a block: chunks of an array, or slabs if it has none."""
     if values.chunks is not None:
         return _cut(block, values.chunks)
-    extents = tuple(each.stop - each.start for each in block)
+    extents = tuple(span.stop - span.start for span in block)
     step = slab(extents, _SLAB_NBYTES // max(values.dtype.itemsize, 1))
-    starts = itertools.product(*(range(each.start, each.stop, n) for each, n in zip(block, step, strict=True)))
+    starts = itertools.product(*(range(span.start, span.stop, n) for span, n in zip(block, step, strict=True)))
     return (
-        tuple(slice(at, min(at + n, each.stop)) for at, n, each in zip(start, step, block, strict=True))
+        tuple(slice(first, min(first + n, span.stop)) for first, n, span in zip(start, step, block, strict=True))
         for start in starts
     )
 
 
 def _cut(block: Region, step: Shape) -> Iterator[Region]:
-    """Cut a block along a grid that begins where the array does, last axis fastest."""
-    axes = [range(each.start // n * n, each.stop, n) for each, n in zip(block, step, strict=True)]
+    """Yield the parts of a block along a grid that begins with the array, last axis fastest."""
+    axes = [range(span.start // n * n, span.stop, n) for span, n in zip(block, step, strict=True)]
     for corner in itertools.product(*axes):
         yield tuple(
-            slice(max(at, each.start), min(at + n, each.stop)) for at, n, each in zip(corner, step, block, strict=True)
+            slice(max(first, span.start), min(first + n, span.stop))
+            for first, n, span in zip(corner, step, block, strict=True)
         )

@@ -1,4 +1,4 @@
-"""How far values lie from those that they came from, summed up chunk by chunk. Knows no file format."""
+"""Statistics of errors against a source, added up chunk by chunk."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Index = tuple[int, ...]
 Number = int | float
 
 _STEP = 1 << 15
-"""Values compared at once: few enough for the cache, so that memory is the same for any chunk."""
+"""Values that are compared at once: they fit into the processor's cache, and memory does not depend on chunks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """How valid values of an array are measured.
+    """The valid range of an array, and its zero.
 
     Parameters
     ----------
     low, high
-        Smallest and largest valid value; None where there is no limit.
+        Smallest and largest valid value; None if there is no limit.
     zero
-        The value that stands for 0.
+        The stored value that means 0.
     """
 
     low: Any = None
@@ -34,13 +34,13 @@ class Frame:
     zero: float = 0.0
 
     def crossed(self, source: Array, target: Array) -> Array | None:
-        """Tell values that a limit lies between; None where there is no limit."""
-        found = None
+        """Return which values crossed a limit; None if there is no limit."""
+        result = None
         for limit, beyond in ((self.low, np.less), (self.high, np.greater)):
             if limit is not None:
                 crossed = beyond(source, limit) != beyond(target, limit)
-                found = crossed if found is None else found | crossed
-        return found
+                result = crossed if result is None else result | crossed
+        return result
 
 
 FRAME = Frame()
@@ -48,14 +48,14 @@ FRAME = Frame()
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A value that is not what it was.
+    """A value that changed.
 
     Parameters
     ----------
     index
-        In the array, slowest axis first.
+        Index in the array, slowest axis first.
     source, target
-        What it was, and what it is.
+        The value in source and target.
     """
 
     index: Index
@@ -65,16 +65,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Squares:
-    """A sum of squares, ``mantissa * 4**exponent``, that neither overflows nor vanishes."""
+    """A sum of squares, ``mantissa * 4**exponent``, that neither overflows nor underflows."""
 
     mantissa: float = 0.0
     exponent: int = 0
 
     @classmethod
     def of(cls, values: Array, largest: float) -> Squares:
-        """Sum the squares of floats, of which the largest magnitude is known; they are changed."""
+        """Return the sum of the squares of floats, whose largest magnitude is given; the array is overwritten."""
         exponent = math.frexp(largest)[1] if math.isfinite(largest) else 0
-        if abs(exponent) > 400:  # squares of others are ordinary numbers
+        if abs(exponent) > 400:  # otherwise squares are ordinary numbers
             np.ldexp(values, -exponent, out=values)
         else:
             exponent = 0
@@ -82,15 +82,15 @@ class Squares:
         return cls(float(np.add.reduce(values)), exponent)
 
     def plus(self, other: Squares) -> Squares:
-        """Add two sums; scaling by powers of 2 rounds nothing."""
+        """Return the sum of two sums; scaling by powers of 2 does not round."""
         if not self.mantissa or not other.mantissa:
             return self if self.mantissa else other
         exponent = max(self.exponent, other.exponent)
-        parts = (math.ldexp(each.mantissa, 2 * (each.exponent - exponent)) for each in (self, other))
+        parts = (math.ldexp(term.mantissa, 2 * (term.exponent - exponent)) for term in (self, other))
         return Squares(sum(parts), exponent)
 
     def root_of_mean(self, count: int) -> float:
-        """Square root of the mean of so many squares."""
+        """Return the square root of the mean of `count` squares."""
         try:
             return math.ldexp(math.sqrt(self.mantissa / count), self.exponent)
         except OverflowError:
@@ -99,39 +99,40 @@ class Squares:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What comparing values found; of valid values, where it says nothing else.
+    """The statistics of a comparison, of valid values unless stated otherwise.
 
-    A value is missing where it is NaN, infinite, or one of the fill values, and valid otherwise. Errors are those of
+    A value is missing if it is NaN, infinite, or one of the fill values, and valid otherwise. Errors are differences of
     values that are valid in source and target, in units of the data.
 
     Parameters
     ----------
     count
-        Values compared, missing ones included.
+        Number of compared values, including missing ones.
     different
-        Those of them whose bits differ; where types differ, whose values do.
+        Number of values whose bits differ; if types differ, whose values differ.
     missing
-        Values that are missing in the source.
+        Number of missing values of the source.
     lost, gained
-        Values missing in the source that are not the same bits in the target; values missing in the target only.
+        Number of missing values of the source with other bits in the target; number of values missing only in the
+        target.
     first_different, first_lost, first_gained
         The first of each.
     worst
-        The value with the largest error; None where there is no error.
+        The value with the largest error; None if there is no error.
     error
-        The largest error: exact for integers, rounded to double precision for others.
+        The largest error: exact for integers, rounded to double precision for floats.
     relative
-        The largest error relative to the source's value, of those that are not 0.
+        The largest error relative to the source's value, for values that are not 0.
     zeros_changed
-        Zeros of the source that are not 0 in the target, for which there is no relative error.
+        Number of zeros of the source that are not 0 in the target, for which there is no relative error.
     squares
         Sum of the squares of the errors.
     low, high
-        Range of the source; None where no value is valid.
+        Range of the source; None if no value is valid.
     compared
-        Values that errors are of.
-    crossed
-        Values that were in the valid range and are beyond it, or the other way round, and the first of them.
+        Number of values with errors: valid in source and target.
+    crossed, first_crossed
+        Number of values that left or entered the valid range, and the first of them.
     """
 
     count: int = 0
@@ -154,10 +155,10 @@ class Tally:
     first_crossed: Place | None = None
 
     def plus(self, other: Tally) -> Tally:
-        """Add what was found in values that come after these. The order decides how sums are rounded."""
+        """Return the tally of these values and of the values after them; the order affects the rounding of sums."""
         worse = other.error > self.error
-        lows = [each.low for each in (self, other) if each.low is not None]
-        highs = [each.high for each in (self, other) if each.high is not None]
+        lows = [tally.low for tally in (self, other) if tally.low is not None]
+        highs = [tally.high for tally in (self, other) if tally.high is not None]
         return Tally(
             count=self.count + other.count,
             different=self.different + other.different,
@@ -181,18 +182,18 @@ class Tally:
 
     @property
     def rmse(self) -> float | None:
-        """Root of the mean square error; None where nothing was compared."""
+        """Root of the mean square error; None if nothing was compared."""
         return self.squares.root_of_mean(self.compared) if self.compared else None
 
     @property
     def psnr(self) -> float | None:
-        """Peak signal-to-noise ratio, range of the source over RMSE, in dB; None where the source has no range."""
+        """Peak signal-to-noise ratio, range of the source over RMSE, in dB; None if the source has no range."""
         rmse = self.rmse
         if rmse is None or self.low is None or self.high is None or self.low == self.high:
             return None
         if not self.squares.mantissa:
             return math.inf
-        # Halves, since the range of floats may exceed them; logarithms one by one, since their ratio may too.
+        # Halves and separate logarithms, because the range of the values and the ratio may overflow a float.
         half = self.high / 2 - self.low / 2
         mean = math.log10(self.squares.mantissa / self.compared) / 2 + self.squares.exponent * math.log10(2)
         return 20 * (math.log10(half) + math.log10(2) - mean) if half else None
@@ -204,43 +205,44 @@ def compare(source: Array, target: Array, origin: Index, fills: tuple[Array, ...
     Parameters
     ----------
     source, target
-        Real floats or integers, not necessarily of one type.
+        Arrays of floats or integers, not necessarily of one type.
     origin
-        Index that the first value has in the array that these are a part of.
+        Index of the first value in the whole array.
     fills
-        Values, in the source's native type, that stand for missing ones.
+        Markers of missing values, in the source's native type.
     frame
-        Of values that are not missing.
+        Valid range and zero.
     """
-    before, after = _flat(source), _flat(target)
-    found = Tally()
+    flat_source, flat_target = _flat(source), _flat(target)
+    tally = Tally()
     for start in range(0, source.size, _STEP):
-        found = found.plus(_compare(before[start : start + _STEP], after[start : start + _STEP], start, fills, frame))
-    return _placed(found, source.shape, origin)
+        part = slice(start, start + _STEP)
+        tally = tally.plus(_compare(flat_source[part], flat_target[part], start, fills, frame))
+    return _with_indices(tally, source.shape, origin)
 
 
 def _flat(values: Array) -> Array:
     return np.ascontiguousarray(values).astype(values.dtype.newbyteorder("="), copy=False).ravel()
 
 
-def _placed(found: Tally, shape: Index, origin: Index) -> Tally:
-    """Turn places in flat arrays into those of the whole array."""
+def _with_indices(tally: Tally, shape: Index, origin: Index) -> Tally:
+    """Convert positions in flat arrays to indices in the whole array."""
 
-    def place(each: Place | None) -> Place | None:
-        if each is None:
+    def convert(value: Place | None) -> Place | None:
+        if value is None:
             return None
-        index = np.unravel_index(each.index[0], shape)
-        return replace(each, index=tuple(int(i) + first for i, first in zip(index, origin, strict=True)))
+        index = np.unravel_index(value.index[0], shape)
+        return replace(value, index=tuple(int(i) + first for i, first in zip(index, origin, strict=True)))
 
-    if not found.different:
-        return found
+    if not tally.different:
+        return tally
     return replace(
-        found,
-        worst=place(found.worst),
-        first_different=place(found.first_different),
-        first_lost=place(found.first_lost),
-        first_gained=place(found.first_gained),
-        first_crossed=place(found.first_crossed),
+        tally,
+        worst=convert(tally.worst),
+        first_different=convert(tally.first_different),
+        first_lost=convert(tally.first_lost),
+        first_gained=convert(tally.first_gained),
+        first_crossed=convert(tally.first_crossed),
     )
 
 
@@ -251,7 +253,7 @@ def _compare(source: Array, target: Array, start: int, fills: tuple[Array, ...],
     if absent is None and not different:
         return Tally(source.size, low=low, high=high, compared=source.size)
     absent_target, *_ = _missing(
-        target, tuple(each.astype(target.dtype) for each in fills if _fits(each, target.dtype))
+        target, tuple(fill.astype(target.dtype) for fill in fills if _fits(fill, target.dtype))
     )
     base = Tally(
         source.size,
@@ -263,11 +265,14 @@ def _compare(source: Array, target: Array, start: int, fills: tuple[Array, ...],
     )
     valid = None
     if absent is not None or absent_target is not None:
-        gone, gone_target = (np.zeros(source.shape, bool) if each is None else each for each in (absent, absent_target))
-        lost, gained, valid = gone & ~_kept(source, target, same), gone_target & ~gone, ~(gone | gone_target)
+        missing, missing_target = (
+            np.zeros(source.shape, bool) if mask is None else mask for mask in (absent, absent_target)
+        )
+        lost, gained = missing & ~_kept(source, target, same), missing_target & ~missing
+        valid = ~(missing | missing_target)
         base = replace(
             base,
-            missing=int(np.count_nonzero(gone)),
+            missing=int(np.count_nonzero(missing)),
             lost=int(np.count_nonzero(lost)),
             gained=int(np.count_nonzero(gained)),
             first_lost=_first(lost, source, target, start),
@@ -285,27 +290,27 @@ def _compare(source: Array, target: Array, start: int, fills: tuple[Array, ...],
 
 
 def _with_errors(base: Tally, source: Array, target: Array, valid: Array | None, start: int, zero: float) -> Tally:
-    """Add the errors of valid values."""
-    before, after = (source, target) if valid is None else (source[valid], target[valid])
-    errors = _errors(before, after)
-    at = int(errors.argmax())
-    error = _item(errors[at])
+    """Return a tally with the errors of valid values added."""
+    sources, targets = (source, target) if valid is None else (source[valid], target[valid])
+    errors = _errors(sources, targets)
+    worst = int(errors.argmax())
+    error = _item(errors[worst])
     if not error:
         return base
-    place = at if valid is None else int(np.flatnonzero(valid)[at])
+    position = worst if valid is None else int(np.flatnonzero(valid)[worst])
     wide = errors.dtype if errors.dtype.kind == "f" else np.dtype(np.float64)
     errors = errors.astype(wide, copy=False)
     with np.errstate(all="ignore"):
-        relative = before.astype(wide) - wide.type(zero)
+        relative = sources.astype(wide) - wide.type(zero)
         np.divide(errors, np.abs(relative, out=relative), out=relative)
-    zeros = before == zero
+    zeros = sources == zero
     zeros_changed = 0
     if zeros.any():
         relative[zeros] = 0
-        zeros_changed = int(np.count_nonzero(zeros & (after != zero)))
+        zeros_changed = int(np.count_nonzero(zeros & (targets != zero)))
     return replace(
         base,
-        worst=Place((start + place,), _item(source[place]), _item(target[place])),
+        worst=Place((start + position,), _item(source[position]), _item(target[position])),
         error=error,
         relative=float(relative.max()),
         zeros_changed=zeros_changed,
@@ -314,7 +319,7 @@ def _with_errors(base: Tally, source: Array, target: Array, valid: Array | None,
 
 
 def _same(source: Array, target: Array) -> Array:
-    """Return which values have the same bits; for types that differ, or have bits without meaning, which are equal."""
+    """Return which values have the same bits; for different types, or types with unused bits, which are equal."""
     if source.dtype == target.dtype and source.dtype.itemsize <= 8:
         bits = f"u{source.dtype.itemsize}"
         return np.asarray(source.view(bits) == target.view(bits))
@@ -322,7 +327,7 @@ def _same(source: Array, target: Array) -> Array:
 
 
 def _kept(source: Array, target: Array, same: Array) -> Array:
-    """Return which values are the same, or would be if the source had the target's type."""
+    """Return which values are the same, also after conversion to the target's type."""
     if source.dtype == target.dtype:
         return same
     with np.errstate(all="ignore"):
@@ -330,21 +335,21 @@ def _kept(source: Array, target: Array, same: Array) -> Array:
 
 
 def _missing(values: Array, fills: tuple[Array, ...]) -> tuple[Array | None, Number | None, Number | None]:
-    """Return which values are missing, or None where none is, and the range of the others."""
+    """Return which values are missing, None if no value is, and the range of the others."""
     with np.errstate(invalid="ignore"):
         low, high = values.min(), values.max()
     finite = values.dtype.kind != "f" or (np.isfinite(low) and np.isfinite(high))
-    if finite and not any(low <= each <= high for each in fills):
+    if finite and not any(low <= fill <= high for fill in fills):
         return None, _item(low), _item(high)
     absent = np.zeros(values.shape, bool) if finite else ~np.isfinite(values)
-    for each in fills:
-        absent |= values == each
+    for fill in fills:
+        absent |= values == fill
     valid = values[~absent]
     return absent, *((_item(valid.min()), _item(valid.max())) if valid.size else (None, None))
 
 
 def _fits(fill: Array, dtype: np.dtype[Any]) -> bool:
-    """Return whether another type has a fill value too, rounded where it is a float."""
+    """Return whether another type can hold a fill value; floats may round it."""
     if dtype.kind == "f":
         return True
     limits = np.iinfo(dtype)
@@ -352,18 +357,18 @@ def _fits(fill: Array, dtype: np.dtype[Any]) -> bool:
     return bool(math.isfinite(value) and value == int(value) and limits.min <= value <= limits.max)
 
 
-def _first(where: Array, source: Array, target: Array, start: int) -> Place | None:
-    if not where.any():
+def _first(mask: Array, source: Array, target: Array, start: int) -> Place | None:
+    if not mask.any():
         return None
-    at = int(where.argmax())
-    return Place((start + at,), _item(source[at]), _item(target[at]))
+    position = int(mask.argmax())
+    return Place((start + position,), _item(source[position]), _item(target[position]))
 
 
 def _errors(source: Array, target: Array) -> Array:
-    """Magnitudes of the differences: unsigned integers or Python's for integers, otherwise floats, rounded once."""
+    """Return the magnitudes of differences: of integers as unsigned or Python integers, of floats rounded once."""
     if source.dtype.kind != "f" and target.dtype.kind != "f":
         common = np.result_type(source, target)
-        if common.kind == "f":  # no type has all of int64 and uint64
+        if common.kind == "f":  # no integer type holds both int64 and uint64
             return np.asarray(np.abs(source.astype(object) - target.astype(object)))
         source, target = source.astype(common, copy=False), target.astype(common, copy=False)
         unsigned = f"u{common.itemsize}"
@@ -377,6 +382,6 @@ def _errors(source: Array, target: Array) -> Array:
 
 
 def _item(value: Any) -> Number:
-    """Return a Python number; longer floats than Python's are rounded."""
+    """Return a Python number; longer floats are rounded."""
     number = value.item() if isinstance(value, np.generic) else value
     return number if isinstance(number, int) else float(number)

@@ -1,1 +1,1 @@
-"""Which values are missing: what stands for them, filling the gaps that they leave, and putting them back."""
+"""Missing values: their definition, filling the gaps that they leave, and restoring them."""

@@ -1,4 +1,4 @@
-"""Which bits each missing value has, by a small number that stands for it. Knows no file format."""
+"""A table of missing values, each with a small number: its flag."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from tamis.errors import DataError, ParameterError
 from tamis.missing.definition import Missing
 
 MOST_FLAGS = 250
-"""Below 255, the default fill value of netCDF's unsigned bytes."""
+"""Limit of the table: flags stay below 255, the default fill value of netCDF's unsigned bytes."""
 
 _SIZES = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True, eq=False)
 class Flags:
-    """Numbers for missing values: 0 is a valid one, k the bits of item k − 1 of a table.
+    """Flags of missing values: 0 is a valid value, k has the bits of item k − 1 of a table.
 
-    For floats there is one more, `stored_flag`, for NaN of any other bits, which are left where they are.
+    Floats have one more, `stored_flag`, for NaN of any other bits, which stay in the variable.
 
     Parameters
     ----------
     values
-        The table, of the type of the data: no two items have the same bits.
+        The table, of the type of the data; no two items have the same bits.
     fill
-        Flag of what was never written.
+        Flag of values that were never written.
 
     Raises
     ------
     ParameterError
-        If the table is too long, or of a type whose bits cannot be told apart.
+        If the table is too long, or `can_flag` is False for its type.
     """
 
     values: NDArray[Any]
@@ -44,7 +44,7 @@ class Flags:
     _missing: Missing = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the table, and find out what follows from it."""
+        """Check the table, and derive the other fields."""
         count = len(self.values)
         if count > MOST_FLAGS or not can_flag(self.values.dtype):
             raise ParameterError(
@@ -58,77 +58,77 @@ class Flags:
 
     @classmethod
     def of(cls, values: Iterable[Any], dtype: np.dtype[Any]) -> Self:
-        """Return a table for values of a type; for floats it has NaN and the infinities too, zeros with both signs.
+        """Return a table of values; for floats also with NaN, the infinities, and zeros of both signs.
 
         Parameters
         ----------
         values
-            Of that type; NaN may have any bits.
+            Missing values; NaN may have any bits.
         dtype
-            In native byte order.
+            Type of the data, in native byte order.
         """
-        wanted = [np.asarray(each, dtype) for each in values]
+        items = [np.asarray(item, dtype) for item in values]
         if dtype.kind == "f":
-            wanted += [-each for each in wanted if each == 0]
+            items += [-item for item in items if item == 0]
             nan = np.asarray(np.nan, dtype)
-            wanted += [np.abs(nan), -np.abs(nan), np.asarray(np.inf, dtype), np.asarray(-np.inf, dtype)]
-        unique = {each.tobytes(): each for each in wanted}
+            items += [np.abs(nan), -np.abs(nan), np.asarray(np.inf, dtype), np.asarray(-np.inf, dtype)]
+        unique = {item.tobytes(): item for item in items}
         return cls(np.frombuffer(b"".join(unique), dtype))
 
     def find(self, data: NDArray[Any]) -> NDArray[np.uint8] | None:
-        """Return the flag of each value; None where all are valid."""
+        """Return the flag of each value; None if all are valid."""
         if data.dtype.kind == "f" and not self._missing.survey(data).missing:
             return None
         missing = self._missing.find(data)
         if missing is None:
             return None
         bits = data[missing].view(_bits(data.dtype))
-        some = np.full(bits.shape, self.stored_flag, np.uint8)
-        for flag, each in enumerate(self._bits, start=1):
-            some[bits == each] = flag
-        found = np.zeros(data.shape, np.uint8)
-        found[missing] = some
-        return found
+        missing_flags = np.full(bits.shape, self.stored_flag, np.uint8)
+        for flag, item_bits in enumerate(self._bits, start=1):
+            missing_flags[bits == item_bits] = flag
+        flags = np.zeros(data.shape, np.uint8)
+        flags[missing] = missing_flags
+        return flags
 
     def restore(self, values: NDArray[Any], flags: NDArray[np.uint8]) -> None:
-        """Put missing values back.
+        """Restore missing values, in place.
 
         Parameters
         ----------
         values
-            Changed in place; of the table's type, or of one that it is cast to.
+            Values of the table's type, or of a type that the table is cast to.
         flags
-            Of these values.
+            Their flags.
 
         Raises
         ------
         DataError
-            If there is a flag that the table has not.
+            If a flag is not in the table.
         """
         most = int(flags.max(initial=0))
         if most > max(len(self.values), self.stored_flag):
             raise DataError(f"expected flags up to {max(len(self.values), self.stored_flag)}, got {most}: damaged")
-        # As bits: NaN stays what it is.
+        # Copied as bits, so that NaN keeps its bits.
         bits = _bits(values.dtype) if can_flag(values.dtype) else values.dtype
-        room = values.view(bits)
-        for flag, each in enumerate(self.values.astype(values.dtype).view(bits)[:most], start=1):
+        target = values.view(bits)
+        for flag, item in enumerate(self.values.astype(values.dtype).view(bits)[:most], start=1):
             equal = flags == flag
             if equal.any():
-                np.copyto(room, each, where=equal)
+                np.copyto(target, item, where=equal)
 
     def words(self) -> list[str]:
-        """Return what each flag stands for, without blanks."""
-        named = ["valid", *map(_word, self.values)]
-        # Other bits of a NaN than the usual ones tell it from others.
+        """Return a name for each flag, without blanks."""
+        names = ["valid", *map(_name, self.values)]
+        # Several NaN get their bits as part of the name.
         unique = [
-            f"{name}_0x{int(bits):x}" if named.count(name) > 1 else name
-            for name, bits in zip(named[1:], self._bits, strict=True)
+            f"{name}_0x{int(bits):x}" if names.count(name) > 1 else name
+            for name, bits in zip(names[1:], self._bits, strict=True)
         ]
         return ["valid", *unique, *(["other_nan"] if self.stored_flag else [])]
 
 
 def can_flag(dtype: np.dtype[Any]) -> bool:
-    """Return whether the bits of such values are told apart."""
+    """Return whether values of a type can have flags."""
     return dtype.kind in "iuf" and dtype.itemsize in _SIZES
 
 
@@ -136,7 +136,7 @@ def _bits(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(f"u{dtype.itemsize}")
 
 
-def _word(value: Any) -> str:
+def _name(value: Any) -> str:
     if np.isnan(value):
         return "negative_nan" if np.signbit(value) else "nan"
     if np.isinf(value):

@@ -1,7 +1,7 @@
-"""File descriptors, files made durable, and why the file system could not write.
+"""File descriptors, durable files, and reasons why the file system could not write.
 
-A descriptor is free as soon as close() is called, whatever close() says: closing it again would close a file that
-another thread opened in the meantime. So nothing here closes twice.
+A descriptor is free as soon as close() is called, even if close() fails: closing it again could close a file that
+another thread has opened. So nothing here closes twice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import deflate
 
 _AT_ONCE_NBYTES = 1 << 20
 _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM}
-"""What file systems say that cannot make a folder durable by itself, and folders that may not be listed."""
+"""Errors of file systems that cannot sync a folder, and of folders that may not be listed."""
 
 _MEANINGS = {
     errno.ENOSPC: "the disk is full",
@@ -28,16 +28,16 @@ _NUMBER = re.compile(r"errno = (\d+)")
 
 
 def close_handle(handle: int) -> None:
-    """Close a descriptor that has nothing to lose: one that was read from, or made durable before."""
+    """Close a descriptor and ignore errors: for files that were only read, or are durable already."""
     with suppress(OSError):
         os.close(handle)
 
 
 def write_all(handle: int, data: bytes | bytearray) -> None:
-    """Write all bytes, also where the system takes some of them at a time."""
-    left = memoryview(data)
-    while left:
-        left = left[os.write(handle, left) :]
+    """Write all bytes, even if the system writes fewer at a time."""
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[os.write(handle, remaining) :]
 
 
 def write_at(handle: int, data: bytes, offset: int) -> None:
@@ -48,7 +48,7 @@ def write_at(handle: int, data: bytes, offset: int) -> None:
 
 
 def read_at(handle: int, nbytes: int, offset: int) -> bytes:
-    """Read so many bytes, also where the system gives some of them at a time; fewer only where the file ends."""
+    """Read so many bytes, even if the system reads fewer at a time; fewer only at the end of the file."""
     data = os.pread(handle, nbytes, offset)
     while 0 < len(data) < nbytes and (more := os.pread(handle, nbytes - len(data), offset + len(data))):
         data += more
@@ -70,7 +70,7 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Make the names in a folder durable, where its file system can."""
+    """Make the names in a folder durable, if its file system supports that."""
     try:
         with opened(path) as handle:
             os.fsync(handle)
@@ -80,7 +80,7 @@ def sync_folder(path: Path) -> None:
 
 
 def size_and_checksum(path: Path) -> tuple[int, int]:
-    """Return the size of a file in bytes, and the CRC-32 of all of it."""
+    """Return the size of a file in bytes, and its CRC-32."""
     nbytes = checksum = 0
     with opened(path) as handle:
         while block := os.read(handle, _AT_ONCE_NBYTES):
@@ -91,7 +91,7 @@ def size_and_checksum(path: Path) -> tuple[int, int]:
 
 @contextmanager
 def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
-    """Open a file, and close it without a word: for what is read, or made durable elsewhere."""
+    """Open a file, and ignore errors when it is closed: for files that are read, or made durable elsewhere."""
     handle = os.open(path, flags | os.O_CLOEXEC)
     try:
         yield handle
@@ -100,7 +100,7 @@ def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
 
 
 def disk_text(error: BaseException) -> str:
-    """Say why writing failed: the reason of the file system where there is one, and what it means."""
+    """Return why writing failed: the file system's reason if there is one, and its meaning."""
     number = _number(error)
     if number is None:
         return str(error)
@@ -108,21 +108,21 @@ def disk_text(error: BaseException) -> str:
 
 
 def system_error(error: BaseException) -> str:
-    """Return the reason that the file system gave, empty where it gave none."""
+    """Return the file system's reason; empty if there is none."""
     number = _number(error)
     return "" if number is None else os.strerror(number)
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Return whether something failed since there was no room."""
+    """Return whether the reason is a lack of space."""
     return _number(error) in _MEANINGS
 
 
 def _number(error: BaseException | None) -> int | None:
-    """Find the file system's number in an error or in what it came from."""
+    """Return the errno of an error or of its causes; None if there is none."""
     while error is not None:
-        if found := _NUMBER.search(str(error)):
-            return int(found[1])
+        if match := _NUMBER.search(str(error)):
+            return int(match[1])
         if isinstance(error, OSError) and error.errno:
             return error.errno
         error = error.__cause__ or error.__context__

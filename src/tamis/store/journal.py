@@ -1,8 +1,8 @@
-"""What a run notes beside its temporary file, so that a later run can take over what was encoded.
+"""The journal beside a temporary file, by which a later run can reuse encoded chunks.
 
-A line that names the format, length and checksum of a JSON text that says whose chunks these are, the text, and a
-record of fixed size for each chunk that was written. The checksum of a record begins with that of the text: where
-writing broke off, or bytes are others than were written, the first wrong one ends the list.
+It has a line with the format, length and checksum of a JSON text, the text, which describes the run, and a record of
+fixed size for each written chunk. The checksum of a record continues that of the text. A record that is incomplete or
+damaged ends the list.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ HEAD = struct.Struct("<II")
 """Length and checksum of the text."""
 
 RECORD = struct.Struct("<IQQQIQQI")
-"""Number of the dataset in the text, place in the grid of chunks, offset, bytes, mask, counts, checksum.
+"""Number of the dataset in the text, number of the chunk in the grid, offset, bytes, mask, counts, checksum.
 
-The counts are those of missing values, and of values that made zfp be left out: `NewChunk.missing` and `crossed`.
+The counts are of missing values, and of values that would cross a limit: `NewChunk.missing` and `crossed`.
 """
 
 CHECKSUM = struct.Struct("<I")
-"""Of the record."""
+"""Checksum of a record."""
 
 _AT_ONCE_NBYTES = 64 << 10
-"""Chunks of as many bytes, decoded, are noted at once: as much work can be lost."""
+"""Decoded bytes of chunks after which records are written: so much work can be lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What decides the bytes of each chunk.
+    """Everything that determines the bytes of each chunk.
 
     Parameters
     ----------
     source
-        What tells whether the source is the same one, unchanged.
+        Size, times and inode, which tell whether the source is unchanged.
     datasets
-        By path: what is done to its chunks, and by which versions of what.
+        For each path how chunks are encoded, and by which versions of libraries.
     """
 
     source: Mapping[str, int | str]
     datasets: Mapping[str, Mapping[str, str]]
 
     def to_bytes(self) -> bytes:
-        """Write it as the text of a journal."""
+        """Return the text of a journal."""
         return json.dumps({"source": dict(self.source), "datasets": [*self.datasets.items()]}).encode()
 
     @classmethod
@@ -65,18 +65,18 @@ class Run:
         Raises
         ------
         ValueError
-            If it is none.
+            If the text is not that of a journal.
         """
         try:
-            found = json.loads(text)
-            datasets = {str(path): _texts(entry) for path, entry in found["datasets"]}
-            return cls({str(key): value for key, value in found["source"].items()}, datasets)
+            document = json.loads(text)
+            datasets = {str(path): _texts(entry) for path, entry in document["datasets"]}
+            return cls({str(key): value for key, value in document["source"].items()}, datasets)
         except (TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(f"expected the text of a journal, got {error!r}") from error
 
 
 def companion_key(path: str) -> str:
-    """Name the companion of a dataset among the datasets of a run: a path that none can have."""
+    """Return the key of a dataset's companion in `Run.datasets`: a path that no dataset can have."""
     return f"{path}\0missing"
 
 
@@ -85,86 +85,86 @@ def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
 
 
 def checksum_of(data: bytes) -> int:
-    """Return the checksum of a chunk: a CRC-32, by libdeflate, which takes less than 2 % of the time of a copy's."""
+    """Return the checksum of a chunk: a CRC-32 by libdeflate, which takes less than 2 % of the time of copying it."""
     return deflate.crc32(data)
 
 
 def seal_of(data: bytes, mask: int) -> int:
-    """Return the checksum of a chunk and its filter mask: a CRC that begins with the mask."""
+    """Return the checksum of a chunk and its filter mask: a CRC-32 that starts with the mask."""
     return deflate.crc32(data, mask)
 
 
 class Journal:
-    """The notes of a run that writes now, locked for as long as it does.
+    """The journal of the current run, locked while it writes.
 
-    What it cannot write it leaves out, and the run goes on: a later one then has the less to take over.
+    If the journal cannot be written, the run continues without it: a later run can then reuse fewer chunks.
 
     Parameters
     ----------
     path
-        Must not exist.
+        Path of the journal, which must not exist.
     run
-        Whose chunks these are.
+        The current run.
 
     Attributes
     ----------
     count
-        Chunks that were noted.
+        Number of recorded chunks.
     """
 
     def __init__(self, path: Path, run: Run) -> None:
         text = run.to_bytes()
         self._seed = zlib.crc32(text)
-        self._noted = bytearray(MAGIC + HEAD.pack(len(text), self._seed) + text)
+        self._pending = bytearray(MAGIC + HEAD.pack(len(text), self._seed) + text)
         self._nbytes = self.count = 0
         self._handle: int | None = _locked(path)
         self.flush()
 
     @property
     def open(self) -> bool:
-        """Whether it can be written."""
+        """Whether the journal can be written."""
         return self._handle is not None
 
     def add(
         self, dataset: int, place: int, offset: int, data: bytes, mask: int, counts: tuple[int, int], nbytes: int
     ) -> None:
-        """Note a chunk that is in the file.
+        """Record a chunk that is in the file.
 
         Parameters
         ----------
         dataset, place, offset, mask, counts
-            As in `RECORD`.
+            As in `RECORD`; `place` is the number of the chunk in the grid.
         data
-            Encoded.
+            The encoded chunk.
         nbytes
-            Bytes that it has decoded.
+            Bytes of the decoded chunk.
         """
         record = RECORD.pack(dataset, place, offset, len(data), mask, *counts, checksum_of(data))
-        self._noted += record + CHECKSUM.pack(zlib.crc32(record, self._seed))
+        self._pending += record + CHECKSUM.pack(zlib.crc32(record, self._seed))
         self._nbytes += nbytes
         self.count += 1
         if self._nbytes >= _AT_ONCE_NBYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Write what was noted."""
+        """Write all pending records."""
         try:
             if self._handle is not None:
-                write_all(self._handle, self._noted)
+                write_all(self._handle, self._pending)
         except OSError:
-            self.close()  # what came later would follow a torn record
-        self._noted.clear()
+            self.close()  # otherwise later records would follow an incomplete one
+        self._pending.clear()
         self._nbytes = 0
 
     def close(self) -> None:
-        """Let go of the lock; nothing is written any more."""
+        """Release the lock; nothing is written afterwards."""
         handle, self._handle = self._handle, None
         if handle is not None:
             close_handle(handle)
 
 
 def _locked(path: Path) -> int | None:
-    """Create a journal and lock it; None where that cannot be: nobody could tell then whether its run still lives."""
+    """Create a journal and lock it; None if it cannot be locked, because then nobody knows whether its run is alive."""
     while True:
         try:
             handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -180,5 +180,5 @@ def _locked(path: Path) -> int | None:
             if not isinstance(error, BlockingIOError):
                 close_handle(handle)
                 return None
-        # Another run found it empty, and took it for a dead one's.
+        # Another run removed the empty journal, as if left by a killed run: try again.
         close_handle(handle)

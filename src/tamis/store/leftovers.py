@@ -1,4 +1,4 @@
-"""What runs that were killed left beside a target: a temporary file, and a journal of the chunks that it has."""
+"""Files that killed runs left beside a target: a temporary file, and a journal of its chunks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _RECORD_TYPE = np.dtype(
 
 
 class Record(NamedTuple):
-    """What a journal says of a chunk: see `tamis.store.journal.RECORD`."""
+    """A chunk in a journal: see `tamis.store.journal.RECORD`."""
 
     dataset: int
     place: int
@@ -44,16 +44,16 @@ class Record(NamedTuple):
 
 
 class Leftovers(NamedTuple):
-    """What is there beside a target.
+    """The temporary files beside a target.
 
     Parameters
     ----------
     dead
-        Of runs that are no more; locked, to be closed by the caller.
+        Of runs that have ended; locked, to be closed by the caller.
     busy
-        Temporary files that a run writes now.
+        Of runs that are writing.
     unknown
-        Temporary files of which that is not known, since they have no journal that can be read and locked.
+        Of unknown runs, because there is no journal that can be read and locked.
     """
 
     dead: tuple[Leftover, ...]
@@ -62,21 +62,21 @@ class Leftovers(NamedTuple):
 
 
 class Leftover:
-    """A temporary file and its journal, locked so that no other run takes them over.
+    """A temporary file and its journal, locked so that no other run uses them.
 
     Parameters
     ----------
     path
-        Of the temporary file.
+        Path of the temporary file.
     journal
-        Its journal, open and locked.
+        Descriptor of its journal, open and locked.
 
     Attributes
     ----------
     run
-        Whose chunks these are; None where the journal does not say.
+        The run that wrote them; None if the journal cannot be read.
     nbytes
-        Of the temporary file.
+        Size of the temporary file.
     """
 
     def __init__(self, path: Path, journal: int) -> None:
@@ -86,30 +86,30 @@ class Leftover:
         self.nbytes = 0 if self._handle is None else os.fstat(self._handle).st_size
         self.run: Run | None = None
         self._records: NDArray[Any] = np.empty(0, _RECORD_TYPE)
-        with suppress(OSError):  # a journal on a bad disk is as good as none
+        with suppress(OSError):  # a journal on a bad disk counts as none
             self.run, seed, begin = _head(journal)
             if self.run is not None and self._handle is not None:
                 self._records = _records(journal, begin, seed)
-        # Those of a dataset side by side, in the order in which they were written.
+        # Grouped by dataset, in the order of writing.
         self._records = self._records[np.argsort(self._records["dataset"], kind="stable")]
         self._datasets = np.ascontiguousarray(self._records["dataset"])
         self._numbers = {name: number for number, name in enumerate(self.run.datasets if self.run else ())}
 
     def count(self, path: str) -> int:
-        """Count the chunks of a dataset."""
+        """Return the number of chunks of a dataset."""
         return len(self._of(path))
 
     def total(self) -> int:
-        """Count all chunks."""
+        """Return the number of all chunks."""
         return len(self._records)
 
     def records(self, path: str) -> Iterator[Record]:
-        """Return the records of the chunks of a dataset, in the order in which they were written."""
-        for each in self._of(path):
-            yield Record(*map(int, each))
+        """Yield the records of a dataset's chunks, in the order of writing."""
+        for fields in self._of(path):
+            yield Record(*map(int, fields))
 
     def read(self, record: Record, most_nbytes: int) -> bytes | None:
-        """Read a chunk; None where the file has not the bytes that were noted, or more of them than can be."""
+        """Return the bytes of a chunk; None if they do not match their record, or are more than `most_nbytes`."""
         if self._handle is None or record.nbytes > most_nbytes or record.offset + record.nbytes > self.nbytes:
             return None
         try:
@@ -120,11 +120,11 @@ class Leftover:
 
     @property
     def known(self) -> bool:
-        """Whether the temporary file can be opened, or is not there."""
+        """Whether the temporary file can be opened, or does not exist."""
         return self._handle is not None or not os.path.lexists(self.path)
 
     def remove(self) -> list[str]:
-        """Remove both files; nothing else that took their names. Return notes about what cannot be removed."""
+        """Remove both files, but not others of the same names; return notes about files that cannot be removed."""
         try:
             for path, handle in ((self.path, self._handle), (journal_of(self.path), self._journal)):
                 with suppress(FileNotFoundError):
@@ -140,7 +140,7 @@ class Leftover:
         return self._records[begin:end]
 
     def close(self) -> None:
-        """Let go of the lock."""
+        """Release the lock."""
         handles, self._handle, self._journal = (self._handle, self._journal), None, None
         for handle in handles:
             if handle is not None:
@@ -148,12 +148,12 @@ class Leftover:
 
 
 def find_leftovers(place: Path) -> Leftovers:
-    """Find what runs left beside a target, or write there now. Links are not followed, and files of others not touched.
+    """Return the temporary files beside a target, without following links or touching files of other users.
 
     Parameters
     ----------
     place
-        As a `Transaction` for the target has it.
+        `Transaction.place` of the target.
     """
     dead: list[Leftover] = []
     busy: list[Path] = []
@@ -168,7 +168,7 @@ def find_leftovers(place: Path) -> Leftovers:
                 unknown.append(path)
             elif not locked:
                 busy.append(path)
-            elif _still(journal, journal_of(path)):
+            elif _has_name(journal, journal_of(path)):
                 leftover = Leftover(path, journal)
                 if leftover.known:
                     dead.append(leftover)
@@ -180,20 +180,20 @@ def find_leftovers(place: Path) -> Leftovers:
 
 
 def _opened(path: Path, flags: int) -> int | None:
-    """Open an ordinary file of this user; None where there is none."""
+    """Open a regular file of this user; None if there is none."""
     try:
         handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    found = os.fstat(handle)
-    if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
+    status = os.fstat(handle)
+    if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
         return handle
     close_handle(handle)
     return None
 
 
 def _is_journal(handle: int) -> bool:
-    """Whether a file begins as a journal does; one that is killed right at its beginning leaves less of it."""
+    """Return whether a file begins like a journal, or is the beginning of one, as after an early kill."""
     try:
         return MAGIC.startswith(read_at(handle, len(MAGIC), 0))
     except OSError:
@@ -201,7 +201,7 @@ def _is_journal(handle: int) -> bool:
 
 
 def _lock(handle: int) -> bool | None:
-    """Lock a journal; False where a run holds the lock, None where the file system cannot tell."""
+    """Lock a journal; return False if a run holds the lock, None if the file system has no locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -209,8 +209,8 @@ def _lock(handle: int) -> bool | None:
     return True
 
 
-def _still(handle: int, path: Path) -> bool:
-    """Whether the file has its name: a run that ended in the meantime took it away."""
+def _has_name(handle: int, path: Path) -> bool:
+    """Return whether an open file still has its name: a run that has just ended may have renamed or removed it."""
     try:
         return os.path.samestat(os.fstat(handle), path.lstat())
     except OSError:
@@ -218,36 +218,36 @@ def _still(handle: int, path: Path) -> bool:
 
 
 def _head(journal: int) -> tuple[Run | None, int, int]:
-    """Read whose journal it is, the checksum with which those of records begin, and where they begin."""
-    at = len(MAGIC)
-    head = read_at(journal, HEAD.size, at)
+    """Return the run of a journal, the checksum that records continue, and the offset of the first record."""
+    offset = len(MAGIC)
+    head = read_at(journal, HEAD.size, offset)
     if len(head) < HEAD.size:
         return None, 0, 0
     nbytes, checksum = HEAD.unpack(head)
-    at += HEAD.size
-    if nbytes > min(_MOST_TEXT_NBYTES, os.fstat(journal).st_size - at):
+    offset += HEAD.size
+    if nbytes > min(_MOST_TEXT_NBYTES, os.fstat(journal).st_size - offset):
         return None, 0, 0
-    text = read_at(journal, nbytes, at)
+    text = read_at(journal, nbytes, offset)
     try:
         run = Run.from_bytes(text) if zlib.crc32(text) == checksum else None
     except ValueError:
         run = None
-    return run, checksum, at + nbytes
+    return run, checksum, offset + nbytes
 
 
-def _records(journal: int, at: int, seed: int) -> NDArray[Any]:
-    """Read records up to the first that is not whole."""
+def _records(journal: int, offset: int, seed: int) -> NDArray[Any]:
+    """Return all records before the first incomplete or damaged one."""
     step = RECORD.size + CHECKSUM.size
-    found = bytearray()
+    valid = bytearray()
     while True:
-        block = memoryview(read_at(journal, step * _RECORDS_AT_ONCE, at))
-        good = 0
-        while good + step <= len(block):
-            (checksum,) = CHECKSUM.unpack_from(block, good + RECORD.size)
-            if zlib.crc32(block[good : good + RECORD.size], seed) != checksum:
+        block = memoryview(read_at(journal, step * _RECORDS_AT_ONCE, offset))
+        valid_nbytes = 0
+        while valid_nbytes + step <= len(block):
+            (checksum,) = CHECKSUM.unpack_from(block, valid_nbytes + RECORD.size)
+            if zlib.crc32(block[valid_nbytes : valid_nbytes + RECORD.size], seed) != checksum:
                 break
-            good += step
-        found += block[:good]
-        at += good
-        if good < step * _RECORDS_AT_ONCE:
-            return np.frombuffer(bytes(found), _RECORD_TYPE)
+            valid_nbytes += step
+        valid += block[:valid_nbytes]
+        offset += valid_nbytes
+        if valid_nbytes < step * _RECORDS_AT_ONCE:
+            return np.frombuffer(bytes(valid), _RECORD_TYPE)

@@ -1,6 +1,6 @@
-"""A new file that gets its name when it is complete, and leaves nothing behind otherwise.
+"""A new file that gets its name when it is complete, and otherwise leaves nothing behind.
 
-Only a process that is killed leaves its temporary file, and the journal beside it: see `temporaries_of`.
+Only a killed process leaves its temporary file and the journal beside it: see `temporaries_of`.
 """
 
 from __future__ import annotations
@@ -29,30 +29,29 @@ class Transaction:
     Parameters
     ----------
     target
-        The name that `commit` gives, or the file that it links to. Until then it holds what it held before.
+        The final name, which `commit` gives; if it is a link, the file that it leads to. Until then it does not change.
     overwrite
-        Whether a file that has the name, or gets it in the meantime, is replaced.
+        Whether an existing file of this name, also one created in the meantime, is replaced.
 
     Attributes
     ----------
     place
-        The file that gets the name, links followed.
+        Path of the final file, with links followed.
     path
-        Where to write.
+        Path of the temporary file.
     journal
-        Where to note what was written, beside it; goes away with it.
-
+        Path of the journal beside it, which is removed together with it.
     replace
-        Whether a file that has the name is replaced.
+        Whether an existing file is replaced.
     kept
-        Whether temporary file and journal stay where no `commit` follows, for a later run to go on with.
+        Whether temporary file and journal stay if no `commit` follows, so that a later run can continue.
     notes
-        What the user should know.
+        Remarks for the user.
 
     Raises
     ------
     FileError
-        If no file can have that name.
+        If there cannot be a file of that name.
     """
 
     def __init__(self, target: Path, *, overwrite: bool = True) -> None:
@@ -65,7 +64,7 @@ class Transaction:
             if self.place.is_symlink() or not self.place.parent.is_dir():
                 raise FileError(f"{target}: expected the name of a file to write, got a dangling link")
             if target.exists() and not target.is_file():
-                # A rename would put a file where a device was, as in /dev/null, for every program of the machine.
+                # A rename would replace a device such as /dev/null by a file, for every program on the machine.
                 raise FileError(
                     f"{target}: expected the name of a file to write, got a {_kind(target)}, which nothing may take the"
                     " place of: choose another name"
@@ -93,25 +92,25 @@ class Transaction:
             self.discard()
 
     def discard(self) -> None:
-        """Remove what was written, as if nothing had been."""
+        """Remove the temporary file and the journal."""
         for path in (self.path, self.journal):
             try:
                 path.unlink(missing_ok=True)
-            except OSError as error:  # which must not hide what went wrong before
+            except OSError as error:  # must not hide an earlier error
                 self.notes.append(f"{path}: cannot be removed, and is of no use any more: {disk_text(error)}")
         if self._early is not None:
             self._early.join()
             self._early = None
 
     def protect(self) -> None:
-        """Return the file, once it is there, the permissions of the one that it replaces."""
+        """Give the temporary file the permissions of the file that it replaces, if there is one."""
         with suppress(FileNotFoundError):
             self.path.chmod(stat.S_IMODE(self.place.stat().st_mode))
 
     def begin_sync(self) -> None:
-        """Begin to make the file durable, in a thread: the disk then works while the file is verified.
+        """Start to make the file durable, in a thread, so that the disk works while the file is verified.
 
-        Nothing may change the file from now on.
+        The file must not change afterwards.
         """
         self._early = _Sync(self.path)
         self._early.start()
@@ -122,7 +121,7 @@ class Transaction:
         Raises
         ------
         FileError
-            If the disk does not take it.
+            If the disk fails.
         """
         try:
             if self._early is None:
@@ -138,7 +137,7 @@ class Transaction:
         Raises
         ------
         FileError
-            If the file system does not take it.
+            If the file system fails.
         """
         self.finish_sync()
         try:
@@ -163,9 +162,9 @@ class Transaction:
 
     def _take_free_name(self) -> None:
         try:
-            os.link(self.path, self.place)  # fails where the name is taken, at one stroke
+            os.link(self.path, self.place)  # atomic, and fails if the name is taken
         except FileExistsError as error:
-            if not _same(self.path, self.place):  # a server that answers twice says so of our own link
+            if not _same(self.path, self.place):  # a file server that repeats a request reports our own link
                 raise FileError(f"{self.target}: File exists: another process created it in the meantime") from error
         except OSError:  # a file system without hard links
             if os.path.lexists(self.place):
@@ -174,31 +173,31 @@ class Transaction:
 
 
 def journal_of(temporary: Path) -> Path:
-    """Name the journal of a temporary file."""
+    """Return the path of the journal of a temporary file."""
     return temporary.with_name(temporary.name + _JOURNAL_ENDING)
 
 
 def temporaries_of(place: Path) -> list[Path]:
-    """List the temporary files of a target, by their names alone, whether they or only their journals are there.
+    """Return the paths of all temporary files of a target, by name, even if only their journals exist.
 
     Parameters
     ----------
     place
-        As a `Transaction` for the target has it.
+        `Transaction.place` of the target.
     """
-    wanted = re.compile(
+    pattern = re.compile(
         f"({re.escape(_beginning(place))}[0-9a-f]{{{2 * _TOKEN_NBYTES}}}{re.escape(_ENDING)})({_JOURNAL_ENDING})?"
     )
     try:
-        found = map(wanted.fullmatch, os.listdir(place.parent))
-    except OSError:  # a folder that may be written to, and not be listed
+        matches = map(pattern.fullmatch, os.listdir(place.parent))
+    except OSError:  # a folder that may be written to, but not listed
         return []
-    return [place.with_name(name) for name in sorted({each[1] for each in found if each})]
+    return [place.with_name(name) for name in sorted({match[1] for match in matches if match})]
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(path: Path, other: Path) -> bool:
     try:
-        return os.path.samestat(one.lstat(), other.lstat())
+        return os.path.samestat(path.lstat(), other.lstat())
     except OSError:
         return False
 
@@ -208,13 +207,13 @@ def _kind(path: Path) -> str:
 
 
 def _beginning(place: Path) -> str:
-    """Begin the name of a temporary file with as much of the target's as there is room for."""
+    """Return the beginning of the names of temporary files: as much of the target's name as fits."""
     room = _LONGEST_NAME_NBYTES - len("..") - 2 * _TOKEN_NBYTES - len(_ENDING) - len(_JOURNAL_ENDING)
     return f".{os.fsdecode(os.fsencode(place.name)[:room])}."
 
 
 class _Sync(threading.Thread):
-    """Makes a file durable, and then reads it."""
+    """Makes a file durable, and then computes its size and checksum."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(name="tamis fsync", daemon=True)
@@ -230,7 +229,7 @@ class _Sync(threading.Thread):
             self._error = error
 
     def finish(self) -> tuple[int, int]:
-        """Wait for the end; raises what the system said, which it may not say a second time."""
+        """Wait for the result; raise the error of the system, which it may report only once."""
         self.join()
         if self._error is not None:
             raise self._error
