@@ -79,6 +79,19 @@ def test_u08_chunks_that_waste_much_are_said_with_better_ones(levels: Path, tmp_
     assert not good.datasets[0].notes
 
 
+def test_huge_chunks_that_are_nearly_empty_are_said_though_the_array_may_grow(tmp_path: Path) -> None:
+    """PyTables with blosc2 has chunks of 34 million values for arrays of 5,000."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, step in (("huge", 4 << 20), ("large", 1 << 20)):
+            file.create_dataset(name, data=np.arange(5000.0), chunks=(step,), maxshape=(None,), compression=1)
+        file.create_dataset("filled", (3 << 20,), "f8", chunks=(4 << 20,), maxshape=(None,), compression=1)
+    plan = tamis.preview_repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": "zfp(accuracy=0.1)|shuffle|deflate(4)"})
+    notes = {each.path: " ".join(each.notes) for each in plan.datasets}
+    assert "100 % of what the filters get is padding in chunks of 4194304" in notes["/huge"]
+    assert "with -c '/huge:5000' it is none" in notes["/huge"]
+    assert not notes["/large"] + notes["/filled"]
+
+
 def test_u08_chunks_that_reach_past_the_edges_are_said_without_zfp_too(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("x", (1100, 1100), "f4", data=np.arange(1100**2).reshape(1100, 1100), chunks=(1000, 1000))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tamis.chunks.grid import LEAST_CHUNK_NBYTES, default_chunks, pads_little, whole_blocks
 from tamis.errors import ParameterError
@@ -20,6 +20,7 @@ _TINY_NBYTES = 4096
 _TINY_COUNT = 16
 _NOTICEABLE_NBYTES = 64 << 10
 _WASTED = 0.25
+_NEARLY_ALL = 0.9
 _LARGE_NBYTES = 8 << 20  # the largest default of HDF5 itself
 
 
@@ -137,9 +138,11 @@ def padding_note(name: str, chunking: Chunking) -> str:
     name
         Of the dataset, for the option that changes its chunks.
     chunking
-        Its chunks; an axis that may grow is taken to be filled some day.
+        Its chunks; an axis that may grow is taken to be filled some day, but not where huge chunks are nearly empty.
     """
     chunk = chunking.chunk.shape
+    if chunking.chunk.nbytes > _LARGE_NBYTES and outside(chunking.shape, chunk) > _NEARLY_ALL:
+        chunking = replace(chunking, growing=(False,) * len(chunk))
     lost = _wasted(chunk, chunking)
     if lost < _WASTED or lost * chunking.chunk.nbytes * chunking.count < _NOTICEABLE_NBYTES:
         return ""
