@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -86,6 +87,19 @@ class Padding:
         shape = tuple(step if at == axis else 1 for at in range(len(self.growing)))
         extents = tuple(left if at == axis else 1 for at in range(len(self.growing)))
         return left if self.shares_blocks(extents, shape) else 0
+
+    def lossless_share(self, shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> float:
+        """Return the fraction of the values of an array that lie in chunks that zfp cannot take."""
+        axes = enumerate(zip(shape, chunk_shape, strict=True))
+        return 1 - math.prod(1 - self.lossless_steps(axis, n, step) / max(n, 1) for axis, (n, step) in axes)
+
+    def best_chunks(self, shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return chunks up to twice as long, of which zfp can take more where some are partial."""
+        axes = enumerate(zip(shape, chunk_shape, strict=True))
+        return tuple(
+            self.best_step(axis, n, min(2 * step, n)) if self.lossless_steps(axis, n, step) else step
+            for axis, (n, step) in axes
+        )
 
     def best_step(self, axis: int, extent: int, most: int, least: int = BLOCK_SIDE) -> int:
         """Return the extent of chunks along an axis, whole blocks of zfp, with which it can take most of the steps.

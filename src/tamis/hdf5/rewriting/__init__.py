@@ -2,7 +2,7 @@
 
 from tamis.hdf5.rewriting.companions import create_empty, flags_for, replace_companions
 from tamis.hdf5.rewriting.copies import stored_so
-from tamis.hdf5.rewriting.counting import MissingCount, count_missing
+from tamis.hdf5.rewriting.counting import MissingCount, count_missing, count_partial
 from tamis.hdf5.rewriting.estimating import likely_nbytes, most_nbytes
 from tamis.hdf5.rewriting.growth import LargerError, compresses
 from tamis.hdf5.rewriting.history import History
@@ -29,6 +29,7 @@ __all__ = [
     "companion_key",
     "compresses",
     "count_missing",
+    "count_partial",
     "create_empty",
     "find_leftovers",
     "flags_for",

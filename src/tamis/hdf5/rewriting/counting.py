@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.chunks.gather import over_chunks
-from tamis.chunks.grid import Region, touched
+from tamis.chunks.grid import Region, region, touched
+from tamis.hdf5.chunked import records_of
 from tamis.hdf5.companions import regions_of
 from tamis.hdf5.rewriting.plans import Plan
 from tamis.hdf5.storage import check_readable
@@ -82,3 +83,15 @@ def count_missing(
             found += each
             progress(done, len(parts))
     return found
+
+
+def count_partial(plan: Plan, target: h5py.Dataset) -> int:
+    """Count the chunks without zfp that reach beyond the array along an axis that can grow."""
+    steps = zip(plan.padding.growing, target.shape, plan.chunks, strict=False)
+    if plan.pipeline.zfp is None or not any(grows and extent % step for grows, extent, step in steps):
+        return 0
+    count = 0
+    for origin, record in records_of(target).items():
+        extents = tuple(span.stop - span.start for span in region(origin, target.shape, plan.chunks))
+        count += bool(record.mask & 1) and plan.padding.is_read(extents, plan.chunks)
+    return count

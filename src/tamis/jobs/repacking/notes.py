@@ -16,7 +16,9 @@ GROWN = "it would take more room than in the source: name it to store it so, or 
 """Why a dataset that a pattern matches is kept."""
 
 
-def written_notes(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Written) -> tuple[str, ...]:
+def written_notes(
+    plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Written, partial_count: int
+) -> tuple[str, ...]:
     """Say which chunks are stored otherwise than the pipeline says, why, and what may help."""
     companion = companion_of(target)
     notes = (
@@ -24,7 +26,10 @@ def written_notes(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, writte
         + _skipped_notes(written)
         + _missing_note(written, companion)
         + _range_note(plan, written)
+        + _partial_note(plan, source.shape, written, partial_count)
     )
+    if 2 * partial_count > written.lossless_chunks:
+        return notes  # the note of partial chunks says what to do
     return notes + _advice(plan, source, written)
 
 
@@ -62,6 +67,58 @@ def _range_note(plan: Plan, written: Written) -> tuple[str, ...]:
     if 2 * written.lossless_for_range > written.chunks:
         text += ": use filters that keep zeros and signs, such as shuffle|deflate(4)"
     return (text,)
+
+
+def _partial_note(plan: Plan, shape: tuple[int, ...], written: Written, partial_count: int) -> tuple[str, ...]:
+    if not partial_count:
+        return _required_note(plan, shape)
+    return (
+        f"{partial_count} of {plural(written.chunks, 'chunk')} stored without zfp: partial chunks along an axis that"
+        f" can grow, where steps that are left out later have to read as missing{_better_chunks(plan, shape)}",
+    )
+
+
+def expected_partial_note(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]:
+    """Say how many values are in partial chunks that zfp will not take, before any is read."""
+    if required := _required_note(plan, shape):
+        return required
+    if not (share := _partial_share(plan, shape)) or shape is None:
+        return ()
+    return (
+        f"partial chunks along an axis that can grow, with {percent_text(share)} of the values, are stored without zfp:"
+        f" steps that are left out there later have to read as missing{_better_chunks(plan, shape)}",
+    )
+
+
+def _required_note(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]:
+    """Say that partial chunks cannot have the fill value, since zfp may not be left out of them."""
+    if not _partial_share(plan, shape) or plan.pipeline.stages[0].optional:
+        return ()
+    return (
+        "partial chunks along an axis that can grow repeat their last values, since zfp is required: steps that are"
+        f" left out there later read as copies; as an optional filter, {plan.pipeline.filters[0]}?, zfp is left out"
+        " of such chunks",
+    )
+
+
+def _partial_share(plan: Plan, shape: tuple[int, ...] | None) -> float:
+    """Fraction of the values in chunks that zfp cannot take because of the fill value beyond the array."""
+    exact = plan.padding.exact or plan.bound is None
+    if shape is None or plan.pipeline.zfp is None or not (plan.lossy and exact):
+        return 0.0
+    return plan.padding.lossless_share(shape, plan.chunks)
+
+
+def _better_chunks(plan: Plan, shape: tuple[int, ...]) -> str:
+    """Name chunks that leave at most half of what partial chunks hold to other filters."""
+    better = plan.padding.best_chunks(shape, plan.chunks)
+    now, left = (plan.padding.lossless_share(shape, chunks) for chunks in (plan.chunks, better))
+    if not now or left > now / 2:
+        return ""
+    return (
+        f"; with -c '{plan.path}:{shape_text(better)}' such chunks hold {percent_text(left) if left else 'none'} of the"
+        f" values, not {percent_text(now)}"
+    )
 
 
 def _missing_note(written: Written, companion: Companion | None) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from tamis.hdf5.variables import roles_in
 from tamis.hdf5.writing.target import padding_of
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import Assigned, assigned
-from tamis.jobs.repacking.notes import range_text
+from tamis.jobs.repacking.notes import expected_partial_note, range_text
 from tamis.jobs.repacking.preview import DatasetPreview
 from tamis.jobs.stored_units import in_stored_units, units_note
 from tamis.pipeline import Pipeline
@@ -230,7 +230,9 @@ def _described(path: str, dataset: h5py.Dataset, plan: Plan | None, reason: str,
         pipeline=stored if plan is None or plan.copied else str(plan.pipeline),
         chunks=dataset.chunks if plan is None else plan.chunks,
         bound=0.0 if plan is None else plan.unpacked_bound,
-        notes=() if plan is None else plan.notes + _companion_note(plan) + _range_note(plan),
+        notes=()
+        if plan is None
+        else plan.notes + _companion_note(plan) + _range_note(plan) + expected_partial_note(plan, dataset.shape),
         packing=None if plan is None else plan.packing,
     )
 

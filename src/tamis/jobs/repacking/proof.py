@@ -14,7 +14,7 @@ from tamis.hdf5.companions import Companion, companion_of
 from tamis.hdf5.facts import open_dataset
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.source_file import open_source
-from tamis.hdf5.rewriting import Plan, Written, verify, verify_copied
+from tamis.hdf5.rewriting import Plan, Written, count_partial, verify, verify_copied
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repacking import Repacked
 from tamis.jobs.repacking.notes import written_notes
@@ -91,7 +91,7 @@ def _result(
     threads: int,
 ) -> Repacked:
     verified = verify(plan, source, target, progress, threads, written)
-    companion = companion_of(target)
+    companion, partial_count = companion_of(target), count_partial(plan, target)
     return Repacked(
         path=plan.path,
         pipeline=str(plan.pipeline),
@@ -102,13 +102,14 @@ def _result(
         largest_error=plan.in_units(verified.largest_error),
         chunks=written.chunks,
         lossless_chunks=written.lossless_chunks,
-        notes=plan.notes + written_notes(plan, source, target, written),
+        notes=plan.notes + written_notes(plan, source, target, written, partial_count),
         chunk_shape=plan.chunks,
         missing_values=written.missing_values,
         lossless_for_missing=written.lossless_for_missing,
         read_by_hdf5=verified.read_by_hdf5,
         reused_chunks=written.reused,
         lossless_for_range=written.lossless_for_range,
+        lossless_for_growth=partial_count,
         packing=plan.packing,
         **_companion(companion),
     )

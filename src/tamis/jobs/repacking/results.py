@@ -54,6 +54,9 @@ class Repacked:
     lossless_for_range
         Chunks without missing values that were stored without zfp, which would have made valid values invalid or
         invalid ones valid.
+    lossless_for_growth
+        Chunks stored without zfp that are partial along an axis that can grow: what is left out there later has to
+        read as the fill value.
     packing
         How stored values become those in units of the variable, which `pipeline` does not use; None where they are in
         these units.
@@ -78,6 +81,7 @@ class Repacked:
     companion_nbytes: int = 0
     reused_chunks: int = 0
     lossless_for_range: int = 0
+    lossless_for_growth: int = 0
     packing: Packing | None = None
 
     @property
