@@ -114,7 +114,7 @@ def test_d16_chunks_left_raw_are_counted(tmp_path: Path, python: Run) -> None:
     assert "chunks   7 of 8 chunks: zfp; 1: no filter (zfp skipped)" in said
 
 
-def test_d1_d2_d5_d11_files_of_hdf5plugin_are_called_what_they_are(tmp_path: Path, python: Run) -> None:
+def test_d16_files_of_hdf5plugin_are_called_what_they_are(tmp_path: Path, python: Run) -> None:
     """D1, D2, D5, D11: what was done silently is said of the files that have it."""
     code = """
 import sys, h5py, hdf5plugin, numpy as np
