@@ -41,6 +41,15 @@ def test_help_of_each_benchmark_says_how_it_is_called(name: str) -> None:
     assert f"python benchmarks/{name}" in " ".join(done.stdout.split())
 
 
+def test_readme_names_every_script_with_its_command() -> None:
+    text = (FOLDER / "README.md").read_text()
+    commands = dict(re.findall(r"^\| `(\w+\.py)` \| [^|]+ \| `(python benchmarks/[^`]+)` \|$", text, re.MULTILINE))
+    assert commands.keys() == set(SCRIPTS)
+    for name, command in commands.items():
+        assert f"``{command}``" in (FOLDER / name).read_text()
+    assert set(re.findall(r"`(\w+\.py)`", text)) == {path.name for path in FOLDER.glob("*.py")}
+
+
 def test_makefile_runs_every_benchmark() -> None:
     assert set(re.findall(r"benchmarks/(\w+\.py)", (FOLDER.parent / "Makefile").read_text())) == set(SCRIPTS)
 
