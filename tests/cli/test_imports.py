@@ -11,7 +11,7 @@ from tamis.cli.commands import inspect, spec
 from tamis.jobs.inspection import arguments
 from tamis.notation import detect
 
-SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
 RECIPE = ("-f", "TS:zfp(accuracy=0.1)")
 
 

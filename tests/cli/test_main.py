@@ -18,7 +18,7 @@ import tamis
 from tamis.cli import main
 from tamis.filters import by_id
 
-SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
 TAMIS = Path(sys.executable).with_name("tamis")
 RECIPE = ("-f", "TS:zfp(accuracy=0.1)")
 

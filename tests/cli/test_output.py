@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
 TAMIS = Path(sys.executable).with_name("tamis")
 
 COMMANDS = [

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 import tamis
 from tamis.cli import main
 
-SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
 TAMIS = Path(sys.executable).with_name("tamis")
 
 

@@ -17,7 +17,7 @@ import pytest
 
 import tamis
 
-SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
 
 
 TAMIS = Path(sys.executable).with_name("tamis")
