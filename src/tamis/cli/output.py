@@ -21,8 +21,8 @@ from tamis.cli.progress import Log, Steps, progress_bar
 from tamis.errors import BoundError, ParameterError, TamisError
 from tamis.formatting import printable
 from tamis.jobs.json_rule import error_document, json_text
+from tamis.jobs.parts import STYLES, Line
 from tamis.jobs.progress import Progress
-from tamis.jobs.table import STYLES, Line
 
 if TYPE_CHECKING:
     from rich.console import Console

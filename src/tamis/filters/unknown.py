@@ -9,6 +9,9 @@ import numpy as np
 
 from tamis.errors import MissingFilterError, ParameterError, StreamError
 from tamis.filters.base import ChunkType, Data, Filter
+from tamis.filters.registered import REGISTERED
+
+_LONGEST_LABEL = 30
 
 MAX_ID = 65535
 """HDF5 stores ids in 16 bits."""
@@ -90,3 +93,14 @@ def _whole(value: object, most: int, subject: str) -> int:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 0 <= value <= most:
         raise ParameterError(f"expected {subject} of 0 to {most}, got {value!r}")
     return int(value)
+
+
+def filter_name(each: Filter) -> str:
+    """Name a filter: one that tamis has no type for by what its writer called it, and its number."""
+    if not isinstance(each, UnknownFilter):
+        return each.name
+    # Some writers give whole sentences, or add where to get it after a semicolon.
+    label = each.label.partition(";")[0].strip()
+    if len(label) > _LONGEST_LABEL:
+        label = REGISTERED.get(each.id, label)
+    return f"{label or 'filter'} [{each.id}]"

@@ -6,12 +6,13 @@ import itertools
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import h5py
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from tamis.chunks.cache import ChunkCache
 from tamis.chunks.grid import region
 from tamis.chunks.selection import Piece, Points, Selection, select
 from tamis.chunks.threads import ordered_map
@@ -25,12 +26,26 @@ from tamis.hdf5.readers import library_failure
 from tamis.hdf5.storage import is_unreadable_empty, pipeline_of, zfp_problem
 from tamis.zfp.blocks import block_count
 
-if TYPE_CHECKING:
-    from tamis.hdf5.file import File
-
-
 _TASK_NBYTES = 256 << 10
 """Bytes of small chunks that a thread takes at a time, so that handing them over costs little."""
+
+
+class ArrayFile(Protocol):
+    """What an array needs of its file: see `tamis.hdf5.file.File`."""
+
+    path: str
+    threads: int
+    restore: bool
+    cache: ChunkCache
+    identity: tuple[str, int, int]
+
+    def check_open(self) -> None:
+        """Raise FileError if the file is closed."""
+
+    def source(self, name: str, dataset: h5py.Dataset) -> ChunkSource:
+        """Return the chunks of a dataset by its path."""
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 
 class Array:
@@ -59,7 +74,7 @@ class Array:
         Shape of a chunk, or None.
     """
 
-    def __init__(self, file: File, dataset: h5py.Dataset, name: str) -> None:
+    def __init__(self, file: ArrayFile, dataset: h5py.Dataset, name: str) -> None:
         self.name = name
         self.shape: tuple[int, ...] = dataset.shape or ()
         self.dtype: np.dtype[Any] = dataset.dtype

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tamis.cf import Role
 from tamis.errors import FileError
 from tamis.filters import Filter
-from tamis.filters.naming import filter_name
+from tamis.filters.unknown import filter_name
 from tamis.hdf5.companions import companion_of, is_companion
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.source_file import open_source

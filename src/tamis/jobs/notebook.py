@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 
 from tamis.formatting import printable
-from tamis.jobs.parts import Card, Part
-from tamis.jobs.table import Table, title
+from tamis.jobs.parts import Card, Part, Table, title
 
 MOST_ROWS = 500
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from tamis.jobs.json_rule import json_text
 
 if TYPE_CHECKING:
-    from tamis.jobs.parts import Part
-    from tamis.jobs.table import Line
+    from tamis.jobs.parts import Line, Part
 
 
 class HasPath(Protocol):

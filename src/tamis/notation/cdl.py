@@ -25,7 +25,7 @@ from tamis.filters import Request, Stage
 from tamis.notation.chain import Chain
 from tamis.notation.netcdf import Compat, chain_text, parse_chain
 from tamis.notation.netcdf_order import in_netcdf_order, netcdf_requests
-from tamis.notation.places import malformed, refused
+from tamis.notation.positions import malformed, refused
 
 KEYS = ("_Storage", "_ChunkSizes", "_Fletcher32", "_Shuffle", "_DeflateLevel", "_Filter", "_Endianness")
 

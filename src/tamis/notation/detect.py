@@ -32,7 +32,7 @@ from tamis.notation.h5repack_command import parse_command
 from tamis.notation.netcdf import Compat, parse_chain
 from tamis.notation.netcdf_argument import ALL, parse_argument
 from tamis.notation.netcdf_order import in_netcdf_order
-from tamis.notation.places import malformed, refused
+from tamis.notation.positions import malformed, refused
 from tamis.notation.text import names_filter, parse_filters, parse_named
 
 

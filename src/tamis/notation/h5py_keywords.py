@@ -25,7 +25,7 @@ from tamis.errors import ParameterError
 from tamis.filters import Request, Stage, Zfp, by_id
 from tamis.formatting import did_you_mean
 from tamis.notation.chain import Chain, refuse_other_flags
-from tamis.notation.places import malformed, refused
+from tamis.notation.positions import malformed, refused
 
 KEYWORDS = ("chunks", "compression", "compression_opts", "shuffle", "fletcher32", "scaleoffset")
 

@@ -24,7 +24,7 @@ from typing import NoReturn
 from tamis.errors import ParameterError
 from tamis.filters import Request, Stage
 from tamis.notation.chain import Chain, refuse_other_flags
-from tamis.notation.places import malformed, refused
+from tamis.notation.positions import malformed, refused
 
 MAX_FILTERS = 6
 """h5repack silently drops further filters of a dataset."""

@@ -19,7 +19,7 @@ from tamis.notation.h5repack import (
     parse_filter,
     parse_layout,
 )
-from tamis.notation.places import malformed
+from tamis.notation.positions import malformed
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from tamis.errors import ParameterError
 from tamis.filters.base import Request
 from tamis.notation import netcdf_number, netcdf_scanf
 from tamis.notation.fix8 import words_double
-from tamis.notation.places import malformed
+from tamis.notation.positions import malformed
 
 Compat = Literal["netcdf-c", "doc"]
 

@@ -21,7 +21,7 @@ from tamis.errors import ParameterError
 from tamis.filters.base import Request
 from tamis.notation.netcdf import Compat, chain_text, parse_chain
 from tamis.notation.netcdf_number import BLANKS
-from tamis.notation.places import malformed
+from tamis.notation.positions import malformed
 
 ALL = "*"
 """Means all variables; paths of variables begin with a slash."""

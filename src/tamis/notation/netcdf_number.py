@@ -21,7 +21,7 @@ import re
 from tamis.errors import ParameterError
 from tamis.notation.fix8 import double_words
 from tamis.notation.netcdf_scanf import float_word, whole
-from tamis.notation.places import malformed
+from tamis.notation.positions import malformed
 
 BLANKS = " \t\r\n"
 MAX_ID = 65535

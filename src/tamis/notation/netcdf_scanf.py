@@ -21,7 +21,7 @@ import re
 import struct
 
 from tamis.notation.fix8 import double_words
-from tamis.notation.places import malformed
+from tamis.notation.positions import malformed
 
 _ANY_CASE = re.IGNORECASE | re.ASCII  # ASCII: otherwise ſ would match s
 _BLANKS = r"[ \t\n\v\f\r]*"

@@ -20,7 +20,7 @@ from typing import NoReturn
 from tamis.errors import ParameterError, located
 from tamis.filters import Filter, Request, Stage, UnknownFilter, by_name, filter_named, requested_filter
 from tamis.formatting import did_you_mean
-from tamis.notation.places import malformed, refused
+from tamis.notation.positions import malformed, refused
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>[-+]?[0-9.][0-9A-Za-z.]*(?:(?<=[eE])[-+][0-9]+)?)"

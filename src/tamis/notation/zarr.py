@@ -33,7 +33,7 @@ from tamis import zfp
 from tamis.errors import ParameterError
 from tamis.filters import Filter, Request, Stage, Zfp
 from tamis.notation.chain import Chain
-from tamis.notation.places import malformed, refused
+from tamis.notation.positions import malformed, refused
 
 Json = dict[str, Any]
 

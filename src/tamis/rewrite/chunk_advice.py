@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tamis.chunks.grid import LEAST_CHUNK_NBYTES, default_chunks, pads_little, whole_blocks
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, StoredZfp, Zfp
-from tamis.filters.naming import filter_name
+from tamis.filters.unknown import filter_name
 from tamis.filters.zfp import is_stored
 from tamis.formatting import percent_text, shape_text, size_text
 from tamis.pipeline import Pipeline

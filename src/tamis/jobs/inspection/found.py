@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tamis import zfp
 from tamis.cf import DATA, Packing, Role
 from tamis.filters import Filter, Stage, UnknownFilter, Zfp
-from tamis.filters.naming import filter_name
+from tamis.filters.unknown import filter_name
 from tamis.formatting import plural, printable, ratio, ratio_text, shape_text
 from tamis.hdf5.readers import Readers
 from tamis.jobs.json_rule import SCHEMA, error_dict, json_text, json_value

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from tamis.accuracy.statistics import Place
 from tamis.formatting import plural, printable
-from tamis.jobs.parts import Part
-from tamis.jobs.table import Line, Table, title
+from tamis.jobs.parts import Line, Part, Table, title
 from tamis.jobs.verification.found import Compared, Finding, Verification
 
 COLUMNS = ("dataset", "bound", "largest error", "relative", "RMSE", "PSNR", "missing", "checksum", "worst value")
