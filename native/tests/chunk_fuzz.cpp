@@ -282,7 +282,10 @@ private:
         for (std::size_t times = random_.below(4); times > 0; --times) {
             std::vector<std::int64_t>& column = random_.one_in(3) ? origins_ : random_.one_in(2) ? offsets_ : nbytes_;
             std::int64_t& number = column[random_.below(column.size())];
-            number = random_.one_in(2) ? edges[random_.below(std::size(edges))] : number + random_.between(-3, 3);
+            if (random_.one_in(2))
+                number = edges[random_.below(std::size(edges))];
+            else
+                number ^= random_.between(0, 3);
         }
         if (random_.one_in(4)) masks_[random_.below(masks_.size())] = random_.word();
     }

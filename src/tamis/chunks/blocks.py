@@ -92,6 +92,11 @@ def within(part: Region, outer: Region) -> Region:
     return tuple(slice(a.start - b.start, a.stop - b.start) for a, b in zip(part, outer, strict=True))
 
 
+def intersection(part: Region, other: Region) -> Region:
+    """Return what two parts that overlap share."""
+    return tuple(slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(part, other, strict=True))
+
+
 def _cut(extent: slice, step: int) -> list[slice]:
     firsts = range(extent.start // step * step, extent.stop, step)
     return [slice(max(first, extent.start), min(first + step, extent.stop)) for first in firsts]

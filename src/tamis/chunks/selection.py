@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.chunks.grid import Region
 from tamis.errors import ParameterError
 
 Indices = range | NDArray[np.intp]
@@ -68,6 +69,12 @@ class Selection:
     def shape(self) -> tuple[int, ...]:
         """Shape of the result."""
         return tuple(len(indices) for axis, indices in enumerate(self.axes) if axis not in self.dropped)
+
+    @property
+    def region(self) -> Region | None:
+        """The part of the array that is selected; None if that is not a region without gaps."""
+        axes = [axis for axis in self.axes if isinstance(axis, range) and axis.step == 1]
+        return tuple(slice(axis.start, axis.stop) for axis in axes) if len(axes) == len(self.axes) else None
 
     def pieces(self, chunk_shape: tuple[int, ...]) -> Iterator[Piece]:
         """Yield the pieces of the selection in chunks of such a shape, last axis fastest."""

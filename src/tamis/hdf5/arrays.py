@@ -199,6 +199,9 @@ class Array:
         if 0 in out.shape:
             return
         source = self._file.source(self.name, self._dataset)
+        part = selection.region if isinstance(selection, Selection) and not self._by_piece else None
+        if part is not None and source.read_many(part, out, self._file.threads):
+            return
 
         def place(some: list[Piece]) -> None:
             for piece in some:

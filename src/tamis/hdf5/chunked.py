@@ -7,7 +7,7 @@ import operator
 import os
 import weakref
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import h5py
@@ -15,7 +15,9 @@ import numpy as np
 from h5py import h5d, h5f, h5p, h5s, h5t
 from numpy.typing import NDArray
 
+from tamis.chunks.blocks import intersection, within
 from tamis.chunks.grid import Origin, Region, origin_of
+from tamis.chunks.read_many import ManyChunks, goes_over_many
 from tamis.chunks.reader import put
 from tamis.chunks.zfp_chunks import ZfpChunks
 from tamis.errors import FileError, TamisError
@@ -197,6 +199,36 @@ class ChunkSource:
             return put(self.pipeline.decode(data, mask, self.chunk), out)
         except TamisError as error:
             raise self._failure(origin, f" cannot be decoded: {error}") from error
+
+    def read_many(self, part: Region, out: NDArray[Any], threads: int = 1) -> bool:
+        """Read a part of the array in one native call, if it goes over many small chunks and `out` has their type.
+
+        Returns
+        -------
+        bool
+            Whether that was so; otherwise nothing was done.
+
+        Raises
+        ------
+        FileError
+            If a chunk is damaged, as `values`.
+        """
+        file = self._file
+        if file is None or out.dtype != self.chunk.dtype or not goes_over_many(part, self.chunk) or not self._many:
+            return False
+        for origin in self._many.read(file.number, part, out, threads):
+            chunk = tuple([slice(start, start + step) for start, step in zip(origin, self.chunk.shape, strict=True)])
+            shared = intersection(part, chunk)
+            out[within(shared, part)] = self.values(origin)[within(shared, chunk)]
+        return True
+
+    @cached_property
+    def _many(self) -> ManyChunks | None:
+        filtered = self._partial_filtered
+        try:
+            return ManyChunks(self.records, self.shape, self.chunk, self.pipeline, self.fill, partial_filtered=filtered)
+        except ValueError:
+            return None
 
     def first_output(self, origin: Origin) -> bytes | None:
         """Read what the first filter made of a stored chunk; None where it was left out.

@@ -70,6 +70,8 @@ class ChunkedValues:
         firsts = [range(at, each.stop, step) for each, at, step in zip(part, origin, steps, strict=True)]
         if out is None:
             out = np.empty([each.stop - each.start for each in part], self.dtype)
+        if self._source.read_many(part, out):
+            return out
         begin = origin_of(part)
         for origin in itertools.product(*firsts):
             shared = tuple(
