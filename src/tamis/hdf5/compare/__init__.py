@@ -1,1 +1,1 @@
-"""Two files compared beside the numbers in them: structure, elements of any type, stored bytes."""
+"""Compare two files except for numbers: structure, elements of any type, stored bytes."""

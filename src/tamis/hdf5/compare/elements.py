@@ -1,4 +1,4 @@
-"""Elements of attributes and datasets compared, whatever their type, and written for people."""
+"""Compare elements of attributes and datasets of any type, and show them to people."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class Unequal:
-    """Elements that are not equal.
+    """Elements that differ.
 
     Parameters
     ----------
     count
-        How many.
+        Number of elements that differ.
     index
-        Of the first.
+        Index of the first.
     text
-        What it was, and what it is.
+        The first element in source and target.
     """
 
     count: int
@@ -54,7 +54,7 @@ def unequal_elements(
     objects: tuple[Objects, Objects],
     progress: Callable[[int, int], None],
 ) -> Unequal | None:
-    """Compare datasets of one shape and one type, in any byte order, bit by bit; references by what they lead to.
+    """Compare datasets of one shape and type, in any byte order, bit by bit; references by their targets.
 
     Raises
     ------
@@ -67,33 +67,37 @@ def unequal_elements(
     if not total:
         return None
     itemsize = max(source.id.get_type().get_size(), 1)
-    block = block_shape(shape, [each.chunks for each in (source, target) if each.chunks], _BLOCK_NBYTES // itemsize)
+    block = block_shape(
+        shape, [dataset.chunks for dataset in (source, target) if dataset.chunks], _BLOCK_NBYTES // itemsize
+    )
     with ExitStack() as stack:
-        read = [partial(_elements, each, _past_hdf5(each, stack)) for each in (source, target)]
+        read = [partial(_elements, dataset, _open_bytes(dataset, stack)) for dataset in (source, target)]
         for corner in itertools.product(*(range(0, extent, step) for extent, step in zip(shape, block, strict=True))):
-            part = tuple(slice(at, min(at + n, extent)) for at, n, extent in zip(corner, block, shape, strict=True))
-            before, after = (each(part) for each in read)
-            different = unlike(before, after, before.dtype, objects)
+            part = tuple(
+                slice(start, min(start + n, extent)) for start, n, extent in zip(corner, block, shape, strict=True)
+            )
+            before, after = (read_part(part) for read_part in read)
+            different = differing(before, after, before.dtype, objects)
             if different.any():
                 count += int(np.count_nonzero(different))
-                at = np.unravel_index(int(different.argmax()), different.shape)
-                index = tuple(int(i) + start for i, start in zip(at, corner, strict=True))
-                first = first or (index, _became(before[at], after[at], objects))
+                inside = np.unravel_index(int(different.argmax()), different.shape)
+                index = tuple(int(i) + start for i, start in zip(inside, corner, strict=True))
+                first = first or (index, _change_text(before[inside], after[inside], objects))
             done += before.size
             progress(done, total)
     return Unequal(count, *first) if first else None
 
 
-def _past_hdf5(dataset: h5py.Dataset, stack: ExitStack) -> Values | None:
-    """Open chunks of bytes, which need no filter of libhdf5; None where it reads them."""
+def _open_bytes(dataset: h5py.Dataset, stack: ExitStack) -> Values | None:
+    """Open a dataset's chunks as bytes, without filters of libhdf5; None if libhdf5 has to read it."""
     if stored_type(dataset) is None or dataset.chunks is None:
         return None
     return stack.enter_context(closing(open_values(dataset)))
 
 
-def _became(before: Any, after: Any, objects: tuple[Objects, Objects]) -> str:
-    was, now = shown(before, objects[0]), shown(after, objects[1])
-    return f"{was} became {now}" if was != now else f"{was} became one that differs in what is not shown here"
+def _change_text(before: Any, after: Any, objects: tuple[Objects, Objects]) -> str:
+    old, new = element_text(before, objects[0]), element_text(after, objects[1])
+    return f"{old} became {new}" if old != new else f"{old} became one that differs in what is not shown here"
 
 
 def _elements(dataset: h5py.Dataset, values: Values | None, part: Region) -> Array:
@@ -104,52 +108,54 @@ def _elements(dataset: h5py.Dataset, values: Values | None, part: Region) -> Arr
             dtype = None
         if dtype is None:
             return read_bytes(dataset, part) if values is None else values.read(part)
-        # Elements that are arrays: a field of a record, so that they stay elements.
+        # Elements that are arrays become a field of a record, so that they stay elements.
         kind = np.dtype([("element", dtype)]) if dtype.subdtype else dtype
         if values is not None and kind.itemsize == values.dtype.itemsize:
             return np.ascontiguousarray(values.read(part)).view(kind)
         if dtype.subdtype is None:
             return np.asarray(dataset[part], dtype)
-        found = np.zeros(tuple(each.stop - each.start for each in part), kind)
+        elements = np.zeros(tuple(span.stop - span.start for span in part), kind)
         memory, space = selected(dataset, part)
-        dataset.id.read(memory, space, found, h5t.py_create(dtype))
-        return found
+        dataset.id.read(memory, space, elements, h5t.py_create(dtype))
+        return elements
     except FileError:
         raise
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         raise FileError(f"{dataset.file.filename}: {dataset.name}: values cannot be read: {error}") from error
 
 
-def unlike(before: Array, after: Array, dtype: np.dtype[Any], objects: tuple[Objects, Objects]) -> Array:
-    """Tell for each element whether it differs: members and sequences too, references by what they lead to."""
+def differing(before: Array, after: Array, dtype: np.dtype[Any], objects: tuple[Objects, Objects]) -> Array:
+    """Return for each element whether it differs, including members and sequences; references by their targets."""
     if dtype.names:
-        found = np.zeros(before.shape, bool)
+        differs = np.zeros(before.shape, bool)
         for name in dtype.names:
-            member = unlike(before[name], after[name], dtype[name], objects)
-            found |= member.any(axis=tuple(range(before.ndim, member.ndim)))
-        return found
+            member = differing(before[name], after[name], dtype[name], objects)
+            differs |= member.any(axis=tuple(range(before.ndim, member.ndim)))
+        return differs
     if dtype.subdtype:
-        return unlike(before, after, dtype.subdtype[0], objects)
+        return differing(before, after, dtype.subdtype[0], objects)
     if dtype.kind == "O":
         pairs = zip(before.ravel(), after.ravel(), strict=True)
-        said = [_plain(one, dtype, objects[0]) != _plain(other, dtype, objects[1]) for one, other in pairs]
-        return np.array(said, bool).reshape(before.shape)
+        unequal = [
+            _plain(value, dtype, objects[0]) != _plain(other_value, dtype, objects[1]) for value, other_value in pairs
+        ]
+        return np.array(unequal, bool).reshape(before.shape)
     if dtype.itemsize == 0:
         return np.zeros(before.shape, bool)
-    flat = [_bytes(each) for each in (before, after)]
+    flat = [_bytes(values) for values in (before, after)]
     return np.asarray((flat[0] != flat[1]).any(axis=-1)).reshape(before.shape)
 
 
 def _bytes(values: Array) -> Array:
     """Return the bytes of each element, in native byte order."""
-    native = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
-    return native.reshape(-1).view(np.uint8).reshape(values.size, -1)
+    contiguous = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
+    return contiguous.reshape(-1).view(np.uint8).reshape(values.size, -1)
 
 
 def _plain(value: Any, dtype: np.dtype[Any], own: Objects) -> object:
-    """Turn a Python object out of a file into what can be compared with that of another file."""
+    """Return a Python object from a file in a form that can be compared with one of another file."""
     if h5py.check_ref_dtype(dtype) is not None:
-        return own.led_to(value)
+        return own.target_text(value)
     sequence = h5py.check_vlen_dtype(dtype)
     if isinstance(value, np.ndarray):
         return _members(value, sequence if isinstance(sequence, np.dtype) else value.dtype, own)
@@ -162,31 +168,33 @@ def _members(values: Array, dtype: np.dtype[Any], own: Objects) -> object:
     if dtype.names:
         return values.shape, tuple(_members(values[name], dtype[name], own) for name in dtype.names)
     if dtype.kind == "O":
-        return values.shape, tuple(_plain(each, dtype, own) for each in values.ravel())
+        return values.shape, tuple(_plain(element, dtype, own) for element in values.ravel())
     return values.shape, _bytes(values).tobytes() if values.size else b""
 
 
-def shown_all(values: Array, own: Objects) -> str:
-    """Write the first elements for people."""
+def array_text(values: Array, own: Objects) -> str:
+    """Return the first elements as text for people."""
     if values.ndim == 0:
-        return shown(values[()], own)
-    few = values.ravel()[:8]
-    return cut(f"[{', '.join(shown(each, own) for each in few)}{', …' if values.size > len(few) else ''}]")
+        return element_text(values[()], own)
+    first = values.ravel()[:8]
+    return shortened(
+        f"[{', '.join(element_text(element, own) for element in first)}{', …' if values.size > len(first) else ''}]"
+    )
 
 
-def shown(value: Any, own: Objects) -> str:
-    """Write an element for people, references by what they lead to."""
+def element_text(value: Any, own: Objects) -> str:
+    """Return an element as text for people; references by their targets."""
     if isinstance(value, h5r.Reference):
-        return own.led_to(value)
+        return own.target_text(value)
     if isinstance(value, np.void) and value.dtype.names:
-        return cut(f"({', '.join(shown(value[name], own) for name in value.dtype.names)})")
+        return shortened(f"({', '.join(element_text(value[name], own) for name in value.dtype.names)})")
     if isinstance(value, np.ndarray):
-        return shown_all(value, own)
+        return array_text(value, own)
     if isinstance(value, bytes):
-        return cut(repr(value.decode("utf-8", "backslashreplace")))
-    return cut(repr(value.item() if isinstance(value, np.generic) else value))
+        return shortened(repr(value.decode("utf-8", "backslashreplace")))
+    return shortened(repr(value.item() if isinstance(value, np.generic) else value))
 
 
-def cut(text: str) -> str:
-    """Cut a text that is too long for its line."""
+def shortened(text: str) -> str:
+    """Return a text, shortened if it is too long for a line."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -1,1 +1,1 @@
-"""What HDF5's library and h5py say: calls without a name in h5py, the chunk index, types, attributes, damage."""
+"""The border to libhdf5 and h5py: calls that h5py lacks, the chunk index, direct chunks, types, attributes, errors."""

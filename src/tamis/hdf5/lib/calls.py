@@ -1,4 +1,4 @@
-"""Calls of h5py's own libhdf5 that h5py has no name for. Ids are shared with h5py, since it is the same library."""
+"""Calls of h5py's own libhdf5 that h5py does not wrap. Ids are shared with h5py, because it is the same library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from h5py._objects import phil
 from tamis.errors import FileError
 
 lock = phil
-"""h5py's lock: what a thread does while it holds it is one step for the others. It may be taken more than once."""
+"""h5py's lock, which is reentrant: for other threads, everything done while holding it is one step."""
 
 _hid = ctypes.c_int64
 _unsigned = ctypes.c_uint
@@ -50,11 +50,11 @@ _GIVE_ID = ("H5Pcreate", "H5Acreate2")
 
 _DONT_FILTER_PARTIAL_CHUNKS = 2
 _EXTENSIBLE_ARRAY = 4  # of H5D_chunk_index_t
-_LABEL_NBYTES = 512  # of a filter's label that are read
-_MOST_VALUES = 256  # for more the library takes the count for a mistake
+_LABEL_NBYTES = 512  # limit of a filter's label that is read
+_MOST_VALUES = 256  # the library takes a larger count for a mistake
 
 SYMBOL_TABLE, COMPACT, DENSE = 0, 1, 2
-"""How a group holds its links, H5G_storage_type_t: the format before HDF5 1.8, the object header, a heap."""
+"""How a group stores its links, H5G_storage_type_t: the format before HDF5 1.8, the object header, a heap."""
 
 
 class _GroupInfo(ctypes.Structure):
@@ -70,12 +70,12 @@ class _GroupInfo(ctypes.Structure):
 
 @cache
 def has(name: str) -> bool:
-    """Return whether the call can be found."""
-    return _found(name) is not None
+    """Return whether libhdf5 has a call."""
+    return _function(name) is not None
 
 
 def link_phase_change(plist: h5p.PropOCID) -> tuple[int, int]:
-    """Return the link counts above which a group becomes dense, and below which compact.
+    """Return the link count above which a group becomes dense, and the one below which it becomes compact.
 
     Parameters
     ----------
@@ -86,17 +86,17 @@ def link_phase_change(plist: h5p.PropOCID) -> tuple[int, int]:
 
 
 def set_link_phase_change(plist: h5p.PropOCID, max_compact: int, min_dense: int) -> None:
-    """Set what `link_phase_change` gives; 65535 >= max_compact >= min_dense >= 0."""
+    """Set the counts of `link_phase_change`; 65535 >= max_compact >= min_dense >= 0."""
     _call("H5Pset_link_phase_change", plist.id, max_compact, min_dense)
 
 
 def estimated_links(plist: h5p.PropOCID) -> tuple[int, int]:
-    """Return the count of links, and the length of their names in bytes, that a group's header makes room for."""
+    """Return the number of links, and the length of their names in bytes, for which a group's header has room."""
     return _pair("H5Pget_est_link_info", plist)
 
 
 def set_estimated_links(plist: h5p.PropOCID, count: int, name_nbytes: int) -> None:
-    """Set what `estimated_links` gives."""
+    """Set the numbers of `estimated_links`."""
     _call("H5Pset_est_link_info", plist.id, count, name_nbytes)
 
 
@@ -106,13 +106,13 @@ class ListedFilter(NamedTuple):
     Parameters
     ----------
     id, flags
-        As HDF5 has them.
+        As in HDF5.
     values
-        Parameters, the first 256, since HDF5 gives out no more.
+        Parameters; only the first 256, because HDF5 returns no more.
     label
-        How its writer called it.
+        The filter's name in the file.
     total
-        Parameters that there are.
+        Number of all parameters.
     """
 
     id: int
@@ -123,7 +123,7 @@ class ListedFilter(NamedTuple):
 
 
 def filter_list(plist: h5p.PropOCID) -> list[ListedFilter]:
-    """List the filters of any object's creation properties; h5py lists those of datasets with few parameters.
+    """Return the filters of any object's creation properties; h5py only has those of datasets, with few parameters.
 
     Parameters
     ----------
@@ -135,9 +135,9 @@ def filter_list(plist: h5p.PropOCID) -> list[ListedFilter]:
 
 
 def as_dataset_plist(plist: h5p.PropOCID) -> h5p.PropDCID:
-    """See any object's creation properties as a dataset's: HDF5 has filters in all of them, h5py only there."""
+    """Return creation properties as those of a dataset, because h5py has filters only there, but HDF5 in all."""
     view = h5p.PropDCID(plist.id)
-    # It does not own the id, so that it must not close it.
+    # The view does not own the id, and must not close it.
     view.locked = True
     return view
 
@@ -145,18 +145,18 @@ def as_dataset_plist(plist: h5p.PropOCID) -> h5p.PropDCID:
 def _filter_at(plist: h5p.PropDCID, index: int) -> ListedFilter:
     if not has("H5Pget_filter2"):
         number, flags, values, label = plist.get_filter(index)
-        words = tuple(value & 0xFFFFFFFF for value in values)
-        return ListedFilter(number, flags, words, label.decode("utf-8", "replace"), len(words))
+        cd_values = tuple(value & 0xFFFFFFFF for value in values)
+        return ListedFilter(number, flags, cd_values, label.decode("utf-8", "replace"), len(cd_values))
     flags, config, count = _unsigned(), _unsigned(), ctypes.c_size_t(_MOST_VALUES)
     values, label = (_unsigned * _MOST_VALUES)(), ctypes.create_string_buffer(_LABEL_NBYTES)
     out = (ctypes.byref(flags), ctypes.byref(count), values, _LABEL_NBYTES - 1, label, ctypes.byref(config))
     number = _call("H5Pget_filter2", plist.id, index, *out)
-    words = tuple(values[: min(count.value, _MOST_VALUES)])
-    return ListedFilter(number, flags.value, words, label.value.decode("utf-8", "replace"), count.value)
+    cd_values = tuple(values[: min(count.value, _MOST_VALUES)])
+    return ListedFilter(number, flags.value, cd_values, label.value.decode("utf-8", "replace"), count.value)
 
 
 def filters_partial_chunks(plist: h5p.PropDCID) -> bool:
-    """Return whether chunks that reach beyond the array go through the filters, which is the default of HDF5.
+    """Return whether chunks that extend beyond the array are filtered, which is the default of HDF5.
 
     Parameters
     ----------
@@ -171,26 +171,26 @@ def filters_partial_chunks(plist: h5p.PropDCID) -> bool:
 
 
 def set_undefined_fill(plist: h5p.PropDCID, datatype: h5t.TypeID) -> None:
-    """Let new datasets have no fill value, so that nothing says what reads where nothing was written."""
+    """Set the fill value of new datasets to undefined, so that unwritten values are undefined, too."""
     _call("H5Pset_fill_value", plist.id, datatype.id, None)
 
 
 def fill_bytes(plist: h5p.PropDCID, datatype: h5t.TypeID) -> bytes:
-    """Return the fill value of a dataset as bytes of a type of the file."""
+    """Return the fill value of a dataset as bytes of a file type."""
     room = ctypes.create_string_buffer(datatype.get_size())
     _call("H5Pget_fill_value", plist.id, datatype.id, room)
     return room.raw
 
 
 def link_storage(group: h5g.GroupID) -> int:
-    """Return how a group holds its links now: `SYMBOL_TABLE`, `COMPACT` or `DENSE`."""
+    """Return how a group currently stores its links: `SYMBOL_TABLE`, `COMPACT` or `DENSE`."""
     info = _GroupInfo()
     _call("H5Gget_info", group.id, ctypes.byref(info))
     return int(info.storage_type)
 
 
 def create_utf8_attribute(owner: Any, name: bytes, datatype: h5t.TypeID, space: h5s.SpaceID) -> h5a.AttrID:
-    """Create an attribute whose name is marked as UTF-8; h5py marks all as ASCII.
+    """Create an attribute whose name is marked as UTF-8; h5py marks all names as ASCII.
 
     Parameters
     ----------
@@ -209,34 +209,34 @@ def create_utf8_attribute(owner: Any, name: bytes, datatype: h5t.TypeID, space: 
 
 
 def stored_nbytes(dataset: h5d.DatasetID, origin: tuple[int, ...]) -> int:
-    """Return the stored size of a chunk, 0 if it is not stored: by a lookup in the index, not a walk over it."""
-    found = ctypes.c_uint64()
-    with suppress(FileError):  # which is how HDF5 says that it is not
-        _call("H5Dget_chunk_storage_size", dataset.id, (ctypes.c_uint64 * len(origin))(*origin), ctypes.byref(found))
-    return found.value
+    """Return the stored bytes of a chunk, 0 if it is not stored, by a lookup in the index instead of a walk."""
+    nbytes = ctypes.c_uint64()
+    with suppress(FileError):  # HDF5 fails for a chunk that is not stored
+        _call("H5Dget_chunk_storage_size", dataset.id, (ctypes.c_uint64 * len(origin))(*origin), ctypes.byref(nbytes))
+    return nbytes.value
 
 
 def has_extensible_array(dataset: h5d.DatasetID) -> bool:
-    """Return whether the index of a dataset's chunks is an extensible array; also where the library cannot tell."""
-    found = ctypes.c_int(_EXTENSIBLE_ARRAY)
+    """Return whether the chunk index of a dataset is an extensible array; True if the library cannot tell."""
+    index_type = ctypes.c_int(_EXTENSIBLE_ARRAY)
     if has("H5Dget_chunk_index_type"):
-        _call("H5Dget_chunk_index_type", dataset.id, ctypes.byref(found))
-    return found.value == _EXTENSIBLE_ARRAY
+        _call("H5Dget_chunk_index_type", dataset.id, ctypes.byref(index_type))
+    return index_type.value == _EXTENSIBLE_ARRAY
 
 
 @contextmanager
 def new_group_format(location: h5g.GroupID) -> Iterator[None]:
-    """Let groups that are created meanwhile in the file of `location` have the format of HDF5 1.8.
+    """Give groups that are created inside, in the file of `location`, the format of HDF5 1.8.
 
-    In a file that shall be read by the oldest libraries, which is h5py's default, the library otherwise takes the old
-    format, which has no phase change, unless filters or the order of creation ask for the new one.
+    In a file for the oldest libraries, which is h5py's default, the library otherwise uses the old format, which has no
+    phase change, unless filters or creation order require the new one.
     """
     file = h5i.get_file_id(location)
     low, high = file.get_access_plist().get_libver_bounds()
     if low != h5f.LIBVER_EARLIEST or not has("H5Fset_libver_bounds"):
         yield
         return
-    with lock:  # no other thread shall get it
+    with lock:  # so that no other thread creates groups of that format
         _call("H5Fset_libver_bounds", file.id, h5f.LIBVER_V18, high)
         try:
             yield
@@ -245,12 +245,12 @@ def new_group_format(location: h5g.GroupID) -> Iterator[None]:
 
 
 def _loaded() -> ctypes.CDLL:
-    # What an extension module of h5py is linked to is searched with it: that is h5py's libhdf5, whatever its place.
+    # Symbols are also searched in the libraries of an extension module: here h5py's libhdf5, wherever it is.
     return ctypes.CDLL(h5p.__file__)
 
 
 @cache
-def _found(name: str) -> Any:
+def _function(name: str) -> Any:
     try:
         function = getattr(_loaded(), name)
     except (OSError, AttributeError):
@@ -261,7 +261,7 @@ def _found(name: str) -> Any:
 
 
 def _call(name: str, *arguments: Any) -> int:
-    function = _found(name)
+    function = _function(name)
     if function is None:
         raise FileError(f"expected {name} in the libhdf5 that h5py uses, found none: use another build of h5py")
     with lock:

@@ -1,4 +1,4 @@
-"""Errors of h5py as FileError: a damaged file makes it raise many kinds of them, from many places."""
+"""Turn errors of h5py into FileError, because damaged files make it raise many kinds."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tamis.errors import FileError, TamisError
 from tamis.store.disk import system_error
 
 _COMPILED = "h5py" + os.sep
-_WRITTEN = os.path.dirname(h5py.__file__) + os.sep
+_PACKAGE = os.path.dirname(h5py.__file__) + os.sep
 
 
 @contextmanager
 def reading(*paths: str | os.PathLike[str], dataset: str = "", only_damage: bool = False) -> Iterator[None]:
-    """Raise FileError where h5py raises inside; add the place to errors of tamis; leave any others.
+    """Raise FileError if h5py raises inside; add path and dataset to errors of tamis; pass on all others.
 
     Parameters
     ----------
     paths
-        Of the file; or of several, where it is not known which of them it is.
+        Path of the file, or paths of several if it may be any of them.
     dataset
-        Path of the dataset. Of several such blocks the innermost names the place.
+        Path of the dataset. Of nested blocks the innermost one counts.
     only_damage
-        Leave errors of the file system as they are, for blocks that write as well.
+        Pass on errors of the file system, for blocks that also write.
 
     Raises
     ------
@@ -41,20 +41,20 @@ def reading(*paths: str | os.PathLike[str], dataset: str = "", only_damage: bool
         error.at(path=path, dataset=dataset or None)
         raise
     except Exception as error:
-        system = system_error(error)
-        if not is_of_h5py(error) or (only_damage and system):
+        system_text = system_error(error)
+        if not is_of_h5py(error) or (only_damage and system_text):
             raise
-        place = " or ".join(os.fspath(each) for each in paths) + f": {dataset}" * bool(dataset)
-        text = f"cannot be read: {system}" if system else f"damaged, or not complete: {error_text(error)}"
+        place = " or ".join(os.fspath(candidate) for candidate in paths) + f": {dataset}" * bool(dataset)
+        text = f"cannot be read: {system_text}" if system_text else f"damaged, or not complete: {error_text(error)}"
         raise FileError(f"{place}: {text}").at(path=path, dataset=dataset or None) from error
 
 
 def is_of_h5py(error: BaseException) -> bool:
-    """Return whether an error was raised by h5py, or in what h5py called."""
+    """Return whether an error was raised by h5py, or inside a call of h5py."""
     frames = traceback.walk_tb(error.__traceback__)
-    return any(frame.f_code.co_filename.startswith((_COMPILED, _WRITTEN)) for frame, _ in frames)
+    return any(frame.f_code.co_filename.startswith((_COMPILED, _PACKAGE)) for frame, _ in frames)
 
 
 def error_text(error: BaseException) -> str:
-    """Return the message of an error; its kind where it has none."""
+    """Return the message of an error; the name of its class if there is none."""
     return str(error) or type(error).__name__

@@ -1,8 +1,8 @@
-"""Chunks written past HDF5's filters, and what HDF5 makes of that: its record of a chunk, and what it remembers.
+"""Chunks written without HDF5's filters, and how HDF5 records and caches their masks.
 
-HDF5 (1.10 to 2.0) keeps the old filter mask of a chunk that is written again with the same size. Reading the chunk that
-was written last, it takes the mask that it had before, 0 if there was none, until it has looked at another chunk or all
-handles of the dataset are closed.
+HDF5 (1.10 to 2.0) keeps the old filter mask of a chunk that is written again with the same size. It also reads the last
+written chunk by its previous mask, 0 if there was none, until it has looked at another chunk or all handles of the
+dataset are closed.
 """
 
 from __future__ import annotations
@@ -20,89 +20,89 @@ from tamis.hdf5.lib.chunk_index import chunk_info, stored_chunks
 
 
 def check_recorded(dataset: h5py.Dataset, expected: Mapping[Origin, tuple[int, int]], *, others: bool = False) -> None:
-    """Compare what HDF5 has recorded of all chunks with what was written.
+    """Compare the records of all chunks in HDF5 with what was written.
 
-    A chunk that is written a second time with the same size keeps its old mask, and then reads as something else.
+    A chunk that is written again with the same size keeps its old mask, and then reads as wrong values.
 
     Parameters
     ----------
     dataset
-        May still be open for writing: its index of chunks is right when its reads are not.
+        May still be open for writing: the chunk index is right even if reads are wrong.
     expected
         Size in bytes and filter mask of each chunk, by its origin.
     others
-        Whether there may be chunks that were not written.
+        Whether there may be other chunks.
 
     Raises
     ------
     FileError
-        If a chunk is missing, is there without having been written, or has another size or mask; names it.
+        If a chunk is absent or unexpected, or has another size or mask; names the chunk.
     """
-    found = {
-        each.chunk_offset: (each.size, each.filter_mask)
-        for each in stored_chunks(dataset.id)
-        if not others or each.chunk_offset in expected
+    records = {
+        record.chunk_offset: (record.size, record.filter_mask)
+        for record in stored_chunks(dataset.id)
+        if not others or record.chunk_offset in expected
     }
-    if found == expected:
+    if records == expected:
         return
-    for origin in sorted(expected.keys() | found.keys()):
-        _compare(dataset, origin, expected.get(origin), found.get(origin))
+    for origin in sorted(expected.keys() | records.keys()):
+        _compare(dataset, origin, expected.get(origin), records.get(origin))
 
 
 def first_stored(dataset: h5py.Dataset) -> Origin | None:
-    """Return the origin of a stored chunk, None where there is none."""
+    """Return the origin of a stored chunk, None if there is none."""
     if not dataset.size:
         return None
-    dataset.flush()  # a chunk that HDF5 still holds in memory is not in its index
+    dataset.flush()  # the index does not have chunks that are still in memory
     return chunk_index.first_stored(dataset.id)
 
 
 def record_of(dataset: h5py.Dataset, origin: Origin) -> tuple[int, int] | None:
-    """Return size in bytes and filter mask of a chunk as HDF5 has recorded them, None if it is not stored.
+    """Return size in bytes and filter mask of a chunk in HDF5's record, None if it is not stored.
 
-    HDF5 walks over its whole index for that: not to be asked for each chunk of many.
+    Slow, because HDF5 walks over its whole index.
     """
-    found = chunk_info(dataset.id, origin)
-    return (found.size, found.filter_mask) if found.size else None
+    record = chunk_info(dataset.id, origin)
+    return (record.size, record.filter_mask) if record.size else None
 
 
 def put_chunk(dataset: h5py.Dataset, origin: Origin, data: bytes, mask: int) -> None:
-    """Write a chunk that may be stored already, in a way that makes HDF5 take its mask.
+    """Write a chunk that may be stored already, so that HDF5 records its mask.
 
-    Whether it did is for `check_recorded` to see, for all chunks at once.
+    `check_recorded` checks the records of all chunks at once.
     """
     same_size = calls.stored_nbytes(dataset.id, origin) == len(data)
     if same_size and record_of(dataset, origin) != (len(data), mask):
-        # Another size makes HDF5 take the new mask.
+        # HDF5 records the new mask if the size changes.
         dataset.id.write_direct_chunk(origin, data + b"\0", mask)
     dataset.id.write_direct_chunk(origin, data, mask)
 
 
 def settle(dataset: h5py.Dataset, last: Origin, mask: int, *, again: bool = False) -> None:
-    """Make HDF5 forget what it takes the chunk that was written last for.
+    """Make HDF5 forget the cached mask of the last written chunk.
 
     Hold `calls.lock` from before the chunk is written, so that no other thread reads it in between.
 
     Parameters
     ----------
     dataset
-        The object gets a new handle where nothing else helps; other objects of the same dataset keep theirs.
+        The object gets a new handle if nothing else helps; other objects of the same dataset keep theirs.
     last, mask
         Origin and filter mask of the chunk.
     again
-        Whether it had been stored before.
+        Whether the chunk had been stored before.
 
     Warns
     -----
     UserWarning
-        If HDF5 does not forget it since other objects hold the dataset open: what was written is right, and reads
-        right as soon as they are closed.
+        If HDF5 does not forget the mask because other objects hold the dataset open: the file is right, and reads are
+        right as soon as these are closed.
     """
     if mask == 0 and not again:
         return
     for axis, (extent, step) in enumerate(zip(dataset.shape, dataset.chunks, strict=True)):
-        if extent > step:  # there is a chunk beside it
-            other = tuple(0 if at else step for at in last[axis : axis + 1])
+        if extent > step:  # there is another chunk along this axis
+            other = tuple(0 if first else step for first in last[axis : axis + 1])
             origin = (*last[:axis], *other, *last[axis + 1 :])
             if calls.stored_nbytes(dataset.id, origin):
                 dataset.id.read_direct_chunk(origin)
@@ -122,10 +122,10 @@ def settle(dataset: h5py.Dataset, last: Origin, mask: int, *, again: bool = Fals
 
 
 def _compare(
-    dataset: h5py.Dataset, origin: Origin, wanted: tuple[int, int] | None, got: tuple[int, int] | None
+    dataset: h5py.Dataset, origin: Origin, expected: tuple[int, int] | None, got: tuple[int, int] | None
 ) -> None:
-    if wanted != got:
+    if expected != got:
         raise FileError(
-            f"{dataset.name}: expected size and filter mask {wanted} for the chunk at {origin}, found {got}: HDF5"
+            f"{dataset.name}: expected size and filter mask {expected} for the chunk at {origin}, found {got}: HDF5"
             " did not record it as it was written"
         )

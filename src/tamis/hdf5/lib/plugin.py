@@ -1,4 +1,4 @@
-"""The HDF5 plugin: where it is, and how h5py's library comes to use it."""
+"""The HDF5 plugin: its folder, and its registration with h5py."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def plugin_path() -> Path:
 
 @cache
 def register() -> None:
-    """Make h5py's libhdf5 use tamis for filter 32013, in place of any other that was registered.
+    """Register tamis with h5py's libhdf5 for filter 32013, replacing any other.
 
-    No environment variable is needed. Importing tamis does this.
+    Importing tamis does this; no environment variable is needed.
     """
     library = ctypes.CDLL(str(plugin_path() / _NAME), mode=ctypes.RTLD_LOCAL)
     library.H5PLget_plugin_info.restype = ctypes.c_void_p
@@ -33,6 +33,6 @@ def register() -> None:
 
 
 def writes(filter_id: int) -> bool:
-    """Whether h5py's libhdf5 has a filter, and can encode with it."""
+    """Return whether h5py's libhdf5 has a filter, and can encode with it."""
     h5z = h5py.h5z
     return bool(h5z.filter_avail(filter_id)) and bool(h5z.get_filter_info(filter_id) & h5z.FILTER_CONFIG_ENCODE_ENABLED)

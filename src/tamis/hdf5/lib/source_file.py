@@ -1,4 +1,4 @@
-"""Opening files."""
+"""Open files for reading."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SIGNATURES = {
 
 
 class SourceFile(h5py.File):  # type: ignore[misc]  # h5py has no types
-    """A file that is only read: nothing is lost where closing it fails, as on network file systems."""
+    """A file that is only read, so that errors on closing, as on network file systems, do not matter."""
 
     def close(self) -> None:
         """Close the file."""
-        for _ in range(2):  # after a failure HDF5 has given up the descriptor, and keeps only the identifier
+        for _ in range(2):  # after a failure HDF5 has released the descriptor, and keeps only the identifier
             with suppress(OSError, RuntimeError):
                 super().close()
                 return
@@ -37,18 +37,18 @@ def open_source(path: str | os.PathLike[str], cache_nbytes: int | None = None) -
     Parameters
     ----------
     path
-        Of the file.
+        Path of the file.
     cache_nbytes
-        Decoded chunks that HDF5 keeps for each dataset, in bytes; its own default of 1 MiB, or 8 in HDF5 2, if None.
+        Size of HDF5's cache of decoded chunks for each dataset; None for its default, 1 MiB, or 8 MiB in HDF5 2.
 
     Raises
     ------
     FileError
-        If there is none, or it is of another kind; says which, where it is known.
+        If there is no such file, or it is of another kind; names the kind if it is known.
     """
     place = Path(os.fsdecode(path))
     try:
-        os.stat(place)  # raises what exists() hides: permission denied, too many links, a name that is too long
+        os.stat(place)  # raises errors that exists() hides: permission denied, too many links, a name that is too long
         if place.is_dir():
             raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found a folder")
         if not place.is_file():
@@ -56,8 +56,8 @@ def open_source(path: str | os.PathLike[str], cache_nbytes: int | None = None) -
         if not h5py.is_hdf5(place):
             with place.open("rb") as stream:
                 start = stream.read(4)
-                found = _SIGNATURES.get(start, "a file of another kind") if start else "an empty file"
-            raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found {found}")
+                kind = _SIGNATURES.get(start, "a file of another kind") if start else "an empty file"
+            raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found {kind}")
         return SourceFile(place, "r", rdcc_nbytes=cache_nbytes, rdcc_nslots=cache_nbytes and 100_003)
     except FileError as error:
         error.at(path=place)

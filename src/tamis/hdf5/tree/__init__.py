@@ -1,1 +1,1 @@
-"""The objects of a file beside values: groups, links, attributes and references, walked and copied."""
+"""The objects of a file except values: groups, links, attributes and references, visited and copied."""

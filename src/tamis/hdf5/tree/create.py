@@ -1,4 +1,4 @@
-"""New HDF5 files, groups and datasets that take after existing ones."""
+"""Create HDF5 files, groups and datasets with the properties of existing ones."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from tamis.hdf5.lib import calls
 from tamis.hdf5.tree.groups import follow_links
 
 STAGING = b".tamis-named-types"
-"""Group of the target's root that holds each named type, under its address in the source, while a copy runs."""
+"""Group in the target's root that has each named type, by its address in the source, during a copy."""
 
-# By version of the superblock, the oldest library that writes it: who could read the source can read the copy.
+# For each superblock version the oldest library that writes it, so that readers of the source can read the copy.
 _LOW_BOUNDS = {2: h5f.LIBVER_V18, 3: h5f.LIBVER_V110}
 
 
 def create_target(source: h5py.File, path: str | os.PathLike[str]) -> h5py.File:
-    """Create a new file with the creation properties of another, its user block included.
+    """Create a new file with the creation properties of another, including its user block.
 
     Parameters
     ----------
     source
-        The file to follow: user block and its bytes, sizes, file space strategy, order and phase change of the root
-        group's links and attributes, the filters of its links, and the oldest library that shall read it.
+        The other file. Copied are user block and its bytes, sizes, file space strategy, order and phase change of the
+        root group's links and attributes, the filters of its links, and the oldest library that can read the file.
     path
-        Must not exist.
+        Path of the new file, which must not exist.
 
     Returns
     -------
     h5py.File
-        Empty, and open for writing; the caller closes it.
+        The file, empty and open for writing; the caller closes it.
 
     Raises
     ------
     FileExistsError
-        If there is a file already.
+        If the file exists.
     OSError
         If the user block cannot be read from the source or written.
     FileError
-        If a filter that the links of the root group require is not here.
+        If a required filter of the root group's links is not installed.
     """
     fcpl = source.id.get_create_plist()
     _follow_group(h5g.open(source.id, b"/"), fcpl)
@@ -58,7 +58,7 @@ def create_target(source: h5py.File, path: str | os.PathLike[str]) -> h5py.File:
     try:
         target = h5py.File(h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl, fapl))
     except OSError as error:
-        # The library says so by another number where the file is open in this process.
+        # The library reports another number if the file is open in this process.
         if exists:
             raise FileExistsError(errno.EEXIST, f"expected a new file, got {os.fspath(path)!r}") from error
         raise
@@ -89,16 +89,17 @@ def create_like(
     Parameters
     ----------
     source
-        Gives type, shape, maximum shape, fill value and when it is written, order and phase change of the attributes.
+        The other dataset. Copied are type, shape, maximum shape, fill value and its time of writing, order and phase
+        change of the attributes.
     parent, name
-        Where to create it. While `copy_tree` runs, a named type becomes the target's one; otherwise its definition is
-        used.
+        Group and name of the new dataset. While `copy_tree` runs, a named type is that of the target; otherwise its
+        definition is used.
     chunks
-        Slowest axis first; None stores it contiguously.
+        Chunk shape, slowest axis first; None for contiguous storage.
     filters
-        Number, flags and parameters of each, in the order in which they encode.
+        Number, flags and parameters of each filter, in the order of encoding.
     dtype
-        Another type than that of the source; a named one must be in the target.
+        Another type than that of the source; a named type must be in the target.
 
     Returns
     -------
@@ -108,7 +109,7 @@ def create_like(
     Raises
     ------
     ValueError, OSError
-        What the library says against this combination.
+        If the library refuses the combination.
     """
     plist = source.id.get_create_plist()
     if plist.get_external_count():
@@ -133,10 +134,9 @@ def create_like(
 
 
 def group_plist(group: Any) -> Any:
-    """Rebuild a group's creation properties.
+    """Return a copy of a group's creation properties.
 
-    The list that the library hands out also holds the number of links that the group has, and corrupts the group that
-    is made with it.
+    The library's own list also has the number of links of the group, and corrupts groups that are created with it.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def group_plist(group: Any) -> Any:
     Raises
     ------
     FileError
-        If a filter that its links require is not here.
+        If a required filter of its links is not installed.
     """
     new = h5p.create(h5p.GROUP_CREATE)
     _follow_group(group, new)
@@ -154,13 +154,7 @@ def group_plist(group: Any) -> Any:
 
 
 def staging_name(address: int) -> bytes:
-    """Name a named type in the staging group.
-
-    Parameters
-    ----------
-    address
-        Of the type in the source.
-    """
+    """Return the name of a named type in the staging group, from its address in the source."""
     return f"{address:x}".encode()
 
 
@@ -174,7 +168,7 @@ def _follow_group(group: Any, plist: Any) -> None:
 
 
 def without_raw_files(source: h5py.Dataset) -> Any:
-    """Rebuild a dataset's creation properties without layout and raw files, which none can be taken off."""
+    """Return a dataset's creation properties without layout and raw files, which cannot be removed from a list."""
     old = source.id.get_create_plist()
     new = h5p.create(h5p.DATASET_CREATE)
     new.set_fill_time(old.get_fill_time())
@@ -191,7 +185,7 @@ def without_raw_files(source: h5py.Dataset) -> Any:
 
 
 def _staged_type(datatype: Any, location: Any) -> Any:
-    """Find the target's named type for one of the source; None where no copy runs."""
+    """Return the target's named type for one of the source; None if no copy is running."""
     root = h5g.open(location, b"/")
     if not root.links.exists(STAGING):
         return None

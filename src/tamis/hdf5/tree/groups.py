@@ -1,4 +1,4 @@
-"""Groups whose links go through filters, and the number of links from which on they do."""
+"""Filters of the links of groups, and the number of links from which they apply."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _INSTALL = "set HDF5_PLUGIN_PATH to the folder of its plugin, or import hdf5plug
 
 
 class PhaseChange(NamedTuple):
-    """When a group changes how it holds its links.
+    """Link counts at which a group changes between header and heap.
 
     Parameters
     ----------
     max_compact
-        Most links that stay in the group's header, unfiltered; with one more, all go to a heap, through the filters.
+        Largest number of links in the group's header, unfiltered; with one more, all move to a heap, filtered.
     min_dense
-        Fewest links that stay in the heap; with one less, all go back to the header.
+        Smallest number of links in the heap; with one less, all move back to the header.
     """
 
     max_compact: int
@@ -49,49 +49,49 @@ def create_group(
     min_dense: int | None = None,
     track_order: bool | None = None,
 ) -> h5py.Group:
-    """Create a group whose links are filtered: names and what they lead to, not the data of its datasets.
+    """Create a group whose links are filtered: their names and targets, not the values of datasets.
 
-    Many links with long names, as of one dataset for each time step, then take a fraction of the space. Any library
-    since HDF5 1.8 that has the filters reads them.
+    Many links with long names, such as one dataset for each time step, then take a fraction of the space. Any library
+    since HDF5 1.8 with the filters can read them.
 
     Parameters
     ----------
     parent, name
-        Where to create it. Groups on the way that are not there yet are created too, without filters.
+        Parent and name of the group. Absent groups on the way are created, too, without filters.
     filters
         A `Pipeline`, a filter, or their text such as ``"deflate(9)|fletcher32"``.
     max_compact
-        Most links that the group holds unfiltered in its header, 0 to 65535; with one more all of them are filtered.
+        Largest number of unfiltered links in the group's header, 0 to 65535; with one more all links are filtered.
     min_dense
-        Fewest links that are filtered, 0 to `max_compact`; with one less they go back to the header. By default 6, or
-        `max_compact` where that is less.
+        Smallest number of filtered links, 0 to `max_compact`; with one less they move back to the header. By default 6,
+        or `max_compact` if that is less.
     track_order
-        Keep the order in which links and attributes are created; by default as h5py is configured.
+        Record the creation order of links and attributes; by default as h5py is configured.
 
     Returns
     -------
     h5py.Group
-        Without links.
+        The new group, without links.
 
     Raises
     ------
     ParameterError
         If a filter does not work on groups, or a number is out of range.
     MissingFilterError
-        If h5py's libhdf5 does not have a filter that is required.
+        If h5py's libhdf5 does not have a required filter.
     FileError
-        If the library cannot create it: the name is taken, or the file not open for writing.
+        If the library cannot create the group: the name is taken, or the file is not open for writing.
 
     Warns
     -----
     UserWarning
-        If h5py's libhdf5 does not have a filter that is optional: links are stored without it.
+        If h5py's libhdf5 does not have an optional filter: links are stored without it.
     """
     pipeline = as_pipeline(filters)
     change = _checked(max_compact, min_dense)
     _check_filters(pipeline)
     gcpl = h5p.create(h5p.GROUP_CREATE)
-    _set_filters(gcpl, [(each.filter.id, int(each.optional), each.filter.requested) for each in pipeline.stages])
+    _set_filters(gcpl, [(stage.filter.id, int(stage.optional), stage.filter.requested) for stage in pipeline.stages])
     _try(pipeline, gcpl)
     if change != _DEFAULT:
         calls.set_link_phase_change(gcpl, *change)
@@ -107,32 +107,32 @@ def create_group(
     lcpl = h5p.create(h5p.LINK_CREATE)
     lcpl.set_char_encoding(h5t.CSET_ASCII if raw_name.isascii() else h5t.CSET_UTF8)
     try:
-        home = parent.require_group(folder or "/") if slash else parent
-        with calls.new_group_format(home.id):
-            return h5py.Group(h5g.create(home.id, raw_name, lcpl, gcpl))
+        owner = parent.require_group(folder or "/") if slash else parent
+        with calls.new_group_format(owner.id):
+            return h5py.Group(h5g.create(owner.id, raw_name, lcpl, gcpl))
     except (ValueError, OSError, RuntimeError, TypeError) as error:
         raise FileError(f"{parent.file.filename}: cannot create group {name!r}: {error}") from error
 
 
 def group_filters(group: h5py.Group) -> Pipeline:
-    """Read the filters that the links of a group go through, with the parameters that the file has.
+    """Return the filters of a group's links, with the parameters in the file.
 
     Parameters
     ----------
     group
-        Of any file; the filters need not be here. A file stands for its root group.
+        A group of any file; the filters need not be installed. A file means its root group.
     """
     plist = group_id(group).get_create_plist()
     return listed_pipeline(plist)
 
 
 def group_phase_change(group: h5py.Group) -> PhaseChange | None:
-    """Read when a group changes how it holds its links; None in the format before HDF5 1.8, which never changes.
+    """Return the link counts at which a group changes its storage; None in the format before HDF5 1.8.
 
     Parameters
     ----------
     group
-        A file stands for its root group.
+        A group; a file means its root group.
     """
     opened = group_id(group)
     if calls.link_storage(opened) == calls.SYMBOL_TABLE:
@@ -141,29 +141,29 @@ def group_phase_change(group: h5py.Group) -> PhaseChange | None:
 
 
 def check_links(group: h5py.Group) -> None:
-    """Find out whether the links of a group can be listed.
+    """Raise an error if the links of a group cannot be listed.
 
-    Listing them right away is not safe: where it fails, HDF5 1.14.2 corrupts the memory of the process.
+    Listing them without this check is not safe: on failure HDF5 1.14.2 corrupts the memory of the process.
 
     Parameters
     ----------
     group
-        A file stands for its root group.
+        A group; a file means its root group.
 
     Raises
     ------
     MissingFilterError
-        If they went through a filter that h5py's libhdf5 does not have; names it.
+        If h5py's libhdf5 does not have a filter of the links; names the filter.
     FileError
-        If they are damaged.
+        If the links are damaged.
     """
     opened = group_id(group)
     try:
-        # Only in this order does the library make no table of them first, which is what it frees amiss.
+        # In this order the library builds no table of links, which it would free wrongly.
         opened.links.iterate(lambda name: None, order=h5.ITER_NATIVE)
     except (ValueError, OSError, RuntimeError) as error:
         filters = calls.filter_list(opened.get_create_plist())
-        missing = [_described(each.id, each.label) for each in filters if not h5z.filter_avail(each.id)]
+        missing = [_described(entry.id, entry.label) for entry in filters if not h5z.filter_avail(entry.id)]
         if missing:
             names = " and ".join(missing)
             raise MissingFilterError(f"links of {group.name} cannot be read without {names}: {_INSTALL}") from error
@@ -172,28 +172,28 @@ def check_links(group: h5py.Group) -> None:
 
 
 def follow_links(group: h5g.GroupID, plist: h5p.PropOCID) -> None:
-    """Give creation properties the filters, phase change and room for links that a group has.
+    """Copy filters, phase change and room for links from a group to creation properties.
 
     Parameters
     ----------
     group
-        To follow.
+        The group.
     plist
-        Creation properties of a group or file.
+        Creation properties of another group or file.
 
     Raises
     ------
     FileError
-        If h5py's libhdf5 does not have a filter that is required: the copy could not take the links.
+        If h5py's libhdf5 does not have a required filter, without which links cannot be stored.
     """
     old = group.get_create_plist()
     filters = calls.filter_list(old)
-    for each in filters:
-        if not each.flags & _OPTIONAL and not h5z.filter_avail(each.id):
+    for entry in filters:
+        if not entry.flags & _OPTIONAL and not h5z.filter_avail(entry.id):
             raise FileError(
-                f"links cannot be written without {_described(each.id, each.label)}, which they require: {_INSTALL}"
+                f"links cannot be written without {_described(entry.id, entry.label)}, which they require: {_INSTALL}"
             )
-    _set_filters(plist, [each[:3] for each in filters])
+    _set_filters(plist, [entry[:3] for entry in filters])
     if calls.has("H5Pget_link_phase_change"):
         calls.set_link_phase_change(plist, *calls.link_phase_change(old))
         calls.set_estimated_links(plist, *calls.estimated_links(old))
@@ -202,25 +202,25 @@ def follow_links(group: h5g.GroupID, plist: h5p.PropOCID) -> None:
 def make_group_like(
     group: h5g.GroupID, parent: h5g.GroupID, name: bytes, lcpl: h5p.PropLCID, gcpl: h5p.PropGCID
 ) -> None:
-    """Create a group in the format that another one has.
+    """Create a group in the format of another one.
 
     Parameters
     ----------
     group
-        To follow.
+        The other group.
     parent, name
-        Where to create it.
+        Parent and name of the new group.
     lcpl, gcpl
         Properties of link and group.
     """
-    known = calls.has("H5Gget_info")
-    new = known and calls.link_storage(group) != calls.SYMBOL_TABLE
-    with calls.new_group_format(parent) if new else nullcontext():
+    can_tell = calls.has("H5Gget_info")
+    is_new = can_tell and calls.link_storage(group) != calls.SYMBOL_TABLE
+    with calls.new_group_format(parent) if is_new else nullcontext():
         h5g.create(parent, name, lcpl, gcpl)
 
 
 def group_id(group: h5py.Group) -> h5g.GroupID:
-    """Open the group that h5py's object stands for; that of a file has the id of the file."""
+    """Return the identifier of a group; for a file, that of its root group, because h5py has the file's."""
     return h5g.open(group.id, b"/") if isinstance(group, h5py.File) else group.id
 
 
@@ -228,30 +228,31 @@ def _checked(max_compact: int, min_dense: int | None) -> PhaseChange:
     most = int(Parameter("links", 0, _MOST_LINKS).checked("max_compact", max_compact))
     if min_dense is None:
         return PhaseChange(most, min(_DEFAULT.min_dense, most))
-    # The library refuses what would send links back to the header that it takes to the heap.
+    # The library refuses a min_dense above max_compact.
     return PhaseChange(most, int(Parameter("links", 0, most).checked("min_dense", min_dense)))
 
 
 def _check_filters(pipeline: Pipeline) -> None:
-    """Refuse filters that do not work on links, or are required and missing."""
+    """Refuse filters that do not work on links, and required filters that are not installed."""
     for stage in pipeline.stages:
-        each = stage.filter
-        if not each.group_safe:
-            # The library notices only when it moves links to the heap: with the ninth link.
+        link_filter = stage.filter
+        if not link_filter.group_safe:
+            # The library itself notices only at the ninth link, when it moves links to the heap.
             raise ParameterError(
-                f"expected filters that work on groups, such as deflate and fletcher32, got {each}: it needs"
-                f" {'the type of values' if each.needs_values else 'a type and a chunk shape'}, and links have none"
+                f"expected filters that work on groups, such as deflate and fletcher32, got {link_filter}: it needs"
+                f" {'the type of values' if link_filter.needs_values else 'a type and a chunk shape'}, and links have"
+                " none"
             )
-        if h5z.filter_avail(each.id):
+        if h5z.filter_avail(link_filter.id):
             continue
-        missing = f"expected {each} (HDF5 filter {each.id}) in h5py's libhdf5, found none"
+        missing = f"expected {link_filter} (HDF5 filter {link_filter.id}) in h5py's libhdf5, found none"
         if not stage.optional:
             raise MissingFilterError(f"{missing}: {_INSTALL}")
         warnings.warn(f"{missing}: the links are stored without it, since it is optional", stacklevel=3)
 
 
 def _try(pipeline: Pipeline, gcpl: h5p.PropGCID) -> None:
-    """Filter some links in memory: what the library says against it, it says too late for the file."""
+    """Filter some links in memory, because in the file the library would refuse them too late."""
     if not pipeline.stages:
         return
     try:
@@ -265,12 +266,12 @@ def _try(pipeline: Pipeline, gcpl: h5p.PropGCID) -> None:
 
 
 def _described(code: int, label: str) -> str:
-    """Name a filter by its number and the first words of what its writer called it, which may be whole sentences."""
+    """Return a filter's number and the beginning of its label, which may have whole sentences."""
     short = label.partition(";")[0]
     return f"HDF5 filter {code} ({short})" if short else f"HDF5 filter {code}"
 
 
 def _set_filters(plist: h5p.PropOCID, filters: list[tuple[int, int, tuple[int, ...]]]) -> None:
     view = calls.as_dataset_plist(plist)
-    for code, flags, values in filters:
-        view.set_filter(code, flags, values)
+    for code, flags, cd_values in filters:
+        view.set_filter(code, flags, cd_values)

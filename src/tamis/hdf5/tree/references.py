@@ -1,8 +1,7 @@
-"""Attributes and reference data of a copied HDF5 file.
+"""Copy attributes, and values with references, to another HDF5 file.
 
-A reference in HDF5 is an address, so that bytes copied to another file point nowhere: every reference is followed in
-the source, and made anew in the target. Everything else passes as the bytes that the library hands out, in the very
-type that the file has.
+A reference in HDF5 is an address, which is meaningless in another file: every reference is followed in the source, and
+created again in the target. Everything else is copied as bytes, in the type of the file.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ Reference: TypeAlias = Any
 """An `h5py.h5r.Reference` or its subclass `RegionReference`: h5py has no stubs."""
 
 Rewire = Callable[[Reference], Reference]
-"""Gives the target's reference for one of the source; never called with a null reference."""
+"""Return the target's reference for one of the source; never called with a null reference."""
 
 BLOCK_ELEMENTS = 1 << 16
-"""Upper bound of the elements held in memory where a dataset is not chunked."""
+"""Limit of elements in memory if a dataset is not chunked."""
 
 
 def has_references(datatype: Any) -> bool:
-    """Return whether references occur anywhere in an HDF5 type, members and sequences included.
+    """Return whether an HDF5 type has references anywhere, also in members and sequences.
 
     Parameters
     ----------
@@ -44,7 +43,7 @@ def has_references(datatype: Any) -> bool:
 
 
 def is_variable(datatype: Any) -> bool:
-    """Return whether an HDF5 type has variable-length parts, strings or sequences, whose bytes lie in a heap.
+    """Return whether an HDF5 type has variable-length strings or sequences, whose bytes are in a heap.
 
     Parameters
     ----------
@@ -60,7 +59,7 @@ def is_variable(datatype: Any) -> bool:
 
 
 def attribute_names(owner: Any) -> list[bytes]:
-    """List the attributes of an object in creation order, or as they are stored where that is not tracked.
+    """Return the names of an object's attributes in creation order, or in stored order if it is not tracked.
 
     Parameters
     ----------
@@ -70,7 +69,7 @@ def attribute_names(owner: Any) -> list[bytes]:
     names: list[bytes] = []
     if h5a.get_num_attrs(owner) == 0:
         return names
-    # append returns None, which tells the library to go on.
+    # append returns None, which tells the library to continue.
     if h5a.get_info(owner, index=0).corder_valid:
         h5a.iterate(owner, names.append, index_type=h5.INDEX_CRT_ORDER, order=h5.ITER_INC)
     else:
@@ -88,7 +87,7 @@ def copy_attribute(source: Any, target: Any, name: bytes, datatype: Any, rewire:
     name
         The attribute, which must not exist in the target.
     datatype
-        The `h5py.h5t.TypeID` to create it with: the source's own, or the target's named type that stands for it.
+        The `h5py.h5t.TypeID` of the copy: the source's own, or the corresponding named type of the target.
     rewire
         Translates each reference in the value.
     """
@@ -111,7 +110,7 @@ def copy_attribute(source: Any, target: Any, name: bytes, datatype: Any, rewire:
 
 
 def rewrite_references(source: Any, target: Any, rewire: Rewire) -> None:
-    """Write the references in a dataset over those of its copy, translated; other members of its type stay.
+    """Overwrite the references in the copy of a dataset by translated ones; other members of its type stay.
 
     Parameters
     ----------
@@ -123,7 +122,7 @@ def rewrite_references(source: Any, target: Any, rewire: Rewire) -> None:
     Raises
     ------
     ValueError
-        If references cannot be made to point into the target: they lie in an external raw file, or in the fill value.
+        If references cannot be translated: they are in an external raw file, or in the fill value.
     """
     plist = source.get_create_plist()
     dtype = _reference_part(source.get_type().dtype)
@@ -144,10 +143,10 @@ def rewrite_references(source: Any, target: Any, rewire: Rewire) -> None:
 
 
 def check_sizes(dataset: Any, file_type: Any) -> None:
-    """Raise FileError where a chunk that goes through no filter has another size than its values.
+    """Raise FileError if an unfiltered chunk has another size than its values.
 
-    HDF5 believes the size, and copying such a chunk writes beyond its buffers. Types whose size in memory may differ
-    from that in the file are not looked at.
+    HDF5 trusts the size, and writes beyond its buffers when it copies such a chunk. Types whose size in memory may
+    differ from that in the file are not checked.
     """
     plist = dataset.get_create_plist()
     chunked = plist.get_layout() == h5d.CHUNKED and not plist.get_nfilters()
@@ -160,15 +159,15 @@ def check_sizes(dataset: Any, file_type: Any) -> None:
 
 
 def copy_values(source: Any, target: Any) -> None:
-    """Fill a dataset with the values of another of equal type and creation properties, bytes for bytes.
+    """Fill a dataset with the values of another of equal type and creation properties, byte by byte.
 
-    Chunks go over as they are stored, with their filter masks, unless their type has variable-length parts: those lie
-    outside of the chunks.
+    Chunks are copied as stored, with their filter masks, unless the type has variable-length parts, which are stored
+    outside the chunks.
 
     Parameters
     ----------
     source, target
-        `h5py.h5d.DatasetID`. References are copied too, and still are those of the source.
+        `h5py.h5d.DatasetID`. References are copied, too, but still point into the source.
     """
     file_type = source.get_type()
     plist = source.get_create_plist()
@@ -187,39 +186,39 @@ def copy_values(source: Any, target: Any) -> None:
 
 
 def _bytes_buffer(shape: tuple[int, ...], file_type: Any) -> Array:
-    """Make room for elements in the very form of their type.
+    """Return memory for elements in the form of their file type.
 
-    Variable-length parts are then pointers to memory of the library. h5py hands them out on reading without freeing
-    them, and has the library free them after writing, so a buffer that is read once and written once is neither leaked
-    nor freed twice. This keeps what Python objects lose: null strings next to empty ones, sequences of sequences.
+    Variable-length parts are then pointers to memory of the library. h5py does not free them after reading, and lets
+    the library free them after writing, so that a buffer that is read once and written once is neither leaked nor freed
+    twice. Unlike Python objects, this form can tell null strings from empty ones, and has sequences of sequences.
     """
     return np.zeros(shape, dtype=np.dtype((np.void, file_type.get_size())))
 
 
 def _python_buffer(shape: tuple[int, ...], dtype: Any) -> tuple[Array, Any]:
-    """Make room for elements as numpy and Python objects; returns the array and its memory type."""
+    """Return an array for elements as numpy values and Python objects, and its memory type."""
     base, inner = dtype.subdtype or (dtype, ())
     return np.zeros((*shape, *inner), dtype=base), h5t.py_create(dtype)
 
 
 def _reference_part(dtype: Any) -> Any:
-    """Leave of a compound type the members that hold references, so that no others pass through Python."""
+    """Return a compound type with only the members that have references, so that no others pass through Python."""
     if dtype.subdtype:
         base, shape = dtype.subdtype
         return np.dtype((_reference_part(base), shape))
     if dtype.names:
-        members = [name for name in dtype.names if _leads_to_reference(dtype[name])]
+        members = [name for name in dtype.names if _has_reference(dtype[name])]
         return np.dtype([(name, _reference_part(dtype[name])) for name in members])
     return dtype
 
 
-def _leads_to_reference(dtype: Any) -> bool:
+def _has_reference(dtype: Any) -> bool:
     if dtype.subdtype:
-        return _leads_to_reference(dtype.subdtype[0])
+        return _has_reference(dtype.subdtype[0])
     if dtype.names:
-        return any(_leads_to_reference(dtype[name]) for name in dtype.names)
+        return any(_has_reference(dtype[name]) for name in dtype.names)
     sequence = h5py.check_vlen_dtype(dtype)
-    return h5py.check_ref_dtype(dtype) is not None or (isinstance(sequence, np.dtype) and _leads_to_reference(sequence))
+    return h5py.check_ref_dtype(dtype) is not None or (isinstance(sequence, np.dtype) and _has_reference(sequence))
 
 
 def _rewire_values(values: Array, dtype: Any, rewire: Rewire) -> None:
@@ -229,7 +228,7 @@ def _rewire_values(values: Array, dtype: Any, rewire: Rewire) -> None:
     sequence = h5py.check_vlen_dtype(dtype)
     if h5py.check_ref_dtype(dtype) is not None:
         for index in np.ndindex(values.shape):
-            # A null reference may also come as the 0 or None of a buffer that nothing was read into.
+            # A null reference may also be 0 or None, in a buffer that was never filled.
             if values[index]:
                 values[index] = rewire(values[index])
     elif isinstance(sequence, np.dtype):
@@ -246,7 +245,7 @@ def _refuse_fill(reference: Reference) -> Reference:
 
 
 def _stored_blocks(dataset: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Yield start and count of blocks that cover what a dataset stores: its chunks, or bounded boxes."""
+    """Yield start and count of blocks that cover the stored values of a dataset: its chunks, or bounded boxes."""
     plist = dataset.get_create_plist()
     layout = plist.get_layout()
     space = dataset.get_space()
@@ -264,7 +263,7 @@ def _stored_blocks(dataset: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, .
 
 
 def _box(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Choose a box of at most `BLOCK_ELEMENTS` elements, full along the fastest axes."""
+    """Return the shape of a box of at most `BLOCK_ELEMENTS` elements, full along the fastest axes."""
     box = []
     for axis, length in enumerate(shape):
         box.append(max(1, min(length, BLOCK_ELEMENTS // math.prod(shape[axis + 1 :]))))
@@ -274,7 +273,7 @@ def _box(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _select(dataset: Any, start: tuple[int, ...], count: tuple[int, ...]) -> tuple[Any, Any]:
-    """Give memory and file dataspace of one block."""
+    """Return memory and file dataspace of one block."""
     space = dataset.get_space()
     if not count:
         return h5s.create(h5s.SCALAR), space

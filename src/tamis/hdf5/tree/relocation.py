@@ -1,4 +1,7 @@
-"""Names by which a copy in another folder leads to the files that its source names: see `tamis.hdf5.lib.places`."""
+"""Names of other files for a copy in another folder, so that it leads to the same files as its source.
+
+`tamis.hdf5.lib.places` has the rules by which HDF5 looks for files.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,23 @@ from typing import Any
 import h5py
 from h5py import h5d, h5l, h5p, h5s
 
-from tamis.hdf5.lib.places import SAME_FILE, Place, find_linked, find_raw, find_virtual
+from tamis.hdf5.lib.places import SAME_FILE, NamedFile, find_linked, find_raw, find_virtual
 from tamis.hdf5.tree.create import without_raw_files
 from tamis.hdf5.tree.walk import walk
 
 
 class Relocation:
-    """Gives the names by which a copy in another folder leads to the files that its source leads to.
+    """Converts names of other files for a copy in another folder.
 
     Parameters
     ----------
     source, target
-        Paths of both files; the target need not be there.
+        Paths of both files; the target need not exist.
 
     Attributes
     ----------
     notes
-        What was renamed, or kept because nothing is there: a line each.
+        A line for each changed name, and for each name that leads nowhere and is kept.
     """
 
     def __init__(self, source: str, target: str) -> None:
@@ -41,13 +44,13 @@ class Relocation:
         return os.path.realpath(os.path.dirname(self._source)) != self._folder
 
     def linked(self, path: str, name: bytes) -> bytes:
-        """Return the name of the file of an external link, which is at `path`."""
+        """Return the name of the file of an external link at `path`."""
         old = os.fsdecode(name)
         new = self._renamed(path, [old], self._of_link) if self.moved else [old]
         return os.fsencode(new[0])
 
     def creation_list(self, path: str, dataset: h5py.Dataset) -> h5p.PropDCID | None:
-        """Return the creation properties of the copy of a virtual or external dataset; None where no name changes."""
+        """Return creation properties for the copy of a virtual or external dataset; None if no name changes."""
         if not self.moved:
             return None
         plist = dataset.id.get_create_plist()
@@ -56,7 +59,7 @@ class Relocation:
         return self._external(path, dataset, plist) if plist.get_external_count() else None
 
     def survey(self, file: h5py.File) -> list[str]:
-        """Return the notes that copying all of a file would give."""
+        """Return the notes that copying the whole file would give."""
         if self.moved:
             contents = walk(file)
             for path, group in contents.groups.items():
@@ -64,8 +67,8 @@ class Relocation:
                 group.id.links.iterate(names.append)
                 for name in names:
                     if group.id.links.get_info(name).type == h5l.TYPE_EXTERNAL:
-                        place = f"{path.rstrip('/')}/{name.decode('utf-8', 'backslashreplace')}"
-                        self.linked(place, group.id.links.get_val(name)[0])
+                        link_path = f"{path.rstrip('/')}/{name.decode('utf-8', 'backslashreplace')}"
+                        self.linked(link_path, group.id.links.get_val(name)[0])
             for path, dataset in contents.datasets.items():
                 self.creation_list(path, dataset)
         return self.notes
@@ -79,7 +82,7 @@ class Relocation:
         rest = [
             (plist.get_virtual_vspace(i), plist.get_virtual_dsetname(i), plist.get_virtual_srcspace(i)) for i in count
         ]
-        plist.set_layout(h5d.CONTIGUOUS)  # which drops all sources
+        plist.set_layout(h5d.CONTIGUOUS)  # drops all sources
         for name, (space, inner, source_space) in zip(new, rest, strict=True):
             fitting = _fitting(space, source_space)
             plist.set_virtual(space, name.encode("utf-8", "surrogateescape"), inner.encode("utf-8"), fitting)
@@ -91,48 +94,50 @@ class Relocation:
         new = self._renamed(path, old, self._of_raw)
         if new == old:
             return None
-        made = without_raw_files(dataset)
+        new_plist = without_raw_files(dataset)
         for name, (_, offset, nbytes) in zip(new, files, strict=True):
-            made.set_external(os.fsencode(name), offset, nbytes)
-        return made
+            new_plist.set_external(os.fsencode(name), offset, nbytes)
+        return new_plist
 
     def _renamed(self, path: str, names: Sequence[str], rename: Callable[[str], str | None]) -> list[str]:
-        """Rename the files that an object names, and note what was done."""
+        """Return the names of files of an object after conversion, and add notes about changes."""
         cache = {name: rename(name) for name in dict.fromkeys(names)}
         changed = {old: new for old, new in cache.items() if new is not None and new != old}
         absent = [old for old, new in cache.items() if new is None]
-        for some, text in (
+        for names_with_note, text in (
             (absent, "names the file {!r}, which is not there: kept as it is"),
             ([*changed], "names the file {!r}, which is {!r} from the folder of the target"),
         ):
-            if some:
-                more = f" ({len(some)} files in all)" if len(some) > 1 else ""
-                self.notes.append(f"{path}: {text.format(some[0], changed.get(some[0]))}{more}")
+            if names_with_note:
+                more = f" ({len(names_with_note)} files in all)" if len(names_with_note) > 1 else ""
+                self.notes.append(f"{path}: {text.format(names_with_note[0], changed.get(names_with_note[0]))}{more}")
         return [changed.get(name, name) for name in names]
 
     def _of_link(self, name: str) -> str | None:
-        found = find_linked(name, self._source)
-        return found and self._seen_from_target(name, found, find_linked(name, self._target))
+        linked = find_linked(name, self._source)
+        return linked and self._seen_from_target(name, linked, find_linked(name, self._target))
 
     def _of_virtual(self, name: str) -> str | None:
-        if name == SAME_FILE or (found := find_virtual(name, self._source)) is None:
+        if name == SAME_FILE or (linked := find_virtual(name, self._source)) is None:
             return name if name == SAME_FILE else None
-        new = self._seen_from_target(name, found, find_virtual(name, self._target))
+        new = self._seen_from_target(name, linked, find_virtual(name, self._target))
         return new if new == name else os.path.join(os.path.dirname(new).replace("%", "%%"), os.path.basename(name))
 
     def _of_raw(self, name: str) -> str | None:
-        found = find_raw(name, self._source)
-        # Relative to any folder but the reader's current one it would not be found.
-        return found and (name if os.path.isabs(name) else os.path.join(os.path.realpath(found.folder), found.name))
+        raw_file = find_raw(name, self._source)
+        # An absolute name, because HDF5 only looks in the reader's current folder.
+        return raw_file and (
+            name if os.path.isabs(name) else os.path.join(os.path.realpath(raw_file.folder), raw_file.name)
+        )
 
-    def _seen_from_target(self, name: str, found: Place, again: Place | None) -> str:
-        if again is not None and again.is_same(found):
+    def _seen_from_target(self, name: str, linked: NamedFile, same_name: NamedFile | None) -> str:
+        if same_name is not None and same_name.is_same(linked):
             return name
-        return os.path.join(os.path.relpath(os.path.realpath(found.folder), self._folder), found.name)
+        return os.path.join(os.path.relpath(os.path.realpath(linked.folder), self._folder), linked.name)
 
 
 def _fitting(space: h5s.SpaceID, source_space: h5s.SpaceID) -> Any:
-    """Return the source's dataspace of a mapping, in which HDF5 does not store how large all of it is."""
+    """Return the source's dataspace of a mapping, with a size, which HDF5 does not store for whole datasets."""
     if source_space.get_select_type() != h5s.SEL_ALL:
         return source_space
     if space.get_select_type() != h5s.SEL_HYPERSLABS or not space.is_regular_hyperslab():

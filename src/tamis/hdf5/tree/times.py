@@ -1,13 +1,13 @@
-"""Times in the headers of objects, which HDF5 sets to now in a copy, and has no call to set.
+"""Restore times in object headers, which HDF5 sets to now in a copy, without a call to change them.
 
-An object header has one of two formats. The older one may have a message with the time of the last change; the newer
+An object header has one of two formats. The older one may have a message with the time of the last change. The newer
 one may have four times in its prefix, and has a checksum at the end of its first part. All numbers are little-endian.
 
 ::
 
     version 1 : 01 00 | messages, u16 | references, u32 | bytes, u32 | 0 (4) | message …
     message   : type, u16 | bytes, u16 | flags, u8 | 0 (3) | content        type 18: 01 | 0 (3) | seconds, u32
-                                                                            type 16: place and bytes of more messages
+                                                                            type 16: offset and size of more messages
     version 2 : "OHDR" 02 | flags, u8 | times, 4 of u32, if flag 32 | 4 bytes, if flag 16 | bytes, u8 to u64 |
                 messages … | checksum, u32
 """
@@ -29,11 +29,11 @@ from tamis.store.disk import opened, read_at, write_at
 _CHANGED, _CONTINUED = 18, 16
 _HAS_TIMES, _HAS_PHASE_CHANGE = 32, 16
 _PREFIX_1, _MESSAGE = struct.Struct("<BBHIII"), struct.Struct("<HHBxxx")
-_MOST_NBYTES = 1 << 16  # of a part of a header; larger ones are left alone
+_MOST_NBYTES = 1 << 16  # limit of a part of a header; larger ones are left alone
 
 
 def keep_times(source: h5py.File, path: Path) -> None:
-    """Return the objects of a copy, which must be closed, the times of their source, where both have some.
+    """Set the times of objects in a copy, which must be closed, to those of the source, if both have times.
 
     Raises
     ------
@@ -42,33 +42,41 @@ def keep_times(source: h5py.File, path: Path) -> None:
     """
     bases, pairs = _headers(source, path)
     try:
-        # The copy is made durable later, which reports what close() would.
-        with opened(Path(source.filename), os.O_RDONLY) as before, opened(path, os.O_RDWR) as after:
+        # The copy is made durable later, which reports the errors that close() would report.
+        with opened(Path(source.filename), os.O_RDONLY) as source_file, opened(path, os.O_RDWR) as copy_file:
             for old, new in pairs:
-                here, there = _Header.read(before, old, bases[0]), _Header.read(after, new, bases[1])
-                if here and there and len(here.times) == len(there.times) and here.times != there.times:
-                    there.write(after, here.times)
+                source_header, copy_header = (
+                    _Header.read(source_file, old, bases[0]),
+                    _Header.read(copy_file, new, bases[1]),
+                )
+                if (
+                    source_header
+                    and copy_header
+                    and len(source_header.times) == len(copy_header.times)
+                    and source_header.times != copy_header.times
+                ):
+                    copy_header.write(copy_file, source_header.times)
     except OSError as error:
         raise FileError(f"{path}: times of objects cannot be copied: {error.strerror}") from error
 
 
 def _headers(source: h5py.File, path: Path) -> tuple[tuple[int, int], list[tuple[int, int]]]:
-    """Return where both files begin, behind their user blocks, and from there the headers of their objects."""
+    """Return where both files begin after their user blocks, and relative to that the headers of their objects."""
     names = [b"."]
     with suppress(RuntimeError):  # links of a group that cannot be listed
         h5o.visit(source.id, names.append)
-    found = []
+    pairs = []
     with h5py.File(path, "r") as copy:
         bases = source.userblock_size, copy.userblock_size
         for name in names:
-            with suppress(KeyError, RuntimeError):  # what was left out
+            with suppress(KeyError, RuntimeError):  # objects that were not copied
                 old, new = h5o.get_info(source.id, name).addr, h5o.get_info(copy.id, name).addr
-                found.append((old, new))
-    return bases, found
+                pairs.append((old, new))
+    return bases, pairs
 
 
 class _Header:
-    """The first part of an object header that has times."""
+    """The first part of an object header with times."""
 
     def __init__(self, offset: int, data: bytes, at: int, nbytes: int, checked: bool) -> None:
         self._offset, self._data, self._at, self._checked = offset, data, at, checked
@@ -76,28 +84,28 @@ class _Header:
 
     @classmethod
     def read(cls, file: int, offset: int, base: int) -> _Header | None:
-        """Read the header at an offset from where the file begins; None where it has no times, or is none."""
+        """Return the header at an offset from the beginning of the file; None if it is none, or has no times."""
         offset += base
         start = read_at(file, 64, offset)
         if start[:5] == b"OHDR\2" and len(start) == 64:
             flags = start[5]
             if not flags & _HAS_TIMES:
                 return None
-            at = 6 + 16 + (4 if flags & _HAS_PHASE_CHANGE else 0)
+            width_offset = 6 + 16 + (4 if flags & _HAS_PHASE_CHANGE else 0)
             width = 1 << (flags & 3)
-            nbytes = at + width + int.from_bytes(start[at : at + width], "little") + 4
+            nbytes = width_offset + width + int.from_bytes(start[width_offset : width_offset + width], "little") + 4
             data = read_at(file, nbytes, offset) if nbytes <= _MOST_NBYTES else b""
             sound = len(data) == nbytes > 4 and checksum(data[:-4]) == int.from_bytes(data[-4:], "little")
             return cls(offset, data, 6, 16, checked=True) if sound else None
         if len(start) < _PREFIX_1.size or start[:2] != b"\1\0":
             return None
-        for place, content in _messages(file, offset, _PREFIX_1.unpack_from(start)[4], base):
+        for content_offset, content in _messages(file, offset, _PREFIX_1.unpack_from(start)[4], base):
             if content[:1] == b"\1" and len(content) >= 8:
-                return cls(place, content, 4, 4, checked=False)
+                return cls(content_offset, content, 4, 4, checked=False)
         return None
 
     def write(self, file: int, times: bytes) -> None:
-        """Write other times, with the checksum that goes with them."""
+        """Write other times, and the new checksum."""
         data = self._data[: self._at] + times + self._data[self._at + len(times) :]
         if self._checked:
             data = data[:-4] + struct.pack("<I", checksum(data[:-4]))
@@ -105,33 +113,29 @@ class _Header:
 
 
 def _messages(file: int, offset: int, nbytes: int, base: int) -> Iterator[tuple[int, bytes]]:
-    """Yield place and content of the messages about times of a header of version 1, whose parts may be anywhere."""
-    parts, seen, end = [(offset + 16, nbytes)], 0, os.fstat(file).st_size
-    while parts and seen < _MOST_NBYTES:
-        place, nbytes = parts.pop()
-        data = read_at(file, min(nbytes, _MOST_NBYTES), place)
-        at = 0
-        while at + _MESSAGE.size <= len(data):
-            kind, length, _ = _MESSAGE.unpack_from(data, at)
-            at += _MESSAGE.size
-            seen += 1 + length
+    """Yield offset and content of time messages in a header of version 1, whose parts may be anywhere in the file."""
+    parts, visited_nbytes, end = [(offset + 16, nbytes)], 0, os.fstat(file).st_size
+    while parts and visited_nbytes < _MOST_NBYTES:
+        part_offset, nbytes = parts.pop()
+        data = read_at(file, min(nbytes, _MOST_NBYTES), part_offset)
+        position = 0
+        while position + _MESSAGE.size <= len(data):
+            kind, length, _ = _MESSAGE.unpack_from(data, position)
+            position += _MESSAGE.size
+            visited_nbytes += 1 + length
             if kind == _CHANGED:
-                yield place + at, data[at : at + length]
-            elif kind == _CONTINUED and length == 16 and at + 16 <= len(data):  # others have addresses of another size
-                address, count = struct.unpack_from("<QQ", data, at)
+                yield part_offset + position, data[position : position + length]
+            elif (
+                kind == _CONTINUED and length == 16 and position + 16 <= len(data)
+            ):  # otherwise addresses have another size
+                address, count = struct.unpack_from("<QQ", data, position)
                 if base + address < end:
                     parts.append((base + address, count))
-            at += length
+            position += length
 
 
 def checksum(data: bytes) -> int:
-    """Return HDF5's checksum of metadata: lookup3 of Bob Jenkins (2006), over little-endian words.
-
-    Parameters
-    ----------
-    data
-        Of any length.
-    """
+    """Return HDF5's checksum of metadata: lookup3 of Bob Jenkins (2006), over little-endian words."""
     a = b = c = (0xDEADBEEF + len(data)) & 0xFFFFFFFF
     whole = max(len(data) - 1, 0) // 12 * 12
     for x, y, z in struct.iter_unpack("<III", data[:whole]):
