@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from tamis.errors import MissingFilterError, ParameterError, StreamError
-from tamis.filters import ChunkType, Filter, Request, Sperr, Sz3, from_values, plugin_client
+from tamis.filters import ChunkType, Filter, Request, Sperr, Sz3, _plugin_client, from_values
 
 FLOATS = ChunkType(np.dtype("f4"), (20, 30))
 Stored = tuple[Filter, tuple[int, ...], ChunkType, bytes, bytes]
@@ -44,8 +44,8 @@ def stored(foreign_file: Path) -> list[Stored]:
 
 
 def worker_pid() -> int:
-    assert plugin_client._WORKER._process is not None
-    return plugin_client._WORKER._process.pid
+    assert _plugin_client._WORKER._process is not None
+    return _plugin_client._WORKER._process.pid
 
 
 def test_foreign_chunks_of_hdf5plugin_decoded_as_it_reads_them(stored: list[Stored]) -> None:
@@ -101,7 +101,7 @@ def test_foreign_worker_killed_error_and_a_new_one(stored: list[Stored]) -> None
 def test_foreign_worker_silent_error_and_a_new_one(stored: list[Stored], monkeypatch: pytest.MonkeyPatch) -> None:
     one, words, chunk, data, plain = stored[0]
     assert one.decode(data, chunk, words) == plain
-    monkeypatch.setattr(plugin_client, "_SECONDS", 0.2)
+    monkeypatch.setattr(_plugin_client, "_SECONDS", 0.2)
     before = worker_pid()
     os.kill(before, signal.SIGSTOP)
     began = time.monotonic()
@@ -218,8 +218,8 @@ def test_foreign_plugin_file_absent_or_of_another_machine_missing_not_damaged(
     foreign_file: Path, tmp_path: Path
 ) -> None:
     before = (
-        "from tamis.filters import plugin_client\n"
-        f"plugin_client._plugins = lambda: __import__('pathlib').Path({str(tmp_path)!r})"
+        "from tamis.filters import _plugin_client\n"
+        f"_plugin_client._plugins = lambda: __import__('pathlib').Path({str(tmp_path)!r})"
     )
     code = DECODE.format(path=str(foreign_file), before=before)
     assert run_limited(code).startswith("expected hdf5plugin to have libh5sz3.so, found no ")

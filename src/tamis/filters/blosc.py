@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tamis.errors import DataError, StreamError
+from tamis.filters._blosc_words import COMPRESSOR, LARGEST_TYPE, BloscFilter, elements, level_number
 from tamis.filters.base import ChunkType, Data, choice
-from tamis.filters.blosc_words import COMPRESSOR, LARGEST_TYPE, BloscFilter, elements, level_number
 
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 _SHUFFLES = ("none", "byte", "bit")

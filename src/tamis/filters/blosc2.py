@@ -1,4 +1,4 @@
-"""Filter 32026: Blosc2, a shuffle and one of several compressors, in a frame of `tamis.filters.blosc2_frame`."""
+"""Filter 32026: Blosc2, a shuffle and one of several compressors, in a frame of `tamis.filters._blosc2_frame`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from tamis.errors import DataError, MissingFilterError, StreamError
+from tamis.filters._blosc2_frame import Layout, pack, unpack
+from tamis.filters._blosc_words import COMPRESSOR, BloscFilter, elements, level_number
 from tamis.filters.base import ChunkType, Data, choice
-from tamis.filters.blosc2_frame import Layout, pack, unpack
-from tamis.filters.blosc_words import COMPRESSOR, BloscFilter, elements, level_number
 
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "", "zlib", "zstd")
 _SHUFFLES = ("none", "byte", "bit", "delta", "truncate")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from tamis.errors import MissingFilterError, ParameterError, StreamError
-from tamis.filters import plugin_client
+from tamis.filters import _plugin_client
 from tamis.filters.base import ChunkType, Data, Filter, choice, real
 
 
@@ -40,7 +40,7 @@ class _Foreign(Filter):
     def _decoded(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> bytes:
         if absent := self.missing():
             raise MissingFilterError(absent)
-        return plugin_client.decode(self.plugin, stored, data, chunk.nbytes)
+        return _plugin_client.decode(self.plugin, stored, data, chunk.nbytes)
 
 
 def _check_nbytes(name: str, shape: tuple[int, ...], itemsize: int, chunk: ChunkType) -> None:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tamis.errors import DataError, StreamError
+from tamis.filters._framing import SIZE, lz4_block, sized_block
+from tamis.filters._words import OneNumber
 from tamis.filters.base import ChunkType, Data, number
-from tamis.filters.framing import SIZE, lz4_block, sized_block
-from tamis.filters.words import OneNumber
 
 _HEADER = struct.Struct(">QI")
 _DEFAULT_BLOCK = 1 << 30

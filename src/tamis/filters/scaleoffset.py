@@ -9,8 +9,8 @@ import numpy as np
 
 from tamis import _native
 from tamis.errors import ParameterError
+from tamis.filters._native_filter import decoded, encoded
 from tamis.filters.base import ChunkType, Data, Filter, choice, is_enum, number
-from tamis.filters.native import decoded, encoded
 
 _DECIMAL, _INTEGER = 0, 2
 _KINDS = {"decimal": _DECIMAL, "integer": _INTEGER}

@@ -14,8 +14,8 @@ import numpy as np
 
 from tamis import _native, zfp
 from tamis.errors import DataError, ParameterError, StreamError, located
+from tamis.filters._zfp_chunk import chunk_values, squeezed
 from tamis.filters.base import ChunkType, Data, Filter, Parameter
-from tamis.filters.zfp_chunk import chunk_values, squeezed
 from tamis.zfp.checks import refuse
 from tamis.zfp.modes import native_type
 

@@ -1,6 +1,6 @@
-"""A process that decodes chunks by hdf5plugin's HDF5 filters, which may end it: ``python plugin_worker.py FOLDER``.
+"""A process that decodes chunks by hdf5plugin's HDF5 filters, which may end it: ``python _plugin_worker.py FOLDER``.
 
-FOLDER holds the plugins. `tamis.filters.plugin_client` runs this file as a script, which imports nothing of tamis. It
+FOLDER holds the plugins. `tamis.filters._plugin_client` runs this file as a script, which imports nothing of tamis. It
 calls the plugins directly, so that they get the parameters exactly as they stand in a file.
 
 ::

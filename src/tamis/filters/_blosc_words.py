@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.filters._words import named
 from tamis.filters.base import Data, Filter, number
-from tamis.filters.words import named
 
 COMPRESSOR = "compressor of the blocks"
 """Meaning of the parameter ``compressor``."""

@@ -12,8 +12,8 @@ import threading
 from pathlib import Path
 
 from tamis.errors import MissingFilterError, StreamError
+from tamis.filters._plugin_worker import ANSWER, READY, REQUEST, UNLOADABLE
 from tamis.filters.base import Data
-from tamis.filters.plugin_worker import ANSWER, READY, REQUEST, UNLOADABLE
 
 _SECONDS = 30.0  # timeout of a chunk, extended by one second for each _NBYTES_PER_SECOND
 _NBYTES_PER_SECOND = 1 << 20
@@ -59,7 +59,7 @@ class _Worker:
         # After a fork the pipes would be shared with the parent: the child starts its own process.
         if self._process is None or self._owner != os.getpid():
             self._process = None
-            script = Path(__file__).with_name("plugin_worker.py")
+            script = Path(__file__).with_name("_plugin_worker.py")
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(script), str(_plugins())],
                 stdin=subprocess.PIPE,
