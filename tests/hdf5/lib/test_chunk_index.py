@@ -92,7 +92,7 @@ def test_appender_along_an_axis_that_is_not_the_first(tmp_path: Path) -> None:
 
 def test_stored_chunks_that_are_others_than_hdf5_finds_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path / "a.h5", *CASES[1])
-    monkeypatch.setattr(chunk_index, "_says_it_wrong", lambda: True)
+    monkeypatch.setattr(chunk_index, "_has_defect", lambda: True)
     monkeypatch.setattr(calls, "stored_nbytes", lambda dataset, origin: 5)
     with h5py.File(tmp_path / "a.h5") as file, pytest.raises(FileError, match="expected the chunks that HDF5 lists"):
         stored_chunks(file["d"].id)

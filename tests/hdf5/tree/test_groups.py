@@ -251,7 +251,7 @@ def test_create_group_in_file_open_for_reading_refused(tmp_path: Path) -> None:
 def test_create_group_without_the_librarys_calls_refuses_only_what_needs_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fill: Fill
 ) -> None:
-    monkeypatch.setattr(calls, "_found", lambda name: None)
+    monkeypatch.setattr(calls, "_function", lambda name: None)
     monkeypatch.setattr(calls, "has", lambda name: False)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         fill(create_group(file, "g", FILTERS))

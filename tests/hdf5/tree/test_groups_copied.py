@@ -142,7 +142,7 @@ def test_copy_tree_without_the_librarys_calls_keeps_filters(
 ) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         fill(create_group(file, "g", FILTERS))
-    monkeypatch.setattr(calls, "_found", lambda name: None)
+    monkeypatch.setattr(calls, "_function", lambda name: None)
     monkeypatch.setattr(calls, "has", lambda name: False)
     with h5py.File(copied(tmp_path / "a.h5", tmp_path / "b.h5")) as file:
         assert str(group_filters(file["g"])) == FILTERS
