@@ -104,3 +104,61 @@ def test_u15_larger_is_part_of_the_recipe(tmp_path: Path) -> None:
     again = tamis.repack(source, target, {"*": "deflate(1)"}, chunks={"*": (100,)}, resume=True, larger=True)
     assert not again.done_already
     assert [each.path for each in again.datasets] == ["/x"]
+
+
+def without_record(target: Path) -> None:
+    if hasattr(os, "removexattr") and os.listxattr(target):
+        os.removexattr(target, "user.tamis.made")
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """Make a file with a dataset that gets smaller, one that would grow, and one that is small."""
+    generator = np.random.default_rng(0)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["smaller"] = np.arange(40_000.0)
+        file["larger"] = generator.integers(0, 256, 40_000, np.uint8)
+        file.create_dataset("chunked", data=generator.integers(0, 256, 40_000, np.uint8), chunks=(4000,), compression=9)
+        file["small"] = np.arange(9.0)
+    return tmp_path / "a.h5"
+
+
+RECIPES = {"*": "shuffle|deflate(4)"}
+
+
+def test_u15_datasets_that_were_kept_as_they_would_grow_are_done_without_a_record(mixed: Path) -> None:
+    target, options = mixed.with_name("b.h5"), {"chunks": {"*": (100,)}}
+    assert set(dict(tamis.repack(mixed, target, RECIPES, **options).kept)) == {"/larger", "/chunked", "/small"}
+    without_record(target)
+    result = tamis.repack(mixed, target, RECIPES, **options, resume=True)
+    assert result.done_already
+    assert "all values are within the bounds" in result.notes[0]
+    with pytest.raises(tamis.FileError, match="File exists"):
+        tamis.repack(mixed, target, RECIPES, **options, resume=True, larger=True)
+    # One that would become smaller was never stored by such a recipe.
+    tamis.repack(mixed, target, {"larger": "deflate(1)"}, overwrite=True)
+    without_record(target)
+    with pytest.raises(tamis.FileError, match="File exists"):
+        tamis.repack(mixed, target, RECIPES, **options, resume=True)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("before", ["exact", "companion"])
+@pytest.mark.parametrize("after", ["exact", "companion", "refuse"])
+def test_u15_target_without_a_record_is_done_for_its_own_missing_policy(
+    tmp_path: Path, before: str, after: str, gaps: bool
+) -> None:
+    source, target = tmp_path / "a.h5", tmp_path / "b.h5"
+    values = (280 + np.sin(np.arange(4096) / 99)).astype("f4")
+    values[50:60] = np.nan if gaps else 280
+    with h5py.File(source, "w") as file:
+        file.create_dataset("x", data=values, chunks=(1024,))
+    recipes = {"x": "zfp(accuracy=0.1)|shuffle|deflate(4)"}
+    tamis.repack(source, target, recipes, missing=before)
+    without_record(target)
+    if not gaps or before == after:  # without missing values all of them give the same bytes
+        assert tamis.repack(source, target, recipes, missing=after, resume=True).done_already
+        return
+    reason = "missing values are kept in /x itself" if before == "exact" else "nothing says that tamis made it"
+    with pytest.raises(tamis.FileError, match=f"File exists, and {reason}"):
+        tamis.repack(source, target, recipes, missing=after, resume=True)

@@ -1,7 +1,7 @@
 """Write one dataset anew, chunk by chunk in threads, and compare what is in the file with its source."""
 
 from tamis.hdf5.rewriting.companions import create_empty, flags_for, replace_companions
-from tamis.hdf5.rewriting.copies import stored_so
+from tamis.hdf5.rewriting.copies import stored_alike, stored_so
 from tamis.hdf5.rewriting.counting import MissingCount, count_missing, count_partial
 from tamis.hdf5.rewriting.estimating import likely_nbytes, most_nbytes
 from tamis.hdf5.rewriting.growth import LargerError, compresses
@@ -11,7 +11,7 @@ from tamis.hdf5.rewriting.shapes import better_chunks
 from tamis.hdf5.rewriting.streams import has_streams
 from tamis.hdf5.rewriting.unreadable import unreadable
 from tamis.hdf5.rewriting.verifying import Verified, verify, verify_copied
-from tamis.hdf5.rewriting.writing import write
+from tamis.hdf5.rewriting.writing import would_grow, write
 from tamis.store.journal import Journal, Run, companion_key
 from tamis.store.leftovers import Leftover, find_leftovers
 
@@ -37,9 +37,11 @@ __all__ = [
     "likely_nbytes",
     "most_nbytes",
     "replace_companions",
+    "stored_alike",
     "stored_so",
     "unreadable",
     "verify",
     "verify_copied",
+    "would_grow",
     "write",
 ]

@@ -29,6 +29,15 @@ def stored_so(dataset: h5py.Dataset, pipeline: Pipeline, dtype: np.dtype[Any], c
     return all(_same(*each, chunk) for each in zip(pipeline.stages, found.stages, strict=True))
 
 
+def stored_alike(dataset: h5py.Dataset, other: h5py.Dataset) -> bool:
+    """Return whether two datasets have the same type, chunks and filters."""
+    return (stored_type(dataset), dataset.chunks, pipeline_of(dataset)) == (
+        stored_type(other),
+        other.chunks,
+        pipeline_of(other),
+    )
+
+
 def _same(wanted: Stage, found: Stage, chunk: ChunkType) -> bool:
     if wanted.optional not in (wanted.filter.optional, found.optional) or wanted.filter.id != found.filter.id:
         return False

@@ -18,7 +18,7 @@ from tamis.filters import ChunkType
 from tamis.hdf5.lib.direct_chunks import check_recorded
 from tamis.hdf5.rewriting.companions import CompanionWriter, flags_of_rest
 from tamis.hdf5.rewriting.encoding import NewChunk, make_chunk
-from tamis.hdf5.rewriting.growth import check_growth, held_back
+from tamis.hdf5.rewriting.growth import LargerError, check_growth, held_back
 from tamis.hdf5.rewriting.history import History
 from tamis.hdf5.rewriting.plans import Plan, Written, parts_of
 from tamis.hdf5.rewriting.streams import encode_streams
@@ -121,6 +121,18 @@ def write(
         proven,
         largest,
     )
+
+
+def would_grow(plan: Plan, source: h5py.Dataset) -> bool:
+    """Return whether `write` refuses to store a dataset, since it would take more room; encodes its chunks to see."""
+    try:
+        if check_growth(plan, source, len(parts_of(plan, source))) is None:
+            return False
+        with h5py.File("would-grow", "w", driver="core", backing_store=False) as memory:
+            write(plan, source, memory, "x", lambda *_: None)
+    except LargerError:
+        return True
+    return False
 
 
 def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:

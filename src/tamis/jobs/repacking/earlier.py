@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
+from tamis.hdf5.companions import has_companion
+from tamis.hdf5.facts import open_dataset
 from tamis.hdf5.lib.source_file import open_source
+from tamis.hdf5.rewriting import count_missing, stored_alike, would_grow
 from tamis.jobs.repacking.planning import Wanted, plan_datasets
 from tamis.jobs.repacking.record import Record
 from tamis.store.disk import disk_text
 from tamis.store.transaction import Transaction
 
 if TYPE_CHECKING:
+    import h5py
+
     from tamis.hdf5.rewriting import Plan
 
 
@@ -116,16 +121,47 @@ def _compare(target: Path, source: Path, plans: Mapping[str, Plan], wanted: Want
     from tamis.jobs.verify import verify
 
     unknown = Earlier(False, False, "nothing says that tamis made it from this source by this recipe")
-    bounds = {"*": 0.0} | {path: plan.unpacked_bound for path, plan in plans.items() if plan.unpacked_bound is not None}
-    if len(bounds) <= len(plans):  # no comparison can tell whether such values are of this source
-        return unknown
     try:
-        with open_source(target) as file:
-            stored = plan_datasets(file, wanted).plans
-        if any(path not in stored or not stored[path].copied for path in plans):
+        with open_source(target) as after, open_source(source) as before:
+            kept = _kept(after, before, plans, wanted)
+            if kept is None:
+                return unknown
+            stored = [plan for path, plan in plans.items() if path not in kept]
+            if reason := _other_missing(before, after, stored, wanted):
+                return Earlier(False, False, reason)
+        bounds = {plan.path: plan.unpacked_bound for plan in stored if plan.unpacked_bound is not None}
+        if len(bounds) < len(stored):  # no comparison can tell whether such values are of this source
             return unknown
-        if not verify(source, target, bounds=bounds).ok:
+        if not verify(source, target, bounds={"*": 0.0, **bounds}).ok:
             return unknown
     except TamisError:
         return unknown
     return Earlier(True, True, "it has the filters and chunks of the recipe, and all values are within the bounds")
+
+
+def _kept(after: h5py.File, before: h5py.File, plans: Mapping[str, Plan], wanted: Wanted) -> set[str] | None:
+    """Find the datasets that a target has as the source has them, since they would grow; None if others differ."""
+    stored = plan_datasets(after, wanted).plans
+    kept = set()
+    for path, plan in plans.items():
+        if path not in stored:
+            return None
+        if stored[path].copied:
+            continue
+        source = open_dataset(before, path)
+        if not stored_alike(source, open_dataset(after, path)) or not would_grow(plan, source):
+            return None
+        kept.add(path)
+    return kept
+
+
+def _other_missing(before: h5py.File, after: h5py.File, plans: Iterable[Plan], wanted: Wanted) -> str:
+    """Say what a target does about missing values that was not asked for; empty where it does what was."""
+    if wanted.missing == "exact":
+        return ""
+    for plan in plans:
+        if plan.lossy and not has_companion(open_dataset(after, plan.path)):
+            count = count_missing(plan, open_dataset(before, plan.path), lambda *_: None)
+            if count.total:
+                return f"missing values are kept in {plan.path} itself, and --missing {wanted.missing} was asked for"
+    return ""
