@@ -124,6 +124,25 @@ def test_repack_missing_refuse_without_any_does_the_job(tmp_path: Path) -> None:
     assert 0 < found.largest_error <= 0.5
 
 
+def test_repack_missing_refuse_leaves_out_what_stays_lossless(tmp_path: Path) -> None:
+    """Small datasets, coordinates, and what would grow: patterns leave them as they are."""
+    source, target = make(tmp_path / "a.h5", field(), {"coordinates": "lat"}), tmp_path / "b.h5"
+    gaps = np.where(np.arange(2000) % 2, np.float32(np.nan), np.float32(1))
+    with h5py.File(source, "r+") as file:
+        file["small"] = gaps[:100]
+        file["lat"] = gaps
+        file.create_dataset("grows", data=gaps, chunks=(500,), compression=9)
+    recipes, options = {"*": "zfp(accuracy=0.5)"}, {"missing": "refuse", "checksum": False}
+    result = tamis.repack(source, target, recipes, **options)
+    assert [each.path for each in result.datasets] == ["/v"]
+    assert set(dict(result.kept)) == {"/small", "/lat", "/grows"}
+    for name in ("small", "lat", "grows"):
+        with pytest.raises(DataError, match=f"expected no missing values, found /?{name}: "):
+            tamis.repack(source, target, {**recipes, name: "zfp(accuracy=0.5)"}, overwrite=True, **options)
+    with pytest.raises(DataError, match="found /grows: 1000 of 2000"):
+        tamis.repack(source, target, recipes, overwrite=True, larger=True, **options)
+
+
 def test_repack_missing_policy_unknown_refused(tmp_path: Path) -> None:
     unknown: Any = "beside"
     with pytest.raises(ParameterError, match="expected missing to be one of exact, companion, refuse, got 'beside'"):

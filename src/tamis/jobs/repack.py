@@ -24,6 +24,7 @@ from tamis.hdf5.rewriting import (
     create_empty,
     replace_companions,
     unreadable,
+    would_grow,
     write,
 )
 from tamis.hdf5.tree.copy import CopyInsteadError, copy_tree, create_target
@@ -296,7 +297,8 @@ def _refuse_missing(file: h5py.File, planning: Planning, report: Progress, threa
             if plan.path in planning.exact:
                 raise
             continue  # kept as it is
-        found += [f"{plan.path}: {count.total} of {file[plan.path].size} ({count})"] if count.total else []
+        if count.total and not would_grow(plan, file[plan.path]):
+            found.append(f"{plan.path}: {count.total} of {file[plan.path].size} ({count})")
     if found:
         raise DataError(
             f"expected no missing values, found {'; '.join(found)}: keep each of them as it is (--missing exact)"

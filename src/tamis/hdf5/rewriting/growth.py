@@ -7,12 +7,13 @@ from collections.abc import Iterable
 
 import h5py
 
-from tamis.errors import TamisError
+from tamis.errors import FileError, TamisError
 from tamis.filters import Bitshuffle, Fletcher32, Shuffle
 from tamis.hdf5.facts import file_of, has_tree_indexes
 from tamis.hdf5.rewriting.encoding import NewChunk
 from tamis.hdf5.rewriting.estimating import RECORD_NBYTES, likely_nbytes
 from tamis.hdf5.rewriting.plans import Plan
+from tamis.hdf5.rewriting.unreadable import unreadable
 from tamis.hdf5.storage import pipeline_of
 from tamis.pipeline import Pipeline
 
@@ -53,6 +54,8 @@ def check_growth(plan: Plan, source: h5py.Dataset, count: int) -> int | None:
     ------
     LargerError
         If it is known already that they take more.
+    FileError
+        If they would, and the source cannot be read.
     """
     if plan.may_grow or not count:
         return None
@@ -60,6 +63,8 @@ def check_growth(plan: Plan, source: h5py.Dataset, count: int) -> int | None:
     most: int = stored + _described_nbytes(source, source.chunks, pipeline_of(source))
     most -= _described_nbytes(source, plan.chunks, plan.pipeline)
     if most <= 0:
+        if pipeline_of(source).stages and (reason := unreadable(plan, source)):  # which is listed, whatever its size
+            raise FileError(reason)
         raise LargerError
     if stored <= _HELD_NBYTES:
         return most

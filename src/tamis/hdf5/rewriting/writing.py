@@ -13,7 +13,7 @@ import h5py
 
 from tamis.chunks.gather import over_chunks
 from tamis.chunks.grid import Origin, Region, origin_of
-from tamis.errors import ParameterError
+from tamis.errors import ParameterError, TamisError
 from tamis.filters import ChunkType
 from tamis.hdf5.lib.direct_chunks import check_recorded
 from tamis.hdf5.rewriting.companions import CompanionWriter, flags_of_rest
@@ -124,7 +124,7 @@ def write(
 
 
 def would_grow(plan: Plan, source: h5py.Dataset) -> bool:
-    """Return whether `write` refuses to store a dataset, since it would take more room; encodes its chunks to see."""
+    """Return whether a dataset that must not grow would; encodes its chunks in memory to see."""
     try:
         if check_growth(plan, source, len(parts_of(plan, source))) is None:
             return False
@@ -132,6 +132,8 @@ def would_grow(plan: Plan, source: h5py.Dataset) -> bool:
             write(plan, source, memory, "x", lambda *_: None)
     except LargerError:
         return True
+    except TamisError:  # it cannot be stored at all
+        return False
     return False
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
@@ -27,6 +29,7 @@ from tamis.jobs.repacking.preview import DatasetPreview
 from tamis.jobs.stored_units import in_stored_units, units_note
 from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Chunking, padding_note
+from tamis.zfp.checks import BLOCK_SIDE
 
 if TYPE_CHECKING:
     import h5py
@@ -258,12 +261,21 @@ def _check(pipeline: Pipeline, chunk: ChunkType, dataset: h5py.Dataset) -> None:
     try:
         pipeline.check(chunk)
     except ParameterError as error:
+        if math.prod(chunk.shape) == 1 and _takes(pipeline, ChunkType(chunk.dtype, (BLOCK_SIDE,))):
+            raise ParameterError(f"{error} (-c)") from error
         if chunk.dtype.kind != "V":
             raise
         raise ParameterError(
             f"expected numbers, got values of the type {type_text(dataset)}: use filters of bytes, such as shuffle and"
             f" deflate: {error}"
         ) from error
+
+
+def _takes(pipeline: Pipeline, chunk: ChunkType) -> bool:
+    with suppress(ParameterError):
+        pipeline.check(chunk)
+        return True
+    return False
 
 
 def _with_checksum(pipeline: Pipeline) -> Pipeline:
