@@ -56,7 +56,7 @@ LARGE_FOLDERS = {"filters": "a module for each filter"}
 # Names that parallel modules have: a command and its job, results and their texts, progress and how it is shown.
 PARALLEL = {"__init__", "store", "job", "result", "text", "progress", "inspect", "repack", "verify", "spec"}
 # Rules that some modules do not keep yet. These lists only get shorter.
-TWICE = {"arrays", "blocks", "bounds", "companions", "encoding", "found", "variables"}
+TWICE = {"arrays", "blocks", "bounds", "companions", "encoding", "variables"}
 NAMES_H5PY = {"jobs"}
 
 

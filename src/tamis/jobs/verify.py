@@ -38,7 +38,7 @@ from tamis.jobs.verification.bounds import (
     checked_bounds,
     recorded_bound,
 )
-from tamis.jobs.verification.found import Compared, Finding, Status, Verification
+from tamis.jobs.verification.result import Compared, Finding, Status, Verification
 from tamis.jobs.verification.units import in_units
 
 if TYPE_CHECKING:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tamis.jobs.inspection.found import ChunkGroup, DatasetInfo, GroupInfo, Inspection, json_document
+from tamis.jobs.inspection.result import ChunkGroup, DatasetInfo, GroupInfo, Inspection, json_document
 
 __all__ = ["ChunkGroup", "DatasetInfo", "GroupInfo", "Inspection", "json_document"]

@@ -11,7 +11,7 @@ import numpy as np
 from tamis.errors import ParameterError
 from tamis.filters import UnknownFilter
 from tamis.formatting import printable, shape_text
-from tamis.jobs.inspection.found import DatasetInfo, Inspection
+from tamis.jobs.inspection.result import DatasetInfo, Inspection
 from tamis.jobs.json_rule import json_text
 from tamis.jobs.recipe import has_pattern_signs
 from tamis.jobs.spec import spec

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tamis.filters import Filter, UnknownFilter
 from tamis.filters.unknown import filter_name
 from tamis.formatting import percent_text, plural, printable, ratio_text, shape_text, size_text
-from tamis.jobs.inspection.found import DatasetInfo, GroupInfo, Inspection
+from tamis.jobs.inspection.result import DatasetInfo, GroupInfo, Inspection
 from tamis.jobs.parts import Card, Part, Table
 
 COLUMNS = ("dataset", "shape", "type", "chunks", "filters", "stored", "ratio")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from tamis.formatting import plural, printable, ratio_text, shape_text, size_text
 from tamis.jobs.parts import Line, Part, Table, title
 from tamis.jobs.repacking.preview import DatasetPreview, RepackPreview
-from tamis.jobs.repacking.results import Repacked, RepackResult
+from tamis.jobs.repacking.result import Repacked, RepackResult
 from tamis.pipeline import Pipeline
 
 _RESULT = ("dataset", "filters", "in", "out", "in/out", "ratio", "largest error", "bound", "chunks without zfp")

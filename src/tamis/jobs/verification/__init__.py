@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tamis.jobs.verification.found import Compared, Finding, Verification
+from tamis.jobs.verification.result import Compared, Finding, Verification
 
 __all__ = ["Compared", "Finding", "Verification"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from tamis.accuracy.statistics import Place
 from tamis.formatting import plural, printable
 from tamis.jobs.parts import Line, Part, Table, title
-from tamis.jobs.verification.found import Compared, Finding, Verification
+from tamis.jobs.verification.result import Compared, Finding, Verification
 
 COLUMNS = ("dataset", "bound", "largest error", "relative", "RMSE", "PSNR", "missing", "checksum", "worst value")
 _RIGHT = tuple(range(1, 7))
