@@ -87,7 +87,7 @@ def test_u18_missing_values_are_refused_beside_an_unreadable_dataset(source: Pat
     with h5py.File(source, "r+") as file:
         file["z"][0, 0] = np.nan
     with pytest.raises(DataError, match="1 NaN"):
-        tamis.repack(source, tmp_path / "c.h5", recipes, missing="refuse")
+        tamis.repack(source, tmp_path / "c.h5", recipes, missing="refuse", larger=True)
 
 
 def test_u18_the_target_does_not_depend_on_the_number_of_threads(source: Path, tmp_path: Path) -> None:
