@@ -1,1 +1,1 @@
-"""Arrays written into HDF5: whole, step by step, and the datasets that they go to."""
+"""Write arrays into HDF5, whole or step by step, and create datasets for them."""

@@ -1,4 +1,4 @@
-"""Append steps to a dataset, as a simulation makes them, and write whole chunks only."""
+"""Append steps to a dataset, for example of a simulation, and write only whole chunks."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from tamis.store.disk import disk_text
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """The last chunks along the axis, which are not full.
+    """The last chunks along the axis, if they are not full.
 
     Parameters
     ----------
     steps
-        That they have.
+        Number of their steps.
     full
-        Steps of a full chunk.
+        Number of steps of a full chunk.
     nbytes
-        Bytes that they take in the file.
+        Their bytes in the file.
     raw_nbytes
         Bytes of their values.
     lossless
@@ -52,37 +52,36 @@ class Partial:
     lossless: bool
 
     def __str__(self) -> str:
-        kept = ", stored without loss until it is full" if self.lossless else ""
-        return f"{self.steps} of {self.full} steps: {self.nbytes} bytes for {self.raw_nbytes} of values{kept}"
+        note = ", stored without loss until it is full" if self.lossless else ""
+        return f"{self.steps} of {self.full} steps: {self.nbytes} bytes for {self.raw_nbytes} of values{note}"
 
 
 class Appender:
     """Appends steps along an axis of a dataset, and writes them when a chunk is full: ZFP needs four along an axis.
 
-    Steps wait in memory until then. `flush` and `close` write those that wait, too; such a partial chunk is stored
-    without loss by its filter mask, which costs more bytes, so that going on from it, in this or a later run, adds no
-    error. Use it as a context manager, which closes it; what was appended is written also where an error ends the
-    block.
+    Steps wait in memory until then. `flush` and `close` write waiting steps, too. Such a partial chunk is stored
+    without loss by its filter mask, which takes more bytes, so that continuing from it, in this or a later run, adds
+    no error. Use it as a context manager, which closes it; appended steps are written even if an error ends the block.
 
     Parameters
     ----------
     dataset
-        Chunked, and with room along the axis; the other axes have the extents of a step. Write it by nothing else
-        meanwhile; other threads may read it, and see whole steps. The caller closes the file.
+        A chunked dataset with room along the axis; its other axes have the extents of a step. Nothing else may write to
+        it meanwhile; other threads may read it, and see whole steps. The caller closes the file.
     axis
-        Along which to append; from the end if negative.
+        The axis of the steps; negative from the end.
     threads
-        Threads that encode; by default as many as the process may use.
+        Number of threads that encode; by default as many as the process may use.
     recode
-        What to do where the dataset ends in a partial chunk that was stored with loss, by h5py for instance. False
-        keeps its values as they read, and stores that chunk without loss for good. True encodes them again, which may
-        add an error of the bound once more.
+        How to continue a dataset that ends in a partial chunk stored with loss, for example by h5py. False keeps its
+        values as they read, and stores that chunk without loss for good. True encodes them again, which may add an
+        error up to the bound once more.
 
     Raises
     ------
     ParameterError
         If the dataset cannot grow along the axis or cannot be written here; or if it ends in a partial chunk with loss
-        whose filter is required, so that going on adds error, and `recode` is not given.
+        whose filter is required, so that continuing adds error, and `recode` is not given.
     FileError
         If the file is not open for writing, or the last chunk is damaged.
 
@@ -110,7 +109,7 @@ class Appender:
         self._count = dataset.shape[self._axis] - self._start
         self._written = self._count
         self._nbytes, self._lossless = 0, True
-        self._rounding = 0.0  # at most, of the steps in the buffer: from what was given to the type of the file
+        self._rounding = 0.0  # largest rounding of the steps in the buffer, from the given type to that of the file
         self._frozen: set[Origin] = set()
         self._recorded: dict[Origin, tuple[int, int]] = {}
         self._missing = self._target.missing
@@ -118,59 +117,59 @@ class Appender:
         self._buffer = np.empty(shape, self._target.chunk.dtype)
         if self._count:
             with reading(dataset.file.filename, dataset=str(dataset.name)):
-                dataset.flush()  # what HDF5 holds in memory comes first
+                dataset.flush()  # write what HDF5 holds in memory
                 self._read_partial(recode=recode)
         self._closed = False
 
     @property
     def steps(self) -> int:
-        """Steps appended so far and steps that were there, those that wait in memory included."""
+        """Number of steps, including those of earlier runs and those waiting in memory."""
         steps: int = self._start + self._count
         return steps
 
     @property
     def waiting(self) -> int:
-        """Steps that are in memory only."""
+        """Number of steps that are only in memory."""
         waiting: int = self._count - self._written
         return waiting
 
     @property
     def partial(self) -> Partial | None:
-        """What the partial chunks at the end of the file cost; None where there are none."""
+        """The partial chunks at the end of the file, with their size; None if there are none."""
         if not self._written:
             return None
         raw = self._buffer.nbytes // self._full * self._written
         return Partial(self._written, self._full, self._nbytes, raw, self._lossless)
 
     def append(self, values: ArrayLike) -> None:
-        """Append one step, or several: an array without the axis, or with it.
+        """Append one step (an array without the axis) or several (an array with it).
 
         Parameters
         ----------
         values
-            Copied, so that the caller may change them afterwards. If an error is raised, as many steps were taken as
-            `steps` says; those before the chunk that it names are in the file.
+            The steps, which are copied. After an error, `steps` is the number of appended steps; those before the chunk
+            that the error names are in the file.
 
         Raises
         ------
         ParameterError
-            If their shape is neither that of a step nor that of several; or the appender is closed, or the dataset
-            cannot grow so far.
+            If the shape is neither that of a step nor that of several, the appender is closed, or the dataset cannot
+            grow so far.
         DataError
             If the type of the dataset would change an integer or make a float infinite, or a required filter cannot
-            take them.
+            encode the values.
         BoundError
-            If a required filter does not keep its bound, or the type of the dataset cannot, rounding included.
+            If a required filter, or the rounding to the type of the dataset, does not keep the bound.
         FileError
-            If HDF5 cannot write, or the dataset was changed by something else.
+            If HDF5 cannot write, or something else changed the dataset.
         """
         with self._located():
             self._append(values)
 
     def _append(self, values: ArrayLike) -> None:
         self._check_open()
-        given = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
-        steps = self._as_steps(given)
+        array = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+        steps = self._as_steps(array)
         with located(f"{self._target.place}: step {self.steps}"):
             self._missing = self._target.missing_in(steps) if np.ma.is_masked(steps) else self._missing
             steps, rounding = cast(
@@ -179,28 +178,28 @@ class Appender:
                 masked=self._target.masked,
                 missing=self._missing,
                 bound=self._target.bound,
-                origin=tuple(self.steps if at == self._axis else 0 for at in range(steps.ndim)),
+                origin=tuple(self.steps if number == self._axis else 0 for number in range(steps.ndim)),
             )
-        done, count = 0, steps.shape[self._axis]
+        begin, count = 0, steps.shape[self._axis]
         self._check_room(count)
-        while done < count:
+        while begin < count:
             self._rounding = max(self._rounding, rounding)
-            before = self._count
-            taken = min(count - done, self._full - before)
-            self._buffer[self._along(before, before + taken)] = steps[self._along(done, done + taken)]
-            self._count += taken
+            old_count = self._count
+            part_count = min(count - begin, self._full - old_count)
+            self._buffer[self._along(old_count, old_count + part_count)] = steps[self._along(begin, begin + part_count)]
+            self._count += part_count
             if self._count == self._full:
                 try:
                     self._write()
                 except BaseException:
-                    self._count = before
+                    self._count = old_count
                     raise
-            done += taken
+            begin += part_count
 
     def flush(self) -> None:
-        """Write the steps that wait, and let HDF5 write what it holds.
+        """Write waiting steps, and let HDF5 write what it holds in memory.
 
-        The partial chunk is written again when there are more steps, so that each flush costs its bytes once.
+        The partial chunk is written again with later steps, so that each flush writes its bytes once more.
 
         Raises
         ------
@@ -217,10 +216,9 @@ class Appender:
                 raise FileError(f"{self._target.place}: HDF5 cannot write: {disk_text(error)}") from error
 
     def close(self) -> None:
-        """Flush, check that HDF5 has recorded each chunk as it was written, and take no more steps.
+        """Flush, check HDF5's record of each chunk, and accept no more steps.
 
-        Does nothing the second time. After an error the steps that wait are lost only if the appender is dropped: it
-        stays open.
+        A second call does nothing. After an error the appender stays open, and waiting steps are lost only with it.
         """
         if self._closed:
             return
@@ -238,7 +236,7 @@ class Appender:
         if error is None:
             self.close()
             return
-        # The steps before the error are good. What is wrong now shall not hide it.
+        # Steps before the error are valid. A second error must not hide the first.
         try:
             self.close()
         except Exception as second:
@@ -258,14 +256,14 @@ class Appender:
         return printable(f"<tamis.hdf5.Appender of {self._target.place}: {self.steps} steps, {state}>")
 
     def _along(self, start: int, stop: int) -> tuple[slice, ...]:
-        return tuple(slice(start, stop) if at == self._axis else slice(None) for at in range(self._buffer.ndim))
+        return tuple(slice(start, stop) if axis == self._axis else slice(None) for axis in range(self._buffer.ndim))
 
     def _as_steps(self, values: NDArray[Any]) -> NDArray[Any]:
-        step = tuple(extent for at, extent in enumerate(self._buffer.shape) if at != self._axis)
+        step = tuple(extent for axis, extent in enumerate(self._buffer.shape) if axis != self._axis)
         if values.shape == step:
-            one: NDArray[Any] = np.expand_dims(values, self._axis)  # a masked array stays one
-            return one
-        rest = tuple(extent for at, extent in enumerate(values.shape) if at != self._axis)
+            single: NDArray[Any] = np.expand_dims(values, self._axis)  # keeps masked arrays
+            return single
+        rest = tuple(extent for axis, extent in enumerate(values.shape) if axis != self._axis)
         if values.ndim != self._buffer.ndim or rest != step:
             several = (*step[: self._axis], "n", *step[self._axis :])
             raise ParameterError(
@@ -287,23 +285,25 @@ class Appender:
             )
 
     def _write(self) -> None:
-        """Write all chunks of the steps in the buffer. Nothing is written if one of them cannot be encoded."""
+        """Write all chunks of the steps in the buffer; write nothing if one of them cannot be encoded."""
         dataset, axis = self._target.dataset, self._axis
         if not dataset:
             raise FileError(f"{self._target.place}: expected an open file, got one that was closed before the appender")
         shape = list(dataset.shape)
         if shape[axis] != self._start + self._written or any(
-            now != then for at, (now, then) in enumerate(zip(shape, self._buffer.shape, strict=True)) if at != axis
+            extent != expected
+            for other, (extent, expected) in enumerate(zip(shape, self._buffer.shape, strict=True))
+            if other != axis
         ):
             raise FileError(
                 f"{self._target.place}: expected {self._start + self._written} steps in the file, found shape"
                 f" {dataset.shape}: something else changed it"
             )
-        encoded = self._encoded()
+        encoded = self._encode_buffer()
         shape[axis] = self._start + self._count
         self._put(tuple(shape), encoded)
-        self._written, self._nbytes = self._count, sum(len(each.data) for _, each in encoded)
-        self._lossless = not any(is_lossy(self._target.pipeline, each.mask) for _, each in encoded)
+        self._written, self._nbytes = self._count, sum(len(chunk.data) for _, chunk in encoded)
+        self._lossless = not any(is_lossy(self._target.pipeline, chunk.mask) for _, chunk in encoded)
         if self._count == self._full:
             self._start += self._full
             self._count = self._written = 0
@@ -317,23 +317,23 @@ class Appender:
             )
 
     def _put(self, shape: tuple[int, ...], encoded: list[tuple[Origin, Encoded]]) -> None:
-        """Make the dataset longer and write its new chunks: one step for the readers in other threads."""
+        """Extend the dataset and write its new chunks, in one step for readers in other threads."""
         last, stored = encoded[-1]
         try:
             with calls.lock:
                 self._target.dataset.resize(shape)
-                for origin, each in encoded:
-                    self._target.put(origin, each)
-                    self._recorded[origin] = (len(each.data), each.mask)
+                for origin, chunk in encoded:
+                    self._target.put(origin, chunk)
+                    self._recorded[origin] = (len(chunk.data), chunk.mask)
                 settle(self._target.dataset, last, stored.mask, again=self._written > 0)
         except BaseException as error:
-            # Some chunks may be there and others not, and HDF5 has no way back.
+            # Some chunks may be written and others not, and HDF5 cannot undo that.
             self._closed, self._ended = True, "failed to write: the last steps in the file may be incomplete"
             if isinstance(error, (OSError, RuntimeError)) and not isinstance(error, TamisError):
                 raise FileError(f"{self._target.place}: HDF5 cannot write: {disk_text(error)}") from error
             raise
 
-    def _encoded(self) -> list[tuple[Origin, Encoded]]:
+    def _encode_buffer(self) -> list[tuple[Origin, Encoded]]:
         target, partial = self._target, self._count < self._full
         keep = partial and is_lossy(target.pipeline) and can_skip_loss(target.pipeline)
 
@@ -342,7 +342,7 @@ class Appender:
             lossless = keep or origin in self._frozen
             try:
                 values = self._buffer[part]
-                made = encode_chunk(
+                encoded = encode_chunk(
                     target.pipeline,
                     values,
                     target.chunk,
@@ -354,21 +354,21 @@ class Appender:
             except TamisError as error:
                 error.at(f"{target.place}: chunk at {origin}", chunk=origin)
                 raise
-            return origin, made
+            return origin, encoded
 
-        with closing(ordered_map(encode, self._parts(), self._threads)) as found:
-            return list(found)
+        with closing(ordered_map(encode, self._parts(), self._threads)) as results:
+            return list(results)
 
     def _parts(self) -> list[Region]:
-        """Parts of the buffer, one for each chunk."""
-        shape = [self._count if at == self._axis else extent for at, extent in enumerate(self._buffer.shape)]
+        """Return the parts of the buffer, one for each chunk."""
+        shape = [self._count if axis == self._axis else extent for axis, extent in enumerate(self._buffer.shape)]
         return touched([tuple(slice(0, extent) for extent in shape)], tuple(shape), self._target.chunk.shape)
 
     def _origin(self, part: Region) -> Origin:
-        return tuple(self._start if at == self._axis else each.start for at, each in enumerate(part))
+        return tuple(self._start if axis == self._axis else span.start for axis, span in enumerate(part))
 
     def _read_partial(self, *, recode: bool) -> None:
-        """Fill the buffer from the chunks at the end, and note those whose values have lost something."""
+        """Fill the buffer from the chunks at the end, and record which of them are lossy."""
         target = self._target
         for part in self._parts():
             origin = self._origin(part)
@@ -383,9 +383,9 @@ class Appender:
             except StreamError as error:
                 text = f"{target.place}: chunk at {origin} cannot be decoded: {error}"
                 raise FileError(text).at(chunk=origin) from error
-            self._buffer[part] = values[tuple(slice(each.stop - each.start) for each in part)]
+            self._buffer[part] = values[tuple(slice(span.stop - span.start) for span in part)]
             self._nbytes += nbytes
-            self._rounding = math.inf  # nothing says what was given to the run that wrote it
+            self._rounding = math.inf  # the values given to the earlier run are unknown
             if is_lossy(target.pipeline, mask):
                 self._lossless = False
                 if not recode:

@@ -1,4 +1,4 @@
-"""New chunked datasets with their filters, which have their name only when they are complete."""
+"""Create chunked datasets with filters, which get their name when they are complete."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tamis.rewrite.padding import Padding
 from tamis.zfp.checks import BLOCK_SIDE
 
 _GROWING_NBYTES = 64 << 10
-"""Chunks of an array that grows have this size at least, however little of it is there yet."""
+"""Smallest size of chunks of a growing array, however small it is now."""
 
 
 def create_dataset(
@@ -39,46 +39,46 @@ def create_dataset(
     fillvalue: Any = None,
     attrs: Mapping[str, Any] | None = None,
 ) -> h5py.Dataset:
-    """Create a chunked dataset without values, such as an `Appender` fills.
+    """Create a chunked dataset without values, for example for an `Appender`.
 
-    h5py's own ``create_dataset`` does the same for one filter; this takes any number, with their flags, and refuses
-    what HDF5 would leave out without a word.
+    h5py's own ``create_dataset`` does the same for one filter; this function accepts any number of filters with their
+    flags, and refuses filters that HDF5 would silently skip.
 
     Parameters
     ----------
     parent, name
-        Where to create it. Groups on the way that are not there yet are created too.
+        Parent and name of the dataset. Absent groups on the way are created, too.
     shape
         Slowest axis first; an axis that steps are appended to may be 0.
     dtype
-        Of the values. ZFP takes native byte order only.
+        Type of the values. ZFP requires native byte order.
     filters
         A `Pipeline`, a filter, or their text such as ``"zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"``.
     chunks
-        By default of at most 1 MiB, in whole blocks of 4 for zfp, and of 64 KiB or more along an axis without end.
+        Chunk shape; by default at most 1 MiB, in whole blocks of 4 for zfp, and 64 KiB or more if an axis is unlimited.
     maxshape
-        None for an axis without end; by default `shape`.
+        Largest shape, None for an unlimited axis; by default `shape`.
     fillvalue
-        What is read where nothing was written; 0 by default.
+        Value of elements that are never written; by default 0.
     attrs
         Attributes.
 
     Raises
     ------
     ParameterError
-        If there cannot be such a dataset, or a filter cannot take such chunks; says what to use instead.
+        If such a dataset is impossible, or a filter cannot encode such chunks; names an alternative.
     MissingFilterError
-        If a filter cannot be encoded here, or a required one is not known to HDF5.
+        If a filter cannot be encoded here, or HDF5 does not have a required filter.
     FileError
-        If the name is taken, or the file not open for writing.
+        If the name is taken, or the file is not open for writing.
     """
     extents = _extents("shape", shape)
     with located(path=parent.file.filename, dataset=new_path(parent, name)):
         check_place(parent, name, overwrite=False)
-        made, _ = new_dataset(
+        dataset, _ = new_dataset(
             parent, extents, dtype, filters=filters, chunks=chunks, maxshape=maxshape, fillvalue=fillvalue, attrs=attrs
         )
-        return named(made, parent, name)
+        return named(dataset, parent, name)
 
 
 def new_dataset(
@@ -92,19 +92,19 @@ def new_dataset(
     fillvalue: Any,
     attrs: Mapping[str, Any] | None,
 ) -> tuple[h5py.Dataset, Pipeline]:
-    """Create a dataset in the file of `parent` that has no name yet; see `create_dataset`.
+    """Create a dataset without a name in the file of `parent`; see `create_dataset`.
 
     Returns
     -------
     h5py.Dataset, Pipeline
-        It is gone when it is closed without being `named`. The pipeline has the parameters as stored, and the bounds as
-        asked for.
+        The dataset, which disappears if it is closed before it is `named`; and the pipeline with the stored parameters
+        and the requested bounds.
     """
     pipeline = as_pipeline(filters)
     kind = np.dtype(dtype)
     most = shape if maxshape is None else _extents("maxshape", maxshape, unlimited=True)
     fill = None if fillvalue is None else _fill_value(fillvalue, kind)
-    if chunks is None or chunks is True:  # as h5py has it
+    if chunks is None or chunks is True:  # h5py accepts True, too
         sizes = _default_chunks(shape, most, kind.itemsize, pipeline, fill)
     else:
         sizes = _extents("chunks", chunks)
@@ -119,12 +119,12 @@ def new_dataset(
         space = h5s.create_simple(shape, _unlimited(most))
         plist = h5p.create(h5p.DATASET_CREATE)
         plist.set_chunk(sizes)
-        plist.set_obj_track_times(False)  # so that the same input gives the same bytes
+        plist.set_obj_track_times(False)  # otherwise bytes would differ from run to run
         if fill is not None:
             plist.set_fill_value(fill)
-        for each in pipeline.stages:
-            plist.set_filter(each.filter.id, int(each.optional), filter_parameters(each, chunk))
-        made = h5py.Dataset(h5d.create(parent.id, None, h5t.py_create(kind, logical=True), space, plist))
+        for stage in pipeline.stages:
+            plist.set_filter(stage.filter.id, int(stage.optional), filter_parameters(stage, chunk))
+        dataset = h5py.Dataset(h5d.create(parent.id, None, h5t.py_create(kind, logical=True), space, plist))
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, ParameterError):
             raise
@@ -133,8 +133,8 @@ def new_dataset(
         if isinstance(error, FileError):
             raise
         raise FileError(f"{place}: HDF5 cannot create the dataset: {error}") from error
-    made.attrs.update(attrs or {})
-    return made, as_recorded(pipeline, made)
+    dataset.attrs.update(attrs or {})
+    return dataset, as_recorded(pipeline, dataset)
 
 
 def new_path(parent: h5py.Group, name: object) -> str:
@@ -143,7 +143,7 @@ def new_path(parent: h5py.Group, name: object) -> str:
 
 
 def check_place(parent: h5py.Group, name: str, *, overwrite: bool) -> None:
-    """Raise FileError where nothing can be created, or the name is taken by something that shall not be replaced."""
+    """Raise FileError if nothing can be created, or the name is taken and may not be replaced."""
     place = parent.file.filename
     if not isinstance(name, str) or not name.strip("/") or "\0" in name:
         # HDF5 would end the name at the zero byte.
@@ -161,35 +161,35 @@ def check_place(parent: h5py.Group, name: str, *, overwrite: bool) -> None:
 
 
 def named(dataset: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
-    """Give a new dataset its name, in place of another that had it; returns it, opened anew."""
+    """Give a new dataset its name, replacing another; return the dataset, opened again."""
     try:
         if parent.get(name, getlink=True) is not None:
             del parent[name]
         parent[name] = dataset
     except (OSError, RuntimeError, ValueError, KeyError) as error:
         raise FileError(f"{parent.file.filename}: cannot create dataset {name!r}: {error}") from error
-    dataset.id.close()  # only then does HDF5 read its chunks by their masks
+    dataset.id.close()  # otherwise HDF5 ignores the masks of its chunks
     return parent[name]
 
 
 def _extents(name: str, value: Any, *, unlimited: bool = False) -> tuple[Any, ...]:
-    """Return the extents of axes, of which one may be given as a number; None is one without end where that can be."""
+    """Return extents, from a number or a sequence; None is an unlimited axis if `unlimited` allows that."""
     try:
-        several = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
-        if any(isinstance(each, bool) for each in several):
+        extents = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+        if any(isinstance(extent, bool) for extent in extents):
             raise TypeError
-        return tuple(None if each is None and unlimited else operator.index(each) for each in several)
+        return tuple(None if extent is None and unlimited else operator.index(extent) for extent in extents)
     except TypeError:
         raise ParameterError(f"expected whole numbers, one for each axis, got {name}={value!r}") from None
 
 
 def filter_parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
-    """Give H5Pset_filter what is wanted, which the filter completes; all of it where libhdf5 has not the filter.
+    """Return the parameters for H5Pset_filter: requested ones, or stored ones if libhdf5 does not have the filter.
 
     Raises
     ------
     MissingFilterError
-        If libhdf5 has not the filter, and it is required.
+        If libhdf5 does not have the filter, and it is required.
     """
     if h5z.filter_avail(stage.filter.id):
         return stage.filter.requested
@@ -203,32 +203,34 @@ def filter_parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
 
 
 def as_recorded(pipeline: Pipeline, dataset: h5py.Dataset) -> Pipeline:
-    """Give stages the parameters that the file has, by which readers decode; scaleoffset's have the fill value too."""
-    words = [each.values for each in calls.filter_list(layout_plist(dataset))]
-    return Pipeline(replace(stage, stored=stored) for stage, stored in zip(pipeline.stages, words, strict=True))
+    """Return a pipeline with the parameters in the file, by which readers decode."""
+    cd_values = [entry.values for entry in calls.filter_list(layout_plist(dataset))]
+    return Pipeline(replace(stage, stored=stored) for stage, stored in zip(pipeline.stages, cd_values, strict=True))
 
 
-def _check_shapes(shape: tuple[int, ...], chunks: tuple[int, ...], most: tuple[int | None, ...]) -> None:
+def _check_shapes(shape: tuple[int, ...], chunk_shape: tuple[int, ...], most: tuple[int | None, ...]) -> None:
     if not shape:
         raise ParameterError("expected an array with axes, which can have chunks, got a scalar")
-    if len(chunks) != len(shape) or any(step < 1 for step in chunks):
-        raise ParameterError(f"expected a chunk shape of {len(shape)} axes of 1 or more, got chunks={chunks}")
+    if len(chunk_shape) != len(shape) or any(step < 1 for step in chunk_shape):
+        raise ParameterError(f"expected a chunk shape of {len(shape)} axes of 1 or more, got chunks={chunk_shape}")
     ends = [end for end in most if end is not None]
-    if len(most) != len(shape) or any(end is not None and end < now for end, now in zip(most, shape, strict=True)):
+    if len(most) != len(shape) or any(
+        end is not None and end < extent for end, extent in zip(most, shape, strict=True)
+    ):
         raise ParameterError(f"expected a maxshape that {shape} fits in, got maxshape={most}")
     if 0 in ends:
         raise ParameterError(f"expected axes with values, or that can grow, got shape {shape} and maxshape={most}")
-    if any(end is not None and end < step for end, step in zip(most, chunks, strict=True)):
-        fitting = tuple(step if end is None else min(step, end) for end, step in zip(most, chunks, strict=True))
-        raise ParameterError(f"expected chunks that fit in {most}, got chunks={chunks}: use {fitting}")
+    if any(end is not None and end < step for end, step in zip(most, chunk_shape, strict=True)):
+        fitting = tuple(step if end is None else min(step, end) for end, step in zip(most, chunk_shape, strict=True))
+        raise ParameterError(f"expected chunks that fit in {most}, got chunks={chunk_shape}: use {fitting}")
 
 
 def _default_chunks(
     shape: tuple[int, ...], most: tuple[int | None, ...], itemsize: int, pipeline: Pipeline, fill: Any
 ) -> tuple[int, ...]:
-    """Choose chunks for an array of which some axes will grow: whole blocks of zfp, and few steps that it cannot take.
+    """Return chunks for an array with growing axes: whole blocks of zfp, and few steps that zfp cannot encode.
 
-    These are the steps in a last chunk that shares blocks with a fill value, where `fill` is one that has to stay.
+    zfp cannot encode steps in a last chunk that share blocks with a fill value that has to be kept.
     """
     ends = [
         whole_blocks(max(extent, 1)) if end is None else min(end, max(extent, BLOCK_SIDE))
@@ -255,13 +257,13 @@ def _unlimited(maxshape: Sequence[int | None]) -> tuple[int, ...]:
 
 
 def _fill_value(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    made = np.asarray(value)
-    if made.shape:
-        raise ParameterError(f"expected one fill value, got shape {made.shape}")
+    array = np.asarray(value)
+    if array.shape:
+        raise ParameterError(f"expected one fill value, got shape {array.shape}")
     try:
-        stored = made.astype(dtype)
+        stored = array.astype(dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError(f"expected a fill value that {dtype} can hold, got {value!r}: {error}") from error
-    if made.dtype.kind in "biuf" and dtype.kind in "iu" and stored.item() != made.item():
+    if array.dtype.kind in "biuf" and dtype.kind in "iu" and stored.item() != array.item():
         raise ParameterError(f"expected a fill value that {dtype} can hold, got {value!r}")
     return stored

@@ -1,4 +1,4 @@
-"""Write whole arrays into HDF5, chunks encoded in threads; and chunks that are encoded already."""
+"""Write whole arrays into HDF5, with chunks encoded in threads; and encoded chunks as they are."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tamis.rewrite.encode import Encoded, encode_chunk
 from tamis.store.disk import disk_text
 from tamis.zfp.blocks import block_count
 
-# Values that are read at once from a source that has chunks itself, so that none of them is decoded many times.
+# Values that are read at once from a chunked source, so that its chunks are not decoded repeatedly.
 _MOST_READ_NBYTES = 64 << 20
 
 _H5PY_FILTERS = ("compression", "compression_opts", "shuffle", "fletcher32", "scaleoffset")
@@ -57,43 +57,44 @@ def write(
 def write(target: h5py.Dataset, data: Any, /, *, threads: int | None = ...) -> h5py.Dataset: ...
 
 
-def write(target: Any, *what: Any, threads: int | None = None, **options: Any) -> h5py.Dataset:
+def write(target: Any, *arguments: Any, threads: int | None = None, **options: Any) -> h5py.Dataset:
     """Write an array as a chunked dataset, its chunks encoded in threads: ``write(group, name, data, filters=…)``.
 
-    ``write(dataset, data)`` fills a dataset that is there, chunked and still empty. Every chunk is checked: where zfp
-    cannot take its values, breaks the bound or changes a missing value, it is stored without zfp, which its mask says,
-    so that every reader reads it. Missing values are NaN, infinities, the fill value unless it is 0, and what the
-    attributes ``_FillValue`` and ``missing_value`` say; no value crosses a limit of ``valid_min``, ``valid_max`` or
-    ``valid_range``. Bounds are about stored values, whatever ``scale_factor`` says. Chunks that reach beyond the end of
-    an axis that can grow hold the fill value there; zfp is left out where it cannot keep it. The bytes do not depend on
-    the number of threads, and memory is bounded by `threads` × a few chunks beside `data` itself.
+    ``write(dataset, data)`` fills an existing dataset, chunked and still empty. Every chunk is checked: if zfp cannot
+    encode its values, exceeds the bound or changes a missing value, the chunk is stored without zfp, which its mask
+    records, so that every reader can read it. Missing values are NaN, infinities, the fill value unless it is 0, and
+    the values of the attributes ``_FillValue`` and ``missing_value``; no value crosses a limit of ``valid_min``,
+    ``valid_max`` or ``valid_range``. Bounds apply to stored values, even if there is a ``scale_factor``. Chunks that
+    extend beyond the end of an axis that can grow hold the fill value there; they are stored without zfp if it cannot
+    keep the fill value. The bytes do not depend on the number of threads. Memory is bounded by `threads` × a few
+    chunks, in addition to `data` itself.
 
     Parameters
     ----------
     target
         A group, or a file for its root group; or a dataset that has no values yet.
     name
-        Of the new dataset. It has this name only when it is complete: an error leaves nothing behind.
+        Name of the new dataset, which it gets when it is complete: an error leaves nothing behind.
     data
-        Anything with shape, dtype and slices, such as arrays of NumPy, dask, xarray, h5py, Zarr or `tamis.open`: read
-        part by part in one thread. Anything else goes through ``numpy.asarray``.
+        Anything with shape, dtype and slices, such as arrays of NumPy, dask, xarray, h5py, Zarr or `tamis.open`, which
+        is read part by part in one thread. Anything else is converted by ``numpy.asarray``.
     filters
         A `Pipeline`, a filter, or their text such as ``"zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"``.
     chunks
-        Shape of a chunk, slowest axis first; by default as `create_dataset` chooses it.
+        Chunk shape, slowest axis first; by default as in `create_dataset`.
     dtype
-        Of the file; that of the data by default. No integer may change and no float become infinite. Floats are
-        rounded, which counts towards the bound of the filters where they have one.
+        Type in the file; by default that of the data. No integer may change and no float may become infinite. Floats
+        are rounded, which counts towards the bound of the filters if they have one.
     maxshape
-        None for an axis without end; by default the shape of the data.
+        Largest shape, None for an unlimited axis; by default the shape of the data.
     fillvalue
-        What is read where nothing was written; masked values become it.
+        Value of elements that are never written, and of masked elements.
     attrs
         Attributes.
     overwrite
         Replace a dataset of this name once the new one is complete. HDF5 does not give the space of the old one back.
     threads
-        Threads; by default as many as the process may use.
+        Number of threads; by default as many as the process may use.
 
     Returns
     -------
@@ -103,27 +104,27 @@ def write(target: Any, *what: Any, threads: int | None = None, **options: Any) -
     Raises
     ------
     ParameterError
-        If there cannot be such a dataset, or a filter cannot take such chunks; says what to use instead.
+        If such a dataset is impossible, or a filter cannot encode such chunks; names an alternative.
     DataError
-        If a required filter cannot take the values, masked values have no fill value, or values do not fit the type.
+        If a required filter cannot encode the values, masked values have no fill value, or values do not fit the type.
     BoundError
-        If a required filter does not keep its bound, or a missing value; or values of `dtype` cannot keep the bound.
+        If a required filter does not keep its bound or a missing value, or values of `dtype` cannot keep the bound.
     MissingFilterError
-        If a filter cannot be encoded here, or a required one is not known to HDF5.
+        If a filter cannot be encoded here, or HDF5 does not have a required filter.
     FileError
-        If the name is taken, the file not open for writing, the dataset not empty, or HDF5 recorded a chunk otherwise
-        than it was written.
+        If the name is taken, the file is not open for writing, the dataset is not empty, or HDF5's record of a chunk
+        differs from what was written.
     """
     threads = checked_threads(threads)
     if isinstance(target, h5py.Dataset):
-        (data,) = _exactly(what, "write(dataset, data)", 1)
+        (data,) = _exactly(arguments, "write(dataset, data)", 1)
         if options:
             raise ParameterError(f"expected no {', '.join(options)} for an existing dataset, which has its own")
         with located(path=target.file.filename, dataset=target.name):
             return _fill(target, array_like(data), threads)
     if not isinstance(target, h5py.Group):
         raise ParameterError(f"expected an h5py group, file or dataset, got {target!r}")
-    name, data = _exactly(what, "write(group, name, data)", 2)
+    name, data = _exactly(arguments, "write(group, name, data)", 2)
     _check_options(options)
     with located(path=target.file.filename, dataset=new_path(target, name)):
         return _write_new(target, name, array_like(data), threads, **options)
@@ -132,9 +133,9 @@ def write(target: Any, *what: Any, threads: int | None = None, **options: Any) -
 def write_stream(
     dataset: h5py.Dataset, origin: Sequence[int], stream: bytes | bytearray | memoryview, mode: zfp.Mode
 ) -> None:
-    """Store a ZFP stream, as `tamis.zfp.encode` or libzfp makes it, as one chunk, without encoding it again.
+    """Store a ZFP stream of `tamis.zfp.encode` or libzfp as one chunk, without encoding it again.
 
-    Filters behind zfp, such as fletcher32, are applied to it. The stream is decoded once to see that it is whole.
+    Filters after zfp, such as fletcher32, are applied to it. The stream is decoded once to check that it is complete.
 
     Parameters
     ----------
@@ -143,56 +144,58 @@ def write_stream(
     origin
         Index of the first value of the chunk, which is not stored yet.
     stream
-        Without a header, of all values of the chunk, those beyond the array included; unit axes of the chunk make no
-        difference.
+        The stream, without a header, of all values of the chunk, including those beyond the array; unit axes of the
+        chunk make no difference.
     mode
-        That it was made with. It must be that of the dataset.
+        Mode of the stream, which must be that of the dataset.
 
     Raises
     ------
     ParameterError
-        If the dataset has no zfp or another mode, or there is no such chunk.
+        If the dataset has no zfp or another mode, or there is no chunk at `origin`.
     FileError
-        If the chunk is stored already, or HDF5 did not record it as written.
+        If the chunk is stored already, or HDF5's record of it differs.
     StreamError
-        If the stream ends before the chunk does.
+        If the stream ends before the last value.
     """
     target, mode = Target.of(dataset), zfp.as_mode(mode)
-    place, start = tuple(origin), bytes(stream)
-    first = target.pipeline.stages[0] if target.pipeline.stages else None
-    if first is None or not isinstance(first.filter, Zfp):
+    chunk_origin, stream_bytes = tuple(origin), bytes(stream)
+    first_stage = target.pipeline.stages[0] if target.pipeline.stages else None
+    if first_stage is None or not isinstance(first_stage.filter, Zfp):
         raise ParameterError(f"{target.place}: expected zfp as the first filter, got {target.pipeline}")
-    _check_mode(target, StoredZfp.parse(first.stored or ()), mode, len(start))
-    steps = zip(place, dataset.shape, target.chunk.shape, strict=False)
-    if len(place) != dataset.ndim or any(at % step or not 0 <= at < extent for at, extent, step in steps):
+    _check_mode(target, StoredZfp.parse(first_stage.stored or ()), mode, len(stream_bytes))
+    steps = zip(chunk_origin, dataset.shape, target.chunk.shape, strict=False)
+    if len(chunk_origin) != dataset.ndim or any(
+        start % step or not 0 <= start < extent for start, extent, step in steps
+    ):
         raise ParameterError(
             f"{target.place}: expected an origin that is a multiple of {target.chunk.shape} inside of {dataset.shape},"
-            f" got {place}"
+            f" got {chunk_origin}"
         )
-    if calls.stored_nbytes(dataset.id, place):
-        raise FileError(f"{target.place}: expected no chunk at {place} yet, found one: write into a new dataset")
-    encoded = _behind_zfp(target, start)
+    if calls.stored_nbytes(dataset.id, chunk_origin):
+        raise FileError(f"{target.place}: expected no chunk at {chunk_origin} yet, found one: write into a new dataset")
+    encoded = _after_zfp(target, stream_bytes)
     target.pipeline.decode(*encoded, target.chunk)
     with calls.lock:
-        target.put(place, encoded)
-        settle(dataset, place, encoded.mask)
-    if calls.stored_nbytes(dataset.id, place) != len(encoded.data):
-        raise FileError(f"{target.place}: HDF5 recorded the chunk at {place} not as it was written")
+        target.put(chunk_origin, encoded)
+        settle(dataset, chunk_origin, encoded.mask)
+    if calls.stored_nbytes(dataset.id, chunk_origin) != len(encoded.data):
+        raise FileError(f"{target.place}: HDF5 recorded the chunk at {chunk_origin} not as it was written")
 
 
-def _exactly(what: tuple[Any, ...], form: str, count: int) -> tuple[Any, ...]:
-    if len(what) != count:
-        raise ParameterError(f"expected {form}, got {len(what)} arguments after the first")
-    return what
+def _exactly(arguments: tuple[Any, ...], form: str, count: int) -> tuple[Any, ...]:
+    if len(arguments) != count:
+        raise ParameterError(f"expected {form}, got {len(arguments)} arguments after the first")
+    return arguments
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
-    """Raise ParameterError for a keyword that `write` does not have; h5py's own for filters are in `filters`."""
-    known = _write_new.__kwdefaults__ or {}
+    """Raise ParameterError for an unknown keyword of `write`; h5py's keywords of filters get a hint."""
+    keywords = _write_new.__kwdefaults__ or {}
     for name in options:
-        if name not in known:
-            hint = " (did you mean filters?)" if name in _H5PY_FILTERS else did_you_mean(name, known)
-            raise ParameterError(f"write: expected a keyword of {', '.join(known)} and threads, got {name}{hint}")
+        if name not in keywords:
+            hint = " (did you mean filters?)" if name in _H5PY_FILTERS else did_you_mean(name, keywords)
+            raise ParameterError(f"write: expected a keyword of {', '.join(keywords)} and threads, got {name}{hint}")
 
 
 def _write_new(
@@ -210,7 +213,7 @@ def _write_new(
     overwrite: bool = False,
 ) -> h5py.Dataset:
     check_place(parent, name, overwrite=overwrite)
-    made, pipeline = new_dataset(
+    dataset, pipeline = new_dataset(
         parent,
         tuple(data.shape),
         data.dtype if dtype is None else dtype,
@@ -222,10 +225,10 @@ def _write_new(
     )
     try:
         place = f"{parent.file.filename}: {name}"
-        _store(Target.of(made, pipeline, place), data, threads, shared=False)
-        return named(made, parent, name)
+        _store(Target.of(dataset, pipeline, place), data, threads, shared=False)
+        return named(dataset, parent, name)
     except BaseException:
-        made.id.close()  # without a name it is gone, and its space is free
+        dataset.id.close()  # without a name it no longer exists, and its space is free
         raise
 
 
@@ -247,18 +250,18 @@ def _fill(dataset: h5py.Dataset, data: Any, threads: int) -> h5py.Dataset:
 
 
 def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
-    """Write all chunks, each in one step for other threads where they share the dataset, which has a name then."""
+    """Write all chunks; if other threads share the dataset, each chunk in one step for them."""
 
-    def encode(part: tuple[Region, NDArray[Any]]) -> tuple[Origin, Encoded]:
-        place, values = part
-        origin = origin_of(place)
+    def encode(item: tuple[Region, NDArray[Any]]) -> tuple[Origin, Encoded]:
+        part, values = item
+        origin = origin_of(part)
         try:
             missing = target.missing_in(values)
-            wanted, rounding = cast(
+            converted, rounding = cast(
                 values, target.chunk.dtype, masked=masked, missing=missing, bound=target.bound, origin=origin
             )
             return origin, encode_chunk(
-                target.pipeline, wanted, target.chunk, padding=target.padding, missing=missing, rounding=rounding
+                target.pipeline, converted, target.chunk, padding=target.padding, missing=missing, rounding=rounding
             )
         except TamisError as error:
             error.at(f"{target.place}: chunk at {origin}", chunk=origin)
@@ -266,7 +269,7 @@ def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
 
     masked = target.masked
     recorded: dict[Origin, tuple[int, int]] = {}
-    # Closed, so that no thread works on where this one is interrupted.
+    # Closed, so that no thread continues if this one is interrupted.
     with closing(ordered_map(encode, _parts(data, target.chunk), threads)) as encoded:
         for origin, (stored, mask) in encoded:
             try:
@@ -283,7 +286,7 @@ def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
 
 
 def _parts(data: Any, chunk: ChunkType) -> Iterator[tuple[Region, NDArray[Any]]]:
-    """Cut an array along chunks; what has chunks itself is read in pieces that hold whole ones of both."""
+    """Yield the part of each chunk and its values; chunked sources are read in pieces of whole chunks of both."""
     shape = tuple(data.shape)
     whole = tuple(slice(0, extent) for extent in shape)
     if isinstance(data, np.ndarray):
@@ -294,33 +297,38 @@ def _parts(data: Any, chunk: ChunkType) -> Iterator[tuple[Region, NDArray[Any]]]
         values = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
         for part in _regions(piece, shape, chunk.shape):
             inside = zip(part, piece, strict=True)
-            yield part, values[tuple(slice(one.start - all_.start, one.stop - all_.start) for one, all_ in inside)]
+            yield (
+                part,
+                values[tuple(slice(span.start - outer.start, span.stop - outer.start) for span, outer in inside)],
+            )
 
 
-def _regions(part: Region, shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Region]:
-    """Yield the regions of the chunks in a part that begins and ends with chunks, last axis fastest."""
-    starts = (range(each.start, each.stop, step) for each, step in zip(part, chunks, strict=True))
-    return (region(origin, shape, chunks) for origin in itertools.product(*starts))
+def _regions(part: Region, shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> Iterator[Region]:
+    """Return the regions of the chunks in a part that consists of whole chunks, last axis fastest."""
+    starts = (range(span.start, span.stop, step) for span, step in zip(part, chunk_shape, strict=True))
+    return (region(origin, shape, chunk_shape) for origin in itertools.product(*starts))
 
 
 def _read_shape(data: Any, chunk: ChunkType) -> tuple[int, ...]:
-    theirs = getattr(data, "chunks", None)
-    if not isinstance(theirs, tuple) or len(theirs) != len(chunk.shape):
+    source_chunks = getattr(data, "chunks", None)
+    if not isinstance(source_chunks, tuple) or len(source_chunks) != len(chunk.shape):
         return chunk.shape
-    longest = [max(each, default=1) if isinstance(each, tuple) else each for each in theirs]
+    longest = [max(extents, default=1) if isinstance(extents, tuple) else extents for extents in source_chunks]
     shape = tuple(-(-max(n, 1) // step) * step for n, step in zip(longest, chunk.shape, strict=True))
     return shape if math.prod(shape) * chunk.dtype.itemsize <= _MOST_READ_NBYTES else chunk.shape
 
 
 def _check_mode(target: Target, stored: StoredZfp, mode: zfp.Mode, nbytes: int) -> None:
     rank = len(stored.shape)
-    theirs, ours = (each.params(stored.dtype, rank) for each in (mode, stored.filter.mode))
-    numbers = [(each.minbits, each.maxbits, each.maxprec, each.minexp) for each in (theirs, ours)]
+    stream_params, params = (zfp_mode.params(stored.dtype, rank) for zfp_mode in (mode, stored.filter.mode))
+    numbers = [
+        (numbers.minbits, numbers.maxbits, numbers.maxprec, numbers.minexp) for numbers in (stream_params, params)
+    ]
     if numbers[0] != numbers[1]:
         raise ParameterError(f"{target.place}: expected a stream of {stored.filter.mode}, got one of {mode}")
-    if ours.minbits == ours.maxbits:
-        whole = -(-block_count(stored.shape) * ours.maxbits // 8)
-        # libzfp fills the last of its words, of up to 64 bits.
+    if params.minbits == params.maxbits:
+        whole = -(-block_count(stored.shape) * params.maxbits // 8)
+        # libzfp pads to whole words of up to 64 bits.
         if not whole <= nbytes < whole + 8:
             raise ParameterError(
                 f"{target.place}: expected a stream of {whole} bytes for a chunk of {target.chunk.shape} with {mode},"
@@ -328,8 +336,8 @@ def _check_mode(target: Target, stored: StoredZfp, mode: zfp.Mode, nbytes: int) 
             )
 
 
-def _behind_zfp(target: Target, stream: bytes) -> Encoded:
-    """Run the filters behind zfp over its stream."""
+def _after_zfp(target: Target, stream: bytes) -> Encoded:
+    """Encode a ZFP stream by the filters after zfp."""
     raw = ChunkType(np.dtype("u1"), (len(stream),))
     rest = Pipeline(target.pipeline.stages[1:])
     data, mask = rest.encode(np.frombuffer(stream, raw.dtype))

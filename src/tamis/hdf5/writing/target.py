@@ -1,4 +1,4 @@
-"""What chunks are written into."""
+"""The dataset that chunks are written into."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ class Target:
     Parameters
     ----------
     dataset
-        Where chunks go.
+        The dataset.
     pipeline
-        With the parameters that the file has.
+        Its filters, with the parameters in the file.
     chunk
         Type and shape of the chunks.
     place
         File and dataset, for messages.
     missing
-        What stands for missing values, where something may be lost: the attributes ``_FillValue`` and
-        ``missing_value``, and a fill value other than 0.
+        Markers of missing values, if the filters are lossy: the attributes ``_FillValue`` and ``missing_value``, and a
+        fill value other than 0.
     padding
-        What chunks hold beyond the array.
+        Values of chunks beyond the array.
     """
 
     dataset: h5py.Dataset
@@ -59,14 +59,14 @@ class Target:
 
     @classmethod
     def of(cls, dataset: h5py.Dataset, pipeline: Pipeline | None = None, place: str = "") -> Target:
-        """Look at a dataset.
+        """Return the target for a dataset.
 
         Raises
         ------
         ParameterError
-            If it is not chunked, or its values are not in the chunks as NumPy has them in memory.
+            If the dataset is not chunked, or its values in chunks differ from those of NumPy in memory.
         FileError
-            If its file is not open for writing.
+            If the file is not open for writing.
         """
         place = place or f"{dataset.file.filename}: {dataset.name}"
         with reading(dataset.file.filename, dataset=str(dataset.name or "")):
@@ -80,7 +80,7 @@ class Target:
             raise ParameterError(f"{place}: expected a chunked dataset, got one without chunks: create it with chunks")
         if has_companion(dataset) or is_companion(dataset):
             raise ParameterError(
-                f"{place}: expected a dataset without a companion, got {_one_of_two(dataset)}: writing to one"
+                f"{place}: expected a dataset without a companion, got {_role_text(dataset)}: writing to one"
                 " would leave the other out of date; repack the file without (--missing exact), or write a new dataset"
             )
         dtype = dataset.dtype
@@ -91,9 +91,9 @@ class Target:
                 f"{place}: expected edge chunks that are filtered, got a dataset that stores them unfiltered: write"
                 " with h5py"
             )
-        found = pipeline or pipeline_of(dataset)
-        missing = missing_of(dataset) if is_lossy(found) and dtype.kind in "fiu" else Missing()
-        return cls(dataset, found, ChunkType(dtype, dataset.chunks), place, missing, padding_of(dataset, dtype))
+        recorded = pipeline or pipeline_of(dataset)
+        missing = missing_of(dataset) if is_lossy(recorded) and dtype.kind in "fiu" else Missing()
+        return cls(dataset, recorded, ChunkType(dtype, dataset.chunks), place, missing, padding_of(dataset, dtype))
 
     @property
     def fill(self) -> NDArray[Any]:
@@ -102,48 +102,48 @@ class Target:
 
     @property
     def bound(self) -> float | None:
-        """Largest error that a value may get, from what was given to what is read; None and 0 promise nothing more."""
+        """Largest error of a value, from the given data to the values that are read; None and 0 add no promise."""
         return self.pipeline.error_bound
 
     @property
     def masked(self) -> NDArray[Any] | None:
-        """What masked values become: the fill value, None where nobody chose one."""
-        chosen = self.dataset.id.get_create_plist().fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
-        return self.fill if chosen else None
+        """The value of masked elements: the fill value, None if the user did not set one."""
+        is_set = self.dataset.id.get_create_plist().fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
+        return self.fill if is_set else None
 
     def missing_in(self, values: NDArray[Any]) -> Missing:
-        """Tell what stands for missing values in some of the data; where some are masked, the fill value does."""
+        """Return the markers of missing values in data; if some values are masked, including the fill value."""
         if not np.ma.is_masked(values) or self.masked is None:
             return self.missing
         fill = self.masked[()]
-        known = fill in self.missing.values or fill != fill
-        return self.missing if known else replace(self.missing, values=(*self.missing.values, fill))
+        has_fill = fill in self.missing.values or fill != fill
+        return self.missing if has_fill else replace(self.missing, values=(*self.missing.values, fill))
 
     def put(self, origin: Origin, encoded: Encoded) -> None:
-        """Write a chunk, which may be there already; see `put_chunk`."""
+        """Write a chunk, which may exist already; see `put_chunk`."""
         put_chunk(self.dataset, origin, *encoded)
 
 
 def padding_of(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> Padding:
-    """Return what the chunks of a dataset hold beyond its end, for chunks of a type that may be bytes alone."""
+    """Return the values of chunks beyond the end of a dataset, also for chunks of plain bytes."""
     growing = tuple(end is None or end > n for n, end in zip(dataset.shape, dataset.maxshape, strict=True))
     if not any(growing):
         return Padding()
-    chosen = layout_plist(dataset).fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
+    is_set = layout_plist(dataset).fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
     if dtype.kind == "V":
-        raw = calls.fill_bytes(layout_plist(dataset), datatype_of(dataset)) if chosen else bytes(dtype.itemsize)
-        return Padding(growing, np.frombuffer(raw, dtype)[0], chosen)
-    return Padding(growing, fill_value(dataset).astype(dtype)[()], chosen)
+        raw = calls.fill_bytes(layout_plist(dataset), datatype_of(dataset)) if is_set else bytes(dtype.itemsize)
+        return Padding(growing, np.frombuffer(raw, dtype)[0], is_set)
+    return Padding(growing, fill_value(dataset).astype(dtype)[()], is_set)
 
 
-def _one_of_two(dataset: h5py.Dataset) -> str:
+def _role_text(dataset: h5py.Dataset) -> str:
     if is_companion(dataset):
         return "a companion, which marks the missing values of another"
     return f"one whose missing values are in the companion {text_attribute(dataset, MARK)!r}"
 
 
 def array_like(data: Any) -> Any:
-    """Take what has shape, dtype and slices as it is, and make an array of anything else."""
+    """Return data with shape, dtype and slices as it is, and anything else as an array."""
     sliced = all(hasattr(data, name) for name in ("shape", "dtype", "__getitem__"))
     if sliced and isinstance(data.dtype, np.dtype) and len(data.shape):
         return data
@@ -151,7 +151,7 @@ def array_like(data: Any) -> Any:
 
 
 def growing_axis(target: Target, axis: int) -> int:
-    """Return an axis along which there is room for more steps, counted from the start; raise ParameterError."""
+    """Return a growing axis, counted from the start; raise ParameterError if there is no room for steps."""
     shape, most = target.dataset.shape, target.dataset.maxshape
     try:
         axis = len(shape) if isinstance(axis, bool) else operator.index(axis)
@@ -165,6 +165,6 @@ def growing_axis(target: Target, axis: int) -> int:
             f"{target.place}: expected room along axis {axis}, got shape {shape} and maxshape {most}: create it with"
             " maxshape None there"
         )
-    if math.prod(extent for at, extent in enumerate(shape) if at != axis) == 0:
+    if math.prod(extent for other, extent in enumerate(shape) if other != axis) == 0:
         raise ParameterError(f"{target.place}: expected steps with values, got shape {shape} and axis {axis}")
     return axis
