@@ -12,9 +12,10 @@ from h5py import h5a, h5o, h5r, h5t
 from tamis import cf
 from tamis.hdf5.lib.attributes import known_attributes
 from tamis.hdf5.storage import number_type
+from tamis.hdf5.tree.walk import Datasets
 
 
-def roles_in(file: h5py.File, datasets: Mapping[str, h5py.Dataset]) -> dict[str, cf.Role]:
+def roles_in(file: h5py.File, datasets: Datasets) -> dict[str, cf.Role]:
     """Find out what each dataset of a file is for; no values are read.
 
     Parameters
@@ -22,11 +23,9 @@ def roles_in(file: h5py.File, datasets: Mapping[str, h5py.Dataset]) -> dict[str,
     file
         Its groups' attributes name coordinates too.
     datasets
-        All of the file, by path.
+        All of the file.
     """
-    addresses: dict[int, str] = {}
-    for path, each in datasets.items():
-        addresses[int(h5o.get_info(each.id).addr)] = path
+    addresses = datasets.addresses()
     variables = [variable_of(path, each, addresses) for path, each in datasets.items()]
     groups: dict[str, dict[str, Any]] = {}
     for group in {path.rpartition("/")[0] or "/" for path in datasets}:

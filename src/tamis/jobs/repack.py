@@ -344,11 +344,11 @@ def _write(
             transaction.protect()
             anew = {path: partial(recreate, plan) for path, plan in plans.items() if not plan.copied}
             old = replaced_companions(planning.datasets, plans)
-            notes = copy_tree(file, out, {**anew, **dict.fromkeys(old, create_empty)})
+            notes, headers = copy_tree(file, out, {**anew, **dict.fromkeys(old, create_empty)})
             marked = set(planning.datasets.marked())
             companions = {path: made.companion for path, made in written.items() if plans[path].recoded}
             replace_companions(out, old, {path: each for path, each in companions.items() if each or path in marked})
-        keep_times(file, transaction.path)
+        keep_times(file, transaction.path, headers)
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise

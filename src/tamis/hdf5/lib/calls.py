@@ -45,8 +45,10 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "H5Pcreate": (_hid,),
     "H5Pclose": (_hid,),
     "H5Acreate2": (_hid, ctypes.c_char_p, _hid, _hid, _hid, _hid),
+    "H5Oget_comment": (_hid, ctypes.c_char_p, ctypes.c_size_t),
 }
-_GIVE_ID = ("H5Pcreate", "H5Acreate2")
+_WIDE = ("H5Pcreate", "H5Acreate2", "H5Oget_comment")
+"""Calls that return 64 bits."""
 
 _DONT_FILTER_PARTIAL_CHUNKS = 2
 _EXTENSIBLE_ARRAY = 4  # of H5D_chunk_index_t
@@ -189,6 +191,17 @@ def link_storage(group: h5g.GroupID) -> int:
     return int(info.storage_type)
 
 
+def may_have_comment(owner: Any) -> bool:
+    """Return whether an object has a comment; also where the library cannot tell.
+
+    Parameters
+    ----------
+    owner
+        Low-level identifier of the object.
+    """
+    return not has("H5Oget_comment") or _call("H5Oget_comment", owner.id, None, 0) > 0
+
+
 def create_utf8_attribute(owner: Any, name: bytes, datatype: h5t.TypeID, space: h5s.SpaceID) -> h5a.AttrID:
     """Create an attribute whose name is marked as UTF-8; h5py marks all names as ASCII.
 
@@ -256,7 +269,7 @@ def _function(name: str) -> Any:
     except (OSError, AttributeError):
         return None
     function.argtypes = _ARGUMENTS[name]
-    function.restype = _hid if name in _GIVE_ID else ctypes.c_int
+    function.restype = _hid if name in _WIDE else ctypes.c_int
     return function
 
 

@@ -11,22 +11,22 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NamedTuple
 
 import h5py
-from h5py import h5d, h5g, h5l, h5o, h5p, h5r, h5t
+from h5py import h5a, h5d, h5g, h5l, h5o, h5p, h5r, h5t
 
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5.facts import datatype_of, open_dataset
 from tamis.hdf5.lib import calls
-from tamis.hdf5.tree.create import STAGING, create_like, create_target, group_plist, staging_name
-from tamis.hdf5.tree.groups import check_links, make_group_like
-from tamis.hdf5.tree.links import Link, link_plist, links_of
+from tamis.hdf5.tree.create import STAGING, create_copy, create_group_like, create_like, create_target, staging_name
+from tamis.hdf5.tree.group_pairs import GroupPairs
+from tamis.hdf5.tree.links import Link, in_order, link_plist, links_of
 from tamis.hdf5.tree.references import (
     attribute_names,
     check_sizes,
     copy_attribute,
-    copy_values,
     has_references,
     is_variable,
     rewrite_references,
@@ -47,7 +47,24 @@ class CopyInsteadError(Exception):
 _MERGE_NAMED_TYPES = 0x0040
 
 
-def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recreate]) -> list[str]:
+class TreeCopy(NamedTuple):
+    """Results of a copy.
+
+    Parameters
+    ----------
+    notes
+        Notes about names of other files that changed, so that the copy leads to the same files from its own folder, and
+        about names that lead nowhere (see `tamis.hdf5.tree.relocation`).
+    headers
+        Addresses, in source and target, of objects that may record times. The library sets those of the copies to now:
+        `tamis.hdf5.tree.times.keep_times` restores the times of the source.
+    """
+
+    notes: list[str]
+    headers: list[tuple[int, int]]
+
+
+def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recreate]) -> TreeCopy:
     """Copy everything in a file to an empty one, except the datasets that `recreate` creates.
 
     Groups with their filters and phase change, links of every kind, named types, attributes, references and the order
@@ -67,9 +84,8 @@ def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recre
 
     Returns
     -------
-    list of str
-        Notes about names of other files that changed, so that the copy leads to the same files from its own folder, and
-        about names that lead nowhere (see `tamis.hdf5.tree.relocation`).
+    TreeCopy
+        Notes, and addresses of objects.
 
     Raises
     ------
@@ -85,8 +101,7 @@ def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recre
     A reference to an object that no longer exists becomes a null reference. In an attribute with references and
     variable-length strings in one compound type, null strings become empty strings.
 
-    Groups and recreated datasets do not record times. In other objects that record times, the library sets those of
-    access and change to now: `tamis.hdf5.tree.times.keep_times` restores the times of the source.
+    Groups and recreated datasets do not record times.
     """
     if len(target) or len(target.attrs):
         raise ParameterError(f"expected an empty target, got {len(target)} objects and {len(target.attrs)} attributes")
@@ -94,7 +109,7 @@ def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recre
         raise ParameterError(f"expected no {STAGING.decode()!r} in the source's root, a name that tamis uses itself")
     copy = _Copy(source, target, recreate)
     copy.run()
-    return copy.other_files.notes
+    return TreeCopy(copy.other_files.notes, copy.headers())
 
 
 class _Place(NamedTuple):
@@ -116,14 +131,18 @@ class _Copy:
         self.file = source
         self.source = h5g.open(source.id, b"/")
         self.target = h5g.open(target.id, b"/")
-        self.source_number = h5o.get_info(self.source).fileno
+        self.source_number, self.target_number = (h5o.get_info(root).fileno for root in (self.source, self.target))
         self.recreate = self._by_address(source, recreate)
         self.other_files = Relocation(source.filename, target.filename)
         self.root = h5o.get_info(self.source).addr
         # Address in the source → place, the same in both files; places of one group are consecutive.
         self.places: dict[int, _Place] = {self.root: _Place(b"/", self.root, b"/")}
-        # Address in the source → references to a group in source and target.
-        self.groups: dict[int, tuple[Any, Any]] = {}
+        self.groups = GroupPairs((self.source, self.target))
+        self.groups.add(self.root, (self.source, self.target))
+        # Addresses of objects that the second pass completes.
+        self.unfinished = [self.root]
+        # Addresses of objects that may record times in the target, too.
+        self.timed: list[int] = []
         # Address in the source → named type in source and target, which may only have a path in the staging group.
         self.types: dict[int, tuple[Any, Any]] = {}
         self.staging: Any = None
@@ -133,8 +152,9 @@ class _Copy:
         pending = deque([self.root])
         while pending:
             pending.extend(self._copy_group(pending.popleft()))
-        for address, places in itertools.groupby(list(self.places.values()), key=lambda place: place.group):
-            source, target = self._opened(address)
+        unfinished = (self.places[address] for address in self.unfinished)
+        for group, places in itertools.groupby(unfinished, key=lambda place: place.group):
+            source, target = self.groups[group]
             for path, _, name in places:
                 with _placed(path):
                     self._finish(path, h5o.open(source, name), h5o.open(target, name))
@@ -145,6 +165,14 @@ class _Copy:
         if self.staging is not None:
             self.staging = None
             self.target.unlink(STAGING)
+
+    def headers(self) -> list[tuple[int, int]]:
+        """Return the addresses of objects that may record times, in source and target."""
+        headers = []
+        for group, addresses in itertools.groupby(self.timed, key=lambda address: self.places[address].group):
+            copies = {link.name: link.address for link in links_of(self.groups[group][1])}
+            headers += [(address, copies[self.places[address].name]) for address in addresses]
+        return headers
 
     def _by_address(self, source: h5py.File, recreate: Mapping[str, Recreate]) -> dict[int, Recreate]:
         """Return the functions by address, because a caller may use any of several paths of a dataset."""
@@ -161,20 +189,12 @@ class _Copy:
             functions[info.addr] = function
         return functions
 
-    def _opened(self, group: int) -> tuple[Any, Any]:
-        """Open a group in source and target, by its address in the source."""
-        if group == self.root:
-            return self.source, self.target
-        source, target = self.groups[group]
-        return h5r.dereference(source, self.source), h5r.dereference(target, self.target)
-
     def _copy_group(self, address: int) -> list[int]:
         """Copy the links of a group and objects that were not copied yet; return the addresses of new groups."""
-        source, target = self._opened(address)
+        source, target = self.groups[address]
         path = self.places[address].path
         with _placed(path):
-            check_links(h5py.Group(source))
-            links = links_of(source)
+            links = in_order(links_of(source))
         groups = []
         for link in links:
             link_path = path.rstrip(b"/") + b"/" + link.name
@@ -189,13 +209,10 @@ class _Copy:
                     self._copy_link(source, target, link, link_path)
                 elif link.address in self.places:
                     first_place = self.places[link.address]
-                    target.links.create_hard(
-                        link.name, self._opened(first_place.group)[1], first_place.name, link_plist(link)
-                    )
+                    home = self.groups[first_place.group][1]
+                    target.links.create_hard(link.name, home, first_place.name, link_plist(link.charset))
                 else:
                     if self._copy_object(source, target, link, link_path):
-                        first, second = (h5r.create(group, link.name, h5r.OBJECT) for group in (source, target))
-                        self.groups[link.address] = first, second
                         groups.append(link.address)
                     self.places[link.address] = link_place
         return groups
@@ -203,10 +220,13 @@ class _Copy:
     def _copy_object(self, source: Any, target: Any, link: Link, path: bytes) -> bool:
         """Copy one object without attributes; return whether it is a group, whose links have to be copied, too."""
         item = h5o.open(source, link.name)
-        lcpl = link_plist(link)
+        lcpl = link_plist(link.charset)
+        if _is_unfinished(item):
+            self.unfinished.append(link.address)
         if isinstance(item, h5g.GroupID):
-            make_group_like(item, target, link.name, lcpl, group_plist(item))
+            self.groups.add(link.address, (item, create_group_like(item, target, link.name, lcpl)))
             return True
+        self.timed.append(link.address)
         if isinstance(item, h5t.TypeID):
             h5o.link(self._type(item), target, link.name, lcpl)
             return False
@@ -217,12 +237,12 @@ class _Copy:
         variable = is_variable(datatype)
         check_sizes(item, datatype)
         if (moved := self.other_files.creation_list(_text(path), h5py.Dataset(item))) is not None:
-            _create_copy(item, target, link, self._type(datatype) if named else datatype, moved)
+            create_copy(item, target, link.name, self._type(datatype) if named else datatype, lcpl, moved)
         elif (variable and has_fill) or (named and (variable or not plist.get_nfilters())):
             # H5Ocopy keeps a variable-length fill value as a heap address of the source, and does not find named types
             # of variable length in the target. For other named types it walks over the whole target each time, which
             # only pays if there are filters: they may be missing here, or refuse their stored parameters.
-            _create_copy(item, target, link, self._type(datatype) if named else datatype)
+            create_copy(item, target, link.name, self._type(datatype) if named else datatype, lcpl)
         elif named:
             target_type = self._type(datatype)
             flags = h5o.COPY_WITHOUT_ATTR_FLAG | _MERGE_NAMED_TYPES
@@ -230,14 +250,14 @@ class _Copy:
             if not _same_object(h5d.open(target, link.name).get_type(), target_type):
                 # The library used another one of several equal types.
                 target.unlink(link.name)
-                _create_copy(item, target, link, target_type)
+                create_copy(item, target, link.name, target_type, lcpl)
         else:
             h5o.copy(source, link.name, target, link.name, _copy_plist(h5o.COPY_WITHOUT_ATTR_FLAG), lcpl)
         return False
 
     def _copy_link(self, source: Any, target: Any, link: Link, link_path: bytes) -> None:
         """Copy a soft or external link."""
-        lcpl = link_plist(link)
+        lcpl = link_plist(link.charset)
         if link.kind == h5l.TYPE_SOFT:
             target.links.create_soft(link.name, source.links.get_val(link.name), lcpl)
         elif link.kind == h5l.TYPE_EXTERNAL:
@@ -260,14 +280,18 @@ class _Copy:
             if target.links.exists(link.name):
                 target.unlink(link.name)
             with _placed(path):
-                self._copy_object(self._opened(self.places[link.address].group)[0], target, link, path)
+                self._copy_object(self.groups[self.places[link.address].group][0], target, link, path)
             return
         with _placed(path):
-            if not target.links.exists(link.name) or not _same_object(h5o.open(target, link.name), copy.id):
+            if _is_unfinished(dataset.id):
+                self.unfinished.append(link.address)
+            record = target.links.get_info(link.name) if target.links.exists(link.name) else None
+            info = h5o.get_info(copy.id)
+            if record is None or (record.u, self.target_number) != (info.addr, info.fileno):
                 raise ValueError(f"expected the new dataset under this path, got {copy!r}")
-            if target.links.get_info(link.name).cset != link.charset:
+            if record.cset != link.charset:
                 target.unlink(link.name)
-                h5o.link(copy.id, target, link.name, link_plist(link))
+                h5o.link(copy.id, target, link.name, link_plist(link.charset))
 
     def _type(self, datatype: Any) -> Any:
         """Return the target's named type for one of the source; the first time, copy it into the staging group.
@@ -290,7 +314,7 @@ class _Copy:
             rewrite_references(source, target, self._rewire)
         for name in attribute_names(source):
             with _placed(path, name):
-                datatype = h5py.h5a.open(source, name).get_type()
+                datatype = h5a.open(source, name).get_type()
                 created = self._type(datatype) if datatype.committed() else datatype
                 copy_attribute(source, target, name, created, self._rewire)
 
@@ -316,7 +340,7 @@ class _Copy:
         address = h5o.get_info(item).addr
         if address in self.places:
             _, group, name = self.places[address]
-            home = self._opened(group)[1]
+            home = self.groups[group][1]
         elif address in self.types:
             home, name = self.target, STAGING + b"/" + staging_name(address)
         else:
@@ -324,6 +348,13 @@ class _Copy:
         if region:
             return h5r.create(home, name, h5r.DATASET_REGION, h5r.get_region(reference, self.source))
         return h5r.create(home, name, h5r.OBJECT)
+
+
+def _is_unfinished(item: Any) -> bool:
+    """Return whether an object has attributes, a comment or references, for the second pass."""
+    if h5a.get_num_attrs(item) or calls.may_have_comment(item):
+        return True
+    return isinstance(item, h5d.DatasetID) and has_references(item.get_type())
 
 
 def _text(path: bytes) -> str:
@@ -348,21 +379,6 @@ def _placed(path: bytes, attribute: bytes | None = None) -> Iterator[None]:
         raise _PlacedError(f"cannot copy {subject}: {error}") from error
 
 
-def _create_copy(source: Any, target: Any, link: Link, datatype: Any, plist: Any = None) -> None:
-    """Copy a dataset with the given type, and optionally other properties, by creating and filling it."""
-    plist = source.get_create_plist() if plist is None else plist
-    plist.set_obj_track_times(False)
-    copy = h5d.create(target, link.name, datatype, source.get_space(), plist, link_plist(link))
-    expected, got = (_filters(dataset.get_create_plist()) for dataset in (source, copy))
-    if expected != got:
-        raise ValueError(f"expected the stored filters {expected}, got {got}, which a filter changed on creation")
-    copy_values(source, copy)
-
-
-def _filters(plist: Any) -> list[tuple[Any, ...]]:
-    return [entry[:3] for entry in calls.filter_list(plist)]
-
-
 def _same_object(first: Any, second: Any) -> bool:
     """Return whether two identifiers are the same object; a type without a name is not an object."""
     if isinstance(first, h5t.TypeID) and not first.committed():
@@ -371,6 +387,7 @@ def _same_object(first: Any, second: Any) -> bool:
     return bool(info.fileno == other_info.fileno and info.addr == other_info.addr)
 
 
+@cache
 def _copy_plist(flags: int) -> Any:
     ocpypl = h5p.create(h5p.OBJECT_COPY)
     ocpypl.set_copy_object(flags)

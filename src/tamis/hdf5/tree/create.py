@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ import numpy as np
 from h5py import h5d, h5f, h5g, h5o, h5p, h5t
 
 from tamis.hdf5.lib import calls
-from tamis.hdf5.tree.groups import follow_links
+from tamis.hdf5.tree.groups import GroupSettings
+from tamis.hdf5.tree.references import copy_values
 
 STAGING = b".tamis-named-types"
 """Group in the target's root that has each named type, by its address in the source, during a copy."""
@@ -48,7 +51,7 @@ def create_target(source: h5py.File, path: str | os.PathLike[str]) -> h5py.File:
         If a required filter of the root group's links is not installed.
     """
     fcpl = source.id.get_create_plist()
-    _follow_group(h5g.open(source.id, b"/"), fcpl)
+    GroupSettings.of(h5g.open(source.id, b"/")).set_in(fcpl)
     superblock = fcpl.get_version()[0]
     low = _LOW_BOUNDS.get(superblock, h5f.LIBVER_EARLIEST if superblock < 2 else h5f.LIBVER_LATEST)
     fapl = h5p.create(h5p.FILE_ACCESS)
@@ -133,38 +136,57 @@ def create_like(
     return h5py.Dataset(h5d.create(parent.id, raw_name, datatype, source.id.get_space(), plist, lcpl))
 
 
-def group_plist(group: Any) -> Any:
-    """Return a copy of a group's creation properties.
+def create_copy(source: Any, parent: Any, name: bytes, datatype: Any, lcpl: Any, plist: Any = None) -> None:
+    """Copy a dataset without its attributes, by creating and filling it.
 
-    The library's own list also has the number of links of the group, and corrupts groups that are created with it.
+    Parameters
+    ----------
+    source
+        The `h5py.h5d.DatasetID` of the dataset.
+    parent, name, lcpl
+        Parent, name and link properties of the copy.
+    datatype
+        A type equal to that of the source; a named type must be in the target.
+    plist
+        Creation properties; those of the source by default.
+
+    Raises
+    ------
+    ValueError
+        If a filter changes its parameters on creation.
+    """
+    plist = source.get_create_plist() if plist is None else plist
+    plist.set_obj_track_times(False)
+    copy = h5d.create(parent, name, datatype, source.get_space(), plist, lcpl)
+    expected, got = (_filters(dataset.get_create_plist()) for dataset in (source, copy))
+    if expected != got:
+        raise ValueError(f"expected the stored filters {expected}, got {got}, which a filter changed on creation")
+    copy_values(source, copy)
+
+
+def create_group_like(group: Any, parent: Any, name: bytes, lcpl: Any) -> Any:
+    """Create an empty group in the format and with the settings of another one.
 
     Parameters
     ----------
     group
-        An `h5py.h5g.GroupID`.
+        The `h5py.h5g.GroupID` of the other group.
+    parent, name, lcpl
+        Parent, name and link properties of the new group.
 
     Raises
     ------
     FileError
         If a required filter of its links is not installed.
     """
-    new = h5p.create(h5p.GROUP_CREATE)
-    _follow_group(group, new)
-    return new
+    settings = GroupSettings.of(group)
+    with calls.new_group_format(parent) if settings.new_format else nullcontext():
+        return h5g.create(parent, name, lcpl, _group_plist(settings))
 
 
 def staging_name(address: int) -> bytes:
     """Return the name of a named type in the staging group, from its address in the source."""
     return f"{address:x}".encode()
-
-
-def _follow_group(group: Any, plist: Any) -> None:
-    old = group.get_create_plist()
-    plist.set_link_creation_order(old.get_link_creation_order())
-    plist.set_attr_creation_order(old.get_attr_creation_order())
-    plist.set_attr_phase_change(*old.get_attr_phase_change())
-    plist.set_obj_track_times(False)
-    follow_links(group, plist)
 
 
 def without_raw_files(source: h5py.Dataset) -> Any:
@@ -182,6 +204,21 @@ def without_raw_files(source: h5py.Dataset) -> Any:
     elif old.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
         calls.set_undefined_fill(new, source.id.get_type())
     return new
+
+
+@lru_cache(maxsize=64)  # most groups of a file have the same settings
+def _group_plist(settings: GroupSettings) -> h5p.PropGCID:
+    """Return the creation properties of a group, which must not be changed.
+
+    The library's own list also has the number of links of the group, and corrupts groups that are created with it.
+    """
+    plist = h5p.create(h5p.GROUP_CREATE)
+    settings.set_in(plist)
+    return plist
+
+
+def _filters(plist: Any) -> list[tuple[Any, ...]]:
+    return [entry[:3] for entry in calls.filter_list(plist)]
 
 
 def _staged_type(datatype: Any, location: Any) -> Any:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
+from collections.abc import Iterable
 from io import BytesIO
 from typing import NamedTuple
 
 import h5py
-from h5py import h5, h5g, h5p, h5t, h5z
+from h5py import h5, h5g, h5o, h5p, h5t, h5z
 
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import Parameter
 from tamis.hdf5.lib import calls
 from tamis.hdf5.storage import listed_pipeline
+from tamis.hdf5.tree.links import INSTALL, filter_text, links_of
 from tamis.pipeline import Pipeline, as_pipeline
 
 _MOST_LINKS = 65535
 _OPTIONAL = 1
-
-_INSTALL = "set HDF5_PLUGIN_PATH to the folder of its plugin, or import hdf5plugin first in Python"
+_OLD_HEADER = 1
 
 
 class PhaseChange(NamedTuple):
@@ -143,8 +143,6 @@ def group_phase_change(group: h5py.Group) -> PhaseChange | None:
 def check_links(group: h5py.Group) -> None:
     """Raise an error if the links of a group cannot be listed.
 
-    Listing them without this check is not safe: on failure HDF5 1.14.2 corrupts the memory of the process.
-
     Parameters
     ----------
     group
@@ -157,66 +155,82 @@ def check_links(group: h5py.Group) -> None:
     FileError
         If the links are damaged.
     """
-    opened = group_id(group)
-    try:
-        # In this order the library builds no table of links, which it would free wrongly.
-        opened.links.iterate(lambda name: None, order=h5.ITER_NATIVE)
-    except (ValueError, OSError, RuntimeError) as error:
-        filters = calls.filter_list(opened.get_create_plist())
-        missing = [_described(entry.id, entry.label) for entry in filters if not h5z.filter_avail(entry.id)]
-        if missing:
-            names = " and ".join(missing)
-            raise MissingFilterError(f"links of {group.name} cannot be read without {names}: {_INSTALL}") from error
-        place = f"{group.file.filename}: {group.name}"
-        raise FileError(f"{place}: damaged, or not complete: links cannot be read: {error}") from error
+    links_of(group_id(group))
 
 
-def follow_links(group: h5g.GroupID, plist: h5p.PropOCID) -> None:
-    """Copy filters, phase change and room for links from a group to creation properties.
+class GroupSettings(NamedTuple):
+    """The settings with which a group was created, for groups like it.
 
     Parameters
     ----------
-    group
-        The group.
-    plist
-        Creation properties of another group or file.
-
-    Raises
-    ------
-    FileError
-        If h5py's libhdf5 does not have a required filter, without which links cannot be stored.
+    link_order, attribute_order
+        Flags of the creation order.
+    attribute_phase_change
+        As HDF5 gives it.
+    filters
+        Number, flags and parameters of each filter of the links.
+    labels
+        Labels of the filters, for messages.
+    phase_change, estimated_links
+        Phase change of the links, and room for them; None if h5py's libhdf5 cannot tell.
+    new_format
+        Whether the group has the format of HDF5 1.8; False if h5py's libhdf5 cannot tell.
     """
-    old = group.get_create_plist()
-    filters = calls.filter_list(old)
-    for entry in filters:
-        if not entry.flags & _OPTIONAL and not h5z.filter_avail(entry.id):
-            raise FileError(
-                f"links cannot be written without {_described(entry.id, entry.label)}, which they require: {_INSTALL}"
-            )
-    _set_filters(plist, [entry[:3] for entry in filters])
-    if calls.has("H5Pget_link_phase_change"):
-        calls.set_link_phase_change(plist, *calls.link_phase_change(old))
-        calls.set_estimated_links(plist, *calls.estimated_links(old))
+
+    link_order: int
+    attribute_order: int
+    attribute_phase_change: tuple[int, int]
+    filters: tuple[tuple[int, int, tuple[int, ...]], ...]
+    labels: tuple[str, ...]
+    phase_change: tuple[int, int] | None
+    estimated_links: tuple[int, int] | None
+    new_format: bool
+
+    @classmethod
+    def of(cls, group: h5g.GroupID) -> GroupSettings:
+        """Read the settings of a group."""
+        can_tell = calls.has("H5Gget_info")
+        is_old = can_tell and calls.link_storage(group) == calls.SYMBOL_TABLE
+        if is_old and h5o.get_info(group).hdr.version == _OLD_HEADER:
+            return _OLD  # the only ones possible; most groups are old, and a property list takes 6 µs
+        plist = group.get_create_plist()
+        filters, has_links = calls.filter_list(plist), calls.has("H5Pget_link_phase_change")
+        return cls(
+            plist.get_link_creation_order(),
+            plist.get_attr_creation_order(),
+            plist.get_attr_phase_change(),
+            tuple(entry[:3] for entry in filters),
+            tuple(entry.label for entry in filters),
+            calls.link_phase_change(plist) if has_links else None,
+            calls.estimated_links(plist) if has_links else None,
+            can_tell and not is_old,
+        )
+
+    def set_in(self, plist: h5p.PropOCID) -> None:
+        """Set the creation properties of a group or file, without times of the group.
+
+        Raises
+        ------
+        FileError
+            If h5py's libhdf5 does not have a required filter, without which links cannot be stored.
+        """
+        for (code, flags, _), label in zip(self.filters, self.labels, strict=True):
+            if not flags & _OPTIONAL and not h5z.filter_avail(code):
+                raise FileError(
+                    f"links cannot be written without {filter_text(code, label)}, which they require: {INSTALL}"
+                )
+        plist.set_link_creation_order(self.link_order)
+        plist.set_attr_creation_order(self.attribute_order)
+        plist.set_attr_phase_change(*self.attribute_phase_change)
+        plist.set_obj_track_times(False)
+        _set_filters(plist, self.filters)
+        if self.phase_change is not None and self.estimated_links is not None:
+            calls.set_link_phase_change(plist, *self.phase_change)
+            calls.set_estimated_links(plist, *self.estimated_links)
 
 
-def make_group_like(
-    group: h5g.GroupID, parent: h5g.GroupID, name: bytes, lcpl: h5p.PropLCID, gcpl: h5p.PropGCID
-) -> None:
-    """Create a group in the format of another one.
-
-    Parameters
-    ----------
-    group
-        The other group.
-    parent, name
-        Parent and name of the new group.
-    lcpl, gcpl
-        Properties of link and group.
-    """
-    can_tell = calls.has("H5Gget_info")
-    is_new = can_tell and calls.link_storage(group) != calls.SYMBOL_TABLE
-    with calls.new_group_format(parent) if is_new else nullcontext():
-        h5g.create(parent, name, lcpl, gcpl)
+_OLD = GroupSettings(0, 0, (8, 6), (), (), None, None, new_format=False)
+"""The defaults, which groups in the format before HDF5 1.8 have."""
 
 
 def group_id(group: h5py.Group) -> h5g.GroupID:
@@ -247,7 +261,7 @@ def _check_filters(pipeline: Pipeline) -> None:
             continue
         missing = f"expected {link_filter} (HDF5 filter {link_filter.id}) in h5py's libhdf5, found none"
         if not stage.optional:
-            raise MissingFilterError(f"{missing}: {_INSTALL}")
+            raise MissingFilterError(f"{missing}: {INSTALL}")
         warnings.warn(f"{missing}: the links are stored without it, since it is optional", stacklevel=3)
 
 
@@ -265,13 +279,7 @@ def _try(pipeline: Pipeline, gcpl: h5p.PropGCID) -> None:
         raise ParameterError(f"expected filters that work on groups, got {pipeline}, tried: {error}") from error
 
 
-def _described(code: int, label: str) -> str:
-    """Return a filter's number and the beginning of its label, which may have whole sentences."""
-    short = label.partition(";")[0]
-    return f"HDF5 filter {code} ({short})" if short else f"HDF5 filter {code}"
-
-
-def _set_filters(plist: h5p.PropOCID, filters: list[tuple[int, int, tuple[int, ...]]]) -> None:
+def _set_filters(plist: h5p.PropOCID, filters: Iterable[tuple[int, int, tuple[int, ...]]]) -> None:
     view = calls.as_dataset_plist(plist)
     for code, flags, cd_values in filters:
         view.set_filter(code, flags, cd_values)

@@ -1,35 +1,79 @@
-"""Links of a group, for copying."""
+"""Links of a group, for listing and copying."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
-from h5py import h5, h5p
+import h5py
+from h5py import h5, h5g, h5p, h5z
+
+from tamis.errors import FileError, MissingFilterError, TamisError
+from tamis.hdf5.lib import calls
+
+INSTALL = "set HDF5_PLUGIN_PATH to the folder of its plugin, or import hdf5plugin first in Python"
 
 
 class Link(NamedTuple):
-    """A link of a group, copied from h5py's record, which h5py reuses; hard links have the object's address."""
+    """A copy of h5py's record of a link, which h5py reuses for the next link; `address` is for hard links."""
 
     name: bytes
     kind: int
     address: int
     charset: int
+    order: int | None
+    """Number in creation order; None if the group does not track it."""
 
 
-def links_of(group: Any) -> list[Link]:
-    """Return a group's links, in creation order if it is tracked, else by name."""
-    tracked = group.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED
+def links_of(group: h5g.GroupID) -> list[Link]:
+    """List a group's links, in the order in which they are stored.
+
+    Other orders are not safe: HDF5 1.14.2 then builds a table of links, frees it wrongly on failure, and corrupts the
+    memory of the process.
+
+    Raises
+    ------
+    MissingFilterError
+        If h5py's libhdf5 does not have a filter of the links; names the filter.
+    FileError
+        If the links are damaged.
+    """
     links: list[Link] = []
 
-    def add(name: bytes, info: Any) -> None:
-        links.append(Link(name, info.type, info.u, info.cset))
+    def note(name: bytes, info: Any) -> None:
+        links.append(Link(name, info.type, info.u, info.cset, info.corder if info.corder_valid else None))
 
-    group.links.iterate(add, info=True, idx_type=h5.INDEX_CRT_ORDER if tracked else h5.INDEX_NAME, order=h5.ITER_INC)
+    try:
+        group.links.iterate(note, info=True, order=h5.ITER_NATIVE)
+    except (ValueError, OSError, RuntimeError) as error:
+        raise _listing_error(h5py.Group(group), error) from error
     return links
 
 
-def link_plist(link: Link) -> Any:
-    """Return creation properties for a link of the same name."""
+def in_order(links: list[Link]) -> list[Link]:
+    """Sort links in creation order if it is tracked, otherwise by name."""
+    if any(link.order is None for link in links):
+        return sorted(links, key=lambda link: link.name)
+    return sorted(links, key=lambda link: link.order or 0)
+
+
+@cache
+def link_plist(charset: int) -> h5p.PropLCID:
+    """Return the creation properties of a link, which must not be changed, for a name in this character set."""
     lcpl = h5p.create(h5p.LINK_CREATE)
-    lcpl.set_char_encoding(link.charset)
+    lcpl.set_char_encoding(charset)
     return lcpl
+
+
+def filter_text(code: int, label: str) -> str:
+    """Return a filter's number and the beginning of its label, which may have whole sentences."""
+    short = label.partition(";")[0]
+    return f"HDF5 filter {code} ({short})" if short else f"HDF5 filter {code}"
+
+
+def _listing_error(group: h5py.Group, error: Exception) -> TamisError:
+    filters = calls.filter_list(group.id.get_create_plist())
+    missing = [filter_text(entry.id, entry.label) for entry in filters if not h5z.filter_avail(entry.id)]
+    if missing:
+        return MissingFilterError(f"links of {group.name} cannot be read without {' and '.join(missing)}: {INSTALL}")
+    return FileError(f"{group.file.filename}: {group.name}: damaged, or not complete: links cannot be read: {error}")

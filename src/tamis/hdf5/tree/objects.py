@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -39,20 +38,23 @@ class Objects:
     def __init__(self, file: h5py.File, contents: Contents, like: Contents | None = None) -> None:
         self.companions: dict[str, str] = {}
         self.root = h5g.open(file.id, b"/")
+        addresses = {path: address for address, path in contents.places.items()}
         self._paths: dict[int, str] = {}
         if like is not None:
             for path in like.groups:
-                self._name(path, group_at(file, path))
+                is_own = path in contents.groups
+                self._name(path, addresses[path] if is_own else _address(group_at(file, path)))
             for path in like.datasets:
-                self._name(path, dataset_at(file, path))
-        for path, item in itertools.chain(contents.groups.items(), contents.datasets.items()):
-            self._name(path, item)
+                is_own = path in contents.datasets
+                self._name(path, addresses[path] if is_own else _address(dataset_at(file, path)))
+        for path in (*contents.groups, *contents.datasets):
+            self._name(path, addresses[path])
         for companion, path in companions_in(contents.datasets, contents.datasets.marked()):
             self.companions[self.path_at(address_of(companion))] = path
 
-    def _name(self, path: str, item: h5py.HLObject | None) -> None:
-        if item is not None:
-            self._paths.setdefault(address_of(item), path)
+    def _name(self, path: str, address: int | None) -> None:
+        if address is not None:
+            self._paths.setdefault(address, path)
 
     def path_at(self, address: int) -> str:
         """Return the path of an object; empty for named types and objects without a path."""
@@ -88,6 +90,10 @@ def dataset_at(file: h5py.File, path: str) -> h5py.Dataset | None:
 def group_at(file: h5py.File, path: str) -> h5py.Group | None:
     """Return the group of this file at a path, through any links; None if there is none."""
     return _object_at(file, path, h5py.Group)
+
+
+def _address(item: h5py.HLObject | None) -> int | None:
+    return None if item is None else address_of(item)
 
 
 def _object_at(file: h5py.File, path: str, kind: type) -> Any:

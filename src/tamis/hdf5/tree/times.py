@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import h5py
-from h5py import h5o
 
 from tamis.errors import FileError
 from tamis.store.disk import opened, read_at, write_at
@@ -32,47 +30,34 @@ _PREFIX_1, _MESSAGE = struct.Struct("<BBHIII"), struct.Struct("<HHBxxx")
 _MOST_NBYTES = 1 << 16  # limit of a part of a header; larger ones are left alone
 
 
-def keep_times(source: h5py.File, path: Path) -> None:
+def keep_times(source: h5py.File, path: Path, headers: Iterable[tuple[int, int]]) -> None:
     """Set the times of objects in a copy, which must be closed, to those of the source, if both have times.
+
+    Parameters
+    ----------
+    source
+        The source, open.
+    path
+        Path of the copy.
+    headers
+        Address of each object in the source, and in the copy.
 
     Raises
     ------
     FileError
         If the copy cannot be written.
     """
-    bases, pairs = _headers(source, path)
+    base = source.userblock_size  # also of the copy
     try:
         # The copy is made durable later, which reports the errors that close() would report.
         with opened(Path(source.filename), os.O_RDONLY) as source_file, opened(path, os.O_RDWR) as copy_file:
-            for old, new in pairs:
-                source_header, copy_header = (
-                    _Header.read(source_file, old, bases[0]),
-                    _Header.read(copy_file, new, bases[1]),
-                )
-                if (
-                    source_header
-                    and copy_header
-                    and len(source_header.times) == len(copy_header.times)
-                    and source_header.times != copy_header.times
-                ):
-                    copy_header.write(copy_file, source_header.times)
+            for old, new in headers:
+                header = _Header.read(source_file, old, base)
+                copied = _Header.read(copy_file, new, base) if header else None
+                if header and copied and len(header.times) == len(copied.times) and header.times != copied.times:
+                    copied.write(copy_file, header.times)
     except OSError as error:
         raise FileError(f"{path}: times of objects cannot be copied: {error.strerror}") from error
-
-
-def _headers(source: h5py.File, path: Path) -> tuple[tuple[int, int], list[tuple[int, int]]]:
-    """Return where both files begin after their user blocks, and relative to that the headers of their objects."""
-    names = [b"."]
-    with suppress(RuntimeError):  # links of a group that cannot be listed
-        h5o.visit(source.id, names.append)
-    pairs = []
-    with h5py.File(path, "r") as copy:
-        bases = source.userblock_size, copy.userblock_size
-        for name in names:
-            with suppress(KeyError, RuntimeError):  # objects that were not copied
-                old, new = h5o.get_info(source.id, name).addr, h5o.get_info(copy.id, name).addr
-                pairs.append((old, new))
-    return bases, pairs
 
 
 class _Header:

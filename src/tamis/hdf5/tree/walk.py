@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import h5py
-from h5py import h5, h5a, h5d, h5g, h5l, h5o
+from h5py import h5a, h5d, h5g, h5l, h5o
 
 from tamis.errors import FileError, MissingFilterError
 from tamis.hdf5.companions import MARK
 from tamis.hdf5.facts import open_dataset
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.tree.groups import check_links
+from tamis.hdf5.tree.links import Link, links_of
 
 _MOST_LINKS = 1_000_000
 """Limit of links that are followed to find all paths of all datasets: a few links can make very many paths."""
 
-_Open = tuple[str, h5g.GroupID, list[bytes]]  # path, group, names still to visit
+_Open = tuple[str, h5g.GroupID, list[Link]]  # path, group, links still to visit
 
 
 class Datasets(Mapping[str, h5py.Dataset]):
@@ -28,15 +29,19 @@ class Datasets(Mapping[str, h5py.Dataset]):
     """
 
     def __init__(self, file: h5py.File) -> None:
-        self._file, self._paths = file, dict[str, bool]()
+        self._file, self._paths = file, dict[str, tuple[int, bool]]()
 
-    def add(self, path: str, *, marked: bool) -> None:
-        """Add the path of a dataset, and whether it names a companion."""
-        self._paths[path] = marked
+    def add(self, path: str, address: int, *, marked: bool) -> None:
+        """Add path and address of a dataset, and whether it names a companion."""
+        self._paths[path] = address, marked
 
     def marked(self) -> list[str]:
         """Return the paths of datasets that name a companion."""
-        return [path for path, marked in self._paths.items() if marked]
+        return [path for path, (_, marked) in self._paths.items() if marked]
+
+    def addresses(self) -> dict[int, str]:
+        """Return the paths by address, without opening a dataset."""
+        return {address: path for path, (address, _) in self._paths.items()}
 
     def sort(self) -> None:
         """Sort the datasets by path."""
@@ -46,7 +51,7 @@ class Datasets(Mapping[str, h5py.Dataset]):
         """Return datasets by other paths, `labels`; datasets without a label are left out if `others` is False."""
         datasets = Datasets(self._file)
         labelled_paths = (
-            (labels.get(path, path), marked) for path, marked in self._paths.items() if others or path in labels
+            (labels.get(path, path), entry) for path, entry in self._paths.items() if others or path in labels
         )
         datasets._paths = dict(sorted(labelled_paths))
         return datasets
@@ -135,22 +140,26 @@ def walk(file: h5py.File) -> Contents:
     FileError
         If an object of the file cannot be read.
     """
-    contents = Contents(Datasets(file))
-    with reading(file.filename):
+    contents, filename = Contents(Datasets(file)), file.filename
+    with reading(filename):
         # HDF5's own order of visiting decides which of several paths is the first.
         root = h5g.open(file.id, b"/")
         contents.places[h5o.get_info(root).addr] = "/"
         open_groups = [_enter(contents, "/", root)]
         while open_groups:
-            path, group, names = open_groups[-1]
-            if not names:
+            path, group, links = open_groups[-1]
+            if not links:
                 open_groups.pop()
                 continue
-            name = names.pop()
-            path_of_link = f"{path.rstrip('/')}/{name.decode('utf-8', 'surrogateescape')}"
-            with reading(file.filename, dataset=path_of_link):
-                if inner := _visit(contents, path, group, name):
+            link = links.pop()
+            # A name may not be valid UTF-8; h5py accepts it in this form.
+            object_path = f"{path.rstrip('/')}/{link.name.decode('utf-8', 'surrogateescape')}"
+            try:
+                if inner := _visit(contents, path, group, link, object_path):
                     open_groups.append(inner)
+            except Exception:
+                with reading(filename, dataset=object_path):
+                    raise
     contents.datasets.sort()
     return contents
 
@@ -175,35 +184,42 @@ def address_of(item: h5py.HLObject) -> int:
 
 
 def _enter(contents: Contents, path: str, group: h5g.GroupID) -> _Open:
-    """Record a group, and return its links to visit."""
+    """Record a group, and return its hard links to visit, the last one first."""
     contents.groups[path] = h5py.Group(group)
-    names: list[bytes] = []
+    links: list[Link] = []
     try:
-        check_links(contents.groups[path])
+        links = links_of(group)
     except MissingFilterError as error:
         contents.closed[path] = str(error)
-    else:
-        group.links.iterate(names.append, order=h5.ITER_NATIVE)
-    return path, group, sorted(names, reverse=True)
+    hard_links = (link for link in links if link.kind == h5l.TYPE_HARD)
+    return path, group, sorted(hard_links, key=lambda link: link.name, reverse=True)
 
 
-def _visit(contents: Contents, path: str, group: h5g.GroupID, name: bytes) -> _Open | None:
-    """Record the target of a link; return its links to visit if it is a new group."""
-    if group.links.get_info(name).type != h5l.TYPE_HARD:
+def _visit(contents: Contents, path: str, group: h5g.GroupID, link: Link, object_path: str) -> _Open | None:
+    """Record the target of a hard link; return its links to visit if it is a new group."""
+    if link.address in contents.places:
+        contents.links.append((path, object_path.rpartition("/")[2], contents.places[link.address]))
         return None
-    info = h5o.get_info(group, name)
-    # A name may not be valid UTF-8; h5py accepts it in this form.
-    label = name.decode("utf-8", "surrogateescape")
-    if info.addr in contents.places:
-        contents.links.append((path, label, contents.places[info.addr]))
-        return None
-    object_path = contents.places[info.addr] = f"{path.rstrip('/')}/{label}"
-    if info.type == h5o.TYPE_DATASET:
-        dataset = h5d.open(group, name)  # to check that it can be opened, while its group is open
-        contents.datasets.add(object_path, marked=_is_marked(dataset))
-    elif info.type == h5o.TYPE_GROUP:
-        return _enter(contents, object_path, h5g.open(group, name))
+    contents.places[link.address] = object_path
+    item = _opened(group, link.name)
+    if isinstance(item, h5d.DatasetID):
+        contents.datasets.add(object_path, link.address, marked=_is_marked(item))
+    elif isinstance(item, h5g.GroupID):
+        return _enter(contents, object_path, item)
     return None
+
+
+def _opened(group: h5g.GroupID, name: bytes) -> Any:
+    """Return an object; None for a named type, or an unknown kind of object, that cannot be opened."""
+    try:
+        item = h5o.open(group, name)
+        if isinstance(item, h5d.DatasetID):
+            h5o.get_info(item)  # to check its chunk index, too
+        return item
+    except Exception:
+        if h5o.get_info(group, name).type in (h5o.TYPE_DATASET, h5o.TYPE_GROUP):
+            raise
+        return None
 
 
 def _is_marked(dataset: h5d.DatasetID) -> bool:
