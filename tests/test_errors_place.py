@@ -14,6 +14,7 @@ import pytest
 import tamis
 import tamis.hdf5
 from tamis.errors import located
+from tamis.jobs.json_rule import error_dict
 
 ZFP = "zfp(accuracy=0.001)|fletcher32"
 
@@ -171,6 +172,27 @@ def test_name_that_is_not_there_place_is_file_and_name(file: str, tmp_path: Path
         lambda: tamis.inspect(file, ["vv"]),
     ):
         assert place(raised(call)) == (file, "vv", None, None)
+
+
+def test_name_that_is_not_in_an_open_file_place_is_file_and_name(file: str) -> None:
+    with tamis.open(file) as opened:
+        assert place(raised(lambda: opened["vv"])) == (file, "vv", None, None)
+    assert place(raised(lambda: opened["g/v"])) == (file, None, None, None)
+
+
+def test_stream_that_ends_early_place_is_the_chunk_to_write(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as made:
+        dataset = tamis.hdf5.create_dataset(made, "x", (8, 16), "f4", filters="zfp(reversible=true)", chunks=(8, 16))
+        error = raised(lambda: tamis.hdf5.write_stream(dataset, (0, 0), b"\xff" * 8, tamis.zfp.Reversible()))
+    assert isinstance(error, tamis.StreamError)
+    assert place(error)[:3] == (str(tmp_path / "a.h5"), "/x", (0, 0))
+
+
+def test_kind_of_a_private_error_is_the_public_one() -> None:
+    class _PlacedError(tamis.FileError):
+        pass
+
+    assert error_dict(_PlacedError("gone"))["kind"] == "FileError"
 
 
 def test_file_that_is_not_there_place_is_its_path(file: str, tmp_path: Path) -> None:

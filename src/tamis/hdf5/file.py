@@ -145,7 +145,7 @@ class File(Group):
     def check_open(self) -> None:
         """Raise FileError if the file is closed."""
         if self.closed:
-            raise FileError(f"{self.path}: expected an open file, got one that was closed")
+            raise FileError(f"{self.path}: expected an open file, got one that was closed").at(path=self.path)
 
     def item(self, group: h5py.Group, base: str, name: str) -> Array | Group:
         """Return what a path leads to from a group that has the path `base`.
@@ -161,7 +161,9 @@ class File(Group):
         if not isinstance(name, str):
             raise TypeError(f"expected a name or path as text, got {name!r}")
         if "\0" in name:  # HDF5 would end the name there
-            raise NotFoundError(f"{self.path}: expected a dataset or group at {name!r}, found none")
+            raise NotFoundError(f"{self.path}: expected a dataset or group at {name!r}, found none").at(
+                path=self.path, dataset=name
+            )
         # An external link may have led here: only the path from this file's root leads here again.
         path = "/" + "/".join(part for part in posixpath.join(base, name).split("/") if part not in ("", "."))
         if path == "/":
@@ -172,7 +174,8 @@ class File(Group):
             return Group(self, found, path)
         if not isinstance(found, h5py.Dataset):
             what = "none" if found is None else "a named type"
-            raise NotFoundError(f"{self.path}: expected a dataset or group at {name!r}, found {what}")
+            text = f"{self.path}: expected a dataset or group at {name!r}, found {what}"
+            raise NotFoundError(text).at(path=self.path, dataset=name)
         with reading(self.path, dataset=path):
             try:
                 return Array(self, found, path)
@@ -204,7 +207,7 @@ class File(Group):
                 check_links(group)
                 group.visititems(visit)
         except MissingFilterError as error:
-            raise FileError(f"{self.path}: {error}") from error
+            raise FileError(f"{self.path}: {error}").at(path=self.path) from error
         return sorted(found)
 
     def __enter__(self) -> Self:

@@ -68,4 +68,5 @@ def error_document(error: Exception, code: int) -> dict[str, Any]:
 def error_dict(error: Exception) -> dict[str, Any]:
     """Return kind and message of an error, and where it happened: None where that is not known."""
     place = {name: getattr(error, name, None) for name in ("path", "dataset", "chunk", "filter")}
-    return {"kind": type(error).__name__, "message": str(error), **place}
+    kind = next(kind.__name__ for kind in type(error).__mro__ if not kind.__name__.startswith("_"))
+    return {"kind": kind, "message": str(error), **place}

@@ -376,7 +376,7 @@ def _placed(path: bytes, attribute: bytes | None = None) -> Iterator[None]:
         subject = _text(path)
         if attribute is not None:
             subject += f" (attribute {attribute.decode('utf-8', 'backslashreplace')!r})"
-        raise _PlacedError(f"cannot copy {subject}: {error}") from error
+        raise _PlacedError(f"cannot copy {subject}: {error}").at(dataset=_text(path)) from error
 
 
 def _same_object(first: Any, second: Any) -> bool:

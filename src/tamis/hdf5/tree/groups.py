@@ -111,7 +111,8 @@ def create_group(
         with calls.new_group_format(owner.id):
             return h5py.Group(h5g.create(owner.id, raw_name, lcpl, gcpl))
     except (ValueError, OSError, RuntimeError, TypeError) as error:
-        raise FileError(f"{parent.file.filename}: cannot create group {name!r}: {error}") from error
+        path = parent.file.filename
+        raise FileError(f"{path}: cannot create group {name!r}: {error}").at(path=path) from error
 
 
 def group_filters(group: h5py.Group) -> Pipeline:

@@ -158,8 +158,12 @@ def write_stream(
     StreamError
         If the stream ends before the last value.
     """
-    target, mode = Target.of(dataset), zfp.as_mode(mode)
-    chunk_origin, stream_bytes = tuple(origin), bytes(stream)
+    with located(path=dataset.file.filename, dataset=dataset.name, chunk=tuple(origin)):
+        _store_stream(Target.of(dataset), tuple(origin), bytes(stream), zfp.as_mode(mode))
+
+
+def _store_stream(target: Target, chunk_origin: Origin, stream_bytes: bytes, mode: zfp.Mode) -> None:
+    dataset = target.dataset
     first_stage = target.pipeline.stages[0] if target.pipeline.stages else None
     if first_stage is None or not isinstance(first_stage.filter, Zfp):
         raise ParameterError(f"{target.place}: expected zfp as the first filter, got {target.pipeline}")

@@ -98,7 +98,7 @@ def look_at(target: Path, source: Path, record: Record, plans: Mapping[str, Plan
     try:
         unchanged = found.describes(target)
     except OSError as error:
-        raise FileError(f"{target}: cannot be read: {disk_text(error)}") from error
+        raise FileError(f"{target}: cannot be read: {disk_text(error)}").at(path=target) from error
     if not unchanged:
         return Earlier(False, False, "it was changed after tamis made it")
     same = found.source == record.source

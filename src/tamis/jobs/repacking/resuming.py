@@ -66,7 +66,7 @@ class Resuming:
             raise FileError(
                 f"{found.busy[0]}: expected an interrupted run, found one that is still writing, or that another run"
                 " is resuming"
-            )
+            ).at(path=transaction.target)
         if wanted:
             try:
                 self._choose(source)

@@ -41,4 +41,4 @@ def check_room(folder: Path, source: Path, file: h5py.File, plans: Mapping[str, 
         raise FileError(
             f"{folder}: No space left: expected about {size_text(likely)} of free space, found {size_text(free)}: make"
             " room, or write to another folder"
-        )
+        ).at(path=folder)
