@@ -24,18 +24,18 @@ class InMemory:
     """An array whose chunks are given out part by part, which keeps account of it."""
 
     def __init__(self, values: NDArray[Any], chunks: Shape | None) -> None:
-        self.values, self.chunks = values, chunks
+        self.values, self.chunk_shape = values, chunks
         self.shape, self.dtype = values.shape, values.dtype
         self.largest, self.read_values, self.lock = 0, 0, threading.Lock()
 
     def read(self, part: Region) -> NDArray[Any]:
-        if self.chunks:
-            for each, step in zip(part, self.chunks, strict=True):
+        if self.chunk_shape:
+            for each, step in zip(part, self.chunk_shape, strict=True):
                 assert each.start // step == (each.stop - 1) // step, "of one chunk"
         found = self.values[part]
         with self.lock:
             self.largest = max(self.largest, found.size)
-            self.read_values += math.prod(self.chunks) if self.chunks else found.size
+            self.read_values += math.prod(self.chunk_shape) if self.chunk_shape else found.size
         return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -10,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.chunks.blocks import bounding, gathered_shape, grouped, pieces_of, within
-from tamis.chunks.grid import Region, touched
+from tamis.chunks.blocks import gathered_shape, pieces_of
+from tamis.chunks.grid import Grid, Region
+from tamis.chunks.parts import Parts
 
 MIB = 1 << 20
 
@@ -39,7 +39,10 @@ def test_gathered_shape_of_known_grids(
 
 
 def reads(parts: list[Region], pieces: tuple[int, ...], shape: tuple[int, ...]) -> int:
-    return sum(len(touched([part], shape, pieces)) for part in parts)
+    return sum(
+        math.prod(-(-axis.stop // step) - axis.start // step for axis, step in zip(part, pieces, strict=True))
+        for part in parts
+    )
 
 
 axes = st.tuples(st.integers(1, 40), st.integers(1, 12), st.integers(1, 12))
@@ -54,9 +57,8 @@ def test_gathered_shape_of_any_grids_is_whole_chunks_in_bounds_and_never_worse(
     assert all(whole % step == 0 for whole, step in zip(gathered, chunks, strict=True))
     size = math.prod(min(whole, extent) for whole, extent in zip(gathered, shape, strict=True))
     assert size <= most or gathered == chunks
-    whole = [tuple(slice(0, extent) for extent in shape)]
-    before, after = (reads(touched(whole, shape, each), pieces, shape) for each in (chunks, gathered))
-    assert len(touched(whole, shape, pieces)) <= after <= before
+    before, after = (reads([*Parts(Grid(shape, each))], pieces, shape) for each in (chunks, gathered))
+    assert Grid(shape, pieces).chunk_count <= after <= before
 
 
 @given(st.lists(axes, min_size=1, max_size=3), st.integers(1, 500))
@@ -79,13 +81,3 @@ def test_pieces_of_small_pieces_come_several_at_once() -> None:
     part = (slice(0, 100), slice(0, 100))
     assert len(pieces_of(part, (1, 10), 4, 4000)) == 10
     assert len(pieces_of(part, (1, 10), 4, 1)) == 1000
-
-
-def test_grouped_gives_each_chunk_once_in_the_order_of_parts() -> None:
-    parts = [(slice(y, y + 2), slice(x, x + 2)) for y, x in itertools.product(range(0, 8, 2), range(0, 8, 2))]
-    groups = list(grouped(parts, (8, 4)))
-    assert [[(part[0].start, part[1].start) for part in group] for group in groups] == [
-        [(y, x) for y in range(0, 8, 2) for x in columns] for columns in ((0, 2), (4, 6))
-    ]
-    assert bounding(groups[1]) == (slice(0, 8), slice(4, 8))
-    assert within(groups[1][0], bounding(groups[1])) == (slice(0, 2), slice(0, 2))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.chunks.grid import default_chunks, region, touched
+from tamis.chunks.grid import default_chunks, region
 from tamis.filters import ChunkType, Zfp
 from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Chunking, judge, padding_note
@@ -22,20 +22,6 @@ SHAPES = st.lists(st.one_of(st.integers(0, 5), st.integers(1, 5000), st.integers
 
 def whole(shape: tuple[int, ...]) -> tuple[slice, ...]:
     return tuple(slice(0, extent) for extent in shape)
-
-
-@given(GRIDS)
-def test_touched_by_all_of_any_array_covers_it_exactly_once(grid: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
-    shape, chunks = grid
-    times = np.zeros(shape, int)
-    parts = touched([whole(shape)], shape, chunks)
-    for part in parts:
-        assert times[part].size
-        assert all(each.start % step == 0 for each, step in zip(part, chunks, strict=True))
-        times[part] += 1
-    assert (times == 1).all()
-    assert len(parts) == math.prod(-(-extent // step) for extent, step in zip(shape, chunks, strict=True))
-    assert parts == sorted(parts, key=lambda part: [each.start for each in part]), "last axis fastest"
 
 
 def test_region_at_the_end_smaller() -> None:
@@ -104,22 +90,3 @@ def test_default_chunks_known_shapes_at_most_1_mib(
 ) -> None:
     assert default_chunks(shape, itemsize, zfp=True) == lossy
     assert default_chunks(shape, itemsize, zfp=False) == lossless
-
-
-@given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 9), st.integers(1, 9), st.data())
-def test_touched_chunks_are_those_that_share_an_element(
-    rows: int, columns: int, high: int, wide: int, data: st.DataObject
-) -> None:
-    shape, chunks = (rows, columns), (high, wide)
-    marks = np.zeros(shape, bool)
-    parts = []
-    for _ in range(data.draw(st.integers(0, 4))):
-        top, left = data.draw(st.integers(0, rows - 1)), data.draw(st.integers(0, columns - 1))
-        part = (
-            slice(top, data.draw(st.integers(top + 1, rows))),
-            slice(left, data.draw(st.integers(left + 1, columns))),
-        )
-        parts.append(part)
-        marks[part] = True
-    every = touched([whole(shape)], shape, chunks)
-    assert touched(parts, shape, chunks) == [part for part in every if marks[part].any()]

@@ -26,7 +26,7 @@ import tamis
 from tamis.chunks.grid import Region, region, touched
 from tamis.errors import MissingFilterError
 from tamis.filters import ChunkType, Filter
-from tamis.hdf5.storage import chunk_type, pipeline_of
+from tamis.hdf5.chunk_access import chunk_type, pipeline_of
 
 HERE = Path(__file__).resolve().parent
 SHAPES = {(50,): (16,), (13, 21): (8, 8), (5, 9, 11): (2, 4, 11)}

@@ -11,7 +11,8 @@ import pytest
 
 import tamis
 from tamis import _native
-from tamis.hdf5.chunked import ChunkSource
+from tamis.chunks.chunk_reader import ChunkReader
+from tamis.chunks.index import ChunkRecord
 
 
 class Counted:
@@ -19,18 +20,18 @@ class Counted:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.blocks, self.chunks = 0, 0
-        decode, stored = _native.decode, ChunkSource.stored
+        decode, stored = _native.decode, ChunkReader._read
 
         def counting(data: Any, out: Any, *rest: Any) -> Any:
             self.blocks += int(np.prod([-(-extent // 4) for extent in out.shape]))
             return decode(data, out, *rest)
 
-        def reading(source: ChunkSource, origin: tuple[int, ...]) -> tuple[bytes, int]:
-            self.chunks += 1
-            return stored(source, origin)
+        def reading(source: ChunkReader, origin: Any, record: ChunkRecord, start: int, stop: int, *room: Any) -> Any:
+            self.chunks += (start, stop) == (0, record.nbytes)
+            return stored(source, origin, record, start, stop, *room)
 
         monkeypatch.setattr(_native, "decode", counting)
-        monkeypatch.setattr(ChunkSource, "stored", reading)
+        monkeypatch.setattr(ChunkReader, "_read", reading)
 
 
 @pytest.fixture

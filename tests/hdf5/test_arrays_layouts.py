@@ -11,7 +11,7 @@ import pytest
 
 import tamis
 from tamis.errors import FileError
-from tamis.hdf5.chunked import ChunkSource
+from tamis.hdf5.stored_array import Hdf5Array
 
 
 def outcome(array: Any, key: Any) -> Any:
@@ -108,8 +108,10 @@ def test_scalar_and_null_as_arrays(others: Path) -> None:
 
 def test_half_floats_are_decoded_by_tamis(others: Path) -> None:
     with h5py.File(others) as file:
-        assert ChunkSource.can_read(file["half"])
-        assert ChunkSource(file["rows"]).chunk.dtype == "V12"  # bytes, which no array of numbers is made of
+        assert Hdf5Array.of(file["half"]).can_read_chunks
+        assert (
+            Hdf5Array.of(file["rows"]).open_chunks().chunk.dtype == "V12"
+        )  # bytes, which no array of numbers is made of
 
 
 def test_filter_that_neither_has_file_error_names_it(tmp_path: Path) -> None:

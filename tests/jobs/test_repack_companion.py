@@ -331,7 +331,7 @@ def test_repack_wrong_companion_is_found_by_the_proof(
     ocean: tuple[Path, Any, Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Were a flag wrong in the file, no target would be left."""
-    import tamis.hdf5.rewriting.encoding as module
+    import tamis.rewrite.new_chunk as module
 
     real = module.encode_filled
 

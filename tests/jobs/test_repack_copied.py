@@ -12,8 +12,10 @@ import pytest
 
 import tamis
 from tamis.errors import BoundError
-from tamis.hdf5.rewriting import Plan, verify_copied
+from tamis.hdf5.stored_array import Hdf5Array
 from tamis.pipeline import Pipeline
+from tamis.rewrite.plan import Plan
+from tamis.rewrite.prove import verify_copied
 
 FIELD = (100 * np.sin(np.arange(30 * 50) / 17)).reshape(30, 50).astype("f4")
 
@@ -133,20 +135,22 @@ def test_verify_copied_other_bytes_or_chunks_refused(tmp_path: Path) -> None:
     counts: list[int] = []
     with h5py.File(make(tmp_path / "a.h5")) as old:
         with h5py.File(make(tmp_path / "b.h5")) as same:
-            masks = verify_copied(plan, old["v"], same["v"], lambda done, _: counts.append(done), threads=2)
-            assert (masks, counts) == ([0] * 16, list(range(17)))
+            masks = verify_copied(
+                plan, Hdf5Array.of(old["v"]), Hdf5Array.of(same["v"]), lambda done, _: counts.append(done), threads=2
+            )
+            assert (masks.tolist(), counts) == ([0] * 16, list(range(17)))
         with (
             h5py.File(make(tmp_path / "c.h5", other)) as new,
             pytest.raises(
                 BoundError, match=r"/v: expected the bytes of the source, found others in the chunk at \(8, 16\)"
             ),
         ):
-            verify_copied(plan, old["v"], new["v"], lambda *_: None, threads=2)
+            verify_copied(plan, Hdf5Array.of(old["v"]), Hdf5Array.of(new["v"]), lambda *_: None, threads=2)
         with (
             h5py.File(make(tmp_path / "d.h5", chunks=(8, 8))) as new,
             pytest.raises(BoundError, match="expected the chunks of the source, found others at"),
         ):
-            verify_copied(plan, old["v"], new["v"], lambda *_: None)
+            verify_copied(plan, Hdf5Array.of(old["v"]), Hdf5Array.of(new["v"]), lambda *_: None)
 
 
 @pytest.fixture

@@ -16,9 +16,12 @@ import numpy as np
 import pytest
 
 import tamis
+from tamis.chunks.array_reader import ChunkedReader
+from tamis.chunks.chunk_reader import ChunkReader
+from tamis.chunks.contiguous_reader import ContiguousReader
 from tamis.errors import FileError, ParameterError
-from tamis.hdf5.chunked import ChunkSource
-from tamis.hdf5.values import ChunkedValues, ContiguousValues, LibraryValues, open_values
+from tamis.hdf5.library_reader import LibraryReader
+from tamis.hdf5.stored_array import Hdf5Array
 
 Real = Callable[[str], Path]
 
@@ -86,11 +89,11 @@ def test_repack_threads_that_are_no_number_refused(threads: Any, sample: Path, t
 @pytest.mark.parametrize(
     ("stored", "kind"),
     [
-        ({"chunks": (4, 40, 50), "compression": "lzf"}, ChunkedValues),
-        ({"chunks": (4, 40, 50), "userblock": 2048}, ChunkedValues),
-        ({}, ContiguousValues),
-        ({"userblock": 2048}, ContiguousValues),
-        ({"data": FIELD.astype(">f4")}, ContiguousValues),
+        ({"chunks": (4, 40, 50), "compression": "lzf"}, ChunkedReader),
+        ({"chunks": (4, 40, 50), "userblock": 2048}, ChunkedReader),
+        ({}, ContiguousReader),
+        ({"userblock": 2048}, ContiguousReader),
+        ({"data": FIELD.astype(">f4")}, ContiguousReader),
     ],
     ids=str,
 )
@@ -99,7 +102,7 @@ def test_repack_threads_that_are_no_number_refused(threads: Any, sample: Path, t
 )
 def test_open_values_reads_what_hdf5_reads(stored: dict[str, Any], kind: type, part: Any, tmp_path: Path) -> None:
     with h5py.File(make(tmp_path / "a.h5", **stored)) as file:
-        source = open_values(file["v"])
+        source = Hdf5Array.of(file["v"]).open_reader()
         assert isinstance(source, kind)
         assert np.array_equal(source.read(part), file["v"][part])
         source.close()
@@ -109,7 +112,7 @@ def test_open_values_of_long_rows_reads_what_hdf5_reads(tmp_path: Path) -> None:
     """Rows of so many bytes are read past HDF5 even where a part has not all of one."""
     data = np.arange(8 * 3 * 4096, dtype="f4").reshape(8, 3, 4096)
     with h5py.File(make(tmp_path / "a.h5", data=data)) as file:
-        source = open_values(file["v"])
+        source = Hdf5Array.of(file["v"]).open_reader()
         for part in (np.s_[2:5, 1:3, 1000:3000], np.s_[0:8, 2:3, 0:4096], np.s_[1:2, 0:3, 4000:4096]):
             assert np.array_equal(source.read(part), data[part])
         source.close()
@@ -122,8 +125,8 @@ def test_open_values_of_virtual_dataset_goes_through_hdf5(tmp_path: Path) -> Non
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_virtual_dataset("v", layout)
     with h5py.File(tmp_path / "a.h5") as file:
-        source = open_values(file["v"])
-        assert isinstance(source, LibraryValues)
+        source = Hdf5Array.of(file["v"]).open_reader()
+        assert isinstance(source, LibraryReader)
         assert np.array_equal(source.read(np.s_[3:9, 0:40, 1:2]), FIELD[3:9, :, 1:2])
 
 
@@ -145,14 +148,14 @@ def test_repack_source_chunk_decoded_once_whatever_the_new_chunks(
     """What is written is compared at once; the file through which HDF5 checks some is not counted."""
     source = make(tmp_path / "a.h5", chunks=(1, 40, 50), compression="gzip")
     decoded: list[tuple[int, ...]] = []
-    read = ChunkSource.values
+    read = ChunkReader.values
 
-    def counted(self: ChunkSource, origin: tuple[int, ...], out: Any = None) -> Any:
-        if "a.h5" in self.place:
+    def counted(self: ChunkReader, origin: tuple[int, ...], out: Any = None) -> Any:
+        if "a.h5" in self.label:
             decoded.append(origin)
         return read(self, origin, out)
 
-    monkeypatch.setattr(ChunkSource, "values", counted)
+    monkeypatch.setattr(ChunkReader, "values", counted)
     tamis.repack(source, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)"}, chunks={"v": shape}, threads=2)
     assert len(decoded) == 24
     assert len(set(decoded)) == 24

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 import tamis
 from tamis.errors import BoundError, FileError
-from tamis.hdf5.chunked import ChunkSource
-from tamis.hdf5.rewriting import likely_nbytes
+from tamis.hdf5.store import Hdf5Store
+from tamis.hdf5.stored_array import Hdf5Array
 from tamis.jobs.repacking.planning import Wanted, plan_datasets
 from tamis.pipeline import Pipeline
+from tamis.rewrite.estimate import likely_nbytes
 
 NOTE = "zfp streams are kept: only filters after zfp change, and no error is added"
 WRITTEN = "zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"
@@ -44,13 +45,13 @@ def lossy(tmp_path: Path, make: Callable[..., Path]) -> Path:
 
 def streams(path: Path) -> dict[tuple[int, ...], bytes | None]:
     with h5py.File(path) as file:
-        source = ChunkSource(file["v"])
-        return {origin: source.first_output(origin) for origin in source.records}
+        source = Hdf5Array.of(file["v"]).open_chunks()
+        return {origin: source.first_output(origin) for origin in source.index.parts.origins()}
 
 
 def masks(path: Path) -> set[int]:
     with h5py.File(path) as file:
-        return {record.mask for record in ChunkSource(file["v"]).records.values()}
+        return {*Hdf5Array.of(file["v"]).chunk_index().mask_counts()}
 
 
 def bits(path: Path) -> bytes:
@@ -143,9 +144,9 @@ def test_repack_filters_changed_and_back_gives_the_chunks_of_before(lossy: Path,
         tamis.repack(path, again, {"v": recipe})
         path = again
     with h5py.File(path) as last, h5py.File(lossy) as first:
-        found, expected = ChunkSource(last["v"]), ChunkSource(first["v"])
-        assert found.records.keys() == expected.records.keys()
-        assert all(found.stored(each) == expected.stored(each) for each in expected.records)
+        found, expected = Hdf5Array.of(last["v"]).open_chunks(), Hdf5Array.of(first["v"]).open_chunks()
+        assert [*found.index.parts.origins()] == [*expected.index.parts.origins()]
+        assert all(found.stored(each) == expected.stored(each) for each in expected.index.parts.origins())
 
 
 def test_repack_streams_kept_read_alike_by_h5diff(lossy: Path, tmp_path: Path, tool: Callable[..., str]) -> None:
@@ -157,7 +158,7 @@ def test_repack_streams_kept_read_alike_by_h5diff(lossy: Path, tmp_path: Path, t
 @pytest.mark.parametrize("threads", [1, 2])
 def test_repack_damaged_chunk_of_the_source_found_and_named(lossy: Path, tmp_path: Path, threads: int) -> None:
     with h5py.File(lossy) as file:
-        record = ChunkSource(file["v"]).records[16, 32]
+        record = Hdf5Array.of(file["v"]).chunk_index().record_of((16, 32))
     with lossy.open("r+b") as stream:
         stream.seek(record.offset + 9)
         byte = stream.read(1)[0]
@@ -267,9 +268,9 @@ def test_resume_streams_kept_gives_the_bytes_of_a_whole_run(
 def test_repack_streams_where_room_is_short_are_counted_as_they_will_be(lossy: Path, tmp_path: Path) -> None:
     with h5py.File(lossy) as file:
         plans = plan_datasets(
-            file, Wanted({"v": Pipeline.parse("zfp(accuracy=0.1)|deflate(9)")}, {}, checksum=True)
+            Hdf5Store(file), Wanted({"v": Pipeline.parse("zfp(accuracy=0.1)|deflate(9)")}, {}, checksum=True)
         ).plans
         (plan,) = plans.values()
-        likely = likely_nbytes(plan, file["v"])
+        likely = likely_nbytes(plan, Hdf5Array.of(file["v"]))
     (found,) = tamis.repack(lossy, tmp_path / "b.h5", {"v": "zfp(accuracy=0.1)|deflate(9)"}).datasets
     assert found.target_nbytes <= likely < 3 * found.target_nbytes

@@ -131,7 +131,7 @@ def test_u09_large_dataset_is_judged_by_some_chunks(tmp_path: Path, monkeypatch:
         noise = np.random.default_rng(0).integers(0, 4, 1 << 20, "u1")
         file.create_dataset("x", data=noise, chunks=(1 << 15,), compression="gzip")
         file.create_dataset("y", data=noise, chunks=(1 << 15,), compression="lzf")
-    monkeypatch.setattr("tamis.hdf5.rewriting.growth._HELD_NBYTES", 1 << 10)
+    monkeypatch.setattr("tamis.rewrite.growth._HELD_NBYTES", 1 << 10)
     result = tamis.repack(source, tmp_path / "out.h5", {"x*": "lzf", "y*": "deflate(9)"})
     assert [path for path, _ in result.kept] == ["/x"]
     assert [each.path for each in result.datasets] == ["/y"]

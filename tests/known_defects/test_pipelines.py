@@ -16,15 +16,32 @@ import tamis
 from tamis import Pipeline
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import Deflate
+from tamis.hdf5.chunk_access import chunk_type, pipeline_of
 from tamis.hdf5.lib.direct_chunks import check_recorded
-from tamis.hdf5.rewriting import Plan, write
-from tamis.hdf5.storage import chunk_type, chunks_of, pipeline_of
+from tamis.hdf5.stored_array import Hdf5Array
+from tamis.hdf5.writer import FileEnd, Hdf5Writer, create_writer
+from tamis.rewrite.plan import Plan, Written
+from tamis.rewrite.write import write as write_array
 
 Run = Callable[..., str]
 VALUES = np.arange(8, dtype="<i4") * 70001
 SHUFFLED, _ = Pipeline.parse("shuffle").encode(VALUES)
 PLAIN = VALUES.tobytes()
 INDEXES = ["one chunk", "fixed array", "extensible array", "v2 B-tree", "v1 B-tree"]
+
+
+def write(
+    plan: Plan, source: h5py.Dataset, file: h5py.File, name: str, progress: Any, threads: int = 1
+) -> tuple[h5py.Dataset, Written]:
+    """Write one dataset beside its source."""
+    array, end, writers = Hdf5Array.of(source), FileEnd(file.filename), []
+
+    def create(plan: Plan) -> Hdf5Writer:
+        writers.append(create_writer(plan, array, file, name, end))
+        return writers[0]
+
+    written = write_array(plan, array, create, progress, threads)
+    return writers[0].dataset, written
 
 
 def create(path: Path, filters: list[tuple[int, int, tuple[int, ...]]], index: str = "v1 B-tree") -> None:
@@ -151,7 +168,7 @@ def test_write_chunks_without_another_optional_filter_not_counted_as_stored_with
         source = file.create_dataset("s", data=np.random.default_rng(0).standard_normal(16), chunks=(8,))
         plan = Plan("/v", Pipeline.parse("zfp(reversible=true)|lzf"), source.dtype, (8,))
         target, written = write(plan, source, file, "v", lambda *_: None)
-        assert chunks_of(target).masks == {0b10: 2}
+        assert Hdf5Array.of(target).chunk_index().mask_counts() == {0b10: 2}
         assert (written.chunks, written.lossless_chunks) == (2, 0)
 
 
@@ -179,7 +196,7 @@ def test_d21_every_chunk_is_decoded_by_its_own_mask(tmp_path: Path) -> None:
         found = file["x"]
         infos = [found.id.get_chunk_info(index) for index in range(3)]
         assert [info.filter_mask for info in infos] == [0, 1, 0]
-        assert chunks_of(found).masks == {0: 2, 1: 1}
+        assert Hdf5Array.of(found).chunk_index().mask_counts() == {0: 2, 1: 1}
         pipeline, chunk = pipeline_of(found), chunk_type(found)
         for info in infos:
             mask, data = found.id.read_direct_chunk(info.chunk_offset)

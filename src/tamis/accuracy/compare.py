@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tamis.accuracy.statistics import FRAME, Frame, Tally, compare
 from tamis.chunks.blocks import block_shape, slab, within
 from tamis.chunks.grid import Region, origin_of
-from tamis.chunks.reader import Values
+from tamis.chunks.reader import ArrayReader
 from tamis.chunks.threads import ordered_map
 
 Shape = tuple[int, ...]
@@ -23,8 +23,8 @@ _SLAB_NBYTES = 1 << 20
 
 
 def compared(
-    source: Values,
-    target: Values,
+    source: ArrayReader,
+    target: ArrayReader,
     fills: tuple[NDArray[Any], ...],
     threads: int,
     progress: Callable[[int, int], None],
@@ -54,16 +54,15 @@ def compared(
     def pair(part: Region) -> Tally:
         return compare(source.read(part), target.read(part), origin_of(part), fills, frame)
 
-    if source.chunks == target.chunks:
+    if source.chunk_shape == target.chunk_shape:
         everything = tuple(slice(0, extent) for extent in shape)
         for part_tally in ordered_map(pair, _parts(everything, source), threads):
             tally = tally.plus(part_tally)
             progress(tally.count, total)
         return tally
     itemsize = max(source.dtype.itemsize, 1)
-    size = block_shape(
-        shape, [chunk_shape for chunk_shape in (source.chunks, target.chunks) if chunk_shape], _BLOCK_NBYTES // itemsize
-    )
+    grids = [chunk_shape for chunk_shape in (source.chunk_shape, target.chunk_shape) if chunk_shape]
+    size = block_shape(shape, grids, _BLOCK_NBYTES // itemsize)
     # One array for all blocks, because new memory costs as much time as decoding into it.
     room = np.empty(math.prod(size), source.dtype)
     for block in _cut(tuple(slice(0, extent) for extent in shape), size):
@@ -84,10 +83,10 @@ def compared(
     return tally
 
 
-def _parts(block: Region, values: Values) -> Iterator[Region]:
+def _parts(block: Region, values: ArrayReader) -> Iterator[Region]:
     """Return the parts of a block: chunks of an array, or slabs if it has none."""
-    if values.chunks is not None:
-        return _cut(block, values.chunks)
+    if values.chunk_shape is not None:
+        return _cut(block, values.chunk_shape)
     extents = tuple(span.stop - span.start for span in block)
     step = slab(extents, _SLAB_NBYTES // max(values.dtype.itemsize, 1))
     starts = itertools.product(*(range(span.start, span.stop, n) for span, n in zip(block, step, strict=True)))

@@ -72,21 +72,6 @@ def pieces_of(part: Region, pieces: tuple[int, ...], itemsize: int, least_nbytes
     return [tuple(piece) for piece in itertools.product(*map(_cut, part, steps))]
 
 
-def grouped(parts: Sequence[Region], shape: tuple[int, ...]) -> Iterator[list[Region]]:
-    """Yield groups of chunks that lie in the same gathered part, in the order of these parts."""
-    groups: dict[tuple[int, ...], list[Region]] = {}
-    for part in parts:
-        key = tuple(span.start // step for span, step in zip(part, shape, strict=True))
-        groups.setdefault(key, []).append(part)
-    for _, group in sorted(groups.items()):
-        yield group
-
-
-def bounding(parts: Sequence[Region]) -> Region:
-    """Return the smallest part of the array that holds all given parts."""
-    return tuple(slice(min(s.start for s in axis), max(s.stop for s in axis)) for axis in zip(*parts, strict=True))
-
-
 def within(part: Region, outer: Region) -> Region:
     """Return a part relative to an outer part that contains it."""
     return tuple(slice(a.start - b.start, a.stop - b.start) for a, b in zip(part, outer, strict=True))

@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.chunks.blocks import bounding, gathered_shape, grouped, pieces_of, within
+from tamis.chunks.blocks import gathered_shape, pieces_of, within
 from tamis.chunks.grid import Region
-from tamis.chunks.reader import Values
+from tamis.chunks.parts import Parts
+from tamis.chunks.reader import ArrayReader
 from tamis.chunks.threads import ordered_map
 
 R = TypeVar("R")
@@ -39,10 +40,8 @@ _LEAST_SHARED_NBYTES = 32 << 10
 
 
 def over_chunks(
-    source: Values,
-    parts: Sequence[Region],
-    shape: tuple[int, ...],
-    chunk_shape: tuple[int, ...],
+    source: ArrayReader,
+    parts: Parts,
     dtype: np.dtype[Any],
     function: Callable[[Region, NDArray[Any]], R],
     threads: int,
@@ -57,35 +56,38 @@ def over_chunks(
     source
         The array.
     parts
-        Regions of the array, one for each chunk.
-    shape, chunk_shape, dtype
-        Shape of the array and of its new chunks, and type of the values that the function gets.
+        One for each chunk.
+    dtype
+        Of the values that the function gets.
     function
         Called in threads; its array is valid only during the call, and may be read-only.
     threads
         Number of threads.
     """
-    pieces = _pieces(source)
-    threads = bounded_threads(max(math.prod(chunk_shape), math.prod(pieces)) * dtype.itemsize, threads)
-    part_shape = gathered_shape(shape, pieces, chunk_shape, dtype.itemsize, GATHERED_NBYTES) if parts else chunk_shape
-    at_once = chunks_at_once(math.prod(chunk_shape) * dtype.itemsize)
+    shape, chunk_shape = parts.grid.shape, parts.grid.chunk_shape
+    pieces, nbytes = _pieces(source), math.prod(chunk_shape) * dtype.itemsize
+    threads = bounded_threads(max(nbytes, math.prod(pieces) * dtype.itemsize), threads)
+    gathered = gathered_shape(shape, pieces, chunk_shape, dtype.itemsize, GATHERED_NBYTES) if parts else chunk_shape
+    at_once = chunks_at_once(nbytes)
+    own = threading.local()
 
-    local = threading.local()
-
-    def direct(regions: Sequence[Region]) -> list[R]:
-        if not hasattr(local, "room"):
-            local.room = np.empty(math.prod(chunk_shape), dtype)  # reused: the system would clear new memory
+    def direct(some: Sequence[Region]) -> list[R]:
+        if not hasattr(own, "room"):
+            own.room = np.empty(math.prod(chunk_shape), dtype)  # reused: the system would clear new memory
         results = []
-        for part in regions:
-            extents = [span.stop - span.start for span in part]
-            results.append(function(part, source.read(part, local.room[: math.prod(extents)].reshape(extents))))
+        for part in some:
+            extents = [axis.stop - axis.start for axis in part]
+            results.append(function(part, source.read(part, own.room[: math.prod(extents)].reshape(extents))))
         return results
 
     def calls() -> Iterator[Callable[[], list[R]]]:
+        if gathered == chunk_shape:
+            yield from (partial(direct, parts[at : at + at_once]) for at in range(0, len(parts), at_once))
+            return
         previous: _Box | None = None
         second_last: _Box | None = None
         singles: list[Region] = []
-        for group in grouped(parts, part_shape):
+        for group in parts.grouped(gathered):
             if len(group) == 1:
                 singles += group
             if singles and (len(group) > 1 or len(singles) == at_once):
@@ -94,8 +96,7 @@ def over_chunks(
                 yield partial(direct, singles)
                 singles = []
             if len(group) > 1:
-                tasks = [group[first : first + at_once] for first in range(0, len(group), at_once)]
-                box = _Box(source, bounding(group), dtype, tasks, second_last)
+                box = _Box(source, dtype, group, at_once, second_last)
                 yield from _uses(previous, function, box)
                 previous, second_last = box, previous
         yield from _uses(previous, function)
@@ -106,8 +107,8 @@ def over_chunks(
         return task()
 
     with closing(ordered_map(call, calls(), threads)) as results:
-        for task_results in results:
-            yield from task_results
+        for some in results:
+            yield from some
 
 
 def bounded_threads(nbytes: int, threads: int) -> int:
@@ -125,9 +126,9 @@ def chunks_at_once(nbytes: int) -> int:
     return max(1, _TASK_NBYTES // nbytes)
 
 
-def _pieces(source: Values) -> tuple[int, ...]:
+def _pieces(source: ArrayReader) -> tuple[int, ...]:
     """Return the shape that is read at once: a chunk, or a row."""
-    return source.chunks or (*(1 for _ in source.shape[1:]), *source.shape[-1:])
+    return source.chunk_shape or (*(1 for _ in source.shape[1:]), *source.shape[-1:])
 
 
 class _Box:
@@ -137,27 +138,25 @@ class _Box:
 
     Parameters
     ----------
-    source, part, dtype
-        The array, its part, and the type of the values.
-    tasks
-        Groups of chunks that are used at once.
+    source, dtype
+        Of the values.
+    parts
+        Of the chunks.
+    at_once
+        Chunks that one task uses.
     earlier
         A box whose memory this one reuses when all its chunks are done, so that two boxes exist at a time.
     """
 
     def __init__(
-        self,
-        source: Values,
-        part: Region,
-        dtype: np.dtype[Any],
-        tasks: Sequence[Sequence[Region]],
-        earlier: _Box | None,
+        self, source: ArrayReader, dtype: np.dtype[Any], parts: Parts, at_once: int, earlier: _Box | None
     ) -> None:
-        self.source, self.part, self.tasks = source, part, tasks
-        self.pieces = pieces_of(part, _pieces(source), dtype.itemsize, _PIECE_NBYTES)
+        self.source, self.part = source, parts.bounding()
+        self.tasks = [parts[at : at + at_once] for at in range(0, len(parts), at_once)]
+        self.pieces = pieces_of(self.part, _pieces(source), dtype.itemsize, _PIECE_NBYTES)
         self._dtype, self._earlier = dtype, earlier
         self._room: NDArray[np.uint8] | None = None
-        self._left, self._unused = len(self.pieces), len(tasks)
+        self._left, self._unused = len(self.pieces), len(self.tasks)
         self._lock = threading.Lock()
         self._full, self._done = threading.Event(), threading.Event()
         self._failed = False
@@ -195,7 +194,7 @@ class _Box:
 
     def _values(self) -> NDArray[Any]:
         """Return the array of the box, with the pieces that were read so far."""
-        extents = [span.stop - span.start for span in self.part]
+        extents = [axis.stop - axis.start for axis in self.part]
         nbytes = math.prod(extents) * self._dtype.itemsize
         with self._lock:
             if self._room is None:

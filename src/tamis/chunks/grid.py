@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from tamis.zfp import MAX_RANK, max_extent
 from tamis.zfp.checks import BLOCK_SIDE
@@ -36,28 +36,53 @@ def origin_of(part: Region) -> Origin:
     return tuple([span.start for span in part])  # a list is faster, and this runs for each chunk
 
 
-def regions(origins: Collection[tuple[int, ...]], shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> list[Region]:
-    """Return the regions of chunks, as `region`; they share slices, which saves time and memory."""
-    axes = [
-        {start: slice(start, min(start + step, extent)) for start in set(starts)}
-        for starts, step, extent in zip(zip(*origins, strict=True), chunk_shape, shape, strict=False)
-    ]
-    return [tuple([axis[start] for axis, start in zip(axes, origin, strict=True)]) for origin in origins]
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The chunks that an array is cut into, numbered from 0 with the last axis fastest.
 
+    Parameters
+    ----------
+    shape, chunk_shape
+        Of the array and of its chunks, with as many axes.
 
-def touched(parts: Iterable[Region], shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> list[Region]:
-    """Return the regions of all chunks that overlap any of the parts, each once, last axis fastest."""
-    origins: set[tuple[int, ...]] = set()
-    for part in parts:
-        first = tuple([span.start // step * step for span, step in zip(part, chunk_shape, strict=True)])
-        if all(
-            span.start < span.stop <= start + step for span, start, step in zip(part, first, chunk_shape, strict=True)
-        ):
-            origins.add(first)
-        else:
-            axes = (range(start, span.stop, step) for span, start, step in zip(part, first, chunk_shape, strict=True))
-            origins.update(itertools.product(*axes))
-    return regions(sorted(origins), shape, chunk_shape)
+    Attributes
+    ----------
+    counts
+        Chunks along each axis.
+    """
+
+    shape: tuple[int, ...]
+    chunk_shape: tuple[int, ...]
+    counts: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Count the chunks."""
+        counts = tuple(-(-extent // step) for extent, step in zip(self.shape, self.chunk_shape, strict=True))
+        object.__setattr__(self, "counts", counts)
+
+    @property
+    def chunk_count(self) -> int:
+        """Chunks of the whole array."""
+        return math.prod(self.counts)
+
+    def number_of(self, origin: Sequence[int]) -> int:
+        """Return the number of the chunk at an origin."""
+        number = 0
+        for start, step, count in zip(origin, self.chunk_shape, self.counts, strict=True):
+            number = number * count + start // step
+        return number
+
+    def origin_of(self, number: int) -> Origin:
+        """Return the index of the first value of a chunk."""
+        origin = []
+        for count, step in zip(reversed(self.counts), reversed(self.chunk_shape), strict=True):
+            number, at = divmod(number, count)
+            origin.append(at * step)
+        return tuple(origin[::-1])
+
+    def region_of(self, number: int) -> Region:
+        """Return the part of the array that a chunk covers."""
+        return region(self.origin_of(number), self.shape, self.chunk_shape)
 
 
 def default_chunks(shape: tuple[int, ...], itemsize: int, *, zfp: bool) -> tuple[int, ...]:

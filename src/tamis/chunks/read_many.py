@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +12,8 @@ from numpy.typing import NDArray
 
 from tamis import _native
 from tamis.chunks.grid import Origin, Region
+from tamis.chunks.index import ChunkIndex
+from tamis.chunks.parts import as_array
 from tamis.filters import ChunkType
 from tamis.pipeline import Pipeline
 
@@ -50,12 +50,10 @@ class ManyChunks:
 
     Parameters
     ----------
-    records
-        Offset, size and filter mask of each stored chunk by its origin, in the order of origins.
-    shape
-        Shape of the array.
+    index
+        Where the stored chunks are.
     chunk
-        Type and shape of its chunks.
+        Type and shape of the chunks.
     pipeline
         Filters with their stored parameters.
     fill
@@ -66,40 +64,17 @@ class ManyChunks:
     Raises
     ------
     ValueError
-        If native code cannot read such chunks, or records are not those of a grid.
+        If native code cannot read such chunks.
     """
 
     def __init__(
-        self,
-        records: Mapping[Origin, tuple[int, int, int]],
-        shape: tuple[int, ...],
-        chunk: ChunkType,
-        pipeline: Pipeline,
-        fill: NDArray[Any],
-        *,
-        partial_filtered: bool,
+        self, index: ChunkIndex, chunk: ChunkType, pipeline: Pipeline, fill: NDArray[Any], *, partial_filtered: bool
     ) -> None:
         native = native_pipeline(pipeline, chunk)
         if native is None:
             raise ValueError(f"expected chunks that native code reads, got {chunk} through {pipeline}")
-        self._native, self._chunk, self._fill = native, chunk, fill
-        self._grid = tuple(-(-extent // step) for extent, step in zip(shape, chunk.shape, strict=True))
-        steps, count = np.array(chunk.shape), len(records)
-        try:
-            flat = np.fromiter(itertools.chain.from_iterable(records), np.int64, count * len(shape))
-            columns = np.fromiter(itertools.chain.from_iterable(records.values()), np.int64, count * 3)
-        except OverflowError as error:
-            raise ValueError("expected offsets and sizes below 2^63") from error
-        self._origins = flat.reshape(count, len(shape))
-        self._offsets, self._nbytes, masks = np.ascontiguousarray(columns.reshape(count, 3).T)
-        self._masks = masks.astype(np.uint32)
-        if not partial_filtered:
-            self._masks[(self._origins + steps > np.array(shape)).any(axis=1)] = _ALL_SKIPPED
-        index = self._origins // steps
-        # Refuses what lies beyond the array, or beyond the numbers that there are.
-        self._numbers = np.ravel_multi_index(tuple(index.T), self._grid)
-        if (index * steps != self._origins).any():
-            raise ValueError("expected origins that are multiples of the chunk shape")
+        self._native, self._chunk, self._fill, self._index = native, chunk, fill, index
+        self._partial_filtered = partial_filtered
 
     def read(self, file: int, part: Region, out: NDArray[Any], threads: int) -> list[Origin]:
         """Read a part of the array.
@@ -125,25 +100,38 @@ class ManyChunks:
         left: list[int] = []
         if len(rows) < chunk_count(part, self._chunk.shape):
             out[...] = self._fill
-        if foreign := np.uint32(self._native.foreign):
-            can = self._masks[rows] & foreign == foreign
-            rows, left = rows[can], rows[~can].tolist()
         start = np.array([span.start for span in part])
         threads = max(1, min(threads, out.nbytes // _THREAD_NBYTES))
         at_once = _CALL_NBYTES // self._chunk.nbytes
         for first in range(0, len(rows), at_once):
-            some = rows[first : first + at_once]
-            table = (self._origins[some], self._offsets[some], self._nbytes[some], self._masks[some])
-            left += some[self._native.read(file, *table, start, out, threads)].tolist()
-        return [tuple(origin) for origin in self._origins[sorted(left)].tolist()]
+            left += self._read(file, rows[first : first + at_once], start, out, threads)
+        return [self._index.grid.origin_of(number) for number in sorted(left)]
+
+    def _read(
+        self, file: int, rows: NDArray[np.int64], start: NDArray[np.int64], out: NDArray[Any], threads: int
+    ) -> list[int]:
+        """Read some chunks, and return the numbers of those that are left."""
+        index = self._index
+        numbers, masks = as_array(index.numbers)[rows], index.masks[rows]
+        origins = np.stack(np.unravel_index(numbers, index.grid.counts), axis=1) * np.array(self._chunk.shape)
+        if not self._partial_filtered:
+            masks[(origins + self._chunk.shape > np.array(index.grid.shape)).any(axis=1)] = _ALL_SKIPPED
+        foreign = np.uint32(self._native.foreign)
+        can = masks & foreign == foreign
+        offsets, sizes = index.offsets[rows][can], index.sizes[rows][can]
+        failed = self._native.read(file, origins[can], offsets, sizes, masks[can], start, out, threads)
+        return [*numbers[~can].tolist(), *numbers[can][failed].tolist()]
 
     def _rows(self, part: Region) -> NDArray[np.int64]:
         """Return the rows of the stored chunks that a part touches."""
         axes = np.ix_(*_touched(part, self._chunk.shape))
-        wanted = np.ravel_multi_index(axes, self._grid).ravel()
-        rows = np.searchsorted(self._numbers, wanted)
-        stored = rows < len(self._numbers)
-        stored[stored] = self._numbers[rows[stored]] == wanted[stored]
+        wanted = np.ravel_multi_index(axes, self._index.grid.counts).ravel()
+        numbers = self._index.numbers
+        if isinstance(numbers, range):
+            return wanted[wanted < len(numbers)]
+        rows = np.searchsorted(numbers, wanted)
+        stored = rows < len(numbers)
+        stored[stored] = numbers[rows[stored]] == wanted[stored]
         return rows[stored]
 
 

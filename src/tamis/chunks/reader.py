@@ -1,4 +1,4 @@
-"""The protocol of arrays that are read part by part, however they are stored."""
+"""An array that is read part by part, however it is stored."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 from tamis.chunks.grid import Region
 
 
-class Values(Protocol):
-    """The values of an array, read part by part. Threads may share it.
+class ArrayReader(Protocol):
+    """The values of an array. Threads may share it.
 
     Attributes
     ----------
     shape, dtype
-        Shape and type of the whole array, as in the file.
-    chunks
-        Shape of the parts that are decoded at once, whatever part is read; None if all parts cost the same.
+        Of all of them, as the file has them.
+    chunk_shape
+        Shape of the parts that are decoded at once, whatever is asked for; None where any part is as good as another.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    chunks: tuple[int, ...] | None
+    chunk_shape: tuple[int, ...] | None
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read a part of the array.

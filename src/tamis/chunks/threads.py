@@ -7,8 +7,9 @@ import operator
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from typing import Any, Protocol, TypeVar
 
 from tamis.errors import ParameterError
 
@@ -17,6 +18,56 @@ R = TypeVar("R")
 
 _AHEAD = 2
 """Limit of results, for each thread, that wait to be taken or are in work."""
+
+
+class Task(Protocol):
+    """One call of a function, somewhere else."""
+
+    def result(self) -> Any:
+        """Wait for it, and return what it returns or raise what it raises."""
+        ...
+
+    def cancel(self) -> object:
+        """Do not begin it, if that has not happened yet."""
+        ...
+
+
+class Executor(Protocol):
+    """What calls functions somewhere else: threads of this process, or workers on other machines.
+
+    Attributes
+    ----------
+    workers
+        How many calls it works on at a time.
+    """
+
+    workers: int
+
+    def submit(self, function: Callable[[Any], Any], item: Any) -> Task:
+        """Call a function with one argument."""
+        ...
+
+
+class ThreadExecutor:
+    """Threads of this process.
+
+    Parameters
+    ----------
+    workers
+        How many.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._pool = ThreadPoolExecutor(workers, "tamis")
+
+    def submit(self, function: Callable[[Any], Any], item: Any) -> Task:
+        """Call a function with one argument."""
+        return self._pool.submit(function, item)
+
+    def close(self) -> None:
+        """Wait for the calls that have begun."""
+        self._pool.shutdown()
 
 
 def checked_threads(threads: int | None) -> int:
@@ -38,12 +89,12 @@ def checked_threads(threads: int | None) -> int:
     return count
 
 
-def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int) -> Generator[R, None, None]:
+def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int | Executor) -> Generator[R, None, None]:
     """Call a function on items in threads, and yield its results in the order of the items.
 
-    At most two results of each thread are in work or wait to be taken, so that memory is bounded whatever the number
-    of items. An error of the function is raised in place of its result and ends the map; so does closing the iterator.
-    Calls that have not started then are cancelled, and running ones are waited for: no thread continues.
+    At most two results of each thread are in work or wait to be taken, so that memory is bounded whatever the number of
+    items. An error of the function is raised in its turn, and ends the map; so does closing the iterator. Calls that
+    have not begun then do not begin, the others are waited for: no thread runs on.
 
     If the loop over the results may end early, by an error or Ctrl-C, close the iterator: otherwise the traceback of
     the error keeps it alive, and its threads wait::
@@ -59,7 +110,8 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int) ->
     items
         Taken one after the other, in the thread that takes the results; an error of the iterator ends the map at once.
     threads
-        Number of threads; 1 calls the function in the thread that takes the results, and so does a single item.
+        Number of threads; 1 calls the function in the thread that takes the results, and so does a single item. Or an
+        `Executor`, which stays open.
     """
     items = iter(items)
     first = list(itertools.islice(items, 2))
@@ -69,15 +121,16 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int) ->
         yield from map(function, items)
         return
     del first
-    with ThreadPoolExecutor(threads, "tamis") as pool:
-        pending: deque[Future[R]] = deque()
+    with ExitStack() as stack:
+        executor = stack.enter_context(closing(ThreadExecutor(threads))) if isinstance(threads, int) else threads
+        pending: deque[Task] = deque()
         try:
             for item in items:
-                if len(pending) == _AHEAD * threads:
+                if len(pending) == _AHEAD * executor.workers:
                     yield pending.popleft().result()
-                pending.append(pool.submit(function, item))
+                pending.append(executor.submit(function, item))
             while pending:
                 yield pending.popleft().result()
         finally:
-            for future in pending:
-                future.cancel()
+            for task in pending:
+                task.cancel()

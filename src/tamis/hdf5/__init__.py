@@ -1,6 +1,6 @@
 """HDF5 files, and tamis's filter inside h5py's library."""
 
-from tamis.hdf5.storage import chunk_type, pipeline_of, read_chunk
+from tamis.hdf5.chunk_access import chunk_type, pipeline_of, read_chunk
 from tamis.hdf5.tree.groups import PhaseChange, create_group, group_filters, group_phase_change
 from tamis.hdf5.writing.appender import Appender, Partial
 from tamis.hdf5.writing.creation import create_dataset

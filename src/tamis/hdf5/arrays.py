@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from tamis.chunks.cache import ChunkCache
+from tamis.chunks.chunk_reader import ChunkReader
 from tamis.chunks.grid import region
 from tamis.chunks.selection import Piece, Points, Selection, select
 from tamis.chunks.threads import ordered_map
 from tamis.errors import FileError, ParameterError, located
 from tamis.formatting import printable
-from tamis.hdf5.chunked import ChunkSource
-from tamis.hdf5.companions import ANCILLARY, MARK, companion_of, other_ancillary
+from tamis.hdf5.companions import ANCILLARY, MARK, other_ancillary
 from tamis.hdf5.conversion import Conversion
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.readers import library_failure
-from tamis.hdf5.storage import is_unreadable_empty, pipeline_of, zfp_problem
+from tamis.hdf5.stored_array import Hdf5Array
 from tamis.zfp.blocks import block_count
 
 _TASK_NBYTES = 256 << 10
@@ -42,7 +42,7 @@ class ArrayFile(Protocol):
     def check_open(self) -> None:
         """Raise FileError if the file is closed."""
 
-    def source(self, name: str, dataset: h5py.Dataset) -> ChunkSource:
+    def source(self, name: str, array: Hdf5Array) -> ChunkReader:
         """Return the chunks of a dataset by its path."""
 
     def __reduce__(self) -> tuple[Any, ...]: ...
@@ -82,12 +82,13 @@ class Array:
         self._file, self._dataset = file, dataset
         self._null = dataset.shape is None
         # Who writes to the file in this process has chunks in memory that only HDF5 knows.
-        readable = ChunkSource.can_read(dataset) and dataset.file.mode == "r"
-        self._conversion = Conversion.of(dataset) if readable else None
-        self._companion = companion_of(dataset) if file.restore else None
+        self._array = Hdf5Array.of(dataset)
+        readable = self._array.can_read_chunks and dataset.file.mode == "r"
+        self._conversion = Conversion.of(self._array) if readable else None
+        self._companion = self._array.companion_flags if file.restore else None
         self._flags: Array | None = None
-        if self._companion is not None:
-            self._flags = Array(file, self._companion.dataset, self._companion.dataset.name)
+        if self._companion is not None and self._array.companion is not None:
+            self._flags = Array(file, self._array.companion.dataset, self._companion.path)
         # Otherwise missing values are put back into all that is selected at once.
         flags = self._flags
         alike = flags is not None and (flags.chunks, flags.shape) == (self.chunks, self.shape)
@@ -198,7 +199,7 @@ class Array:
         """Put what is selected into an array of its full shape, in threads."""
         if 0 in out.shape:
             return
-        source = self._file.source(self.name, self._dataset)
+        source = self._file.source(self.name, self._array)
         part = selection.region if isinstance(selection, Selection) and not self._by_piece else None
         if part is not None and source.read_many(part, out, self._file.threads):
             return
@@ -216,18 +217,18 @@ class Array:
             for _ in placed:
                 pass
 
-    def _place_piece(self, source: ChunkSource, piece: Piece, out: NDArray[Any]) -> None:
+    def _place_piece(self, source: ChunkReader, piece: Piece, out: NDArray[Any]) -> None:
         origin = piece.origin
         if (kept := self._file.cache.get((self.name, origin))) is not None:
             out[piece.outside] = kept[piece.inside]
         elif piece.covers(source.chunk.shape):
             source.values(origin, out=out[piece.outside])
-        elif piece.covers(source.extents(origin)) or origin not in source.records:
+        elif piece.covers(source.extents(origin)) or origin not in source.index:
             out[piece.outside] = source.values(origin)[piece.inside]  # not wanted again soon
         else:
             out[piece.outside] = self._part(source, piece)[piece.inside]
 
-    def _part(self, source: ChunkSource, piece: Piece) -> NDArray[Any]:
+    def _part(self, source: ChunkReader, piece: Piece) -> NDArray[Any]:
         """Decode the blocks of a chunk that are selected, or all of it and keep it."""
         key, cache = (self.name, piece.origin), self._file.cache
         if runs := source.touched_blocks(piece.origin, piece.inside):
@@ -245,7 +246,7 @@ class Array:
         if self._flags.shape == self.shape:
             return self._companion.restore(values, np.asarray(self._flags[key]))
         if _only_h5py_knows(key):
-            note = self._companion.other_shape(self._dataset)
+            note = self._companion.other_shape(self.shape)
             raise FileError(f"{self._place}: {note}: expected numbers, slices or arrays as an index, got {key!r}")
         selection, read = select(key, self.shape), self._flags.__getitem__
         flags = np.zeros(selection.full_shape, np.uint8)
@@ -258,8 +259,8 @@ class Array:
         """Put missing values back into a part of a chunk; that of the companion's flags is decoded for it."""
         if self._companion is None or self._flags is None:
             return
-        source = self._file.source(self._flags.name, self._flags._dataset)
-        if piece.origin not in source.records and not source.fill:
+        source = self._file.source(self._flags.name, self._flags._array)
+        if piece.origin not in source.index and not source.fill:
             return
         values = out[piece.outside]
         flags = np.empty(values.shape, np.uint8)
@@ -277,15 +278,18 @@ class Array:
 
     def _by_h5py(self, key: Any) -> Any:
         with reading(self._file.path, dataset=self.name):
-            if problem := self.chunks and zfp_problem(self._dataset, pipeline_of(self._dataset)):
-                raise FileError(f"{self._place}: {problem}")
-            empty = is_unreadable_empty(self._dataset)
+            if self.chunks and self._array.zfp_problem:
+                raise FileError(f"{self._place}: {self._array.zfp_problem}")
+            # Asked each time: another object of the file may write.
+            empty = Hdf5Array.of(self._dataset).is_unreadable_empty
         if empty:
             return np.broadcast_to(np.zeros((), self.dtype), self.shape)[key].copy()
         try:
             return self._dataset[key]
         except (OSError, RuntimeError, SystemError) as error:  # others are about the key
-            raise FileError(f"{self._place}: cannot be read: {library_failure(self._dataset, error)}") from error
+            raise FileError(
+                f"{self._place}: cannot be read: {library_failure(self._array.pipeline.filters, error)}"
+            ) from error
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self._file.__reduce__(), self.name)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-import h5py
 import numpy as np
 from h5py import h5t
 from numpy.typing import NDArray
 
-from tamis.hdf5.storage import number_type, stored_type
+from tamis.hdf5.stored_array import Hdf5Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +32,15 @@ class Conversion:
     memory_type: h5t.TypeID | None = None
 
     @classmethod
-    def of(cls, dataset: h5py.Dataset) -> Self | None:
+    def of(cls, array: Hdf5Array) -> Self | None:
         """Find the conversion of a dataset; None where values lie elsewhere in the file, or lead there."""
-        stored = stored_type(dataset)
-        if stored is None:
+        stored, dtype = array.dtype, array.numpy_type
+        if stored is None or dtype is None:
             return None
-        file_type, memory_type = dataset.id.get_type(), h5t.py_create(dataset.dtype)
-        if number_type(dataset) is not None or memory_type.equal(file_type):
-            return cls(stored, dataset.dtype)
-        return cls(stored, dataset.dtype, file_type, memory_type)
+        memory_type = h5t.py_create(dtype)
+        if array.number_type is not None or memory_type.equal(array.datatype):
+            return cls(stored, dtype)
+        return cls(stored, dtype, array.datatype, memory_type)
 
     @property
     def is_plain(self) -> bool:

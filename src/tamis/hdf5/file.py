@@ -11,13 +11,14 @@ from typing import Any, Self
 import h5py
 
 from tamis.chunks.cache import ChunkCache
+from tamis.chunks.chunk_reader import ChunkReader
 from tamis.chunks.threads import checked_threads
 from tamis.errors import FileError, MissingFilterError
 from tamis.formatting import printable
 from tamis.hdf5.arrays import Array
-from tamis.hdf5.chunked import ChunkSource
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.source_file import open_source
+from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.groups import check_links
 
 
@@ -118,7 +119,7 @@ class File(Group):
         status = os.stat(self.path)
         self.identity = (self.path, status.st_size, status.st_mtime_ns)
         self.cache = ChunkCache()
-        self._sources: dict[str, ChunkSource] = {}
+        self._sources: dict[str, ChunkReader] = {}
         self._lock = threading.Lock()
         self._group, self.name = self._h5py, "/"
 
@@ -182,13 +183,13 @@ class File(Group):
             except (TypeError, ValueError) as error:
                 raise FileError(f"{self.path}: {path}: expected values of a type that NumPy has: {error}") from error
 
-    def source(self, name: str, dataset: h5py.Dataset) -> ChunkSource:
+    def source(self, name: str, array: Hdf5Array) -> ChunkReader:
         """Return the chunks of a dataset by its path; their index is read once."""
         with self._lock:
             self.check_open()
             if name not in self._sources:
                 with reading(self.path, dataset=name):
-                    self._sources[name] = ChunkSource(dataset)
+                    self._sources[name] = array.open_chunks()
             return self._sources[name]
 
     def paths(self, group: h5py.Group) -> list[str]:

@@ -7,12 +7,10 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import h5py
 from h5py import h5z
 
 from tamis.filters import Filter, UnknownFilter, Zfp
 from tamis.filters.registered import REGISTERED
-from tamis.hdf5.storage import pipeline_of
 
 _EVERYWHERE = frozenset({1, 2, 3, 5, 6})
 _SZIP, _LZF = 4, 32000
@@ -75,9 +73,9 @@ def readers_of(filters: Iterable[Filter]) -> Readers:
     )
 
 
-def library_failure(dataset: h5py.Dataset, error: Exception) -> str:
-    """Return why HDF5 could not read a dataset, and what to do where it lacks a filter."""
-    filters = dict.fromkeys(pipeline_of(dataset).filters)
+def library_failure(applied: Iterable[Filter], error: Exception) -> str:
+    """Return why HDF5 could not read a dataset that went through filters, and what to do where it lacks one."""
+    filters = dict.fromkeys(applied)
     absent = [each.in_words().removeprefix("filter ") for each in filters if not _has(each)]
     if not absent:
         return str(error)

@@ -11,7 +11,7 @@ from h5py import h5a, h5o, h5r, h5t
 
 from tamis import cf
 from tamis.hdf5.lib.attributes import known_attributes
-from tamis.hdf5.storage import number_type
+from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.walk import Datasets
 
 
@@ -26,7 +26,7 @@ def roles_in(file: h5py.File, datasets: Datasets) -> dict[str, cf.Role]:
         All of the file.
     """
     addresses = datasets.addresses()
-    variables = [variable_of(path, each, addresses) for path, each in datasets.items()]
+    variables = [variable_of(path, array, addresses) for path, array in datasets.items()]
     groups: dict[str, dict[str, Any]] = {}
     for group in {path.rpartition("/")[0] or "/" for path in datasets}:
         with suppress(OSError, RuntimeError, ValueError, KeyError):
@@ -34,27 +34,27 @@ def roles_in(file: h5py.File, datasets: Datasets) -> dict[str, cf.Role]:
     return cf.roles_of(variables, groups)
 
 
-def variable_of(path: str, dataset: h5py.Dataset, addresses: Mapping[int, str] | None = None) -> cf.Variable:
+def variable_of(path: str, array: Hdf5Array, addresses: Mapping[int, str] | None = None) -> cf.Variable:
     """Describe a dataset.
 
     Parameters
     ----------
-    path, dataset
+    path, array
         Of it.
     addresses
         Paths of the datasets of its file by their places there, to name its dimensions.
     """
-    dtype, attributes = number_type(dataset), known_attributes(dataset, "CLASS")
+    dtype, attributes, shape = array.number_type, array.attributes, tuple(array.shape or ())
     is_scale = cf.text(attributes, "CLASS") == "DIMENSION_SCALE"
-    dimensions = _dimensions(dataset, addresses) if addresses else ()
+    dimensions = _dimensions(array.dataset, addresses) if addresses else ()
     return cf.Variable(
         path,
-        tuple(dataset.shape or ()),
+        shape,
         None if dtype is None else dtype.newbyteorder("="),
-        (path,) if is_scale and not any(dimensions) and dataset.ndim == 1 else dimensions,
+        (path,) if is_scale and not any(dimensions) and len(shape) == 1 else dimensions,
         attributes,
         is_scale,
-        isinstance(dataset.id.get_type(), h5t.TypeEnumID),
+        isinstance(array.datatype, h5t.TypeEnumID),
     )
 
 

@@ -17,9 +17,9 @@ from tamis.chunks.grid import default_chunks
 from tamis.errors import DataError, FileError, MissingFilterError, ParameterError, TamisError
 from tamis.filters import ChunkType, Filter, Stage, UnknownFilter
 from tamis.filters.base import is_enum
+from tamis.hdf5.chunk_access import pipeline_of
 from tamis.hdf5.lib.plugin import writes
 from tamis.hdf5.lib.source_file import is_hdf5, open_source
-from tamis.hdf5.storage import pipeline_of
 from tamis.jobs.dataset_meaning import attributes_of, refuse_limits, roles_in_dataset
 from tamis.jobs.recipe import Match, Recipes, assigned, chunk_shape, matching
 from tamis.jobs.stored_units import in_stored_units

@@ -4,41 +4,24 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tamis.cf import Role
 from tamis.errors import FileError
 from tamis.filters import Filter
 from tamis.filters.unknown import filter_name
-from tamis.hdf5.companions import companion_of, is_companion
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.lib.source_file import open_source
-from tamis.hdf5.meaning import missing_of, packing_of
 from tamis.hdf5.readers import Readers, readers_of
-from tamis.hdf5.storage import (
-    Chunks,
-    byteorder,
-    chunk_type,
-    chunks_of,
-    layout_text,
-    pipeline_of,
-    type_text,
-    values_nbytes,
-    varies,
-    zfp_problem,
-)
+from tamis.hdf5.store import Hdf5Store
+from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.groups import group_filters
-from tamis.hdf5.tree.walk import Contents, walk
-from tamis.hdf5.variables import roles_in
+from tamis.hdf5.tree.walk import Contents
 from tamis.jobs.inspection import ChunkGroup, DatasetInfo, GroupInfo, Inspection
 from tamis.jobs.naming import Names
 from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Chunking, Note, judge, zfp_padding
-
-if TYPE_CHECKING:
-    import h5py
 
 _Readers = Callable[[tuple[Filter, ...]], Readers]
 
@@ -72,13 +55,12 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
     ('shuffle', 'deflate 2')
     """
     wanted = [variables] if isinstance(variables, str) else variables
-    with open_source(path) as file:
+    with Hdf5Store.open(path) as store:
         with reading(path):
-            contents = walk(file)
-            labels = Names(file, contents).labels(wanted) if wanted else {}
+            contents = store.contents
+            labels = Names(store).labels(wanted) if wanted else {}
             chosen = contents.datasets.labelled(labels, others=False) if wanted else contents.datasets
-            roles = roles_in(file, contents.datasets)
-            roles |= {label: roles[path] for path, label in labels.items()}
+            roles = store.roles | {label: store.roles[path] for path, label in labels.items()}
             # Most datasets have the same filters; the plugins may be others in the next call.
             readers = cache(readers_of)
 
@@ -88,7 +70,7 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
 
             found = tuple(map(examine, chosen))
             groups = () if wanted else tuple(_filtered_groups(contents, readers))
-        return Inspection(os.fsdecode(path), file.id.get_filesize(), found, groups)
+        return Inspection(os.fsdecode(path), store.nbytes, found, groups)
 
 
 def _filtered_groups(contents: Contents, readers: _Readers) -> Iterator[GroupInfo]:
@@ -98,43 +80,44 @@ def _filtered_groups(contents: Contents, readers: _Readers) -> Iterator[GroupInf
             yield GroupInfo(path, pipeline, readers(pipeline.filters), contents.closed.get(path, ""))
 
 
-def _examine(name: str, dataset: h5py.Dataset, readers: _Readers, role: Role) -> DatasetInfo:
-    pipeline = pipeline_of(dataset)
-    shape, maxshape, steps = dataset.shape, dataset.maxshape, dataset.chunks
-    chunks = chunks_of(dataset) if shape and steps is not None and 0 not in shape else Chunks(0, 0, {})
+def _examine(name: str, dataset: Hdf5Array, readers: _Readers, role: Role) -> DatasetInfo:
+    pipeline = dataset.pipeline
+    shape, maxshape, steps = dataset.shape, dataset.maxshape, dataset.chunk_shape
+    index = dataset.chunk_index() if shape and steps is not None and 0 not in shape else None
+    masks, stored_nbytes = ({}, 0) if index is None else (index.mask_counts(), index.nbytes)
     chunking = None
     if shape is not None and steps is not None:
         growing = tuple(most != extent for most, extent in zip(maxshape, shape, strict=True))
         chunking = Chunking(
             shape=shape,
             growing=growing,
-            chunk=chunk_type(dataset),
+            chunk=dataset.chunk,
             pipeline=pipeline,
-            masks=chunks.masks,
-            stored_nbytes=chunks.nbytes,
-            varying=varies(dataset),
+            masks=masks,
+            stored_nbytes=stored_nbytes,
+            varying=dataset.varies,
         )
     companion_notes, problem = _companion(dataset)
-    missing = missing_of(dataset)
+    missing = dataset.missing
     return DatasetInfo(
         path=name,
         shape=shape,
-        dtype=type_text(dataset),
-        byteorder=byteorder(dataset),
+        dtype=dataset.type_text,
+        byteorder=dataset.byteorder,
         maxshape=maxshape,
-        layout=layout_text(dataset),
+        layout=dataset.layout,
         chunks=steps,
         pipeline=pipeline,
-        nbytes=values_nbytes(dataset),
-        stored_nbytes=dataset.id.get_storage_size() if chunking is None else chunks.nbytes,
+        nbytes=dataset.values_nbytes,
+        stored_nbytes=dataset.stored_nbytes if chunking is None else stored_nbytes,
         total_chunks=math.prod(chunking.counts) if chunking else 0,
-        chunk_groups=_groups(pipeline, chunks),
+        chunk_groups=_groups(pipeline, masks),
         readers=readers(pipeline.filters if chunking is None else chunking.applied_filters),
-        zfp_padding=zfp_padding(steps) if chunking and chunking.zfp else None,
+        zfp_padding=zfp_padding(steps) if steps and chunking and chunking.zfp else None,
         notes=(judge(chunking) if chunking else ()) + companion_notes,
-        problem=zfp_problem(dataset, pipeline) or problem,
+        problem=dataset.zfp_problem or problem,
         role=role,
-        packing=packing_of(dataset),
+        packing=dataset.packing,
         valid_range=None if missing.low is missing.high is None else (_number(missing.low), _number(missing.high)),
     )
 
@@ -144,29 +127,26 @@ def _number(limit: Any) -> int | float | None:
     return number if isinstance(number, int) or number is None else float(number)
 
 
-def _companion(dataset: h5py.Dataset) -> tuple[tuple[Note, ...], str]:
+def _companion(dataset: Hdf5Array) -> tuple[tuple[Note, ...], str]:
     """Say what a dataset has to do with a companion, and why its values cannot be read right for it."""
-    if is_companion(dataset):
+    if dataset.is_companion:
         text = "marks the missing values of another dataset: do not rename or change one without the other"
         return (Note("companion", text),), ""
     try:
-        found = companion_of(dataset)
+        found = dataset.companion_flags
     except FileError as error:
         return (), str(error)
     if found is None:
         return (), ""
-    text = (
-        f"its missing values are kept in {found.dataset.name}: tamis restores them; other readers see invented values"
-        " there"
-    )
-    other = found.other_shape(dataset)
+    text = f"its missing values are kept in {found.path}: tamis restores them; other readers see invented values there"
+    other = found.other_shape(dataset.shape)
     return (Note("companion", f"{text}; {other}" if other else text),), ""
 
 
-def _groups(pipeline: Pipeline, chunks: Chunks) -> tuple[ChunkGroup, ...]:
+def _groups(pipeline: Pipeline, masks: Mapping[int, int]) -> tuple[ChunkGroup, ...]:
     names = [filter_name(each) for each in pipeline.filters]
     found = []
-    for mask, count in sorted(chunks.masks.items(), key=lambda each: (-each[1], each[0])):
+    for mask, count in sorted(masks.items(), key=lambda each: (-each[1], each[0])):
         applied = tuple(name for i, name in enumerate(names) if not mask >> i & 1)
         skipped = tuple(name for i, name in enumerate(names) if mask >> i & 1)
         found.append(ChunkGroup(mask, count, applied, skipped))

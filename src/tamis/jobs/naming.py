@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from tamis.errors import FileError
-from tamis.hdf5.tree.objects import dataset_at
-from tamis.hdf5.tree.walk import Contents, address_of
+from tamis.hdf5.store import Hdf5Store
 from tamis.jobs.recipe import Match, absolute, matching
-
-if TYPE_CHECKING:
-    import h5py
 
 
 class Names:
@@ -22,19 +17,17 @@ class Names:
 
     Parameters
     ----------
-    file
-        Must stay open.
-    contents
-        Of the file.
+    store
+        The file; must stay open.
     """
 
-    def __init__(self, file: h5py.File, contents: Contents) -> None:
-        self._file, self._contents = file, contents
+    def __init__(self, store: Hdf5Store) -> None:
+        self._store, self._contents = store, store.contents
 
     @property
     def filename(self) -> str:
         """Path of the file."""
-        return str(self._file.filename)
+        return self._store.path
 
     def meant(self, name: str) -> Match:
         """Return the datasets that a name or pattern means, by their first paths.
@@ -47,8 +40,7 @@ class Names:
         path = absolute(name)
         if path in self._contents.datasets:
             return Match({path: path}, exact=True)
-        linked = dataset_at(self._file, path)
-        if linked is not None and (first := self._contents.places.get(address_of(linked))):
+        if first := self._store.first_path(path):
             return Match({first: path}, exact=True)
         try:
             return matching(name, self._paths)

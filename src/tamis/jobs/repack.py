@@ -8,28 +8,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tamis.chunks.threads import checked_threads
 from tamis.errors import BoundError, DataError, FileError, ParameterError, TamisError
 from tamis.filters import Filter
-from tamis.hdf5.companions import has_companion
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.lib.source_file import open_source
-from tamis.hdf5.rewriting import (
-    LargerError,
-    Plan,
-    Written,
-    count_missing,
-    create_empty,
-    replace_companions,
-    unreadable,
-    would_grow,
-    write,
-)
-from tamis.hdf5.tree.copy import CopyInsteadError, copy_tree, create_target
-from tamis.hdf5.tree.relocation import Relocation
-from tamis.hdf5.tree.times import keep_times
+from tamis.hdf5.store import Create, Hdf5Store
+from tamis.hdf5.stored_array import Hdf5Array
+from tamis.hdf5.tree.copy import CopyInsteadError
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipe import Recipes, chunk_shape, least_nbytes
 from tamis.jobs.repacking import Repacked, RepackPreview, RepackResult
@@ -49,11 +36,14 @@ from tamis.jobs.repacking.record import Record
 from tamis.jobs.repacking.resuming import Resuming, interrupted, remove_leftovers
 from tamis.jobs.repacking.room import check_room
 from tamis.pipeline import as_pipeline
+from tamis.rewrite.count_missing import count_missing
+from tamis.rewrite.growth import LargerError
+from tamis.rewrite.plan import Plan, Written
+from tamis.rewrite.unreadable import unreadable
+from tamis.rewrite.write import would_grow, write
+from tamis.store.array import ArrayWriter
 from tamis.store.disk import disk_text, is_disk_full
 from tamis.store.transaction import Transaction
-
-if TYPE_CHECKING:
-    import h5py
 
 __all__ = ["Progress", "RepackResult", "Repacked", "preview_repack", "repack"]
 
@@ -154,11 +144,11 @@ def repack(
     notes: list[str] = []
     done = _Done()
     with (
-        open_source(source) as file,
+        Hdf5Store.open(source) as store,
         reading(source, only_damage=True),
         Transaction(target, overwrite=overwrite) as transaction,
     ):
-        planning = plan_datasets(file, wanted)
+        planning = plan_datasets(store, wanted)
         record = Record.of(source, planning, missing)
         earlier = check_target(transaction, source, record, planning.plans, wanted, resume=resume)
         if earlier is not None:
@@ -167,8 +157,8 @@ def repack(
             notes += remove_leftovers(transaction)
         else:
             if missing == "refuse":
-                _refuse_missing(file, planning, report, threads)
-            done = _run(file, planning, record, transaction, report, threads, resume=resume)
+                _refuse_missing(planning, report, threads)
+            done = _run(store, planning, record, transaction, report, threads, resume=resume)
     return RepackResult(
         os.fspath(source),
         os.fspath(target),
@@ -210,10 +200,10 @@ def preview_repack(
     """
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
     wanted = _wanted(recipes, chunks, checksum, missing, follow, min_size, larger)
-    with open_source(source) as file, reading(source):
-        planning = plan_datasets(file, wanted)
+    with Hdf5Store.open(source) as store, reading(source):
+        planning = plan_datasets(store, wanted)
         found = describe(planning)
-        notes = Relocation(os.fspath(source), os.fspath(target)).survey(file)
+        notes = store.survey_other_files(os.fspath(target))
         if not resume:
             return RepackPreview(os.fspath(source), os.fspath(target), found, (*interrupted(target), *notes))
         transaction = Transaction(target)
@@ -254,7 +244,7 @@ class _Done(NamedTuple):
 
 
 def _run(
-    file: h5py.File,
+    store: Hdf5Store,
     planning: Planning,
     record: Record,
     transaction: Transaction,
@@ -264,14 +254,14 @@ def _run(
     resume: bool,
 ) -> _Done:
     """Write, verify and commit the target."""
-    source = Path(file.filename)
+    source = Path(store.path)
     with Resuming(transaction, source, planning.plans, wanted=resume) as resuming:
-        check_room(transaction.path.parent, source, file, planning.plans, resuming.removable_nbytes)
-        written, unread, notes = _write(file, planning, transaction, resuming, report, threads)
+        check_room(transaction.path.parent, source, planning.datasets, planning.plans, resuming.removable_nbytes)
+        written, unread, notes = _write(store, planning, transaction, resuming, report, threads)
         transaction.begin_sync()
         stored = {path: plan for path, plan in planning.plans.items() if plan.copied or path in written}
         try:
-            done = prove(file, stored, written, transaction, report, threads)
+            done = prove(planning.datasets, stored, written, transaction, report, threads)
         except BoundError as error:
             if not any(each.reused for each in written.values()):
                 raise
@@ -282,23 +272,24 @@ def _run(
             resuming.finish()
             return _Done(done, unread, (*resuming.notes, *notes))
     transaction.discard()
-    again = _run(file, planning, record, transaction, report, threads, resume=False)
+    again = _run(store, planning, record, transaction, report, threads, resume=False)
     return again._replace(notes=(stale, *again.notes))
 
 
-def _refuse_missing(file: h5py.File, planning: Planning, report: Progress, threads: int) -> None:
+def _refuse_missing(planning: Planning, report: Progress, threads: int) -> None:
     found = []
     lossy = [plan for plan in planning.plans.values() if plan.lossy]
     for number, plan in enumerate(lossy, 1):
         step = Step(f"counting missing values of {plan.path}", number, len(lossy))
         try:
-            count = count_missing(plan, file[plan.path], partial(report, step), threads)
+            count = count_missing(plan, planning.datasets[plan.path], partial(report, step), threads)
         except FileError:
             if plan.path in planning.exact:
                 raise
             continue  # kept as it is
-        if count.total and not would_grow(plan, file[plan.path]):
-            found.append(f"{plan.path}: {count.total} of {file[plan.path].size} ({count})")
+        source = planning.datasets[plan.path]
+        if count.total and not would_grow(plan, source):
+            found.append(f"{plan.path}: {count.total} of {source.size} ({count})")
     if found:
         raise DataError(
             f"expected no missing values, found {'; '.join(found)}: keep each of them as it is (--missing exact)"
@@ -306,7 +297,7 @@ def _refuse_missing(file: h5py.File, planning: Planning, report: Progress, threa
 
 
 def _write(
-    file: h5py.File,
+    store: Hdf5Store,
     planning: Planning,
     transaction: Transaction,
     resuming: Resuming,
@@ -318,37 +309,35 @@ def _write(
     written: dict[str, Written] = {}
     unread: dict[str, str] = {}
 
-    def recreate(plan: Plan, found: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
-        history = resuming.history(plan, found.shape)
-        step = Step(f"writing {plan.path}", len(written) + 1, sum(not each.copied for each in plans.values()))
+    def recreate(plan: Plan, source: Hdf5Array, create: Create) -> None:
+        history = resuming.history(plan, plan.grid(source))
+        step = Step(f"writing {plan.path}", len(written) + 1, sum(not other.copied for other in plans.values()))
         try:
-            with reading(file.filename, dataset=plan.path, only_damage=True):
-                made, written[plan.path] = write(plan, found, parent, name, partial(report, step), threads, history)
+            with reading(store.path, dataset=plan.path, only_damage=True):
+                written[plan.path] = write(plan, source, create, partial(report, step), threads, history)
         except LargerError:
             planning.kept[plan.path] = GROWN
             raise CopyInsteadError from None
         except (TamisError, OSError, RuntimeError) as error:
             # Its companion, if it has one, may be gone from the target already.
-            if plan.path in planning.exact or is_disk_full(error) or has_companion(found):
+            if plan.path in planning.exact or is_disk_full(error) or source.has_companion:
                 raise
-            if not (reason := unreadable(plan, found)):
+            if not (reason := unreadable(plan, source)):
                 raise
             unread[plan.path] = f"its values cannot be read, so that its bytes are kept, damaged ones too: {reason}"
             raise CopyInsteadError from None
         resuming.flush()
-        return made
+
+    def companions() -> dict[str, ArrayWriter | None]:
+        new = {path: result.companion for path, result in written.items() if plans[path].recoded}
+        marked = set(planning.datasets.marked())
+        return {path: companion for path, companion in new.items() if companion or path in marked}
 
     resuming.begin()
     try:
-        with create_target(file, transaction.path) as out:
-            transaction.protect()
-            anew = {path: partial(recreate, plan) for path, plan in plans.items() if not plan.copied}
-            old = replaced_companions(planning.datasets, plans)
-            notes, headers = copy_tree(file, out, {**anew, **dict.fromkeys(old, create_empty)})
-            marked = set(planning.datasets.marked())
-            companions = {path: made.companion for path, made in written.items() if plans[path].recoded}
-            replace_companions(out, old, {path: each for path, each in companions.items() if each or path in marked})
-        keep_times(file, transaction.path, headers)
+        anew = {path: partial(recreate, plan) for path, plan in plans.items() if not plan.copied}
+        old = replaced_companions(planning.datasets, plans)
+        notes = store.copy_to(transaction.path, anew, old, companions, transaction.protect)
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,18 +15,16 @@ from tamis.accuracy.compare import compared
 from tamis.accuracy.statistics import Frame, Tally
 from tamis.chunks.threads import checked_threads
 from tamis.errors import TamisError
-from tamis.hdf5.companions import about_companion, companion_of
+from tamis.hdf5.companions import about_companion
 from tamis.hdf5.compare.elements import unequal_elements
-from tamis.hdf5.compare.stored_bytes import same_stored_chunks
+from tamis.hdf5.compare.stored_bytes import changed_fill, same_stored_chunks
 from tamis.hdf5.compare.structure import attribute_differences, group_changes, link_differences, named_type_change
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.lib.source_file import open_source
 from tamis.hdf5.lib.type_text import type_words
-from tamis.hdf5.meaning import changed_fill, missing_of, packing_of
-from tamis.hdf5.storage import byteorder, chunks_of, number_type, pipeline_of
-from tamis.hdf5.tree.objects import Objects, dataset_at, group_at
-from tamis.hdf5.tree.walk import Contents, walk
-from tamis.hdf5.values import open_values
+from tamis.hdf5.store import Hdf5Store
+from tamis.hdf5.stored_array import Hdf5Array
+from tamis.hdf5.tree.objects import Objects, array_at, group_at
+from tamis.hdf5.tree.walk import Contents, address_of
 from tamis.jobs.naming import Names
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.verification.bounds import (
@@ -40,9 +38,6 @@ from tamis.jobs.verification.bounds import (
 )
 from tamis.jobs.verification.result import Compared, Finding, Status, Verification
 from tamis.jobs.verification.units import in_units
-
-if TYPE_CHECKING:
-    import h5py
 
 # What the netCDF library notes for itself; it numbers dimensions anew in each file.
 _BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict")
@@ -105,10 +100,10 @@ def verify(
     threads = checked_threads(threads)
     wanted = [variables] if isinstance(variables, str) else variables
     asked = checked_bounds(bounds)
-    with open_source(source) as first, open_source(target) as second, reading(source, target):
+    with Hdf5Store.open(source) as first, Hdf5Store.open(target) as second, reading(source, target):
         before = _Side.of(first)
         after = _Side.of(second, before.contents)
-        datasets, names = before.contents.datasets, Names(first, before.contents)
+        datasets, names = before.contents.datasets, Names(first)
         labels = names.labels(wanted) if wanted else {path: path for path in datasets}
         limits, named = assigned_bounds(asked, names, datasets.labelled(labels, others=False), labels)
         job = _Job(before, after, limits, threads, progress or (lambda *_: None), len(labels))
@@ -131,15 +126,18 @@ def verify(
 
 @dataclass(slots=True)
 class _Side:
-    file: h5py.File
-    contents: Contents
+    store: Hdf5Store
     objects: Objects
 
     @classmethod
-    def of(cls, file: h5py.File, like: Contents | None = None) -> _Side:
-        with reading(file.filename):
-            contents = walk(file)
-            return cls(file, contents, Objects(file, contents, like))
+    def of(cls, store: Hdf5Store, like: Contents | None = None) -> _Side:
+        with reading(store.path):
+            return cls(store, Objects(store.file, store.contents, like))
+
+    @property
+    def contents(self) -> Contents:
+        """Every array and group."""
+        return self.store.contents
 
 
 @dataclass(slots=True)
@@ -159,16 +157,16 @@ class _Job:
 
     def dataset(self, own: str, path: str) -> None:
         """Compare a dataset of the source with that of the same path in the target; `own` is its first path."""
-        source, target = self.before.contents.datasets[own], dataset_at(self.after.file, path)
+        source, target = self.before.contents.datasets[own], array_at(self.after.store.file, path)
         if target is None:
             self._violation(path, "missing-dataset", "no such dataset in the target")
             return
         result, problems = Compared(path), len(self.problems)
         with self._reading(path):
-            with reading(self.before.file.filename, dataset=path):
+            with reading(self.before.store.path, dataset=path):
                 result = replace(result, shape=source.shape, source_type=_type_text(source))
                 self._note_companion(path, "source", source)
-            with reading(self.after.file.filename, dataset=path):
+            with reading(self.after.store.path, dataset=path):
                 result = replace(result, target_type=_type_text(target), checksum=_checksum(target))
                 result = replace(result, **self._bound(own, target))
                 self._note_companion(path, "target", target)
@@ -176,20 +174,20 @@ class _Job:
         if len(self.problems) > problems:
             result = replace(result, problem=self.problems[-1].text)
         with self._reading(path):
-            self._attributes(path, source.id, target.id)
+            self._attributes(path, source.dataset.id, target.dataset.id)
         self.compared.append(result)
 
-    def _bound(self, own: str, target: h5py.Dataset) -> dict[str, Any]:
+    def _bound(self, own: str, target: Hdf5Array) -> dict[str, Any]:
         """Return the bound of a dataset; one that is recorded is that of the target."""
         bound = self.bounds.get(own)
         if bound != RECORDED:
             return {"bound": bound}
         return {"bound": recorded_bound(target), "recorded": True}
 
-    def _note_companion(self, path: str, name: str, dataset: h5py.Dataset) -> None:
-        if number_type(dataset) is not None and (companion := companion_of(dataset)):
+    def _note_companion(self, path: str, name: str, dataset: Hdf5Array) -> None:
+        if dataset.number_type is not None and (companion := dataset.companion_flags):
             self._note(path, "companion", f"missing values of the {name} are restored from its companion")
-            if other := companion.other_shape(dataset):
+            if other := companion.other_shape(dataset.shape):
                 self._note(path, "companion", f"{name}: {other}")
 
     def companion(self, path: str, variable: str) -> None:
@@ -202,9 +200,9 @@ class _Job:
         known = self.before.contents.datasets.keys() | self.before.contents.groups.keys()
         for side in (self.before, self.after):
             for path, reason in side.contents.closed.items():
-                self.problems.append(Finding(path, "unreadable", f"{side.file.filename}: {reason}"))
+                self.problems.append(Finding(path, "unreadable", f"{side.store.path}: {reason}"))
         for path, group in self.before.contents.groups.items():
-            other = group_at(self.after.file, path)
+            other = group_at(self.after.store.file, path)
             if other is None:
                 self._violation(path, "missing-group", "no such group in the target")
                 continue
@@ -215,13 +213,13 @@ class _Job:
             with self._reading(path):
                 for code, text in group_changes(group, other):
                     self._note(path, code, text)
-                for each in link_differences(group, other, pair):
-                    place = f"{path.rstrip('/')}/{each.name}"
-                    (self._note if each.added else self._violation)(place, "link", each.text)
+                for link in link_differences(group, other, pair):
+                    place = f"{path.rstrip('/')}/{link.name}"
+                    (self._note if link.added else self._violation)(place, "link", link.text)
         for kind, found in (("dataset", self.after.contents.datasets), ("group", self.after.contents.groups)):
             for path, each in found.items():
                 # Another link to what the source has too is a new link.
-                if path not in known and self.after.objects.named(path, each):
+                if path not in known and self.after.objects.named(path, address_of(each)):
                     if path in self.after.objects.companions:
                         self.companion(path, self.after.objects.companions[path])
                         continue
@@ -232,7 +230,7 @@ class _Job:
             harmless = each.added or each.name in _BOOKKEEPING or about_companion(each.name, source, target)
             (self._note if harmless else self._violation)(path, "attribute", each.text)
 
-    def _values(self, result: Compared, source: h5py.Dataset, target: h5py.Dataset) -> Compared:
+    def _values(self, result: Compared, source: Hdf5Array, target: Hdf5Array) -> Compared:
         """Compare the values of two datasets; each thing that must not be is a violation."""
         violations = len(self.violations)
         tally, equal = self._tally(result, source, target)
@@ -241,7 +239,7 @@ class _Job:
             status = "different"
         return replace(result, tally=tally, equal=equal, status=status)
 
-    def _tally(self, result: Compared, source: h5py.Dataset, target: h5py.Dataset) -> tuple[Tally | None, bool | None]:
+    def _tally(self, result: Compared, source: Hdf5Array, target: Hdf5Array) -> tuple[Tally | None, bool | None]:
         path, bound = result.path, result.bound
         if source.shape != target.shape:
             self._violation(path, "shape", f"shape {source.shape} became {target.shape}")
@@ -250,14 +248,14 @@ class _Job:
             self._note(path, "named-type", said)
         if source.maxshape != target.maxshape:
             self._note(path, "maxshape", f"the largest shape {source.maxshape} became {target.maxshape}")
-        words = type_words(source.id.get_type()), type_words(target.id.get_type())
-        numbers = number_type(source) is not None and number_type(target) is not None
+        words = type_words(source.datatype), type_words(target.datatype)
+        numbers = source.number_type is not None and target.number_type is not None
         if words[0] != words[1]:
             converted = numbers and bound
             (self._note if converted else self._violation)(path, "type", f"{words[0]} became {words[1]}")
             if not numbers:
                 return None, None
-        orders = byteorder(source), byteorder(target)
+        orders = source.byteorder, target.byteorder
         if orders[0] != orders[1] and all(orders):
             self._note(path, "byte-order", f"{orders[0]}-endian became {orders[1]}-endian")
         report = partial(self.progress, Step(f"comparing {path}", len(self.compared) + 1, self.count))
@@ -274,33 +272,33 @@ class _Job:
         return None, True
 
     def _compared(
-        self, result: Compared, source: h5py.Dataset, target: h5py.Dataset, report: Callable[[int, int], None]
+        self, result: Compared, source: Hdf5Array, target: Hdf5Array, report: Callable[[int, int], None]
     ) -> tuple[Tally | None, bool]:
         """Compare the values of datasets of one shape, both of numbers or of one type."""
         path, bound = result.path, result.bound
-        if number_type(source) is None or number_type(target) is None:
+        if source.number_type is None or target.number_type is None:
             unequal = unequal_elements(source, target, (self.before.objects, self.after.objects), report)
             if unequal:
                 at = list(unequal.index)
                 self._violation(path, "values", f"{unequal.count} of {source.size} differ: at {at} {unequal.text}")
             return None, unequal is None
-        with closing(open_values(source)) as before, closing(open_values(target)) as after:
-            missing, packing = missing_of(source), packing_of(source)
+        with closing(source.open_reader()) as before, closing(target.open_reader()) as after:
+            missing, packing = source.missing, source.packing
             frame = Frame(missing.low, missing.high, packing.stored_zero if packing else 0.0)
             tally = in_units(compared(before, after, missing.values, self.threads, report, frame), packing)
         if packing and tally.different:
             self._note(path, "packed", f"values, errors and bounds are unpacked, by {packing}")
-        reason = f"{pipeline_of(target)} records no bound" if result.recorded else "no bound was given"
+        reason = f"{target.pipeline} records no bound" if result.recorded else "no bound was given"
         for code, text in broken_bounds(tally, bound, reason):
             self._violation(path, code, text)
-        same_type = type_words(source.id.get_type()) == type_words(target.id.get_type())
+        same_type = type_words(source.datatype) == type_words(target.datatype)
         return tally, not tally.different and same_type
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[None]:
         """Take note of what cannot be read, and go on with the rest."""
         try:
-            with reading(self.before.file.filename, self.after.file.filename, dataset=path):
+            with reading(self.before.store.path, self.after.store.path, dataset=path):
                 yield
         except TamisError as error:
             self.problems.append(Finding(path, "unreadable", str(error)))
@@ -312,19 +310,19 @@ class _Job:
         self.notes.append(Finding(path, code, text))
 
 
-def _type_text(dataset: h5py.Dataset) -> str:
-    words, order = type_words(dataset.id.get_type()), byteorder(dataset)
+def _type_text(dataset: Hdf5Array) -> str:
+    words, order = type_words(dataset.datatype), dataset.byteorder
     return f"{words}, {order}-endian" if order and order != _NATIVE else words
 
 
 _NATIVE = "little" if np.dtype("<i4").isnative else "big"
 
 
-def _checksum(dataset: h5py.Dataset) -> str:
+def _checksum(dataset: Hdf5Array) -> str:
     """Say which chunks are guarded by a checksum."""
-    names = [each.name for each in pipeline_of(dataset).filters]
-    if "fletcher32" not in names or not dataset.size:
+    names = [stage.filter.name for stage in dataset.pipeline.stages]
+    if "fletcher32" not in names or not dataset.size or dataset.chunk_shape is None:
         return "fletcher32" if "fletcher32" in names else "no checksum"
-    at, chunks = names.index("fletcher32"), chunks_of(dataset)
-    skipped = sum(count for mask, count in chunks.masks.items() if mask >> at & 1)
-    return f"fletcher32 except for {skipped} of {chunks.count} chunks" if skipped else "fletcher32"
+    at, index = names.index("fletcher32"), dataset.chunk_index()
+    skipped = sum(count for mask, count in index.mask_counts().items() if mask >> at & 1)
+    return f"fletcher32 except for {skipped} of {len(index)} chunks" if skipped else "fletcher32"

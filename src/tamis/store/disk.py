@@ -10,10 +10,12 @@ import errno
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import deflate
+
+from tamis.chunks.source import close_handle
 
 _AT_ONCE_NBYTES = 1 << 20
 _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM}
@@ -25,12 +27,6 @@ _MEANINGS = {
     errno.EFBIG: "the file system, or ulimit -f, takes no file of that size",
 }
 _NUMBER = re.compile(r"errno = (\d+)")
-
-
-def close_handle(handle: int) -> None:
-    """Close a descriptor and ignore errors: for files that were only read, or are durable already."""
-    with suppress(OSError):
-        os.close(handle)
 
 
 def write_all(handle: int, data: bytes | bytearray) -> None:
@@ -45,22 +41,6 @@ def write_at(handle: int, data: bytes, offset: int) -> None:
     while data:
         count = os.pwrite(handle, data, offset)
         data, offset = data[count:], offset + count
-
-
-def read_at(handle: int, nbytes: int, offset: int) -> bytes:
-    """Read so many bytes, even if the system reads fewer at a time; fewer only at the end of the file."""
-    data = os.pread(handle, nbytes, offset)
-    while 0 < len(data) < nbytes and (more := os.pread(handle, nbytes - len(data), offset + len(data))):
-        data += more
-    return data
-
-
-def read_into(handle: int, room: memoryview, offset: int) -> int:
-    """Fill memory as `read_at` does, and return the count of bytes."""
-    count = os.preadv(handle, [room], offset)
-    while 0 < count < len(room) and (more := os.preadv(handle, [room[count:]], offset + count)):
-        count += more
-    return count
 
 
 def sync_file(path: Path) -> None:

@@ -20,7 +20,8 @@ from typing import Any
 
 import deflate
 
-from tamis.store.disk import close_handle, write_all
+from tamis.chunks.source import close_handle
+from tamis.store.disk import write_all
 
 MAGIC = b"tamis journal 3\n"
 HEAD = struct.Struct("<II")

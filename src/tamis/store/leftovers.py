@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.store.disk import close_handle, disk_text, read_at
+from tamis.chunks.source import close_handle, read_at
+from tamis.store.disk import disk_text
 from tamis.store.journal import CHECKSUM, HEAD, MAGIC, RECORD, Run, checksum_of
 from tamis.store.transaction import journal_of, temporaries_of
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tamis import Pipeline
 from tamis.filters import by_id, by_name
 from tamis.hdf5 import storage
-from tamis.hdf5.storage import chunk_type, pipeline_of
+from tamis.hdf5.chunk_access import chunk_type, pipeline_of
 
 HERE = Path(__file__).resolve().parent
 TOY = 400

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.hdf5.storage import pipeline_of
+from tamis.hdf5.chunk_access import pipeline_of
 from tamis.jobs.inspection import Inspection
 from tamis.jobs.inspection.arguments import TARGETS, arguments
 

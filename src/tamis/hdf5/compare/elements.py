@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from tamis.chunks.blocks import block_shape
 from tamis.chunks.grid import Region
-from tamis.chunks.reader import Values
+from tamis.chunks.reader import ArrayReader
 from tamis.errors import FileError
-from tamis.hdf5.chunked import read_bytes, selected
-from tamis.hdf5.storage import stored_type
+from tamis.hdf5.library_reader import read_bytes, selected
+from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.objects import Objects
-from tamis.hdf5.values import open_values
 
 Array = NDArray[Any]
 
@@ -49,8 +48,8 @@ class Unequal:
 
 
 def unequal_elements(
-    source: h5py.Dataset,
-    target: h5py.Dataset,
+    source: Hdf5Array,
+    target: Hdf5Array,
     objects: tuple[Objects, Objects],
     progress: Callable[[int, int], None],
 ) -> Unequal | None:
@@ -61,14 +60,14 @@ def unequal_elements(
     FileError
         If values cannot be read.
     """
-    shape, total, done, count = source.shape, int(source.size), 0, 0
+    shape, total, done, count = source.shape, source.size, 0, 0
     first: tuple[tuple[int, ...], str] | None = None
     progress(0, total)
     if not total:
         return None
-    itemsize = max(source.id.get_type().get_size(), 1)
+    itemsize = max(source.value_nbytes, 1)
     block = block_shape(
-        shape, [dataset.chunks for dataset in (source, target) if dataset.chunks], _BLOCK_NBYTES // itemsize
+        shape, [array.chunk_shape for array in (source, target) if array.chunk_shape], _BLOCK_NBYTES // itemsize
     )
     with ExitStack() as stack:
         read = [partial(_elements, dataset, _open_bytes(dataset, stack)) for dataset in (source, target)]
@@ -88,11 +87,11 @@ def unequal_elements(
     return Unequal(count, *first) if first else None
 
 
-def _open_bytes(dataset: h5py.Dataset, stack: ExitStack) -> Values | None:
+def _open_bytes(array: Hdf5Array, stack: ExitStack) -> ArrayReader | None:
     """Open a dataset's chunks as bytes, without filters of libhdf5; None if libhdf5 has to read it."""
-    if stored_type(dataset) is None or dataset.chunks is None:
+    if array.dtype is None or array.chunk_shape is None:
         return None
-    return stack.enter_context(closing(open_values(dataset)))
+    return stack.enter_context(closing(array.open_reader()))
 
 
 def _change_text(before: Any, after: Any, objects: tuple[Objects, Objects]) -> str:
@@ -100,28 +99,25 @@ def _change_text(before: Any, after: Any, objects: tuple[Objects, Objects]) -> s
     return f"{old} became {new}" if old != new else f"{old} became one that differs in what is not shown here"
 
 
-def _elements(dataset: h5py.Dataset, values: Values | None, part: Region) -> Array:
+def _elements(array: Hdf5Array, values: ArrayReader | None, part: Region) -> Array:
     try:
-        try:
-            dtype = dataset.dtype
-        except (TypeError, ValueError):  # a type that numpy does not have: its bytes
-            dtype = None
-        if dtype is None:
-            return read_bytes(dataset, part) if values is None else values.read(part)
+        dataset, dtype = array.dataset, array.numpy_type
+        if dtype is None:  # its bytes
+            return read_bytes(dataset, part, array.datatype) if values is None else values.read(part)
         # Elements that are arrays become a field of a record, so that they stay elements.
         kind = np.dtype([("element", dtype)]) if dtype.subdtype else dtype
         if values is not None and kind.itemsize == values.dtype.itemsize:
             return np.ascontiguousarray(values.read(part)).view(kind)
         if dtype.subdtype is None:
             return np.asarray(dataset[part], dtype)
-        elements = np.zeros(tuple(span.stop - span.start for span in part), kind)
+        elements = np.zeros(tuple(axis.stop - axis.start for axis in part), kind)
         memory, space = selected(dataset, part)
         dataset.id.read(memory, space, elements, h5t.py_create(dtype))
         return elements
     except FileError:
         raise
     except (OSError, RuntimeError, TypeError, ValueError) as error:
-        raise FileError(f"{dataset.file.filename}: {dataset.name}: values cannot be read: {error}") from error
+        raise FileError(f"{array.label}: values cannot be read: {error}") from error
 
 
 def differing(before: Array, after: Array, dtype: np.dtype[Any], objects: tuple[Objects, Objects]) -> Array:

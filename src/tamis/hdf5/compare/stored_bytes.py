@@ -2,60 +2,63 @@
 
 from __future__ import annotations
 
-import os
+import numpy as np
 
-import h5py
-
-from tamis.chunks.grid import Origin
-from tamis.hdf5.chunked import Record, descriptor_of, records_of
-from tamis.hdf5.companions import companion_of
-from tamis.hdf5.facts import file_of, is_plain, layout_plist
+from tamis.chunks.index import ChunkIndex
+from tamis.chunks.parts import as_array
+from tamis.chunks.source import FileSource
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.meaning import changed_fill
-from tamis.hdf5.storage import pipeline_of, stored_type
+from tamis.hdf5.lib.file_facts import descriptor_of, filename_of, is_plain
+from tamis.hdf5.stored_array import Hdf5Array
 
 _PART_NBYTES = 1 << 20
 
 
-def same_stored_chunks(source: h5py.Dataset, target: h5py.Dataset) -> bool:
+def same_stored_chunks(source: Hdf5Array, target: Hdf5Array) -> bool:
     """Return whether two datasets of one shape have the same values because all stored bytes are the same.
 
     Chunk shapes, types, filters with parameters, filter masks, fill values and encoded bytes must be equal. Returns
     False if these bytes do not determine the values: missing values in a companion, or values elsewhere in the file.
     """
     both = (source, target)
-    if not all(dataset.chunks and stored_type(dataset) is not None and is_plain(file_of(dataset)) for dataset in both):
+    if not all(array.chunk_shape and array.dtype is not None and is_plain(array.file) for array in both):
         return False
-    if source.chunks != target.chunks or source.id.get_type() != target.id.get_type():
+    if source.chunk_shape != target.chunk_shape or source.datatype != target.datatype:
         return False
-    filters = [[(stage.filter, stage.stored) for stage in pipeline_of(dataset).stages] for dataset in both]
-    fills = [layout_plist(dataset).fill_value_defined() for dataset in both]
-    if filters[0] != filters[1] or fills[0] != fills[1] or changed_fill(source, target):
+    filters = [[(stage.filter, stage.stored) for stage in array.pipeline.stages] for array in both]
+    if filters[0] != filters[1] or source.fill_state != target.fill_state or changed_fill(source, target):
         return False
-    if any(companion_of(dataset) is not None for dataset in both):
+    if any(array.has_companion for array in both):
         return False
-    source_index, target_index = map(_index, both)
-    if source_index.keys() != target_index.keys():
+    before, after = map(_index, both)
+    tables = [(as_array(index.numbers), index.sizes, index.masks) for index in (before, after)]
+    if not all(map(np.array_equal, *tables)):
         return False
-    files = [descriptor_of(file_of(dataset)) for dataset in both]
-    return all(
-        _same(files[0].number, source_index[origin], files[1].number, target_index[origin]) for origin in source_index
-    )
+    files = [FileSource(descriptor_of(array.file)) for array in both]
+    places = zip(before.offsets.tolist(), after.offsets.tolist(), before.sizes.tolist(), strict=True)
+    return all(_same_bytes(files, offsets, nbytes) for *offsets, nbytes in places)
 
 
-def _index(dataset: h5py.Dataset) -> dict[Origin, Record]:
-    """Return the chunk index of a dataset; errors name its file."""
-    with reading(file_of(dataset).filename, dataset=str(dataset.name)):
-        return records_of(dataset)
+def changed_fill(source: Hdf5Array, target: Hdf5Array) -> str:
+    """Return how HDF5's fill value changed between datasets of one type; empty where it did not, or there is none."""
+    try:
+        before, after = (array.fill_value.astype(array.dataset.dtype.newbyteorder("=")) for array in (source, target))
+    except (TypeError, ValueError, RuntimeError):
+        return ""
+    return "" if before.tobytes() == after.tobytes() else f"HDF5's fill value {before} became {after}"
 
 
-def _same(source: int, record: Record, target: int, other: Record) -> bool:
-    """Compare two chunks part by part, because sizes in the files may be wrong."""
-    if (record.nbytes, record.mask) != (other.nbytes, other.mask):
-        return False
-    for start in range(0, record.nbytes, _PART_NBYTES):
-        count = min(_PART_NBYTES, record.nbytes - start)
-        parts = os.pread(source, count, record.offset + start), os.pread(target, count, other.offset + start)
+def _index(array: Hdf5Array) -> ChunkIndex:
+    """Read the chunk index of a dataset; an error names its file, and not both."""
+    with reading(filename_of(array.file), dataset=array.path):
+        return array.chunk_index()
+
+
+def _same_bytes(files: list[FileSource], offsets: list[int], nbytes: int) -> bool:
+    """Compare two chunks part by part: their sizes come from the files, and may be wrong."""
+    for at in range(0, nbytes, _PART_NBYTES):
+        count = min(_PART_NBYTES, nbytes - at)
+        parts = [file.read(offset + at, count) for file, offset in zip(files, offsets, strict=True)]
         if parts[0] != parts[1] or len(parts[0]) != count:
             return False
     return True

@@ -15,6 +15,7 @@ from tamis.errors import FileError
 from tamis.hdf5.compare.elements import array_text, differing, element_text, shortened
 from tamis.hdf5.lib.places import linked_file
 from tamis.hdf5.lib.type_text import type_words
+from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.groups import group_filters
 from tamis.hdf5.tree.objects import Objects
 from tamis.hdf5.tree.references import attribute_names
@@ -112,11 +113,9 @@ def group_changes(source: h5py.Group, target: h5py.Group) -> Iterator[tuple[str,
                 return
 
 
-def named_type_change(source: h5py.Dataset, target: h5py.Dataset) -> str:
-    """Return a text if a dataset has lost its named type or got one; empty if not."""
-    kinds = [
-        "a named type" if dataset.id.get_type().committed() else "one without a name" for dataset in (source, target)
-    ]
+def named_type_change(source: Hdf5Array, target: Hdf5Array) -> str:
+    """Return how it changed whether a dataset has a named type; empty where it did not."""
+    kinds = ["a named type" if array.has_named_type else "one without a name" for array in (source, target)]
     return "" if kinds[0] == kinds[1] else f"the type, {kinds[0]}, became {kinds[1]}"
 
 

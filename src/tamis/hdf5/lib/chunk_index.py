@@ -9,15 +9,86 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
+import numpy as np
 from h5py import h5d, h5f, h5p, h5s, h5t
 
+from tamis.chunks.grid import Grid
+from tamis.chunks.index import ChunkIndex
 from tamis.errors import FileError
 from tamis.hdf5.lib import calls
 
 _MOST_LOOKED_UP = 10_000_000
 _NO_CHUNK = h5d.StoreInfo(None, 0, None, 0)
+
+
+_AT_ONCE = 4096
+"""Entries of the index that are Python objects at a time."""
+
+
+def read_index(dataset: h5d.DatasetID, grid: Grid, base: int) -> ChunkIndex:
+    """Read where the chunks of a dataset are, in one pass.
+
+    Parameters
+    ----------
+    dataset
+        Chunked.
+    grid
+        Of its chunks.
+    base
+        What to add to HDF5's offsets.
+
+    Raises
+    ------
+    FileError
+        If a chunk lies outside the array, or at no origin of a chunk, or twice: the file is damaged.
+    """
+    rows: list[Any] = []
+    batch: list[h5d.StoreInfo] = []
+
+    def visit(chunk: h5d.StoreInfo) -> None:  # returns None, which tells HDF5 to go on
+        batch.append(chunk)
+        if len(batch) == _AT_ONCE:
+            rows.append(_rows(batch, grid))
+            batch.clear()
+
+    if _moved_axis(dataset) is None:
+        dataset.chunk_iter(visit)
+    else:
+        batch = stored_chunks(dataset)
+    rows.append(_rows(batch, grid))
+    table = np.concatenate(rows)
+    if np.any(np.diff(table[:, 0]) <= 0):
+        table = table[np.argsort(table[:, 0], kind="stable")]
+        if len(table) > 1 and np.any(np.diff(table[:, 0]) == 0):
+            raise FileError("damaged: two chunks at one origin")
+    complete = len(table) == grid.chunk_count
+    numbers = range(len(table)) if complete else np.ascontiguousarray(table[:, 0])
+    offsets, sizes = (np.ascontiguousarray(table[:, at]) for at in (1, 2))
+    return ChunkIndex(grid, numbers, offsets + base, sizes, table[:, 3].astype(np.uint32))
+
+
+def _rows(batch: Iterable[h5d.StoreInfo], grid: Grid) -> Any:
+    """Return number, offset, size and mask of some chunks, in rows."""
+    chunks = [(chunk.byte_offset, chunk.size, chunk.filter_mask) for chunk in batch]
+    table = np.empty((len(chunks), 4), np.int64)
+    if not chunks:
+        return table
+    origins = np.array([chunk.chunk_offset for chunk in batch], np.int64)
+    furthest = origins.max(axis=0)
+    if np.any(furthest >= grid.shape):
+        raise FileError(f"damaged: chunk at {furthest.tolist()} of shape {grid.shape}")
+    if np.any(origins % grid.chunk_shape):
+        raise FileError(f"damaged: chunks at no multiples of {grid.chunk_shape}")
+    table[:, 0] = np.ravel_multi_index(tuple((origins // grid.chunk_shape).T), grid.counts)
+    try:
+        table[:, 1:] = chunks
+    except OverflowError as error:
+        raise FileError("damaged: a chunk beyond the end of any file") from error
+    return table
 
 
 def stored_chunks(dataset: h5d.DatasetID) -> list[h5d.StoreInfo]:

@@ -18,7 +18,6 @@ import h5py
 from h5py import h5a, h5d, h5g, h5l, h5o, h5p, h5r, h5t
 
 from tamis.errors import FileError, ParameterError
-from tamis.hdf5.facts import datatype_of, open_dataset
 from tamis.hdf5.lib import calls
 from tamis.hdf5.tree.create import STAGING, create_copy, create_group_like, create_like, create_target, staging_name
 from tamis.hdf5.tree.group_pairs import GroupPairs
@@ -270,9 +269,10 @@ class _Copy:
         """Let the caller's function create a dataset, and check that it did."""
         with _placed(path):
             # Opened by its path, because HDF5 would otherwise search the whole file for its name.
-            dataset = open_dataset(self.file, path.decode("utf-8", "surrogateescape"))
-            if datatype_of(dataset).committed():
-                self._type(datatype_of(dataset))
+            dataset = h5py.Dataset(h5d.open(self.file.id, path))
+            datatype = dataset.id.get_type()
+            if datatype.committed():
+                self._type(datatype)
         name = link.name.decode("utf-8", "surrogateescape")
         try:
             copy = self.recreate[link.address](dataset, h5py.Group(target), name)

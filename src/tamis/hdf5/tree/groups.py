@@ -13,7 +13,7 @@ from h5py import h5, h5g, h5o, h5p, h5t, h5z
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import Parameter
 from tamis.hdf5.lib import calls
-from tamis.hdf5.storage import listed_pipeline
+from tamis.hdf5.lib.filter_list import listed_pipeline
 from tamis.hdf5.tree.links import INSTALL, filter_text, links_of
 from tamis.pipeline import Pipeline, as_pipeline
 

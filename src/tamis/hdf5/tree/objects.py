@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import h5py
 import numpy as np
 from h5py import h5g, h5o, h5r, h5s
 
-from tamis.hdf5.companions import companions_in
-from tamis.hdf5.tree.walk import Contents, address_of
+from tamis.errors import FileError
+from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.stored_array import Hdf5Array
+from tamis.hdf5.tree.walk import Contents, Datasets
 
 _LARGEST_MASK = 1 << 24
 """Largest box, in elements, around a selection that is examined element by element."""
@@ -41,28 +45,26 @@ class Objects:
         addresses = {path: address for address, path in contents.places.items()}
         self._paths: dict[int, str] = {}
         if like is not None:
-            for path in like.groups:
-                is_own = path in contents.groups
-                self._name(path, addresses[path] if is_own else _address(group_at(file, path)))
-            for path in like.datasets:
-                is_own = path in contents.datasets
-                self._name(path, addresses[path] if is_own else _address(dataset_at(file, path)))
+            number = h5o.get_info(self.root).fileno
+            for path, kind in _kinds(like):
+                own = path in (contents.groups if kind == h5o.TYPE_GROUP else contents.datasets)
+                info = None if own else info_at(file, path)
+                if own:
+                    self._paths.setdefault(addresses[path], path)
+                elif info is not None and info.fileno == number and info.type == kind:
+                    self._paths.setdefault(info.addr, path)
         for path in (*contents.groups, *contents.datasets):
-            self._name(path, addresses[path])
-        for companion, path in companions_in(contents.datasets, contents.datasets.marked()):
-            self.companions[self.path_at(address_of(companion))] = path
-
-    def _name(self, path: str, address: int | None) -> None:
-        if address is not None:
-            self._paths.setdefault(address, path)
+            self._paths.setdefault(addresses[path], path)
+        for companion, path in companions_in(contents.datasets):
+            self.companions[self.path_at(companion.address)] = path
 
     def path_at(self, address: int) -> str:
         """Return the path of an object; empty for named types and objects without a path."""
         return self._paths.get(address, "")
 
-    def named(self, path: str, item: h5py.HLObject) -> bool:
-        """Return whether a path is the name of an object, not another link to it."""
-        return self.path_at(address_of(item)) == path
+    def named(self, path: str, address: int) -> bool:
+        """Return whether a path is the name of the object at an address, rather than another link to it."""
+        return self.path_at(address) == path
 
     def target_text(self, reference: Any) -> str:
         """Return the target of a reference in words."""
@@ -82,18 +84,37 @@ class Objects:
         return name
 
 
-def dataset_at(file: h5py.File, path: str) -> h5py.Dataset | None:
-    """Return the dataset of this file at a path, through any links; None if there is none."""
-    return _object_at(file, path, h5py.Dataset)
+def _kinds(contents: Contents) -> Iterator[tuple[str, int]]:
+    """Yield the path of each group and dataset, and which of both it is."""
+    yield from ((path, h5o.TYPE_GROUP) for path in contents.groups)
+    yield from ((path, h5o.TYPE_DATASET) for path in contents.datasets)
+
+
+def companions_in(arrays: Datasets) -> Iterator[tuple[Hdf5Array, str]]:
+    """Yield each companion that some arrays have, and the path of its variable; damaged ones are left out."""
+    for path in arrays.marked():
+        with suppress(FileError), reading(path):
+            if (companion := arrays[path].companion) is not None and arrays[path].companion_flags is not None:
+                yield companion, path
+
+
+def info_at(file: h5py.File, path: str) -> Any:
+    """Return what HDF5 says of the object that a path leads to, by whatever links; None if there is none."""
+    try:
+        return h5o.get_info(file.id, path.encode("utf-8", "surrogateescape"))
+    except (OSError, RuntimeError, ValueError, KeyError):
+        return None
+
+
+def array_at(file: h5py.File, path: str) -> Hdf5Array | None:
+    """Find the dataset of this file that a path leads to, by whatever links; None if there is none."""
+    dataset = _object_at(file, path, h5py.Dataset)
+    return None if dataset is None else Hdf5Array(file, path, dataset)
 
 
 def group_at(file: h5py.File, path: str) -> h5py.Group | None:
     """Return the group of this file at a path, through any links; None if there is none."""
     return _object_at(file, path, h5py.Group)
-
-
-def _address(item: h5py.HLObject | None) -> int | None:
-    return None if item is None else address_of(item)
 
 
 def _object_at(file: h5py.File, path: str, kind: type) -> Any:

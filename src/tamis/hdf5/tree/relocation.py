@@ -69,8 +69,8 @@ class Relocation:
                     if group.id.links.get_info(name).type == h5l.TYPE_EXTERNAL:
                         link_path = f"{path.rstrip('/')}/{name.decode('utf-8', 'backslashreplace')}"
                         self.linked(link_path, group.id.links.get_val(name)[0])
-            for path, dataset in contents.datasets.items():
-                self.creation_list(path, dataset)
+            for path, array in contents.datasets.items():
+                self.creation_list(path, array.dataset)
         return self.notes
 
     def _virtual(self, path: str, plist: h5p.PropDCID) -> h5p.PropDCID | None:

@@ -12,8 +12,8 @@ from h5py import h5a, h5d, h5g, h5l, h5o
 
 from tamis.errors import FileError, MissingFilterError
 from tamis.hdf5.companions import MARK
-from tamis.hdf5.facts import open_dataset
 from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.links import Link, links_of
 
 _MOST_LINKS = 1_000_000
@@ -22,14 +22,12 @@ _MOST_LINKS = 1_000_000
 _Open = tuple[str, h5g.GroupID, list[Link]]  # path, group, links still to visit
 
 
-class Datasets(Mapping[str, h5py.Dataset]):
-    """Datasets of a file by their paths, in the order of names.
-
-    A dataset is opened when it is needed: HDF5 takes 64 KiB or more for an open one, and a file may have very many.
-    """
+class Datasets(Mapping[str, Hdf5Array]):
+    """Datasets of a file by their paths, in the order of names; each is looked at when it is asked for, once."""
 
     def __init__(self, file: h5py.File) -> None:
         self._file, self._paths = file, dict[str, tuple[int, bool]]()
+        self._arrays: dict[str, Hdf5Array] = {}
 
     def add(self, path: str, address: int, *, marked: bool) -> None:
         """Add path and address of a dataset, and whether it names a companion."""
@@ -54,13 +52,19 @@ class Datasets(Mapping[str, h5py.Dataset]):
             (labels.get(path, path), entry) for path, entry in self._paths.items() if others or path in labels
         )
         datasets._paths = dict(sorted(labelled_paths))
+        datasets._arrays = self._arrays
         return datasets
 
-    def __getitem__(self, path: str) -> h5py.Dataset:
+    def looked_at(self, path: str) -> Hdf5Array | None:
+        """Return the array of a path that was asked for before, here or by other labels."""
+        return self._arrays.get(path)
+
+    def __getitem__(self, path: str) -> Hdf5Array:
         if path not in self._paths:
             raise KeyError(path)
-        with reading(self._file.filename, dataset=path):
-            return open_dataset(self._file, path)
+        if path not in self._arrays:
+            self._arrays[path] = Hdf5Array(self._file, path, address=self._paths[path][0])
+        return self._arrays[path]
 
     def __contains__(self, path: object) -> bool:
         return path in self._paths  # without opening it
@@ -164,23 +168,9 @@ def walk(file: h5py.File) -> Contents:
     return contents
 
 
-def all_listed(file: h5py.File) -> Contents:
-    """Return every dataset and group of a file, as `walk`; refuse a file with groups that cannot be listed.
-
-    Raises
-    ------
-    FileError
-        If an object of the file cannot be read, or the links of a group cannot be listed.
-    """
-    contents = walk(file)
-    for reason in contents.closed.values():
-        raise FileError(f"{file.filename}: {reason}")
-    return contents
-
-
-def address_of(item: h5py.HLObject) -> int:
+def address_of(item: h5py.Group | Hdf5Array) -> int:
     """Return the address of an object, which identifies it in its file, whatever its path."""
-    return int(h5o.get_info(item.id).addr)
+    return item.address if isinstance(item, Hdf5Array) else int(h5o.get_info(item.id).addr)
 
 
 def _enter(contents: Contents, path: str, group: h5g.GroupID) -> _Open:

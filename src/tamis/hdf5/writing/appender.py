@@ -14,7 +14,8 @@ import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tamis.chunks.grid import Origin, Region, touched
+from tamis.chunks.grid import Grid, Origin, Region
+from tamis.chunks.parts import Parts
 from tamis.chunks.threads import checked_threads, ordered_map
 from tamis.errors import FileError, ParameterError, StreamError, TamisError, located
 from tamis.formatting import printable
@@ -359,10 +360,10 @@ class Appender:
         with closing(ordered_map(encode, self._parts(), self._threads)) as results:
             return list(results)
 
-    def _parts(self) -> list[Region]:
+    def _parts(self) -> Parts:
         """Return the parts of the buffer, one for each chunk."""
         shape = [self._count if axis == self._axis else extent for axis, extent in enumerate(self._buffer.shape)]
-        return touched([tuple(slice(0, extent) for extent in shape)], tuple(shape), self._target.chunk.shape)
+        return Parts(Grid(tuple(shape), self._target.chunk.shape))
 
     def _origin(self, part: Region) -> Origin:
         return tuple(self._start if axis == self._axis else span.start for axis, span in enumerate(part))

@@ -17,7 +17,6 @@ from numpy.typing import DTypeLike
 from tamis.chunks.grid import LEAST_CHUNK_NBYTES, default_chunks, whole_blocks
 from tamis.errors import FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Stage
-from tamis.hdf5.facts import layout_plist
 from tamis.hdf5.lib import calls
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.padding import Padding
@@ -204,7 +203,7 @@ def filter_parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
 
 def as_recorded(pipeline: Pipeline, dataset: h5py.Dataset) -> Pipeline:
     """Return a pipeline with the parameters in the file, by which readers decode."""
-    cd_values = [entry.values for entry in calls.filter_list(layout_plist(dataset))]
+    cd_values = [entry.values for entry in calls.filter_list(dataset.id.get_create_plist())]
     return Pipeline(replace(stage, stored=stored) for stage, stored in zip(pipeline.stages, cd_values, strict=True))
 
 

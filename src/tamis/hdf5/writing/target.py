@@ -16,13 +16,11 @@ from tamis.chunks.grid import Origin
 from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
 from tamis.hdf5.companions import MARK, has_companion, is_companion
-from tamis.hdf5.facts import datatype_of, layout_plist
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.attributes import text_attribute
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.direct_chunks import put_chunk
-from tamis.hdf5.meaning import missing_of
-from tamis.hdf5.storage import fill_value, pipeline_of
+from tamis.hdf5.stored_array import Hdf5Array
 from tamis.missing.definition import Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import Encoded, is_lossy
@@ -91,14 +89,15 @@ class Target:
                 f"{place}: expected edge chunks that are filtered, got a dataset that stores them unfiltered: write"
                 " with h5py"
             )
-        recorded = pipeline or pipeline_of(dataset)
-        missing = missing_of(dataset) if is_lossy(recorded) and dtype.kind in "fiu" else Missing()
-        return cls(dataset, recorded, ChunkType(dtype, dataset.chunks), place, missing, padding_of(dataset, dtype))
+        array = Hdf5Array.of(dataset)
+        recorded = pipeline or array.pipeline
+        missing = array.missing if is_lossy(recorded) and dtype.kind in "fiu" else Missing()
+        return cls(dataset, recorded, ChunkType(dtype, dataset.chunks), place, missing, array.padding(dtype))
 
     @property
     def fill(self) -> NDArray[Any]:
         """The fill value."""
-        return fill_value(self.dataset).astype(self.chunk.dtype)
+        return Hdf5Array.of(self.dataset).fill_value.astype(self.chunk.dtype)
 
     @property
     def bound(self) -> float | None:
@@ -122,18 +121,6 @@ class Target:
     def put(self, origin: Origin, encoded: Encoded) -> None:
         """Write a chunk, which may exist already; see `put_chunk`."""
         put_chunk(self.dataset, origin, *encoded)
-
-
-def padding_of(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> Padding:
-    """Return the values of chunks beyond the end of a dataset, also for chunks of plain bytes."""
-    growing = tuple(end is None or end > n for n, end in zip(dataset.shape, dataset.maxshape, strict=True))
-    if not any(growing):
-        return Padding()
-    is_set = layout_plist(dataset).fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
-    if dtype.kind == "V":
-        raw = calls.fill_bytes(layout_plist(dataset), datatype_of(dataset)) if is_set else bytes(dtype.itemsize)
-        return Padding(growing, np.frombuffer(raw, dtype)[0], is_set)
-    return Padding(growing, fill_value(dataset).astype(dtype)[()], is_set)
 
 
 def _role_text(dataset: h5py.Dataset) -> str:

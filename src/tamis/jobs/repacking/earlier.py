@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
-from tamis.hdf5.companions import has_companion
-from tamis.hdf5.facts import open_dataset
-from tamis.hdf5.lib.source_file import open_source
-from tamis.hdf5.rewriting import count_missing, stored_alike, would_grow
+from tamis.hdf5.store import Hdf5Store
 from tamis.jobs.repacking.planning import Wanted, plan_datasets
 from tamis.jobs.repacking.record import Record
+from tamis.rewrite.count_missing import count_missing
+from tamis.rewrite.identical import are_stored_alike
+from tamis.rewrite.plan import Plan
+from tamis.rewrite.write import would_grow
 from tamis.store.disk import disk_text
 from tamis.store.transaction import Transaction
-
-if TYPE_CHECKING:
-    import h5py
-
-    from tamis.hdf5.rewriting import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +117,7 @@ def _compare(target: Path, source: Path, plans: Mapping[str, Plan], wanted: Want
 
     unknown = Earlier(False, False, "nothing says that tamis made it from this source by this recipe")
     try:
-        with open_source(target) as after, open_source(source) as before:
+        with Hdf5Store.open(target) as after, Hdf5Store.open(source) as before:
             kept = _kept(after, before, plans, wanted)
             if kept is None:
                 return unknown
@@ -139,7 +134,7 @@ def _compare(target: Path, source: Path, plans: Mapping[str, Plan], wanted: Want
     return Earlier(True, True, "it has the filters and chunks of the recipe, and all values are within the bounds")
 
 
-def _kept(after: h5py.File, before: h5py.File, plans: Mapping[str, Plan], wanted: Wanted) -> set[str] | None:
+def _kept(after: Hdf5Store, before: Hdf5Store, plans: Mapping[str, Plan], wanted: Wanted) -> set[str] | None:
     """Find the datasets that a target has as the source has them, since they would grow; None if others differ."""
     stored = plan_datasets(after, wanted).plans
     kept = set()
@@ -148,20 +143,20 @@ def _kept(after: h5py.File, before: h5py.File, plans: Mapping[str, Plan], wanted
             return None
         if stored[path].copied:
             continue
-        source = open_dataset(before, path)
-        if not stored_alike(source, open_dataset(after, path)) or not would_grow(plan, source):
+        source = before.array(path)
+        if not are_stored_alike(source, after.array(path)) or not would_grow(plan, source):
             return None
         kept.add(path)
     return kept
 
 
-def _other_missing(before: h5py.File, after: h5py.File, plans: Iterable[Plan], wanted: Wanted) -> str:
-    """Say what a target does about missing values that was not asked for; empty where it does what was."""
+def _other_missing(before: Hdf5Store, after: Hdf5Store, plans: Iterable[Plan], wanted: Wanted) -> str:
+    """Return what a target does about missing values that was not asked for; empty where it does what was."""
     if wanted.missing == "exact":
         return ""
     for plan in plans:
-        if plan.lossy and not has_companion(open_dataset(after, plan.path)):
-            count = count_missing(plan, open_dataset(before, plan.path), lambda *_: None)
+        if plan.lossy and not after.array(plan.path).has_companion:
+            count = count_missing(plan, before.array(plan.path), lambda *_: None)
             if count.total:
                 return f"missing values are kept in {plan.path} itself, and --missing {wanted.missing} was asked for"
     return ""

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tamis.formatting import percent_text, plural, shape_text, size_text
-from tamis.hdf5.companions import Companion, companion_of
-from tamis.hdf5.rewriting import Plan, Written, better_chunks, compresses
-
-if TYPE_CHECKING:
-    import h5py
-
+from tamis.hdf5.stored_array import Hdf5Array
+from tamis.rewrite.better_chunks import better_chunks
+from tamis.rewrite.growth import compresses
+from tamis.rewrite.plan import Plan, Written
 
 GROWN = "it would take more room than in the source: name it to store it so, or use --larger"
 """Why a dataset that a pattern matches is kept."""
 
 
 def written_notes(
-    plan: Plan, source: h5py.Dataset, target: h5py.Dataset, written: Written, partial_count: int
+    plan: Plan, source: Hdf5Array, target: Hdf5Array, written: Written, partial_count: int
 ) -> tuple[str, ...]:
     """Say which chunks are stored otherwise than the pipeline says, why, and what may help."""
-    companion = companion_of(target)
+    companion = target.companion
     notes = (
         _growth_note(plan, source, target, companion)
         + _skipped_notes(written)
@@ -33,12 +29,10 @@ def written_notes(
     return notes + _advice(plan, source, written)
 
 
-def _growth_note(
-    plan: Plan, source: h5py.Dataset, target: h5py.Dataset, companion: Companion | None
-) -> tuple[str, ...]:
+def _growth_note(plan: Plan, source: Hdf5Array, target: Hdf5Array, companion: Hdf5Array | None) -> tuple[str, ...]:
     """Say that a dataset that should have become smaller takes more room than in its source."""
-    before, after = source.id.get_storage_size(), target.id.get_storage_size()
-    after += 0 if companion is None else companion.dataset.id.get_storage_size()
+    before, after = source.stored_nbytes, target.stored_nbytes
+    after += 0 if companion is None else companion.stored_nbytes
     if after <= before or not compresses(plan.pipeline):
         return ()
     return (f"larger than in the source: {size_text(before)} became {size_text(after)}",)
@@ -106,13 +100,13 @@ def _partial_share(plan: Plan, shape: tuple[int, ...] | None) -> float:
     exact = plan.padding.exact or plan.bound is None
     if shape is None or plan.pipeline.zfp is None or not (plan.lossy and exact):
         return 0.0
-    return plan.padding.lossless_share(shape, plan.chunks)
+    return plan.padding.lossless_share(shape, plan.chunk_shape)
 
 
 def _better_chunks(plan: Plan, shape: tuple[int, ...]) -> str:
     """Name chunks that leave at most half of what partial chunks hold to other filters."""
-    better = plan.padding.best_chunks(shape, plan.chunks)
-    now, left = (plan.padding.lossless_share(shape, chunks) for chunks in (plan.chunks, better))
+    better = plan.padding.best_chunks(shape, plan.chunk_shape)
+    now, left = (plan.padding.lossless_share(shape, chunks) for chunks in (plan.chunk_shape, better))
     if not now or left > now / 2:
         return ""
     return (
@@ -121,13 +115,13 @@ def _better_chunks(plan: Plan, shape: tuple[int, ...]) -> str:
     )
 
 
-def _missing_note(written: Written, companion: Companion | None) -> tuple[str, ...]:
+def _missing_note(written: Written, companion: Hdf5Array | None) -> tuple[str, ...]:
     if not written.missing_values:
         return ()
     if companion is not None:
         return (
-            f"{plural(written.missing_values, 'missing value')} kept in {companion.dataset.name}"
-            f" ({size_text(companion.dataset.id.get_storage_size())}): tamis.open restores each of them; other readers"
+            f"{plural(written.missing_values, 'missing value')} kept in {companion.path}"
+            f" ({size_text(companion.stored_nbytes)}): tamis.open restores each of them; other readers"
             " see invented values there",
         )
     return (
@@ -136,10 +130,10 @@ def _missing_note(written: Written, companion: Companion | None) -> tuple[str, .
     )
 
 
-def _advice(plan: Plan, source: h5py.Dataset, written: Written) -> tuple[str, ...]:
+def _advice(plan: Plan, source: Hdf5Array, written: Written) -> tuple[str, ...]:
     if not plan.recoded or 2 * written.lossless_chunks <= written.chunks:
         return ()
-    shape = shape_text(plan.chunks)
+    shape = shape_text(plan.chunk_shape)
     text = (
         f"{written.lossless_chunks} of {written.chunks} chunks are stored without zfp, which cannot keep them within"
         " the bound"

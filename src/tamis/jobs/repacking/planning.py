@@ -6,22 +6,19 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from tamis import cf
 from tamis.chunks.grid import default_chunks
 from tamis.errors import MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32
-from tamis.hdf5.companions import companion_of, companions_in, has_companion, is_companion
-from tamis.hdf5.lib.attributes import is_bare_dimension, known_attributes
+from tamis.hdf5.dataset_facts import ELSEWHERE
+from tamis.hdf5.lib.attributes import is_bare_dimension
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.meaning import missing_of
-from tamis.hdf5.rewriting import Plan, compresses, flags_for, has_streams, stored_so
-from tamis.hdf5.storage import ELSEWHERE, layout_text, pipeline_of, stored_type, type_text, values_nbytes
-from tamis.hdf5.tree.walk import Datasets, address_of, all_listed
-from tamis.hdf5.variables import roles_in
-from tamis.hdf5.writing.target import padding_of
+from tamis.hdf5.store import Hdf5Store
+from tamis.hdf5.stored_array import Hdf5Array
+from tamis.hdf5.tree.objects import companions_in
+from tamis.hdf5.tree.walk import Datasets
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import Assigned, assigned
 from tamis.jobs.repacking.notes import expected_partial_note, range_text
@@ -29,10 +26,11 @@ from tamis.jobs.repacking.preview import DatasetPreview
 from tamis.jobs.stored_units import in_stored_units, units_note
 from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Chunking, padding_note
+from tamis.rewrite.growth import compresses
+from tamis.rewrite.identical import is_stored_so
+from tamis.rewrite.plan import Plan, flags_for
+from tamis.rewrite.streams import has_streams
 from tamis.zfp.checks import BLOCK_SIDE
-
-if TYPE_CHECKING:
-    import h5py
 
 MissingPolicy = Literal["exact", "companion", "refuse"]
 POLICIES = get_args(MissingPolicy)
@@ -92,7 +90,7 @@ class Planning(NamedTuple):
     exact: frozenset[str]
 
 
-def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
+def plan_datasets(store: Hdf5Store, wanted: Wanted) -> Planning:
     """Make a plan for each dataset that a recipe is for; also says why datasets that patterns match are kept.
 
     Raises
@@ -104,9 +102,8 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
     MissingFilterError
         If a filter cannot be encoded here.
     """
-    contents = all_listed(file)
-    names = Names(file, contents)
-    roles = cache(partial(roles_in, file, contents.datasets))
+    store.check_listed()
+    names = Names(store)
     shapes: dict[str, Assigned[tuple[int, ...]]] = {}
     for shape in assigned(wanted.chunks, names.meant):
         shapes.setdefault(shape.path, shape)
@@ -116,46 +113,46 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
     labels: dict[str, str] = {}
     for each in recipes:
         labels.setdefault(each.path, each.label)
-    found = contents.datasets.labelled(labels)
+    found = store.contents.datasets.labelled(labels)
     plans: dict[str, Plan] = {}
     kept: dict[str, str] = {}
     for each in recipes:
         if (path := labels[each.path]) in plans:
             continue
         dataset, chunks = found[path], shapes[each.path].value if each.path in shapes else None
-        if not each.exact and is_bare_dimension(dataset):
+        if not each.exact and is_bare_dimension(dataset.dataset):
             kept[path] = "expected values, got a netCDF-4 dimension without a variable"
             continue
-        if not (each.exact or wanted.follow) and (layout := layout_text(dataset)) in ELSEWHERE:
+        if not (each.exact or wanted.follow) and (layout := dataset.layout) in ELSEWHERE:
             kept[path] = (
                 f"its values are in other files ({layout}), where a pattern leaves them: name it, or give --follow, to"
                 " store them in the target"
             )
             continue
         try:
-            with reading(file.filename, dataset=path):
+            with reading(store.path, dataset=path):
                 filters = each.value if isinstance(each.value, Pipeline) else None
                 plan = _plan_dataset(path, dataset, filters, chunks, wanted)
-            if not each.exact and plan.lossy and (role := roles().get(each.path, cf.DATA)).is_exact:
+            if not each.exact and plan.lossy and (role := store.roles.get(each.path, cf.DATA)).is_exact:
                 kept[path] = f"{role.reason}; name it to store it lossily"
                 continue
             named = each.exact or (each.path in shapes and shapes[each.path].exact)
             # With `follow`, values of other files are to be in the target, which takes room.
-            asked = named or filters is None or not compresses(filters) or layout_text(dataset) in ELSEWHERE
+            asked = named or filters is None or not compresses(filters) or dataset.layout in ELSEWHERE
             if not asked and not plan.copied:
                 if reason := _too_small(dataset, wanted.min_size):
                     kept[path] = reason
                     continue
                 # A companion is made anew with its dataset, or not: that is decided before values are read.
-                plan = replace(plan, may_grow=wanted.larger or has_companion(dataset))
+                plan = replace(plan, may_grow=wanted.larger or dataset.has_companion)
             plans[path] = plan
             kept.pop(path, None)
         except MissingFilterError as error:
-            error.at(path, path=file.filename, dataset=path)
+            error.at(path, path=store.path, dataset=path)
             raise
         except ParameterError as error:
             if each.exact:
-                error.at(path, path=file.filename, dataset=path)
+                error.at(path, path=store.path, dataset=path)
                 raise
             kept[path] = str(error)
     explicit = frozenset(labels[each.path] for each in recipes if each.exact)
@@ -170,10 +167,10 @@ def plan_datasets(file: h5py.File, wanted: Wanted) -> Planning:
     return Planning(plans, kept, found, explicit)
 
 
-def _too_small(dataset: h5py.Dataset, min_size: int | None) -> str:
+def _too_small(dataset: Hdf5Array, min_size: int | None) -> str:
     """Say why a pattern leaves a dataset as it is because of its size; empty where it does not."""
-    least = min_size if min_size is not None else 0 if dataset.chunks else MIN_NBYTES
-    small = values_nbytes(dataset) < least
+    least = min_size if min_size is not None else 0 if dataset.chunk_shape else MIN_NBYTES
+    small = dataset.values_nbytes < least
     return (
         f"patterns leave values of less than {least} B as they are (--min-size): name it to store it so"
         if small
@@ -181,9 +178,9 @@ def _too_small(dataset: h5py.Dataset, min_size: int | None) -> str:
     )
 
 
-def _own(dataset: h5py.Dataset) -> Pipeline:
+def _own(dataset: Hdf5Array) -> Pipeline:
     """Return the filters of a dataset as they would be asked for in other chunks."""
-    return Pipeline(replace(each, stored=None) for each in pipeline_of(dataset).stages)
+    return Pipeline(replace(each, stored=None) for each in dataset.pipeline.stages)
 
 
 def replaced_companions(found: Datasets, plans: Mapping[str, Plan]) -> dict[str, str]:
@@ -196,14 +193,15 @@ def replaced_companions(found: Datasets, plans: Mapping[str, Plan]) -> dict[str,
     """
     marked = found.marked()
     stay = {path for path in marked if path not in plans or not plans[path].recoded}
-    others = {address_of(each) for each, variable in companions_in(found, marked) if variable in stay}
-    replaced = {
-        address_of(each.dataset): path for path in marked if path not in stay and (each := companion_of(found[path]))
-    }
+    others = {companion.address for companion, variable in companions_in(found) if variable in stay}
+    replaced = {}
+    for path in marked:
+        if path not in stay and (companion := found[path].companion) is not None:
+            replaced[companion.address] = path
     for address in others:
         replaced.pop(address, None)
-    paths = ((path, address_of(each)) for path, each in found.items()) if replaced else ()
-    return {path: replaced[address] for path, address in paths if address in replaced}
+    addresses = ((path, array.address) for path, array in found.items()) if replaced else ()
+    return {path: replaced[address] for path, address in addresses if address in replaced}
 
 
 def describe(planning: Planning) -> tuple[DatasetPreview, ...]:
@@ -220,18 +218,18 @@ def describe(planning: Planning) -> tuple[DatasetPreview, ...]:
     )
 
 
-def _described(path: str, dataset: h5py.Dataset, plan: Plan | None, reason: str, dropped: bool) -> DatasetPreview:
-    stored = str(pipeline_of(dataset))
+def _described(path: str, dataset: Hdf5Array, plan: Plan | None, reason: str, dropped: bool) -> DatasetPreview:
+    stored = str(dataset.pipeline)
     return DatasetPreview(
         path=path,
         action="store" if plan and not plan.copied else "copy" if plan else "drop" if dropped else "keep",
         reason=reason if plan is None else "",
-        dtype=type_text(dataset),
+        dtype=dataset.type_text,
         shape=dataset.shape,
         source_pipeline=stored,
-        source_chunks=dataset.chunks,
+        source_chunks=dataset.chunk_shape,
         pipeline=stored if plan is None or plan.copied else str(plan.pipeline),
-        chunks=dataset.chunks if plan is None else plan.chunks,
+        chunks=dataset.chunk_shape if plan is None else plan.chunk_shape,
         bound=0.0 if plan is None else plan.unpacked_bound,
         notes=()
         if plan is None
@@ -257,7 +255,7 @@ def _range_note(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def _check(pipeline: Pipeline, chunk: ChunkType, dataset: h5py.Dataset) -> None:
+def _check(pipeline: Pipeline, chunk: ChunkType, dataset: Hdf5Array) -> None:
     try:
         pipeline.check(chunk)
     except ParameterError as error:
@@ -266,7 +264,7 @@ def _check(pipeline: Pipeline, chunk: ChunkType, dataset: h5py.Dataset) -> None:
         if chunk.dtype.kind != "V":
             raise
         raise ParameterError(
-            f"expected numbers, got values of the type {type_text(dataset)}: use filters of bytes, such as shuffle and"
+            f"expected numbers, got values of the type {dataset.type_text}: use filters of bytes, such as shuffle and"
             f" deflate: {error}"
         ) from error
 
@@ -284,37 +282,38 @@ def _with_checksum(pipeline: Pipeline) -> Pipeline:
 
 
 def _plan_dataset(
-    path: str, dataset: h5py.Dataset, asked: Pipeline | None, chunks: tuple[int, ...] | None, wanted: Wanted
+    path: str, dataset: Hdf5Array, asked: Pipeline | None, chunks: tuple[int, ...] | None, wanted: Wanted
 ) -> Plan:
     """Plan a dataset for filters that are in units of the variable; None asks for its own in other chunks."""
-    dtype = stored_type(dataset)
+    dtype = dataset.dtype
     if dtype is None:
         raise ParameterError(
-            f"expected values of a fixed size, got {type_text(dataset)}: such values are stored elsewhere in the file,"
+            f"expected values of a fixed size, got {dataset.type_text}: such values are stored elsewhere in the file,"
             " where filters do not compress them"
         )
     if any("\udc80" <= letter <= "\udcff" for letter in path):
         raise ParameterError("expected a name in UTF-8, got other bytes")
     if dataset.shape is None:
         raise ParameterError("expected an array, got a null dataspace, which has no values")
-    if dataset.ndim == 0:
+    if not dataset.shape:
         raise ParameterError("expected an array, got a scalar, which HDF5 cannot filter")
     notes = []
-    if (layout := layout_text(dataset)) in ELSEWHERE:
+    if (layout := dataset.layout) in ELSEWHERE:
         notes.append(f"its values are read from other files ({layout}), and stored in the target")
-    filters = pipeline_of(dataset) if asked is None else asked
+    filters = dataset.pipeline if asked is None else asked
     if not dtype.isnative and (filters.zfp is not None or filters.error_bound != 0):
         dtype = dtype.newbyteorder("=")
-        notes.append(f"converted from {dataset.dtype.str} to native {dtype.str}, which {filters.filters[0].name} needs")
-    attributes = known_attributes(dataset)
-    packing = cf.packing_of(attributes)
+        notes.append(
+            f"converted from {dataset.dataset.dtype.str} to native {dtype.str}, which {filters.filters[0].name} needs"
+        )
+    packing = cf.packing_of(dataset.attributes)
     pipeline = _own(dataset) if asked is None else in_stored_units(asked, packing, dtype)
     if asked is not None:
         notes += units_note(asked, pipeline, packing)
     if chunks is None:
-        chunks = dataset.chunks or default_chunks(dataset.shape, dtype.itemsize, zfp=pipeline.zfp is not None)
-    if len(chunks) != dataset.ndim:
-        raise ParameterError(f"expected chunks with {dataset.ndim} axes, got {chunks}")
+        chunks = dataset.chunk_shape or default_chunks(dataset.shape, dtype.itemsize, zfp=pipeline.zfp is not None)
+    if len(chunks) != len(dataset.shape):
+        raise ParameterError(f"expected chunks with {len(dataset.shape)} axes, got {chunks}")
     for extent, limit, step in zip(dataset.shape, dataset.maxshape, chunks, strict=True):
         if limit is not None and step > max(extent, limit):
             raise ParameterError(f"expected chunks within the shape {dataset.shape}, got {chunks}")
@@ -323,23 +322,23 @@ def _plan_dataset(
         raise ParameterError(f"expected a chunk of less than 4 GiB, got {chunks} of {dtype}: {chunk.nbytes} bytes")
     _check(pipeline, chunk, dataset)
     guarded = _with_checksum(pipeline) if wanted.checksum else pipeline
-    if guarded.error_bound != 0 and dtype.kind == "i" and cf.is_unsigned(attributes):
+    if guarded.error_bound != 0 and dtype.kind == "i" and cf.is_unsigned(dataset.attributes):
         raise ParameterError(
             "expected lossless filters for integers that are unsigned by _Unsigned: values near 0 would become the"
             " largest ones"
         )
-    if is_companion(dataset) and guarded.error_bound != 0:
+    if dataset.is_companion and guarded.error_bound != 0:
         raise ParameterError(
             "expected lossless filters for a companion, which marks the missing values of another dataset"
         )
     # Without a companion, missing values go back among the others.
-    as_now = not has_companion(dataset) or wanted.missing == "companion"
+    as_now = not dataset.has_companion or wanted.missing == "companion"
     if not as_now:
         notes.append(
             "its companion is left out, and missing values go back into the dataset (--missing companion keeps it)"
         )
     for each in dict.fromkeys((guarded, pipeline)):
-        if as_now and stored_so(dataset, each, dtype, chunks):
+        if as_now and is_stored_so(dataset, each, dtype, chunks):
             text = "chunks are copied as stored: they have these filters already"
             if each != guarded:
                 text += ", without a checksum"
@@ -352,11 +351,11 @@ def _plan_dataset(
     growing = tuple(limit is None for limit in dataset.maxshape)
     if note := padding_note(path, Chunking(dataset.shape, growing, chunk, guarded, {})):
         notes.append(note)
-    before = pipeline_of(dataset)
+    before = dataset.pipeline
     if before.error_bound != 0 and guarded.error_bound != 0:
         notes.append(f"its values went through {before} before: the new error adds to the old")
-    missing, flags = missing_of(dataset), None
+    missing, flags = dataset.missing, None
     if wanted.missing == "companion" and guarded.error_bound != 0:
-        flags = flags_for(dataset, dtype, missing)
-    padding = padding_of(dataset, dtype)
+        flags = flags_for(dataset, dtype)
+    padding = dataset.padding(dtype)
     return Plan(path, guarded, dtype, chunks, tuple(notes), missing, flags=flags, packing=packing, padding=padding)

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tamis.formatting import shape_text
-from tamis.hdf5.storage import ELSEWHERE, layout_text
+from tamis.hdf5.dataset_facts import ELSEWHERE
 from tamis.jobs.json_rule import json_text
 from tamis.store.disk import size_and_checksum
 
 if TYPE_CHECKING:
-    from tamis.hdf5.rewriting import Plan
     from tamis.jobs.repacking.planning import Planning
+    from tamis.rewrite.plan import Plan
 
 _NAME = "user.tamis.made"
 _VERSION = 1
@@ -62,7 +62,7 @@ class Record:
         """Describe a run that is to be done."""
         place = _checksum([os.path.realpath(source)])
         recipe = _checksum_of_recipe(planning.plans, planning.kept, missing)
-        elsewhere = any(layout_text(planning.datasets[path]) in ELSEWHERE for path in planning.plans)
+        elsewhere = any(planning.datasets[path].layout in ELSEWHERE for path in planning.plans)
         return cls(source_identity(source), place, recipe, elsewhere=elsewhere)
 
     def write(self, path: Path, nbytes: int, checksum: int, unread: int) -> None:
@@ -108,7 +108,7 @@ def _checksum_of_recipe(plans: Mapping[str, Plan], kept: Iterable[str], missing:
     lines = [f"missing {missing}", *(f"keep {path}" for path in sorted(kept))]
     for path, plan in sorted(plans.items()):
         grows = "may grow" if plan.may_grow else "must not grow"
-        lines.append(f"{path} {plan.pipeline} {shape_text(plan.chunks)} {plan.dtype.str} {plan.copied} {grows}")
+        lines.append(f"{path} {plan.pipeline} {shape_text(plan.chunk_shape)} {plan.dtype.str} {plan.copied} {grows}")
     return _checksum(lines)
 
 

@@ -11,11 +11,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tamis.chunks.grid import Grid
 from tamis.errors import BoundError, FileError
 from tamis.formatting import printable, shape_text, size_text
-from tamis.hdf5.rewriting import History, Journal, Leftover, Plan, Run, companion_key, find_leftovers
 from tamis.jobs.repacking.record import source_identity
 from tamis.pipeline import Pipeline
+from tamis.rewrite.history import History
+from tamis.rewrite.plan import Plan
+from tamis.store.journal import Journal, Run, companion_key
+from tamis.store.leftovers import Leftover, find_leftovers
 from tamis.store.transaction import Transaction
 from tamis.zfp.configuration import config
 
@@ -103,14 +107,14 @@ class Resuming:
                 self.notes += each.remove() or removed
         self._journal = Journal(self._transaction.journal, self.run)
 
-    def history(self, plan: Plan, shape: tuple[int, ...]) -> History | None:
+    def history(self, plan: Plan, grid: Grid) -> History | None:
         """Return the history of a dataset; None before `begin`."""
         if self._journal is None:
             return None
         numbers = self._numbers[plan.path], self._numbers[companion_key(plan.path)]
         leftover = self._leftover if plan.path in self._left else None
         taken = partial(self._taken, plan.path)
-        return History(plan, shape, self._transaction.path, self._journal, numbers, leftover, taken)
+        return History(plan, grid, self._journal, numbers, leftover, taken)
 
     def flush(self) -> None:
         """Write what was noted so far."""
@@ -217,7 +221,7 @@ def _entry(plan: Plan) -> dict[str, str]:
     """Say what decides the bytes of a dataset's chunks, but for its values."""
     return {
         "filters": str(plan.pipeline),
-        "chunks": shape_text(plan.chunks),
+        "chunks": shape_text(plan.chunk_shape),
         "type": plan.dtype.str,
         "versions": _versions(plan.pipeline),
         "rest": hashlib.sha256(repr(plan).encode("utf-8", "backslashreplace")).hexdigest(),

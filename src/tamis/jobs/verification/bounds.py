@@ -11,14 +11,11 @@ import numpy as np
 from tamis.accuracy.statistics import Place, Tally
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5.lib.type_text import type_words
-from tamis.hdf5.meaning import packing_of
-from tamis.hdf5.storage import number_type, pipeline_of
+from tamis.hdf5.stored_array import Hdf5Array
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import assigned
 
 if TYPE_CHECKING:
-    import h5py
-
     from tamis.hdf5.tree.walk import Datasets
 
 RECORDED: Literal["recorded"] = "recorded"
@@ -108,9 +105,9 @@ def assigned_bounds(
         if each.path not in labels:
             continue
         dataset = chosen[labels[each.path]]
-        if each.value not in (0, RECORDED) and number_type(dataset) is None:
+        if each.value not in (0, RECORDED) and dataset.number_type is None:
             if each.name in unused:  # a pattern may have a dataset of numbers already
-                unused[each.name] = f"{each.path}: {type_words(dataset.id.get_type())}"
+                unused[each.name] = f"{each.path}: {type_words(dataset.datatype)}"
             continue
         unused.pop(each.name, None)
         found.setdefault(each.path, each.value)
@@ -124,9 +121,9 @@ def assigned_bounds(
     return found, named
 
 
-def recorded_bound(dataset: h5py.Dataset) -> float | None:
+def recorded_bound(dataset: Hdf5Array) -> float | None:
     """Return the largest error that the filters of a dataset allow, in units of the variable; None if they say none."""
-    bound, packing = pipeline_of(dataset).error_bound, packing_of(dataset)
+    bound, packing = dataset.pipeline.error_bound, dataset.packing
     return bound if bound is None or packing is None else packing.unpacked_error(bound)
 
 

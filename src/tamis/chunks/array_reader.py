@@ -1,0 +1,63 @@
+"""An array read part by part from its chunks, each decoded once for a part."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.chunks.chunk_reader import ChunkReader
+from tamis.chunks.grid import Origin, Region, origin_of
+from tamis.chunks.reader import put
+
+
+class ChunkedReader:
+    """Chunks read raw and decoded by tamis.
+
+    Parameters
+    ----------
+    chunks
+        Of the array; closed with this.
+    """
+
+    def __init__(self, chunks: ChunkReader) -> None:
+        self._reader = chunks
+        self.shape, self.dtype = chunks.shape, chunks.chunk.dtype
+        self.chunk_shape: tuple[int, ...] | None = chunks.chunk.shape
+
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Decode the chunks that share an element with the part."""
+        steps = self._reader.chunk.shape
+        # Lists, since this is done for each chunk, and a generator takes longer to make than to run.
+        origin = tuple([axis.start // step * step for axis, step in zip(part, steps, strict=True)])
+        if all(axis.stop <= at + step for axis, at, step in zip(part, origin, steps, strict=True)):
+            return self._read_one(origin, part, out)
+        firsts = [range(at, axis.stop, step) for axis, at, step in zip(part, origin, steps, strict=True)]
+        if out is None:
+            out = np.empty([axis.stop - axis.start for axis in part], self.dtype)
+        if self._reader.read_many(part, out):
+            return out
+        begin = origin_of(part)
+        for origin in itertools.product(*firsts):
+            shared = tuple(
+                slice(max(axis.start, at), min(axis.stop, at + step))
+                for axis, at, step in zip(part, origin, steps, strict=True)
+            )
+            self._read_one(origin, shared, out[_inside(shared, begin)])
+        return out
+
+    def _read_one(self, origin: Origin, part: Region, out: NDArray[Any] | None) -> NDArray[Any]:
+        """Decode a part of one chunk: all of it to its place, if it is asked for."""
+        if tuple([axis.stop - axis.start for axis in part]) == self._reader.chunk.shape:
+            return self._reader.values(origin, out)
+        return put(self._reader.values(origin)[_inside(part, origin)], out)
+
+    def close(self) -> None:
+        """Close the source of the chunks."""
+        self._reader.close()
+
+
+def _inside(part: Region, origin: tuple[int, ...]) -> Region:
+    return tuple([slice(axis.start - at, axis.stop - at) for axis, at in zip(part, origin, strict=True)])

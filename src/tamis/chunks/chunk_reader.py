@@ -1,0 +1,286 @@
+"""Stored chunks read from a source of bytes and decoded by tamis, whatever file format holds them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.chunks.blocks import intersection, within
+from tamis.chunks.grid import Origin, Region
+from tamis.chunks.index import ChunkIndex, ChunkRecord
+from tamis.chunks.read_many import ManyChunks, goes_over_many
+from tamis.chunks.reader import put
+from tamis.chunks.source import ByteSource, FileSource
+from tamis.chunks.zfp_chunks import ZfpChunks
+from tamis.errors import FileError, TamisError
+from tamis.filters import ChunkType
+from tamis.pipeline import Pipeline
+from tamis.zfp import blocks
+from tamis.zfp.blocks import Run
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StoredChunks:
+    """What decoding the chunks of an array takes.
+
+    Parameters
+    ----------
+    path, name
+        Of the file, and of the array in it.
+    index
+        Where the chunks are.
+    pipeline
+        With the parameters that are stored.
+    chunk
+        Type and shape of a chunk.
+    fill
+        What a chunk that is not stored holds.
+    partial_filtered
+        Whether chunks that reach beyond the array go through the filters; HDF5 can leave them out without a mask.
+    """
+
+    path: str
+    name: str
+    index: ChunkIndex
+    pipeline: Pipeline
+    chunk: ChunkType
+    fill: NDArray[Any]
+    partial_filtered: bool = True
+
+
+class ChunkReader:
+    """The stored chunks of an array of numbers, or of elements of bytes. Threads may share it.
+
+    Parameters
+    ----------
+    stored
+        Of the array.
+    source
+        The bytes that the offsets of the index are in.
+    """
+
+    def __init__(self, stored: StoredChunks, source: ByteSource) -> None:
+        self.label, self.index = f"{stored.path}: {stored.name}", stored.index
+        self._path, self._name = stored.path, stored.name
+        self.pipeline, self.chunk, self.fill = stored.pipeline, stored.chunk, stored.fill
+        self.shape = stored.index.grid.shape
+        self._partial_filtered = stored.partial_filtered
+        self._source: ByteSource | None = source
+        self._nbytes = source.nbytes
+        self._zfp = ZfpChunks.of(self.pipeline.stages[0], self.chunk) if self.pipeline.stages else None
+
+    def stored(self, origin: Origin) -> tuple[bytes, int]:
+        """Read the bytes and the filter mask of a stored chunk.
+
+        Raises
+        ------
+        KeyError
+            If it is not stored.
+        FileError
+            If the file ends before, or is closed.
+        """
+        record = self._record(origin)
+        return self._read(origin, record, 0, record.nbytes), record.mask
+
+    def values(self, origin: Origin, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read and decode a chunk: all of it, the part beyond the array included; fill values if it is not stored.
+
+        Parameters
+        ----------
+        origin
+            Of the chunk.
+        out
+            Where to put the values, of the shape of the chunk; by default a new array.
+
+        Returns
+        -------
+        array
+            `out`, or one that may be read-only.
+
+        Raises
+        ------
+        FileError
+            If it is damaged; names the filter that finds it.
+        """
+        record = self.index.record_of(origin)
+        if record is None:
+            return put(np.broadcast_to(self.fill, self.chunk.shape), out)
+        mask = self._true_mask(origin, record.mask)
+        direct = out is not None and out.dtype == self.chunk.dtype and out.flags.c_contiguous
+        if out is not None and direct and self._is_plain(record, mask):
+            self._read(origin, record, 0, self.chunk.nbytes, out.reshape(-1).view(np.uint8).data)
+            return out
+        data = self._read(origin, record, 0, record.nbytes)
+        try:
+            if out is not None and self._zfp is not None and not mask & 1 and self._zfp.fits(out):
+                return self._decode(self._undo(data, mask), out)
+            return put(self.pipeline.decode(data, mask, self.chunk), out)
+        except TamisError as error:
+            raise self._failure(origin, f" cannot be decoded: {error}") from error
+
+    def read_many(self, part: Region, out: NDArray[Any], threads: int = 1) -> bool:
+        """Read a part of the array in one native call, if it goes over many small chunks and `out` has their type.
+
+        Returns
+        -------
+        bool
+            Whether that was so; otherwise nothing was done.
+
+        Raises
+        ------
+        FileError
+            If a chunk is damaged, as `values`.
+        """
+        source = self._source
+        if not isinstance(source, FileSource) or out.dtype != self.chunk.dtype or not goes_over_many(part, self.chunk):
+            return False
+        if self._many is None:
+            return False
+        for origin in self._many.read(source.descriptor.number, part, out, threads):
+            chunk = tuple([slice(start, start + step) for start, step in zip(origin, self.chunk.shape, strict=True)])
+            shared = intersection(part, chunk)
+            out[within(shared, part)] = self.values(origin)[within(shared, chunk)]
+        return True
+
+    @cached_property
+    def _many(self) -> ManyChunks | None:
+        filtered = self._partial_filtered
+        try:
+            return ManyChunks(self.index, self.chunk, self.pipeline, self.fill, partial_filtered=filtered)
+        except ValueError:
+            return None
+
+    def first_output(self, origin: Origin) -> bytes | None:
+        """Read what the first filter made of a stored chunk; None where it was left out.
+
+        Raises
+        ------
+        FileError
+            If a filter behind it finds damage.
+        """
+        data, mask = self.stored(origin)
+        mask = self._true_mask(origin, mask)
+        try:
+            return None if mask & 1 else bytes(self._undo(data, mask))
+        except TamisError as error:
+            raise self._failure(origin, f" cannot be decoded: {error}") from error
+
+    def touched_blocks(self, origin: Origin, inside: Sequence[Any]) -> list[Run] | None:
+        """Find the blocks of a chunk that a selection touches.
+
+        Parameters
+        ----------
+        origin
+            Of the chunk.
+        inside
+            Index into the chunk, as `tamis.chunks.selection.Piece` has it.
+
+        Returns
+        -------
+        list of Run or None
+            None unless zfp at a fixed rate is the only filter that the chunk went through, and decoding these blocks
+            is less work than decoding all of them.
+        """
+        if self._zfp is None or self._zfp.nbits is None or (record := self.index.record_of(origin)) is None:
+            return None
+        mask = self._true_mask(origin, record.mask)
+        if any(not mask >> i & 1 for i in range(1, len(self.pipeline.stages))) or mask & 1:
+            return None
+        return self._zfp.touched(inside)
+
+    def block_values(self, origin: Origin, runs: Sequence[Run]) -> NDArray[Any]:
+        """Read and decode those blocks of a chunk that `touched_blocks` found; the rest of the array is undefined.
+
+        Raises
+        ------
+        FileError
+            If the file or the chunk ends before.
+        """
+        if self._zfp is None or self._zfp.nbits is None:
+            raise ValueError("expected runs that touched_blocks() found")
+        record = self._record(origin)
+        start, stop = blocks.nbytes_of(runs, self._zfp.nbits)
+        data = self._read(origin, record, start, max(start, min(stop, record.nbytes)))
+        try:
+            return self._zfp.decode_blocks(data, start, runs, np.empty(self.chunk.shape, self.chunk.dtype))
+        except TamisError as error:
+            self.pipeline.name_filter(0, error)
+            raise self._failure(origin, f" cannot be decoded: {error}") from error
+
+    def extents(self, origin: Origin) -> tuple[int, ...]:
+        """Return the shape of the part of a chunk that lies inside the array."""
+        steps = zip(origin, self.chunk.shape, self.shape, strict=True)
+        return tuple([min(step, extent - start) for start, step, extent in steps])
+
+    def close(self) -> None:
+        """Let go of the source; reads that are under way end first."""
+        self._source = None
+
+    def _record(self, origin: Origin) -> ChunkRecord:
+        record = self.index.record_of(origin)
+        if record is None:
+            raise KeyError(origin)
+        return record
+
+    def _is_plain(self, record: ChunkRecord, mask: int) -> bool:
+        """Return whether the bytes of a stored chunk are its values."""
+        every = (1 << len(self.pipeline.stages)) - 1
+        return record.nbytes == self.chunk.nbytes and hasattr(os, "preadv") and mask & every == every
+
+    def _read(self, origin: Origin, record: ChunkRecord, start: int, stop: int, room: memoryview | None = None) -> Any:
+        """Read part of a stored chunk, into `room` if it is given."""
+        source, offset = self._source, record.offset
+        if source is None:
+            raise FileError(f"{self.label}: expected an open file, got one that was closed").at(
+                path=self._path, dataset=self._name
+            )
+        # A damaged index may say anything: nothing of that size is made before the file is seen to have it.
+        if offset + stop > self._nbytes:
+            self._nbytes = source.nbytes
+        left = self._nbytes - offset
+        try:
+            if stop > left:
+                data: Any = b""
+            elif room is None:
+                data = source.read(offset + start, stop - start)
+            else:
+                data = room[: source.read_into(offset + start, room)]
+        except OSError as error:
+            raise self._failure(origin, f" cannot be read: {error.strerror}") from error
+        if len(data) != stop - start:
+            text = f": expected {stop} bytes at {offset}, got {max(left, 0)}: the file is truncated or damaged"
+            raise self._failure(origin, text)
+        return data
+
+    def _true_mask(self, origin: Origin, mask: int) -> int:
+        """Set every bit where every filter was left out, and HDF5 does not say so."""
+        return -1 if not self._partial_filtered and self.extents(origin) != self.chunk.shape else mask
+
+    def _decode(self, data: Any, out: NDArray[Any]) -> NDArray[Any]:
+        try:
+            return self._zfp.decode(data, out)  # type: ignore[union-attr]
+        except TamisError as error:
+            self.pipeline.name_filter(0, error)
+            raise
+
+    def _undo(self, data: bytes, mask: int) -> Any:
+        """Undo all filters but the first."""
+        plain: Any = data
+        for i in range(len(self.pipeline.stages) - 1, 0, -1):
+            if not mask >> i & 1:
+                stage = self.pipeline.stages[i]
+                try:
+                    plain = stage.filter.decode(plain, self.chunk, stage.stored or ())
+                except TamisError as error:
+                    self.pipeline.name_filter(i, error)
+                    raise
+        return plain
+
+    def _failure(self, origin: Origin, text: str) -> FileError:
+        return FileError(f"{self.label}: chunk at {origin}{text}").at(path=self._path, dataset=self._name, chunk=origin)

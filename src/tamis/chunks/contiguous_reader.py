@@ -1,0 +1,83 @@
+"""Values that lie in their file one after the other, read part by part."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.chunks.grid import Region
+from tamis.chunks.reader import put
+from tamis.chunks.source import ByteSource
+from tamis.errors import FileError
+
+_SHORT_NBYTES = 2048
+"""Runs shorter than this are read faster by a library that takes more than one at once."""
+
+
+class ContiguousReader:
+    """Numbers that lie in one run of a file.
+
+    Parameters
+    ----------
+    label
+        File and array, for messages.
+    shape, dtype
+        Of the values.
+    source, offset
+        Where the first one is.
+    read_scattered
+        Reads parts of which only short runs lie side by side.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        source: ByteSource,
+        offset: int,
+        read_scattered: Callable[[Region], NDArray[Any]],
+    ) -> None:
+        self.label, self.shape, self.dtype = label, shape, dtype
+        self.chunk_shape: tuple[int, ...] | None = None
+        self._source: ByteSource | None = source
+        self._offset, self._read_scattered = offset, read_scattered
+
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read the runs of a part, straight to their places where these are of the file's type."""
+        extents = [axis.stop - axis.start for axis in part]
+        axis = len(extents) - 1  # the first one of those that a run goes over
+        while axis and extents[axis] == self.shape[axis]:
+            axis -= 1
+        run = math.prod(extents[axis:]) * self.dtype.itemsize
+        if run < _SHORT_NBYTES and run < math.prod(extents) * self.dtype.itemsize:
+            return put(self._read_scattered(part), out)
+        if out is not None and not (out.dtype == self.dtype and out[(0,) * axis].flags.c_contiguous):
+            return put(self.read(part), out)
+        values = np.empty(extents, self.dtype) if out is None else out
+        strides = [math.prod(self.shape[at + 1 :]) * self.dtype.itemsize for at in range(len(extents))]
+        tail = sum(one.start * stride for one, stride in zip(part[axis:], strides[axis:], strict=True))
+        for index in itertools.product(*map(range, extents[:axis])):
+            steps = zip(index, part, strides, strict=False)
+            offset = self._offset + tail + sum((one.start + i) * stride for i, one, stride in steps)
+            self._fill(values[index].reshape(-1).view(np.uint8).data, offset)
+        return values
+
+    def _fill(self, room: memoryview, offset: int) -> None:
+        if self._source is None:
+            raise FileError(f"{self.label}: expected an open file, got one that was closed")
+        try:
+            count = self._source.read_into(offset, room)
+        except OSError as error:
+            raise FileError(f"{self.label}: values cannot be read: {error.strerror}") from error
+        if count < len(room):
+            raise FileError(f"{self.label}: expected {len(room)} bytes at {offset}, got {count}: the file is truncated")
+
+    def close(self) -> None:
+        """Let go of the source; reads that are under way end first."""
+        self._source = None

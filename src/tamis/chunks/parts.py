@@ -1,0 +1,173 @@
+"""Parts of an array, one for each of some chunks: a number each, and a region when it is asked for."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.chunks.grid import Grid, Origin, Region, origin_of
+
+_AT_ONCE = 4096
+
+Numbers = range | NDArray[np.int64]
+
+
+class Parts(Sequence[Region]):
+    """The parts of an array that some chunks of a grid cover, in the order of their numbers.
+
+    Parameters
+    ----------
+    grid
+        Of all chunks.
+    numbers
+        Of these; by default all of them, which takes no memory. Others take 8 bytes each.
+    """
+
+    __slots__ = ("grid", "numbers")
+
+    def __init__(self, grid: Grid, numbers: Numbers | None = None) -> None:
+        self.grid = grid
+        self.numbers: Numbers = range(grid.chunk_count) if numbers is None else numbers
+
+    @property
+    def are_all(self) -> bool:
+        """Whether every chunk of the grid is among them."""
+        return len(self) == self.grid.chunk_count
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> Region: ...
+    @overload
+    def __getitem__(self, index: slice) -> Parts: ...
+    def __getitem__(self, index: int | slice) -> Region | Parts:
+        if isinstance(index, slice):
+            return Parts(self.grid, self.numbers[index])
+        return self.grid.region_of(int(self.numbers[index]))
+
+    def __iter__(self) -> Iterator[Region]:
+        return map(self.grid.region_of, self._each())
+
+    def origins(self) -> Iterator[Origin]:
+        """Yield the origin of each chunk."""
+        return map(self.grid.origin_of, self._each())
+
+    def _each(self) -> Iterator[int]:
+        if isinstance(self.numbers, range):
+            yield from self.numbers
+            return
+        for begin in range(0, len(self.numbers), _AT_ONCE):
+            yield from self.numbers[begin : begin + _AT_ONCE].tolist()
+
+    def without(self, numbers: NDArray[np.int64]) -> Parts:
+        """Return the others, but for some of them."""
+        return Parts(self.grid, np.setdiff1d(as_array(self.numbers), numbers, assume_unique=True))
+
+    def touching(self, grid: Grid) -> Parts:
+        """Return the parts of another grid that share an element with any of these."""
+        if grid == self.grid:
+            return self
+        if self.are_all and all(map(int.__ge__, self.grid.shape, grid.shape)):
+            return Parts(grid)
+        if not len(self):
+            return Parts(grid, range(0))
+        first, span = self._reach(grid)
+        inside = (span > 0).all(axis=0)
+        return Parts(grid, _expanded(first[:, inside], span[:, inside], grid.counts))
+
+    def _reach(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the first chunk of another grid that each part reaches along each axis, and how many of them."""
+        starts = np.unravel_index(as_array(self.numbers), self.grid.counts)
+        first, span = [], []
+        extents = map(min, self.grid.shape, grid.shape)
+        for at, own, step, extent in zip(starts, self.grid.chunk_shape, grid.chunk_shape, extents, strict=True):
+            begin = at.astype(np.int64) * own
+            end = np.minimum(begin + own, extent)
+            first.append(begin // step)
+            span.append(np.where(begin < end, -(-end // step) - begin // step, 0))
+        return np.stack(first), np.stack(span)
+
+    def bounding(self) -> Region:
+        """Return the smallest part of the array that holds all of them."""
+        places = np.unravel_index(as_array(self.numbers), self.grid.counts)
+        axes = zip(places, self.grid.chunk_shape, self.grid.shape, strict=True)
+        return tuple(slice(int(at.min()) * step, min((int(at.max()) + 1) * step, extent)) for at, step, extent in axes)
+
+    def grouped(self, shape: tuple[int, ...]) -> Iterator[Parts]:
+        """Group the chunks by the larger part of the array that they lie in, in the order of these parts.
+
+        Parameters
+        ----------
+        shape
+            Of the larger parts: whole chunks along each axis.
+        """
+        factors = [step // own for step, own in zip(shape, self.grid.chunk_shape, strict=True)]
+        if isinstance(self.numbers, range):
+            yield from self._grouped_whole(factors)
+            return
+        counts = [-(-count // factor) for count, factor in zip(self.grid.counts, factors, strict=True)]
+        places = np.unravel_index(self.numbers, self.grid.counts)
+        group = np.ravel_multi_index([at // factor for at, factor in zip(places, factors, strict=True)], counts)
+        order = np.argsort(group, kind="stable")
+        ends = np.flatnonzero(np.diff(group[order])) + 1
+        for some in np.split(order, ends):
+            if len(some):
+                yield Parts(self.grid, self.numbers[some])
+
+    def _grouped_whole(self, factors: Sequence[int]) -> Iterator[Parts]:
+        """Group all chunks of the grid, without a list of them."""
+        counts = self.grid.counts
+        if self.numbers != range(self.grid.chunk_count):
+            yield from Parts(self.grid, as_array(self.numbers)).grouped(
+                tuple(factor * own for factor, own in zip(factors, self.grid.chunk_shape, strict=True))
+            )
+            return
+        for begins in itertools.product(*map(range, [0] * len(counts), counts, factors)):
+            axes = [
+                np.arange(begin, min(begin + factor, count))
+                for begin, factor, count in zip(begins, factors, counts, strict=True)
+            ]
+            yield Parts(self.grid, np.ravel_multi_index(np.ix_(*axes), counts).reshape(-1).astype(np.int64))
+
+
+def joined(first: Parts, second: Parts) -> Parts:
+    """Return the parts of one grid that are among either of two."""
+    if first.are_all or not len(second):
+        return first
+    if second.are_all or not len(first):
+        return second
+    return Parts(first.grid, np.union1d(as_array(first.numbers), as_array(second.numbers)))
+
+
+def part_of(region: Region, grid: Grid) -> int:
+    """Return the number of the chunk that a region begins with."""
+    return grid.number_of(origin_of(region))
+
+
+def as_array(numbers: Numbers) -> NDArray[np.int64]:
+    """Return numbers as an array."""
+    return np.arange(numbers.start, numbers.stop, numbers.step) if isinstance(numbers, range) else numbers
+
+
+def _expanded(first: NDArray[np.int64], span: NDArray[np.int64], counts: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return the numbers of the chunks in boxes, each once: by a loop over boxes, or over places in them."""
+    if not first.shape[1]:
+        return np.empty(0, np.int64)
+    widest = span.max(axis=1)
+    numbers: list[Any] = []
+    if math.prod(map(int, widest)) <= first.shape[1]:
+        for steps in itertools.product(*map(range, widest.tolist())):
+            offset = np.array(steps)[:, None]
+            inside = (offset < span).all(axis=0)
+            numbers.append(np.ravel_multi_index(tuple((first + offset)[:, inside]), counts))
+    else:
+        for begins, extents in zip(first.T.tolist(), span.T.tolist(), strict=True):
+            axes = [np.arange(begin, begin + extent) for begin, extent in zip(begins, extents, strict=True)]
+            numbers.append(np.ravel_multi_index(np.ix_(*axes), counts).reshape(-1))
+    return np.unique(np.concatenate(numbers)).astype(np.int64)

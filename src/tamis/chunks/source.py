@@ -1,0 +1,129 @@
+"""Bytes that chunks are read from: a local file, memory; later objects of a remote store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Protocol
+
+
+class ByteSource(Protocol):
+    """Bytes by their offsets. Threads may share it.
+
+    Attributes
+    ----------
+    nbytes
+        Of all; may grow.
+    """
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all."""
+        ...
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        """Return so many bytes from an offset on; fewer only at the end."""
+        ...
+
+    def read_into(self, offset: int, room: memoryview) -> int:
+        """Fill memory as `read` does, and return the count of bytes."""
+        ...
+
+    def read_many(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes of several ranges of offset and size, which a remote source may ask for at once."""
+        ...
+
+
+class Descriptor:
+    """A file descriptor that is closed with the last reference to it, so that no read meets one that is closed."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        close_handle(self.number)
+
+
+class FileSource:
+    """Bytes of a local file.
+
+    Parameters
+    ----------
+    descriptor
+        Of the file; shared with others that read it.
+    """
+
+    def __init__(self, descriptor: Descriptor) -> None:
+        self.descriptor = descriptor
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the file now."""
+        return os.fstat(self.descriptor.number).st_size
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        """Return so many bytes from an offset on; fewer only at the end."""
+        return read_at(self.descriptor.number, nbytes, offset)
+
+    def read_into(self, offset: int, room: memoryview) -> int:
+        """Fill memory as `read` does, and return the count of bytes."""
+        return read_into(self.descriptor.number, room, offset)
+
+    def read_many(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes of several ranges of offset and size."""
+        return [self.read(offset, nbytes) for offset, nbytes in ranges]
+
+
+class MemorySource:
+    """Bytes in memory.
+
+    Parameters
+    ----------
+    data
+        All of them.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = memoryview(data)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all."""
+        return len(self._data)
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        """Return so many bytes from an offset on; fewer only at the end."""
+        return bytes(self._data[offset : offset + nbytes])
+
+    def read_into(self, offset: int, room: memoryview) -> int:
+        """Fill memory as `read` does, and return the count of bytes."""
+        data = self._data[offset : offset + len(room)]
+        room[: len(data)] = data
+        return len(data)
+
+    def read_many(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes of several ranges of offset and size."""
+        return [self.read(offset, nbytes) for offset, nbytes in ranges]
+
+
+def close_handle(handle: int) -> None:
+    """Close a descriptor that has nothing to lose: one that was read from, or made durable before."""
+    with suppress(OSError):
+        os.close(handle)
+
+
+def read_at(handle: int, nbytes: int, offset: int) -> bytes:
+    """Read so many bytes, also where the system gives some of them at a time; fewer only where the file ends."""
+    data = os.pread(handle, nbytes, offset)
+    while 0 < len(data) < nbytes and (more := os.pread(handle, nbytes - len(data), offset + len(data))):
+        data += more
+    return data
+
+
+def read_into(handle: int, room: memoryview, offset: int) -> int:
+    """Fill memory as `read_at` does, and return the count of bytes."""
+    count = os.preadv(handle, [room], offset)
+    while 0 < count < len(room) and (more := os.preadv(handle, [room[count:]], offset + count)):
+        count += more
+    return count

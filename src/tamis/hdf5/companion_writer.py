@@ -1,0 +1,130 @@
+"""Companions of datasets that are written anew: created while chunks are, and given name and attributes at the end."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+import h5py
+import numpy as np
+from h5py import h5a, h5s, h5t
+
+from tamis.hdf5.companions import ANCILLARY, MARK, TABLE, has_companion, other_ancillary
+from tamis.hdf5.tree.create import create_like
+from tamis.hdf5.tree.references import copy_attribute
+from tamis.hdf5.writing.creation import new_dataset
+from tamis.missing.table import Flags
+from tamis.pipeline import Pipeline
+
+_ENDING = "_missing"
+_SHARED = ("coordinates", "grid_mapping", "_Netcdf4Dimid", "_Netcdf4Coordinates")
+"""Attributes about the axes of a variable, which its companion shares."""
+
+
+def create_companion(
+    variable: h5py.Dataset, chunk_shape: tuple[int, ...], pipeline: Pipeline, flags: Flags
+) -> tuple[h5py.Dataset, Pipeline]:
+    """Create the companion of a new dataset, without a name until all names of the file are known.
+
+    Returns
+    -------
+    h5py.Dataset, Pipeline
+        It is gone if it gets no name; the pipeline is as the file records it.
+    """
+    meanings = flags.words()
+    companion, recorded = new_dataset(
+        variable.parent,
+        variable.shape,
+        np.uint8,
+        filters=pipeline,
+        chunks=chunk_shape,
+        maxshape=variable.maxshape,
+        fillvalue=np.uint8(flags.fill),
+        attrs=None,
+    )
+    _set_text(companion, "long_name", f"where {_name(variable)} is missing")
+    _set_text(companion, "standard_name", "status_flag")
+    companion.attrs["flag_values"] = np.arange(len(meanings), dtype=np.uint8)
+    _set_text(companion, "flag_meanings", " ".join(meanings))
+    companion.attrs[TABLE] = flags.values
+    return companion, recorded
+
+
+def create_empty(source: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
+    """Make a dataset without values in place of a companion that `replace_companions` will remove."""
+    return create_like(source, parent, name, chunks=source.chunks, filters=())
+
+
+def replace_companions(file: h5py.File, old: Iterable[str], new: Mapping[str, h5py.Dataset | None]) -> None:
+    """Remove companions that are out of date, and name others in the attributes of their variables.
+
+    Parameters
+    ----------
+    file
+        With all else in its place, attributes included.
+    old
+        Paths of those to remove.
+    new
+        By path of a variable that was written anew: its companion without a name, None if it has none any more.
+    """
+    for path in new:
+        if has_companion(file[path]):
+            _forget(file[path])
+    for path in old:
+        for axis, scales in enumerate(_scales(file[path])):
+            for each in scales:
+                file[path].dims[axis].detach_scale(each)
+        del file[path]
+    for path, companion in new.items():
+        if companion is not None:
+            _link(file[path], companion)
+
+
+def _link(variable: h5py.Dataset, companion: h5py.Dataset) -> None:
+    """Give a companion its name and the axes of its variable, and name it in the variable's attributes."""
+    parent, name = variable.parent, f"{_name(variable)}{_ENDING}"
+    names = itertools.chain([name], (f"{name}{number}" for number in itertools.count(2)))
+    free = next(each for each in names if parent.get(each, getlink=True) is None)
+    parent[free] = companion
+    for shared in _SHARED:
+        raw = shared.encode()
+        if h5a.exists(variable.id, raw):
+            copy_attribute(variable.id, companion.id, raw, h5a.open(variable.id, raw).get_type(), lambda each: each)
+    for axis, scales in enumerate(_scales(variable)):
+        for each in scales:
+            companion.dims[axis].attach_scale(each)
+    _set_text(variable, MARK, f"{parent.name.rstrip('/')}/{free}")
+    _set_text(variable, ANCILLARY, " ".join([*other_ancillary(variable), free]))
+
+
+def _forget(variable: h5py.Dataset) -> None:
+    """Take what names a companion out of the attributes of a variable."""
+    said = other_ancillary(variable)
+    del variable.attrs[MARK]
+    if said:
+        _set_text(variable, ANCILLARY, " ".join(said))
+    elif ANCILLARY in variable.attrs:
+        del variable.attrs[ANCILLARY]
+
+
+def _scales(dataset: h5py.Dataset) -> Sequence[Sequence[h5py.Dataset]]:
+    """Dimension scales of each axis; a variable that is one belongs to its own axis."""
+    if dataset.is_scale and "DIMENSION_LIST" not in dataset.attrs:
+        return [[dataset]] + [[] for _ in dataset.shape[1:]]
+    return [dataset.dims[axis].values() for axis in range(dataset.ndim)]
+
+
+def _name(dataset: h5py.Dataset) -> str:
+    return str(dataset.name).rpartition("/")[2]
+
+
+def _set_text(dataset: h5py.Dataset, name: str, text: str) -> None:
+    """Set an attribute as the netCDF library writes text: characters of a fixed number."""
+    raw = text.encode("utf-8", "surrogateescape")
+    kind = h5t.C_S1.copy()
+    kind.set_size(max(len(raw), 1))
+    kind.set_cset(h5t.CSET_ASCII if raw.isascii() else h5t.CSET_UTF8)
+    if name in dataset.attrs:
+        del dataset.attrs[name]
+    attribute = h5a.create(dataset.id, name.encode(), kind, h5s.create(h5s.SCALAR))
+    attribute.write(np.array(raw, f"S{kind.get_size()}"), mtype=kind)

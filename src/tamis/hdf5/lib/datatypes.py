@@ -1,0 +1,113 @@
+"""Types of HDF5 as types of NumPy: which values are numbers, and what their chunks hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5t
+
+_ORDERS = {h5t.ORDER_LE: "little", h5t.ORDER_BE: "big"}
+
+
+def numpy_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
+    """Return the type of the values as h5py has it; None where NumPy has none."""
+    try:
+        dtype: np.dtype[Any] = dataset.dtype
+    except (TypeError, ValueError):
+        return None
+    return dtype
+
+
+def number_type(datatype: h5t.TypeID, dtype: np.dtype[Any] | None) -> np.dtype[Any] | None:
+    """Return the type of values that are floats or integers as NumPy stores them, otherwise None.
+
+    Parameters
+    ----------
+    datatype
+        In the file.
+    dtype
+        What h5py makes of it.
+    """
+    if dtype is None or not isinstance(datatype, (h5t.TypeFloatID, h5t.TypeIntegerID)):
+        return None
+    try:
+        return dtype if h5t.py_create(dtype).equal(datatype) else None
+    except (TypeError, ValueError):
+        return None
+
+
+def stored_type(datatype: h5t.TypeID, numbers: np.dtype[Any] | None) -> np.dtype[Any] | None:
+    """Return the type in which chunks go from one dataset to another: numbers, or else bytes of a fixed size.
+
+    None where values lie elsewhere in the file, or lead there.
+    """
+    if numbers is not None:
+        return numbers
+    if varies(datatype) or datatype.detect_class(h5t.REFERENCE) or datatype.detect_class(h5t.VLEN):
+        return None
+    if any(text.is_variable_str() for text in _strings(datatype)):
+        return None
+    return np.dtype((np.void, datatype.get_size()))
+
+
+def varies(datatype: h5t.TypeID) -> bool:
+    """Return whether values have varying lengths, and so lie elsewhere in the file than the chunks."""
+    return bool(datatype.detect_class(h5t.VLEN)) or is_variable_text(datatype)
+
+
+def is_variable_text(datatype: h5t.TypeID) -> bool:
+    """Return whether values are texts of varying length."""
+    return datatype.get_class() == h5t.STRING and bool(datatype.is_variable_str())
+
+
+def chunk_value_nbytes(datatype: h5t.TypeID, address_nbytes: int) -> int:
+    """Return the bytes that a value takes in a chunk; HDF5 tells those in memory.
+
+    Where its length varies, these are its length, the address of a heap and a place there.
+    """
+    if datatype.get_class() == h5t.VLEN or is_variable_text(datatype):
+        return 4 + address_nbytes + 4
+    if isinstance(datatype, h5t.TypeArrayID):
+        return int(math.prod(datatype.get_array_dims())) * chunk_value_nbytes(datatype.get_super(), address_nbytes)
+    nbytes = int(datatype.get_size())
+    if isinstance(datatype, h5t.TypeCompoundID):
+        members = [datatype.get_member_type(index) for index in range(datatype.get_nmembers())]
+        nbytes += sum(chunk_value_nbytes(member, address_nbytes) - int(member.get_size()) for member in members)
+    return nbytes
+
+
+def byteorder(datatype: h5t.TypeID) -> str:
+    """Return the byte order of values, ``little`` or ``big``; empty where they have none, or several."""
+    if isinstance(datatype, (h5t.TypeEnumID, h5t.TypeArrayID)):
+        datatype = datatype.get_super()
+    if not isinstance(datatype, (h5t.TypeIntegerID, h5t.TypeFloatID, h5t.TypeBitfieldID)):
+        return ""
+    return _ORDERS.get(datatype.get_order(), "") if datatype.get_size() > 1 else ""
+
+
+def dtype_text(dtype: np.dtype[Any] | None) -> str:
+    """Name a type for people, with the byte order where that is not the machine's."""
+    if dtype is None:
+        return "a type that numpy does not have"
+    if h5py.check_string_dtype(dtype) is not None:
+        return "string"
+    if dtype.names:
+        return "compound"
+    if dtype.kind == "O":
+        return "variable-length" if h5py.check_vlen_dtype(dtype) else "reference"
+    return str(dtype)
+
+
+def _strings(datatype: h5t.TypeID) -> Iterator[h5t.TypeStringID]:
+    """Yield the texts that a type is made of."""
+    if isinstance(datatype, h5t.TypeStringID):
+        yield datatype
+    elif isinstance(datatype, h5t.TypeArrayID):
+        yield from _strings(datatype.get_super())
+    elif isinstance(datatype, h5t.TypeCompoundID):
+        for index in range(datatype.get_nmembers()):
+            yield from _strings(datatype.get_member_type(index))

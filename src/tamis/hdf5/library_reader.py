@@ -1,0 +1,89 @@
+"""Values read by HDF5 itself, through h5py: for layouts and filters that only it has, and as a second witness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5s, h5t
+from numpy.typing import NDArray
+
+from tamis.chunks.grid import Region, origin_of
+from tamis.chunks.reader import put
+from tamis.errors import FileError
+from tamis.filters import Filter
+from tamis.hdf5.readers import library_failure
+
+
+class LibraryReader:
+    """Numbers as HDF5 reads them; elements of other types as the bytes that the file has.
+
+    Parameters
+    ----------
+    dataset
+        Stays its owner's.
+    label
+        File and dataset, for messages.
+    dtype
+        Of what is read.
+    numeric
+        Whether the values are numbers.
+    filters
+        Of the dataset, for messages.
+    unreadable_empty
+        Whether there is neither a value nor a fill value: HDF5 then refuses to read, and zeros stand for it.
+    """
+
+    def __init__(
+        self,
+        dataset: h5py.Dataset,
+        label: str,
+        dtype: np.dtype[Any],
+        *,
+        numeric: bool,
+        filters: Sequence[Filter],
+        unreadable_empty: bool,
+    ) -> None:
+        self.dataset, self.label, self.dtype = dataset, label, dtype
+        self.shape: tuple[int, ...] = dataset.shape
+        self.chunk_shape: tuple[int, ...] | None = dataset.chunks
+        self._numeric, self._filters, self._unreadable_empty = numeric, filters, unreadable_empty
+
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read a part of the array.
+
+        Raises
+        ------
+        FileError
+            If it cannot be read; names what is missing.
+        """
+        if self._unreadable_empty:
+            return put(np.zeros([axis.stop - axis.start for axis in part], self.dtype), out)
+        try:
+            if self._numeric:
+                return put(np.asarray(self.dataset[part], self.dataset.dtype), out)
+            return put(read_bytes(self.dataset, part, self.dataset.id.get_type()), out)
+        except (OSError, RuntimeError) as error:
+            reason = library_failure(self._filters, error)
+            raise FileError(f"{self.label}: values from {origin_of(part)} on cannot be read: {reason}") from error
+
+    def close(self) -> None:
+        """Do nothing: the dataset is its owner's."""
+
+
+def read_bytes(dataset: h5py.Dataset, part: Region, datatype: h5t.TypeID) -> NDArray[Any]:
+    """Read a part of a dataset through HDF5 as the file has it: elements of bytes, whatever their type."""
+    values = np.zeros(tuple(axis.stop - axis.start for axis in part), np.dtype((np.void, datatype.get_size())))
+    dataset.id.read(*selected(dataset, part), values, datatype)
+    return values
+
+
+def selected(dataset: h5py.Dataset, part: Region) -> tuple[h5s.SpaceID, h5s.SpaceID]:
+    """Return the dataspaces of a part of a dataset, in memory and in the file."""
+    shape, space = tuple(axis.stop - axis.start for axis in part), dataset.id.get_space()
+    if not shape:
+        return h5s.create(h5s.SCALAR), space
+    space.select_hyperslab(origin_of(part), shape)
+    return h5s.create_simple(shape), space

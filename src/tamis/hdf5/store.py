@@ -1,0 +1,162 @@
+"""An HDF5 or netCDF-4 file as a store of arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import h5py
+
+from tamis import cf
+from tamis.errors import FileError
+from tamis.hdf5.companion_writer import create_empty, replace_companions
+from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.lib.source_file import open_source
+from tamis.hdf5.stored_array import Hdf5Array
+from tamis.hdf5.tree.copy import copy_tree, create_target
+from tamis.hdf5.tree.objects import array_at
+from tamis.hdf5.tree.relocation import Relocation
+from tamis.hdf5.tree.times import keep_times
+from tamis.hdf5.tree.walk import Contents, walk
+from tamis.hdf5.variables import roles_in
+from tamis.hdf5.writer import FileEnd, Hdf5Writer, create_writer
+from tamis.rewrite.plan import Plan
+from tamis.store.array import ArrayWriter
+
+Create = Callable[[Plan], Hdf5Writer]
+Recreate = Callable[[Hdf5Array, Create], object]
+"""Fills the copy of an array, which the second argument creates."""
+
+
+class Hdf5Store:
+    """A file that is only read, and what is in it.
+
+    Parameters
+    ----------
+    file
+        Open for reading.
+    """
+
+    def __init__(self, file: h5py.File) -> None:
+        self.file = file
+        self.path = str(file.filename)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Self:
+        """Open a file.
+
+        Raises
+        ------
+        FileError
+            If there is none, or it is of another kind.
+        """
+        return cls(open_source(path))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+    @cached_property
+    def contents(self) -> Contents:
+        """Every array and group, also where some groups cannot be listed."""
+        with reading(self.path):
+            return walk(self.file)
+
+    def check_listed(self) -> None:
+        """Raise FileError if the links of a group cannot be listed."""
+        for reason in self.contents.closed.values():
+            raise FileError(f"{self.path}: {reason}")
+
+    @cached_property
+    def roles(self) -> dict[str, cf.Role]:
+        """What each array is for, by path; no values are read."""
+        return roles_in(self.file, self.contents.datasets)
+
+    def array(self, path: str) -> Hdf5Array:
+        """Return the array at a path, which is there."""
+        return self.contents.datasets.looked_at(path) or Hdf5Array(self.file, path)
+
+    def first_path(self, path: str) -> str:
+        """Return the first path of the array that a path leads to, by whatever links; empty if there is none."""
+        array = array_at(self.file, path)
+        return "" if array is None else self.contents.places.get(array.address, "")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the file."""
+        return int(self.file.id.get_filesize())
+
+    def survey_other_files(self, target: str) -> list[str]:
+        """Return notes about names of other files, which have to change or lead nowhere in a copy at `target`."""
+        return Relocation(self.path, target).survey(self.file)
+
+    def copy_to(
+        self,
+        target: Path,
+        recreate: Mapping[str, Recreate],
+        dropped: Collection[str],
+        companions: Callable[[], Mapping[str, ArrayWriter | None]],
+        created: Callable[[], None],
+    ) -> list[str]:
+        """Copy everything to a new file, except the arrays that functions make.
+
+        Parameters
+        ----------
+        target
+            Must not exist.
+        recreate
+            By path of an array. A function that raises `CopyInsteadError` leaves the array to be copied as it is.
+        dropped
+            Paths of companions that will be out of date.
+        companions
+            Asked when all arrays are there: new companions by the path of their variables, None for those that lose
+            theirs.
+        created
+            Called when the file is there, and empty.
+
+        Returns
+        -------
+        list of str
+            Notes about names of other files.
+
+        Raises
+        ------
+        FileError
+            If something cannot be copied. What a function raises is passed on as it is.
+        """
+        end = FileEnd(str(target))
+
+        def adapted(path: str, function: Recreate) -> Callable[[h5py.Dataset, h5py.Group, str], h5py.Dataset]:
+            def make(dataset: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
+                source = self.contents.datasets.looked_at(path) or Hdf5Array(self.file, path, dataset)
+                writers: list[Hdf5Writer] = []
+
+                def create(plan: Plan) -> Hdf5Writer:
+                    writers.append(create_writer(plan, source, parent, name, end))
+                    return writers[0]
+
+                function(source, create)
+                return writers[0].dataset
+
+            return make
+
+        with create_target(self.file, target) as out:
+            created()
+            functions = {path: adapted(path, function) for path, function in recreate.items()}
+            notes, headers = copy_tree(self.file, out, {**functions, **dict.fromkeys(dropped, create_empty)})
+            datasets = {
+                path: writer.dataset if isinstance(writer, Hdf5Writer) else None
+                for path, writer in companions().items()
+            }
+            replace_companions(out, dropped, datasets)
+        keep_times(self.file, target, headers)
+        return notes

@@ -1,0 +1,233 @@
+"""A dataset of HDF5 as a stored array: where its chunks are, and what opens its values."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from h5py import h5z
+from numpy.typing import NDArray
+
+from tamis.chunks.array_reader import ChunkedReader
+from tamis.chunks.chunk_reader import ChunkReader, StoredChunks
+from tamis.chunks.contiguous_reader import ContiguousReader
+from tamis.chunks.grid import Grid
+from tamis.chunks.index import ChunkIndex
+from tamis.chunks.parts import Parts, joined
+from tamis.chunks.reader import ArrayReader
+from tamis.chunks.source import FileSource
+from tamis.errors import FileError
+from tamis.filters import ChunkType
+from tamis.hdf5 import companions
+from tamis.hdf5.dataset_facts import DatasetFacts
+from tamis.hdf5.lib.chunk_index import read_index
+from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.lib.file_facts import descriptor_of, filename_of, first_offset, has_tree_indexes, is_plain, is_read_only
+from tamis.hdf5.lib.places import SAME_FILE, find_virtual
+from tamis.hdf5.library_reader import LibraryReader, read_bytes
+from tamis.missing.restore import CompanionFlags, RestoredReader
+from tamis.pipeline import Pipeline
+
+_FILTER_NBYTES = 32
+"""What a filter takes in the header of a dataset, about."""
+
+_NODE_CHUNKS = 64
+
+
+class Hdf5Array(DatasetFacts):
+    """A dataset with its chunks, its values, and its companion; see `tamis.store.array.StoredArray`."""
+
+    @cached_property
+    def has_companion(self) -> bool:
+        """Whether some values are only placeholders of missing ones, which a companion knows."""
+        return companions.has_companion(self.dataset)
+
+    @cached_property
+    def is_companion(self) -> bool:
+        """Whether it is the companion of another dataset, by its attributes."""
+        return companions.is_companion(self.dataset)
+
+    @cached_property
+    def companion(self) -> Hdf5Array | None:
+        """The dataset of flags that says where values are missing; None where there is none.
+
+        Raises
+        ------
+        FileError
+            If there should be one, and there is none, or one that does not fit.
+        """
+        if not self.has_companion:
+            return None
+        flags = companions.find_companion(self.dataset, self.label)
+        return Hdf5Array(self.file, str(flags.name), flags)
+
+    @cached_property
+    def companion_flags(self) -> CompanionFlags | None:
+        """What the flags of the companion stand for; raises as `companion` does."""
+        if self.companion is None:
+            return None
+        return companions.read_flags(self.dataset, self.number_type, self.companion.dataset)
+
+    def chunk_index(self) -> ChunkIndex:
+        """Return where the chunks are.
+
+        Raises
+        ------
+        FileError
+            If the index is damaged.
+        """
+        return self._index
+
+    @cached_property
+    def _index(self) -> ChunkIndex:
+        grid = Grid(self.shape, self.chunk_shape or self.shape)
+        if not self.size:
+            nothing = np.empty(0, np.int64)
+            return ChunkIndex(grid, range(0), nothing, nothing, nothing.astype(np.uint32))
+        try:
+            return read_index(self.dataset.id, grid, first_offset(self.file))
+        except FileError as error:
+            raise FileError(f"{self.label}: {error}") from error
+
+    def stored_parts(self) -> Parts:
+        """Return the parts that have values in the file: chunks, or one part that is all of the array."""
+        if self.chunk_shape is not None:
+            return self.chunk_index().parts
+        # A virtual dataset has its values in other files, and no bytes in this one.
+        anything = self.size and (self.layout == "virtual" or self.stored_nbytes > 0)
+        grid = Grid(self.shape, tuple(max(extent, 1) for extent in self.shape))
+        return Parts(grid) if anything else Parts(grid, range(0))
+
+    def parts(self, grid: Grid) -> Parts:
+        """Return the parts of a grid that have values in the file, missing ones that a companion knows included."""
+        stored = self.stored_parts().touching(grid)
+        return stored if self.companion is None else joined(stored, self.companion.stored_parts().touching(grid))
+
+    def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
+        """Return the bytes, about, that the index of such chunks and the list of filters take in such a file."""
+        if chunk_shape is None:
+            return 0
+        count = Grid(self.shape, chunk_shape).chunk_count
+        filters = _FILTER_NBYTES * len(pipeline.stages)
+        if not has_tree_indexes(self.file):
+            return filters + (16 * count if count > 1 else 0)
+        # Nodes of a B-tree have room for this many chunks; half of it is used where there are several.
+        nodes = 1 if count <= _NODE_CHUNKS else -(-count // (_NODE_CHUNKS // 2))
+        return filters + nodes * (24 + 8 * _NODE_CHUNKS + (_NODE_CHUNKS + 1) * 8 * (len(self.shape) + 2))
+
+    @cached_property
+    def can_read_chunks(self) -> bool:
+        """Whether the values are in chunks of one ordinary file, whose filters are all here."""
+        return (
+            self.chunk_shape is not None
+            and self.dtype is not None
+            and is_plain(self.file)
+            and not self.pipeline.missing()
+            and not self.zfp_problem
+        )
+
+    @property
+    def can_read_independently(self) -> bool:
+        """Whether HDF5 itself has all of its filters."""
+        return all(h5z.filter_avail(stage.filter.id) for stage in self.pipeline.stages)
+
+    def check_readable(self) -> None:
+        """Raise FileError where HDF5 would read something else than the values of the dataset, without a word.
+
+        It does not check the length of what a filter returns, and takes a virtual dataset's missing files for fill
+        values.
+        """
+        if self.layout == "virtual":
+            for part in self.dataset.virtual_sources():
+                if part.file_name != SAME_FILE and find_virtual(part.file_name, filename_of(self.file)) is None:
+                    raise FileError(
+                        f"{self.label}: No such file or directory: {part.file_name}, a source of this virtual dataset"
+                    )
+        if self.zfp_problem:
+            raise FileError(f"{self.label}: {self.zfp_problem}")
+
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """Choose how to read the values, numbers or bytes: past HDF5's lock where that can be.
+
+        Close what is returned in the end. Missing values that are in a companion are put back.
+
+        Parameters
+        ----------
+        independent
+            Read by HDF5 itself, as other programs do.
+
+        Raises
+        ------
+        FileError
+            If they cannot be read right; says why.
+        """
+        with reading(filename_of(self.file), dataset=self.path):
+            flags = self.companion_flags
+            values = self._open_stored(independent)
+            if flags is None or self.companion is None:
+                return values
+            return RestoredReader(values, flags, self.companion._open_stored(independent))
+
+    def open_chunks(self) -> ChunkReader:
+        """Open the chunks as they are stored; see `can_read_chunks`. The dataset need not stay open."""
+        self._flush()
+        index = self.chunk_index()
+        if self.number_type is not None:
+            chunk = self.chunk
+            fill = self.fill_value.astype(chunk.dtype)
+        else:
+            chunk = ChunkType(self.dtype or self.chunk.dtype, self.chunk_shape or ())
+            fill = self._fill_bytes(chunk, index)
+        stored = StoredChunks(self.filename, self.path, index, self.pipeline, chunk, fill, self.partial_filtered)
+        return ChunkReader(stored, FileSource(descriptor_of(self.file)))
+
+    def _open_stored(self, independent: bool) -> ArrayReader:
+        self._flush()
+        if not independent:
+            if self.can_read_chunks:
+                return ChunkedReader(self.open_chunks())
+            if (offset := self._contiguous_offset()) is not None and self.number_type is not None:
+                source, scattered = FileSource(descriptor_of(self.file)), self._library_reader().read
+                return ContiguousReader(self.label, self.shape, self.number_type, source, offset, scattered)
+            self.check_readable()
+        return self._library_reader()
+
+    def _library_reader(self) -> LibraryReader:
+        return LibraryReader(
+            self.dataset,
+            self.label,
+            self.dtype or self.dataset.dtype,
+            numeric=self.number_type is not None,
+            filters=self.pipeline.filters,
+            unreadable_empty=self.is_unreadable_empty,
+        )
+
+    def _contiguous_offset(self) -> int | None:
+        """Return where the values lie in one run of an ordinary file; None where they do not."""
+        in_one_run = (
+            self.layout == "contiguous"
+            and self.number_type is not None
+            and bool(self.shape and self.size)
+            and self.stored_nbytes == self.nbytes
+            and hasattr(os, "preadv")
+            and is_plain(self.file)
+        )
+        offset = self.dataset.id.get_offset() if in_one_run else None
+        return None if offset is None else int(offset)
+
+    def _flush(self) -> None:
+        """Let HDF5 write what it holds, so that it can be read past HDF5."""
+        if not is_read_only(self.file):
+            self.file.flush()
+
+    def _fill_bytes(self, chunk: ChunkType, index: ChunkIndex) -> NDArray[Any]:
+        """Return the fill value as HDF5 reads it where no chunk is; zeros where all are there and nobody needs it."""
+        places = (range(0, extent, step) for extent, step in zip(self.shape, chunk.shape, strict=True))
+        empty = None if index.parts.are_all else next(at for at in itertools.product(*places) if at not in index)
+        if empty is None:
+            return np.zeros((), chunk.dtype)
+        part = tuple(slice(at, at + 1) for at in empty)
+        return read_bytes(self.dataset, part, self.datatype).reshape(())

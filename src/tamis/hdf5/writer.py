@@ -1,0 +1,128 @@
+"""A new dataset that takes encoded chunks past HDF5's filters."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5t
+from numpy.typing import NDArray
+
+from tamis.chunks.grid import Grid, Origin
+from tamis.chunks.notes import ChunkNotes
+from tamis.chunks.parts import as_array
+from tamis.errors import FileError, ParameterError
+from tamis.hdf5.companion_writer import create_companion
+from tamis.hdf5.lib.chunk_index import chunk_info, read_index
+from tamis.hdf5.stored_array import Hdf5Array
+from tamis.hdf5.tree.create import create_like
+from tamis.hdf5.writing.creation import as_recorded, filter_parameters
+from tamis.missing.table import Flags
+from tamis.pipeline import Pipeline
+from tamis.rewrite.plan import Plan
+
+_MOST_GAPS = 1000
+"""Chunks that HDF5 is asked the place of, so that the cost does not grow with the square of their number."""
+
+
+class FileEnd:
+    """The end of a file that grows, where HDF5 puts a chunk at once."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._nbytes = self._gaps = 0
+
+    def offset_of(self, dataset: h5py.Dataset, origin: Origin, nbytes: int) -> int:
+        """Return where the chunk that was written last begins.
+
+        Should it be elsewhere, its checksum does not fit, and a later run encodes it anew. To tell where a chunk is,
+        HDF5 walks over all of them: it is asked only where the file has not grown, since the chunk went into a gap.
+        """
+        before, self._nbytes = self._nbytes, os.stat(self._path).st_size
+        if self._nbytes == before and self._gaps < _MOST_GAPS:
+            self._gaps += 1
+            return int(chunk_info(dataset.id, origin).byte_offset)
+        return max(self._nbytes - nbytes, 0)
+
+
+class Hdf5Writer:
+    """A new dataset. See `tamis.store.array.ArrayWriter`.
+
+    Reopen the file before you read what was written: HDF5 2.0 forgets the mask of a chunk that was written directly for
+    as long as the dataset is open.
+
+    Parameters
+    ----------
+    dataset
+        New, and without chunks.
+    pipeline
+        As the file records it.
+    end
+        Of its file.
+    """
+
+    def __init__(self, dataset: h5py.Dataset, pipeline: Pipeline, end: FileEnd) -> None:
+        self.dataset, self.recorded = dataset, pipeline
+        self.grid = Grid(dataset.shape, dataset.chunks)
+        self.stored_nbytes = 0
+        self._notes, self._end = ChunkNotes("qq"), end
+        self._last: tuple[Origin, int] | None = None
+
+    def put(self, origin: Origin, data: bytes, mask: int) -> None:
+        """Write a chunk, each once."""
+        self.dataset.id.write_direct_chunk(origin, data, mask)
+        self._notes.add(self.grid.number_of(origin), len(data), mask)
+        self.stored_nbytes += len(data)
+        self._last = origin, len(data)
+
+    def last_offset(self) -> int | None:
+        """Return where in the file the chunk that was written last begins."""
+        return None if self._last is None else self._end.offset_of(self.dataset, *self._last)
+
+    def create_companion(self, pipeline: Pipeline, flags: Flags) -> Hdf5Writer:
+        """Create the companion of the dataset, which has no name yet and is gone if it gets none."""
+        companion, recorded = create_companion(self.dataset, self.grid.chunk_shape, pipeline, flags)
+        return Hdf5Writer(companion, recorded, self._end)
+
+    def finish(self) -> None:
+        """Raise FileError unless HDF5 recorded all chunks as they were written, and no others."""
+        if not self.dataset.size:
+            return
+        written = self._notes.columns()
+        index = read_index(self.dataset.id, self.grid, 0)
+        recorded: list[NDArray[Any]] = [as_array(index.numbers), index.sizes, index.masks]
+        if all(np.array_equal(*columns) for columns in zip(written, recorded, strict=True)):
+            return
+        tables = (written, recorded)
+        expected, stored = ({number: rest for number, *rest in zip(*table, strict=True)} for table in tables)
+        number = next(at for at in sorted({*expected, *stored}) if expected.get(at) != stored.get(at))
+        raise FileError(
+            f"{self.dataset.name}: expected size and filter mask {_pair(expected.get(number))} for the chunk at"
+            f" {self.grid.origin_of(int(number))}, found {_pair(stored.get(number))}: HDF5 did not record it as it was"
+            " written"
+        )
+
+
+def _pair(sizes: list[Any] | None) -> tuple[int, ...] | None:
+    return None if sizes is None else tuple(map(int, sizes))
+
+
+def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, end: FileEnd) -> Hdf5Writer:
+    """Create the dataset of a plan, with all properties of the source but type, chunks and filters.
+
+    Raises
+    ------
+    ParameterError
+        If HDF5 cannot.
+    """
+    filters = [
+        (stage.filter.id, int(stage.optional), filter_parameters(stage, plan.chunk)) for stage in plan.pipeline.stages
+    ]
+    dtype: Any = h5t.py_create(plan.dtype) if plan.dtype != source.dtype else None
+    try:
+        dataset = create_like(source.dataset, parent, name, chunks=plan.chunk_shape, filters=filters, dtype=dtype)
+    except ValueError as error:
+        raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.pipeline}: {error}") from error
+    return Hdf5Writer(dataset, as_recorded(plan.pipeline, dataset), end)

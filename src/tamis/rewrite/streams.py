@@ -1,0 +1,83 @@
+"""zfp streams that are kept as they are while the filters behind zfp change, so that no error adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+
+from tamis.chunks.chunk_reader import ChunkReader
+from tamis.chunks.gather import bounded_threads, chunks_at_once
+from tamis.chunks.grid import Region, origin_of
+from tamis.chunks.parts import Parts
+from tamis.chunks.threads import ordered_map
+from tamis.errors import BoundError, TamisError
+from tamis.filters import ChunkType, StoredZfp, Zfp
+from tamis.filters.zfp import is_stored
+from tamis.pipeline import Pipeline
+from tamis.rewrite.encode import encode_stream
+from tamis.rewrite.new_chunk import NewChunk
+from tamis.rewrite.plan import Plan
+from tamis.store.array import StoredArray
+
+
+def has_streams(array: StoredArray, pipeline: Pipeline, dtype: np.dtype[Any], chunk_shape: tuple[int, ...]) -> bool:
+    """Return whether an array is stored in such chunks by the zfp of the pipeline, whatever follows it."""
+    if array.chunk_shape != chunk_shape or array.dtype != dtype or not array.can_read_chunks:
+        return False
+    found, wanted = (filters.stages[0] if filters.stages else None for filters in (array.pipeline, pipeline))
+    if not (found and wanted and isinstance(found.filter, Zfp) and isinstance(wanted.filter, Zfp)):
+        return False
+    stored, asked = found.stored or (), wanted.filter.stored(ChunkType(dtype, chunk_shape))
+    # All but the version that wrote it: a tolerance is the power of two to which it is rounded down.
+    return is_stored(stored) and _without_version(stored) == _without_version(asked)
+
+
+def _without_version(stored: tuple[int, ...]) -> tuple[object, ...]:
+    found = StoredZfp.parse(stored)
+    return found.filter, found.dtype, found.shape, found.swapped
+
+
+def encode_streams(plan: Plan, source: StoredArray, parts: Parts, threads: int) -> Generator[NewChunk, None, None]:
+    """Undo the filters behind zfp, chunk by chunk in threads, and apply those of the plan to its streams.
+
+    A chunk without zfp goes through the other filters of the plan.
+
+    Raises
+    ------
+    FileError
+        If a chunk of the source is damaged, as far as the filters behind zfp can tell.
+    BoundError
+        If the source has a chunk without zfp, and the plan allows none.
+    """
+    at_once, threads = chunks_at_once(plan.chunk.nbytes), bounded_threads(plan.chunk.nbytes, threads)
+    tasks = (parts[at : at + at_once] for at in range(0, len(parts), at_once))
+    with closing(source.open_chunks()) as chunks:
+
+        def encode(some: Sequence[Region]) -> list[NewChunk]:
+            return [_encoded(plan, chunks, part) for part in some]
+
+        with closing(ordered_map(encode, tasks, threads)) as encoded:
+            for each in encoded:
+                yield from each
+
+
+def _encoded(plan: Plan, chunks: ChunkReader, part: Region) -> NewChunk:
+    origin = origin_of(part)
+    stream = chunks.first_output(origin)
+    if stream is None and not plan.pipeline.stages[0].optional:
+        raise BoundError(
+            f"{plan.path}: chunk at {origin}: expected it to be stored through zfp, found it without: as an optional"
+            f" filter, {plan.pipeline.filters[0]}?, zfp is left out of such a chunk"
+        ).at(dataset=plan.path, chunk=origin, filter=plan.pipeline.filters[0])
+    try:
+        if stream is None:
+            data, mask = plan.pipeline.encode(chunks.values(origin), skip=(Zfp,))
+        else:
+            data, mask = encode_stream(plan.pipeline, stream, plan.chunk)
+    except TamisError as error:
+        error.at(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin)
+        raise
+    return NewChunk(origin, data, mask)

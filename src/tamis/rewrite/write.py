@@ -1,0 +1,206 @@
+"""An array written chunk by chunk from another one, encoded in threads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from tamis.chunks.gather import over_chunks
+from tamis.chunks.grid import Grid, Origin
+from tamis.chunks.notes import ChunkNotes
+from tamis.chunks.parts import Parts
+from tamis.errors import TamisError
+from tamis.missing.table import Flags
+from tamis.pipeline import Pipeline
+from tamis.rewrite.growth import LargerError, check_growth, held_back
+from tamis.rewrite.history import History
+from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk, make_chunk
+from tamis.rewrite.plan import Plan, Written
+from tamis.rewrite.streams import encode_streams
+from tamis.store.array import ArrayWriter, StoredArray
+from tamis.store.journal import seal_of
+
+Progress = Callable[[int, int], None]
+
+
+def write(
+    plan: Plan,
+    source: StoredArray,
+    create: Callable[[Plan], ArrayWriter],
+    progress: Progress,
+    threads: int = 1,
+    history: History | None = None,
+) -> Written:
+    """Create the array of a plan and fill it from its source.
+
+    Memory: a few chunks for each thread, up to 64 MiB where chunks are put together from those of another shape, up to
+    16 MiB of encoded chunks where an array must not grow, and 50 bytes for each chunk. `progress` gets chunks done and
+    chunks in all. What is written does not depend on the number of threads.
+
+    Parameters
+    ----------
+    plan
+        What to write.
+    source
+        Where from; it stays with the caller.
+    create
+        Creates the array that a plan describes.
+    progress
+        Called in this thread, before the first chunk and after each.
+    threads
+        Threads that decode, encode, decode again and compare; this one writes.
+    history
+        Of the array: chunks that it has are not encoded again, others are noted in it.
+
+    Raises
+    ------
+    LargerError
+        If the array must not grow, and would; no chunk was written.
+    FileError
+        If the source cannot be read, or the store recorded a chunk not as it was written.
+    ParameterError, MissingFilterError
+        If the store cannot create an array with these filters, or one cannot be encoded here.
+    """
+    plan.pipeline.check_encodable()
+    source.check_readable()
+    parts = plan.parts(source)
+    most_nbytes = check_growth(plan, source, len(parts))
+    target = create(plan)
+    plan = replace(plan, pipeline=target.recorded, flags=_flags_of_rest(plan, source, parts))
+    progress(0, len(parts))
+    work = _Work(plan, target, history)
+    with closing(_encoded(plan, source, parts, threads, history)) as chunks:
+        for done, chunk in enumerate(chunks if most_nbytes is None else held_back(chunks, most_nbytes), start=1):
+            work.put(chunk)
+            progress(done, len(parts))
+    return work.finish(len(parts))
+
+
+def would_grow(plan: Plan, source: StoredArray) -> bool:
+    """Return whether an array that must not grow would; encodes its chunks to see."""
+    try:
+        if check_growth(plan, source, len(plan.parts(source))) is None:
+            return False
+        write(plan, source, lambda plan: _Nowhere(plan, plan.grid(source)), lambda *_: None)
+    except LargerError:
+        return True
+    except TamisError:  # it cannot be stored at all
+        return False
+    return False
+
+
+class _Nowhere:
+    """A writer of chunks that are only counted."""
+
+    def __init__(self, plan: Plan, grid: Grid) -> None:
+        stages = (replace(stage, stored=stage.filter.stored(plan.chunk)) for stage in plan.pipeline.stages)
+        self.grid, self.recorded, self.stored_nbytes = grid, Pipeline(stages), 0
+
+    def put(self, origin: Origin, data: bytes, mask: int) -> None:
+        self.stored_nbytes += len(data)
+
+    def last_offset(self) -> int | None:
+        return None
+
+    def create_companion(self, pipeline: Pipeline, flags: Flags) -> _Nowhere:
+        return self
+
+    def finish(self) -> None:
+        pass
+
+
+class _Work:
+    """Chunks that are put, and what there is to say of them."""
+
+    def __init__(self, plan: Plan, target: ArrayWriter, history: History | None) -> None:
+        self._plan, self._target, self._history = plan, target, history
+        self._grid = target.grid
+        # There from the first chunk with missing values on, or where what was never written is missing.
+        flags = plan.flags
+        self._companion = target.create_companion(FLAGS_PIPELINE, flags) if flags and flags.fill else None
+        self._proven = ChunkNotes("q")
+        self._missing = self._lossless = self._for_missing = self._for_range = 0
+        self._largest = 0.0
+        self._skipped: Counter[str] = Counter()
+
+    def put(self, chunk: NewChunk) -> None:
+        """Write a chunk, and the flags of its missing values."""
+        plan, history = self._plan, self._history
+        self._target.put(chunk.origin, chunk.data, chunk.mask)
+        if history is not None:
+            history.add(chunk, self._target)
+        if chunk.error is not None:
+            self._proven.add(self._grid.number_of(chunk.origin), seal_of(chunk.data, chunk.mask))
+            self._largest = max(self._largest, chunk.error)
+        if chunk.flags is not None and plan.flags is not None:
+            self._companion = self._companion or self._target.create_companion(FLAGS_PIPELINE, plan.flags)
+            self._companion.put(chunk.origin, *chunk.flags)
+            if history is not None:
+                history.add_flags(chunk, self._companion)
+        without_zfp = plan.pipeline.zfp is not None and bool(chunk.mask & 1)
+        self._missing += chunk.missing
+        self._lossless += without_zfp
+        self._for_missing += bool(without_zfp and chunk.missing)
+        self._for_range += bool(without_zfp and chunk.crossed and not chunk.missing)
+        if chunk.mask:
+            self._skipped.update(_not_applied(plan.pipeline, chunk.mask))
+
+    def finish(self, count: int) -> Written:
+        """Check what the stores recorded."""
+        self._target.finish()
+        if self._companion is not None:
+            self._companion.finish()
+        return Written(
+            count,
+            self._lossless,
+            self._missing,
+            self._for_missing,
+            self._for_range,
+            dict(self._skipped),
+            0 if self._history is None else self._history.reused,
+            self._companion,
+            self._plan.pipeline,
+            self._proven,
+            self._largest,
+        )
+
+
+def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:
+    """Name filters that a chunk goes without because they failed; behind zfp some are left out on purpose."""
+    for at, stage in enumerate(pipeline.stages):
+        if mask >> at & 1 and stage.filter != pipeline.zfp and (pipeline.zfp is None or mask & 1):
+            yield str(stage.filter)
+
+
+def _encoded(
+    plan: Plan, source: StoredArray, parts: Parts, threads: int, history: History | None
+) -> Generator[NewChunk, None, None]:
+    if history is not None:
+        taken = []
+        for chunk in history.encoded(parts, plan.flags):
+            yield chunk
+            taken.append(parts.grid.number_of(chunk.origin))
+        parts = parts.without(np.array(sorted(taken), np.int64)) if taken else parts
+    if plan.streams_kept:
+        with closing(encode_streams(plan, source, parts, threads)) as encoded:
+            yield from encoded
+        return
+    values = source.open_reader()
+    with (
+        closing(values),
+        closing(over_chunks(values, parts, plan.dtype, partial(make_chunk, plan), threads)) as encoded,
+    ):
+        yield from encoded
+
+
+def _flags_of_rest(plan: Plan, source: StoredArray, parts: Parts) -> Flags | None:
+    """Return the flags of a plan, with that of chunks that are not stored where there are such."""
+    if plan.flags is None or parts.are_all:
+        return plan.flags
+    flags = plan.flags.find(source.fill_value.astype(plan.dtype).reshape(1))
+    return plan.flags if flags is None else replace(plan.flags, fill=int(flags[0]))
