@@ -202,7 +202,7 @@ def test_verify_of_what_was_proven_in_writing_decodes_nothing_again(
         found = verify(plan(text), again["s"], again["v"], lambda *each: counts.append(each), 2, written)
         assert found == everything
         assert counts == [(done, 6) for done in range(7)]
-        assert len(read) == found.read_by_hdf5, "those that HDF5 reads too"
+        assert len(read) == found.read_by_library, "those that HDF5 reads too"
 
 
 def rewritten(file: h5py.File, text: str) -> tuple[Path, Written]:
