@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 import tamis
 from tamis import _native
 from tamis.chunks import read_many
+from tamis.chunks.grid import Grid
 from tamis.chunks.read_many import ManyChunks, goes_over_many
-from tamis.filters import ChunkType
+from tamis.errors import FileError
+from tamis.hdf5.lib.chunk_index import _rows
 from tamis.pipeline import Pipeline
 
 SHAPE, CHUNKS = (30, 41, 22), (4, 8, 5)
@@ -140,14 +142,14 @@ def test_calls_go_over_a_limited_number_of_chunks(
 
 
 @pytest.mark.parametrize(
-    "records",
-    [{(0, 0): (1 << 63, 4, 0)}, {(1, 0): (0, 4, 0)}, {(64, 0): (0, 4, 0)}, {(-16, 0): (0, 4, 0)}],
-    ids=["offset", "between", "beyond", "before"],
+    "chunk",
+    [((0, 0), 1 << 63), ((1, 0), 0), ((64, 0), 0)],
+    ids=["offset", "between", "beyond"],
 )
-def test_records_of_a_damaged_index_are_refused(records: dict[tuple[int, ...], tuple[int, int, int]]) -> None:
-    chunk = ChunkType(np.dtype("f4"), (16, 16))
-    with pytest.raises(ValueError, match=r"expected|invalid"):
-        ManyChunks(records, (64, 64), chunk, Pipeline(), np.zeros((), "f4"), partial_filtered=True)
+def test_damaged_entries_of_the_index_are_refused(chunk: tuple[tuple[int, int], int]) -> None:
+    entry = h5py.h5d.StoreInfo(chunk[0], 0, chunk[1], 4)
+    with pytest.raises(FileError, match="damaged: "):
+        _rows([entry], Grid((64, 64), (16, 16)))
 
 
 def test_records_and_text_have_no_native_pipeline() -> None:
