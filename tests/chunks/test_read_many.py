@@ -16,6 +16,7 @@ from tamis.chunks import read_many
 from tamis.chunks.grid import Grid
 from tamis.chunks.read_many import ManyChunks, goes_over_many
 from tamis.errors import FileError
+from tamis.filters import ChunkType
 from tamis.hdf5.lib.chunk_index import _rows
 from tamis.pipeline import Pipeline
 
