@@ -37,9 +37,9 @@ from tamis.jobs.repacking.resuming import Resuming, interrupted, remove_leftover
 from tamis.jobs.repacking.room import check_room
 from tamis.pipeline import as_pipeline
 from tamis.rewrite.count_missing import count_missing
+from tamis.rewrite.estimate import unreadable
 from tamis.rewrite.growth import LargerError
 from tamis.rewrite.plan import Plan, Written
-from tamis.rewrite.unreadable import unreadable
 from tamis.rewrite.write import would_grow, write
 from tamis.store.array import ArrayWriter
 from tamis.store.disk import disk_text, is_disk_full

@@ -1,10 +1,11 @@
-"""How many bytes an array will take, before it is written."""
+"""What can be said of an array before it is written: how many bytes it will take, whether its source can be read."""
 
 from __future__ import annotations
 
 import math
 from contextlib import closing
 
+from tamis.errors import TamisError
 from tamis.rewrite.new_chunk import make_chunk
 from tamis.rewrite.plan import Plan
 from tamis.rewrite.streams import encode_streams
@@ -36,3 +37,15 @@ def likely_nbytes(plan: Plan, source: StoredArray) -> int:
             chunks = [make_chunk(plan, part, values.read(part).astype(plan.dtype)) for part in chosen]
     sizes = [len(chunk.data) + (len(chunk.flags[0]) + RECORD_NBYTES if chunk.flags else 0) for chunk in chunks]
     return len(parts) * (sum(sizes) // max(len(sizes), 1) + RECORD_NBYTES)
+
+
+def unreadable(plan: Plan, source: StoredArray) -> str:
+    """Read the values of an array, and return why they cannot be read; empty where they can."""
+    try:
+        source.check_readable()
+        with closing(source.open_reader()) as values:
+            for part in source.parts(plan.grid(source)):
+                values.read(part)
+    except (TamisError, OSError, RuntimeError) as error:
+        return str(error)
+    return ""
