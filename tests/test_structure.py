@@ -55,9 +55,6 @@ MAX_MODULES = 16
 LARGE_FOLDERS = {"filters": "a module for each filter"}
 # Names that parallel modules have: a command and its job, results and their texts, progress and how it is shown.
 PARALLEL = {"__init__", "store", "job", "result", "text", "progress", "inspect", "repack", "verify", "spec"}
-# Rules that some modules do not keep yet. These lists only get shorter.
-TWICE = {"arrays", "blocks", "bounds", "companions", "encoding", "variables"}
-NAMES_H5PY = {"jobs"}
 
 
 def name_of(path: Path) -> str:
@@ -116,7 +113,7 @@ def test_module_imports_file_format_library_only_in_its_folder(path: Path) -> No
         for line, name in imports(path)
         if layer_of(path) != LIBRARIES.get(name.split(".")[0], layer_of(path))
     ]
-    assert not against or layer_of(path) in NAMES_H5PY
+    assert not against
 
 
 def test_modules_import_in_no_circle() -> None:
@@ -130,7 +127,7 @@ def test_modules_import_in_no_circle() -> None:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_module_calls_h5py_on_low_level_only_in_its_folder(path: Path) -> None:
     low_level = re.findall(r"\.id\.\w+", path.read_text())
-    assert not low_level or layer_of(path) in {"hdf5", *NAMES_H5PY}
+    assert not low_level or layer_of(path) == "hdf5"
 
 
 def test_folder_holds_at_most_16_modules() -> None:
@@ -141,7 +138,7 @@ def test_folder_holds_at_most_16_modules() -> None:
 
 def test_module_name_occurs_once() -> None:
     stems = Counter(path.stem for path in MODULES)
-    assert {stem for stem, count in stems.items() if count > 1} <= PARALLEL | TWICE
+    assert {stem for stem, count in stems.items() if count > 1} <= PARALLEL
 
 
 def folders(top: str, *kinds: str) -> set[str]:

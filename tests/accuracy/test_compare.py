@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tamis.accuracy import compare as pairing
 from tamis.accuracy.compare import compared
 from tamis.accuracy.statistics import compare
-from tamis.chunks.blocks import block_shape, pieces_read, slab
+from tamis.chunks.boxes import block_shape, pieces_read, slab
 from tamis.chunks.grid import Region
 
 Shape = tuple[int, ...]

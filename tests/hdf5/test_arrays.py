@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 import tamis
 from tamis.errors import ParameterError
-from tamis.hdf5.arrays import Array
+from tamis.hdf5.opened_array import Array
 
 KEYWORDS: dict[str, dict[str, Any]] = {
     "raw": {},

@@ -14,8 +14,8 @@ import pytest
 
 import tamis
 from tamis.errors import FileError, ParameterError
-from tamis.hdf5.arrays import Array
 from tamis.hdf5.file import File, Group
+from tamis.hdf5.opened_array import Array
 
 
 @pytest.fixture

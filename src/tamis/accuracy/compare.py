@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.statistics import FRAME, Frame, Tally, compare
-from tamis.chunks.blocks import block_shape, slab, within
+from tamis.chunks.boxes import block_shape, slab, within
 from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.reader import ArrayReader
 from tamis.chunks.threads import ordered_map

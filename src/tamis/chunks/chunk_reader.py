@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.chunks.blocks import intersection, within
+from tamis.chunks.boxes import intersection, within
 from tamis.chunks.grid import Origin, Region
 from tamis.chunks.index import ChunkIndex, ChunkRecord
 from tamis.chunks.read_many import ManyChunks, goes_over_many

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.chunks.blocks import gathered_shape, pieces_of, within
+from tamis.chunks.boxes import gathered_shape, pieces_of, within
 from tamis.chunks.grid import Region
-from tamis.chunks.parts import Parts
 from tamis.chunks.reader import ArrayReader
+from tamis.chunks.regions import Parts
 from tamis.chunks.threads import ordered_map
 
 R = TypeVar("R")

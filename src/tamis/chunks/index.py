@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.chunks.grid import Grid, Origin
-from tamis.chunks.parts import Numbers, Parts
+from tamis.chunks.regions import Numbers, Parts
 
 
 class ChunkRecord(NamedTuple):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tamis import _native
 from tamis.chunks.grid import Origin, Region
 from tamis.chunks.index import ChunkIndex
-from tamis.chunks.parts import as_array
+from tamis.chunks.regions import as_array
 from tamis.filters import ChunkType
 from tamis.pipeline import Pipeline
 

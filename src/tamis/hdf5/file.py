@@ -15,9 +15,9 @@ from tamis.chunks.chunk_reader import ChunkReader
 from tamis.chunks.threads import checked_threads
 from tamis.errors import FileError, MissingFilterError
 from tamis.formatting import printable
-from tamis.hdf5.arrays import Array
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.source_file import open_source
+from tamis.hdf5.opened_array import Array
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.groups import check_links
 

@@ -12,6 +12,7 @@ import h5py
 
 from tamis import cf
 from tamis.errors import FileError
+from tamis.hdf5.cf_variables import roles_in
 from tamis.hdf5.companion_writer import create_empty, replace_companions
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.source_file import open_source
@@ -21,7 +22,6 @@ from tamis.hdf5.tree.objects import array_at
 from tamis.hdf5.tree.relocation import Relocation
 from tamis.hdf5.tree.times import keep_times
 from tamis.hdf5.tree.walk import Contents, walk
-from tamis.hdf5.variables import roles_in
 from tamis.hdf5.writer import FileEnd, Hdf5Writer, create_writer
 from tamis.rewrite.plan import Plan
 from tamis.store.array import ArrayWriter

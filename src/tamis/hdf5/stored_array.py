@@ -16,8 +16,8 @@ from tamis.chunks.chunk_reader import ChunkReader, StoredChunks
 from tamis.chunks.contiguous_reader import ContiguousReader
 from tamis.chunks.grid import Grid
 from tamis.chunks.index import ChunkIndex
-from tamis.chunks.parts import Parts, joined
 from tamis.chunks.reader import ArrayReader
+from tamis.chunks.regions import Parts, joined
 from tamis.chunks.source import FileSource
 from tamis.errors import FileError
 from tamis.filters import ChunkType

@@ -10,9 +10,9 @@ import numpy as np
 from h5py import h5t
 from numpy.typing import NDArray
 
+from tamis.chunks.chunk_notes import ChunkNotes
 from tamis.chunks.grid import Grid, Origin
-from tamis.chunks.notes import ChunkNotes
-from tamis.chunks.parts import as_array
+from tamis.chunks.regions import as_array
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5.companion_writer import create_companion
 from tamis.hdf5.lib.chunk_index import chunk_info, read_index

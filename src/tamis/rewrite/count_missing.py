@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tamis.chunks.gather import over_chunks
 from tamis.chunks.grid import Region
-from tamis.chunks.parts import Parts, as_array
+from tamis.chunks.regions import Parts, as_array
 from tamis.rewrite.plan import Plan
 from tamis.store.array import StoredArray
 

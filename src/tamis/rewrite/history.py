@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tamis.chunks.grid import Grid
-from tamis.chunks.parts import Parts, as_array
+from tamis.chunks.regions import Parts, as_array
 from tamis.missing.table import Flags
 from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.plan import Plan

@@ -12,7 +12,7 @@ from tamis.errors import TamisError
 from tamis.filters import ChunkType, Deflate, Fletcher32
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
-from tamis.rewrite.bounds import checked
+from tamis.rewrite.bound_check import checked
 from tamis.rewrite.encode import encode_chunk, encode_compared, encode_filled
 from tamis.rewrite.padding import Padding
 from tamis.rewrite.plan import Plan

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tamis.cf import Packing
+from tamis.chunks.chunk_notes import ChunkNotes
 from tamis.chunks.grid import Grid
-from tamis.chunks.notes import ChunkNotes
-from tamis.chunks.parts import Parts
+from tamis.chunks.regions import Parts
 from tamis.filters import ChunkType
 from tamis.missing.definition import Missing
 from tamis.missing.table import MOST_FLAGS, Flags, can_flag

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import same_bits
-from tamis.chunks.blocks import within
+from tamis.chunks.boxes import within
 from tamis.chunks.gather import chunks_at_once, over_chunks
 from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.index import ChunkIndex
-from tamis.chunks.parts import Parts, as_array, joined
 from tamis.chunks.reader import ArrayReader
+from tamis.chunks.regions import Parts, as_array, joined
 from tamis.chunks.threads import ordered_map
 from tamis.errors import BoundError
-from tamis.rewrite.bounds import compared
+from tamis.rewrite.bound_check import compared
 from tamis.rewrite.plan import Plan, Written
 from tamis.store.array import StoredArray
 from tamis.store.journal import seal_of

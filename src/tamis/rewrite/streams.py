@@ -11,7 +11,7 @@ import numpy as np
 from tamis.chunks.chunk_reader import ChunkReader
 from tamis.chunks.gather import bounded_threads, chunks_at_once
 from tamis.chunks.grid import Region, origin_of
-from tamis.chunks.parts import Parts
+from tamis.chunks.regions import Parts
 from tamis.chunks.threads import ordered_map
 from tamis.errors import BoundError, TamisError
 from tamis.filters import ChunkType, StoredZfp, Zfp

@@ -10,10 +10,10 @@ from functools import partial
 
 import numpy as np
 
+from tamis.chunks.chunk_notes import ChunkNotes
 from tamis.chunks.gather import over_chunks
 from tamis.chunks.grid import Grid, Origin
-from tamis.chunks.notes import ChunkNotes
-from tamis.chunks.parts import Parts
+from tamis.chunks.regions import Parts
 from tamis.errors import TamisError
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline

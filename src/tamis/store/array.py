@@ -11,8 +11,8 @@ from tamis.cf import Packing
 from tamis.chunks.chunk_reader import ChunkReader
 from tamis.chunks.grid import Grid, Origin
 from tamis.chunks.index import ChunkIndex
-from tamis.chunks.parts import Parts
 from tamis.chunks.reader import ArrayReader
+from tamis.chunks.regions import Parts
 from tamis.missing.definition import Missing
 from tamis.missing.restore import CompanionFlags
 from tamis.missing.table import Flags

@@ -14,7 +14,7 @@ import numpy as np
 from h5py import h5r, h5t
 from numpy.typing import NDArray
 
-from tamis.chunks.blocks import block_shape
+from tamis.chunks.boxes import block_shape
 from tamis.chunks.grid import Region
 from tamis.chunks.reader import ArrayReader
 from tamis.errors import FileError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tamis.chunks.index import ChunkIndex
-from tamis.chunks.parts import as_array
+from tamis.chunks.regions import as_array
 from tamis.chunks.source import FileSource
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.file_facts import descriptor_of, filename_of, is_plain

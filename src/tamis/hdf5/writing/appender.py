@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tamis.chunks.grid import Grid, Origin, Region
-from tamis.chunks.parts import Parts
+from tamis.chunks.regions import Parts
 from tamis.chunks.threads import checked_threads, ordered_map
 from tamis.errors import FileError, ParameterError, StreamError, TamisError, located
 from tamis.formatting import printable

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tamis.chunks.chunk_notes import ChunkNotes
 from tamis.chunks.grid import Grid
 from tamis.chunks.index import ChunkIndex, ChunkRecord
-from tamis.chunks.notes import ChunkNotes
-from tamis.chunks.parts import Parts, joined
+from tamis.chunks.regions import Parts, joined
 
 EXTENTS = st.integers(1, 12)
 

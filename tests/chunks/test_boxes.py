@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.chunks.blocks import gathered_shape, pieces_of
+from tamis.chunks.boxes import gathered_shape, pieces_of
 from tamis.chunks.grid import Grid, Region
-from tamis.chunks.parts import Parts
+from tamis.chunks.regions import Parts
 
 MIB = 1 << 20
 
