@@ -35,7 +35,7 @@ def notes(path: Path, chunks: tuple[int, ...], filters: str = FILTERS) -> tuple[
 def test_partial_chunks_without_zfp_are_counted_with_the_reason_and_better_chunks(tmp_path: Path) -> None:
     preview, result, made = notes(make(tmp_path / "a.h5", 31), (16, 48, 80))
     reason = "steps that are left out later have to read as missing"
-    advice = "; with -c '/T:28x48x80' such chunks hold 9.7 % of the values, not 48 %"
+    advice = "; with -c '/T:31x48x80' such chunks hold none of the values, not 48 %"
     assert (
         f"2 of 4 chunks stored without zfp: partial chunks along an axis that can grow, where {reason}{advice}"
         in result
@@ -43,9 +43,11 @@ def test_partial_chunks_without_zfp_are_counted_with_the_reason_and_better_chunk
     assert "partial chunks along an axis that can grow, with 48 % of the values, are stored without zfp" in preview
     assert preview.endswith(advice)
     assert (made.lossless_chunks, made.lossless_for_growth, made.to_dict()["lossless_for_growth"]) == (2, 2, 2)
-    preview, result, better = notes(tmp_path / "a.h5", (28, 48, 80))
-    assert better.lossless_for_growth == 2
+    better = notes(tmp_path / "a.h5", (31, 48, 80))[2]
+    assert better.lossless_for_growth == 0
     assert better.target_nbytes < made.target_nbytes
+    preview, result, short = notes(tmp_path / "a.h5", (4, 48, 80))
+    assert short.lossless_for_growth == 2
     assert "with -c" not in preview + result
 
 

@@ -200,3 +200,70 @@ def assert_as_expected(case: Case, found: NDArray[Any], looked_at: NDArray[np.bo
     # Chunks that are written again go through zfp at each of the writes.
     valid = looked_at & ~gaps
     assert np.abs(found[valid] - case.expected[valid]).max() <= 4 * ACCURACY, case.path
+
+
+PIPELINES = (
+    FILTERS,
+    "zfp(rate=9)|shuffle|deflate(1)",
+    "zfp(precision=14)",
+    "zfp(reversible=true)",
+    "shuffle|deflate(1)",
+    "none",
+)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_any_array_that_is_made_longer_reads_as_its_fill_value(tmp_path: Path, seed: int) -> None:
+    """Arrays of any type, rank, chunks and room to grow, stored by repack and by write."""
+    random = np.random.default_rng(seed)
+    rank = int(random.integers(1, 5))
+    shape = random.integers(1, 11, rank)
+    room = random.integers(0, 12, rank)
+    most = tuple(None if random.random() < 0.4 else int(n + more) for n, more in zip(shape, room, strict=True))
+    chunks = tuple(
+        int(min(random.integers(2, 9), n if end is None else end)) for n, end in zip(shape, most, strict=True)
+    )
+    chunks = tuple(max(step, 2) if end is None or end > 1 else 1 for step, end in zip(chunks, most, strict=True))
+    dtype = np.dtype(random.choice(["f4", "f8", "i4", "i8"]))
+    fill = random.choice([None, -999, 0, 12345, float("nan") if dtype.kind == "f" else 7])
+    text = str(random.choice(PIPELINES))
+    if dtype.kind == "i":
+        text = text.replace("accuracy=0.1", "accuracy=4")
+    values = (280 + 9 * np.sin(np.arange(np.prod(shape)) / 7)).reshape(shape).astype(dtype)
+    kind = {} if fill is None else {"fillvalue": np.array(fill, dtype)[()]}
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=values, chunks=chunks, maxshape=most, **kind)
+        write(file, "y", values, filters=text, chunks=chunks, maxshape=most, **kind)
+    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"x": text})
+    longer = [int(n + random.integers(0, 10)) if end is None else end for n, end in zip(shape, most, strict=True)]
+    for path, name in ((tmp_path / "b.h5", "x"), (tmp_path / "a.h5", "y")):
+        with h5py.File(path, "r+") as file:
+            file[name].resize(longer)
+        with h5py.File(path) as file:
+            found = file[name][()]
+        beyond = np.ones(longer, bool)
+        beyond[tuple(map(slice, shape))] = False
+        expected = np.full(int(beyond.sum()), 0 if fill is None else fill, dtype)
+        if fill is None and "accuracy" in text:
+            assert np.abs(found[beyond]).max(initial=0) <= (0.1 if dtype.kind == "f" else 4)
+        else:
+            assert found[beyond].tobytes() == expected.tobytes(), (text, fill, shape, most, chunks)
+        inside = found[tuple(map(slice, shape))]
+        if "rate" not in text and "precision" not in text:
+            bound = 0 if "accuracy" not in text else 0.1 if dtype.kind == "f" else 4
+            assert np.abs(inside.astype("f8") - values).max() <= bound
+
+
+@pytest.mark.parametrize("dtype", [[("a", "i2"), ("b", "f8")], "S7", ">f4", "?", "u1"], ids=str)
+def test_values_of_any_type_that_are_left_out_read_as_the_fill_value(tmp_path: Path, dtype: Any) -> None:
+    values = np.zeros((5, 3), dtype)
+    fill = np.ones((), dtype)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, kind in (("x", {"fillvalue": fill}), ("y", {})):
+            file.create_dataset(name, data=values, chunks=(4, 3), maxshape=(None, 3), **kind)
+    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": "shuffle|deflate(4)"}, min_size=0, larger=True)
+    with h5py.File(tmp_path / "b.h5", "r+") as file:
+        for name, rest in (("x", fill), ("y", np.zeros((), dtype))):
+            file[name].resize((8, 3))
+            np.testing.assert_array_equal(file[name][:5], values)
+            assert (file[name][5:] == rest).all()

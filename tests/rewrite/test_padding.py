@@ -135,3 +135,14 @@ def test_best_step_leaves_few_steps_to_other_filters(extent: int, most: int, fil
     assert padding.best_step(1, extent, most) == most // 4 * 4
     lossless = [padding.lossless_steps(0, extent, step) for step in range(4, most + 1, 4)]
     assert padding.lossless_steps(0, extent, expected) < min(lossless) + max(extent / 20, 1)
+
+
+def test_best_chunks_are_whole_blocks_or_even_parts_of_the_array() -> None:
+    padding = Padding((True, False), FILL)
+    assert padding.best_chunks((31, 50), (16, 16)) == (31, 16)
+    assert padding.best_chunks((90, 50), (16, 16)) == (30, 16)
+    assert padding.best_chunks((97, 50), (16, 16)) == (32, 16)
+    assert padding.best_chunks((96, 50), (16, 16)) == (16, 16)
+    assert padding.best_chunks((3, 50), (4, 16)) == (3, 16)
+    assert padding.lossless_share((31, 50), (16, 16)) == pytest.approx(15 / 31)
+    assert padding.lossless_share((31, 50), (31, 16)) == 0

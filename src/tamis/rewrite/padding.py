@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 
 from tamis.accuracy.difference import largest_error, same_bits
 from tamis.zfp.checks import BLOCK_SIDE
+
+_MOST_COUNTS = 64
+"""Numbers of chunks along an axis that are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +101,16 @@ class Padding:
         """Return chunks up to twice as long, of which zfp can take more where some are partial."""
         axes = enumerate(zip(shape, chunk_shape, strict=True))
         return tuple(
-            self.best_step(axis, n, min(2 * step, n)) if self.lossless_steps(axis, n, step) else step
+            self._better_step(axis, n, min(2 * step, n)) if self.lossless_steps(axis, n, step) else step
             for axis, (n, step) in axes
         )
+
+    def _better_step(self, axis: int, extent: int, most: int) -> int:
+        """Return whole blocks, or what the extent is a multiple of if that is better."""
+        even = [
+            extent // count for count in _counts(extent, most) if extent % count == 0 and extent >= BLOCK_SIDE * count
+        ]
+        return min([self.best_step(axis, extent, most), *even[:1]], key=partial(self.lossless_steps, axis, extent))
 
     def best_step(self, axis: int, extent: int, most: int, least: int = BLOCK_SIDE) -> int:
         """Return the extent of chunks along an axis, whole blocks of zfp, with which it can take most of the steps.
@@ -111,9 +122,10 @@ class Padding:
         most, least
             Longest and shortest chunk.
         """
-        steps = range(most // BLOCK_SIDE * BLOCK_SIDE, max(least, BLOCK_SIDE) - 1, -BLOCK_SIDE)
+        even = (extent // count // BLOCK_SIDE * BLOCK_SIDE for count in _counts(extent, most))
+        steps = [most // BLOCK_SIDE * BLOCK_SIDE or most, *(step for step in even if max(least, BLOCK_SIDE) <= step)]
         # In steps of 5 %: less is not worth smaller chunks.
-        return min(steps, key=lambda step: 20 * self.lossless_steps(axis, extent, step) // max(extent, 1), default=most)
+        return min(steps, key=lambda step: (20 * self.lossless_steps(axis, extent, step) // max(extent, 1), -step))
 
     def _readable(self, extents: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
         axes = zip(self.growing, extents, shape, strict=True)
@@ -126,3 +138,9 @@ class Padding:
                 part = [*map(slice, self._readable(extents, shape))]
                 part[axis] = slice(n, step)
                 yield tuple(part)
+
+
+def _counts(extent: int, most: int) -> range:
+    """Return numbers of chunks along an axis, from those of the longest chunks on."""
+    fewest = -(-extent // most)
+    return range(max(fewest, 1), fewest + _MOST_COUNTS)
