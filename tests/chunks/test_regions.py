@@ -117,3 +117,29 @@ def test_notes_come_back_in_the_order_of_numbers_the_last_of_each() -> None:
         notes.add(*row)
     assert [column.tolist() for column in notes.columns()] == [[3, 7], [4, 8], [5, 2**32 - 1]]
     assert len(notes) == 3
+
+
+def test_boxes_have_all_parts_in_order_without_gaps() -> None:
+    grid = Grid((12, 21, 15), (4, 8, 5))  # 3 x 3 x 3 chunks
+    for numbers, lengths in [
+        (range(27), [27]),
+        ([*range(10), *range(11, 27)], [9, 1, 1, 6, 9]),
+        ([2, 3, 4, 5, 6, 7, 8, 9, 10], [1, 6, 2]),
+        ([5, 3, 4], [1, 2]),
+        ([0, 3, 6], [1, 1, 1]),
+    ]:
+        parts = Parts(grid, numbers if isinstance(numbers, range) else np.array(numbers))
+        boxes = list(parts.boxes())
+        assert [number for box in boxes for number in box.numbers] == list(numbers)
+        assert [len(box) for box in boxes] == lengths
+        for box in boxes:
+            covered = np.zeros(grid.shape, int)
+            for part in box:
+                covered[part] += 1
+            assert covered.sum() == covered[box.bounding()].size
+            assert (covered[box.bounding()] == 1).all()
+
+
+def test_origin_table_has_a_row_for_each_part() -> None:
+    parts = Parts(Grid((12, 21, 15), (4, 8, 5)), np.array([0, 5, 26]))
+    assert parts.origin_table().tolist() == [list(origin) for origin in parts.origins()]

@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 
 from tamis.chunks.boxes import gathered_shape, pieces_of, within
 from tamis.chunks.grid import Region
+from tamis.chunks.read_many import SMALL_NBYTES
 from tamis.chunks.reader import ArrayReader
 from tamis.chunks.regions import Parts
 from tamis.chunks.threads import ordered_map
 
 R = TypeVar("R")
+
+PartsFunction = Callable[[Parts, Region, NDArray[Any]], list[R]]
 
 GATHERED_NBYTES = 32 << 20
 """Largest part of an array that is gathered at once, in bytes.
@@ -43,10 +46,10 @@ def over_chunks(
     source: ArrayReader,
     parts: Parts,
     dtype: np.dtype[Any],
-    function: Callable[[Region, NDArray[Any]], R],
+    function: PartsFunction[R],
     threads: int,
 ) -> Generator[R, None, None]:
-    """Call a function on the region and the values of each chunk, and yield the results in order.
+    """Call a function on the values of all chunks, some at a time, and yield the results of each in order.
 
     The order depends only on shapes and types. Each chunk of the source is decoded once if parts of 32 MiB allow that,
     and otherwise as rarely as possible.
@@ -60,7 +63,8 @@ def over_chunks(
     dtype
         Of the values that the function gets.
     function
-        Called in threads; its array is valid only during the call, and may be read-only.
+        Called in threads with some chunks, a part of the array that has them, and its values, which are valid only
+        during the call and may be read-only; returns a result for each chunk. See `one_by_one`.
     threads
         Number of threads.
     """
@@ -69,15 +73,17 @@ def over_chunks(
     threads = bounded_threads(max(nbytes, math.prod(pieces) * dtype.itemsize), threads)
     gathered = gathered_shape(shape, pieces, chunk_shape, dtype.itemsize, GATHERED_NBYTES) if parts else chunk_shape
     at_once = chunks_at_once(nbytes)
+    small = nbytes <= SMALL_NBYTES
     own = threading.local()
 
-    def direct(some: Sequence[Region]) -> list[R]:
-        if not hasattr(own, "room"):
-            own.room = np.empty(math.prod(chunk_shape), dtype)  # reused: the system would clear new memory
+    def direct(some: Parts) -> list[R]:
+        if not hasattr(own, "room"):  # reused: the system would clear new memory
+            own.room = np.empty(math.prod(chunk_shape) * (at_once if small else 1), dtype)
         results = []
-        for part in some:
-            extents = [axis.stop - axis.start for axis in part]
-            results.append(function(part, source.read(part, own.room[: math.prod(extents)].reshape(extents))))
+        for run in some.boxes() if small else (some[at : at + 1] for at in range(len(some))):
+            box = run.bounding()
+            extents = [axis.stop - axis.start for axis in box]
+            results += function(run, box, source.read(box, own.room[: math.prod(extents)].reshape(extents)))
         return results
 
     def calls() -> Iterator[Callable[[], list[R]]]:
@@ -86,14 +92,14 @@ def over_chunks(
             return
         previous: _Box | None = None
         second_last: _Box | None = None
-        singles: list[Region] = []
+        singles: list[int] = []
         for group in parts.grouped(gathered):
             if len(group) == 1:
-                singles += group
+                singles.append(int(group.numbers[0]))
             if singles and (len(group) > 1 or len(singles) == at_once):
                 yield from _uses(previous, function)
                 previous, second_last = None, previous
-                yield partial(direct, singles)
+                yield partial(direct, Parts(parts.grid, np.array(singles)))
                 singles = []
             if len(group) > 1:
                 box = _Box(source, dtype, group, at_once, second_last)
@@ -101,7 +107,7 @@ def over_chunks(
                 previous, second_last = box, previous
         yield from _uses(previous, function)
         if singles:
-            yield partial(direct, singles)
+            yield partial(direct, Parts(parts.grid, np.array(singles)))
 
     def call(task: Callable[[], list[R]]) -> list[R]:
         return task()
@@ -109,6 +115,16 @@ def over_chunks(
     with closing(ordered_map(call, calls(), threads)) as results:
         for some in results:
             yield from some
+
+
+def one_by_one(function: Callable[[Region, NDArray[Any]], R]) -> PartsFunction[R]:
+    """Return a function of some chunks that calls one with the region and the contiguous values of each."""
+
+    def call(parts: Parts, box: Region, values: NDArray[Any]) -> list[R]:
+        # Copied once, not in each step that needs contiguous values.
+        return [function(part, np.ascontiguousarray(values[within(part, box)])) for part in parts]
+
+    return call
 
 
 def bounded_threads(nbytes: int, threads: int) -> int:
@@ -177,15 +193,13 @@ class _Box:
                     self._full.set()
         return []
 
-    def use(self, parts: Sequence[Region], function: Callable[[Region, NDArray[Any]], R]) -> list[R]:
+    def use(self, parts: Parts, function: PartsFunction[R]) -> list[R]:
         """Call the function on chunks when the box is full; not after a failure, which `fill` has raised already."""
         self._full.wait()
         try:
             if self._failed:
                 return []
-            values = self._values()
-            # Copied once, not in each step that needs contiguous values.
-            return [function(part, np.ascontiguousarray(values[within(part, self.part)])) for part in parts]
+            return function(parts, self.part, self._values())
         finally:
             with self._lock:
                 self._unused -= 1
@@ -215,7 +229,7 @@ def _room(earlier: _Box | None, nbytes: int) -> NDArray[np.uint8]:
 
 
 def _uses(
-    box: _Box | None, function: Callable[[Region, NDArray[Any]], R], following: _Box | None = None
+    box: _Box | None, function: PartsFunction[R], following: _Box | None = None
 ) -> Iterator[Callable[[], list[R]]]:
     """Yield tasks that use a box and also fill the following one, so that all tasks take about as long.
 
@@ -229,7 +243,7 @@ def _uses(
         return
     count = len(box.tasks)
 
-    def both(parts: Sequence[Region], share: Sequence[Region]) -> list[R]:
+    def both(parts: Parts, share: Sequence[Region]) -> list[R]:
         if following and share:
             following.fill(share)
         return box.use(parts, function)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tamis import _native
 from tamis.chunks.grid import Origin, Region
 from tamis.chunks.index import ChunkIndex
-from tamis.chunks.regions import as_array
+from tamis.chunks.regions import Parts
 from tamis.filters import ChunkType
 from tamis.pipeline import Pipeline
 
@@ -112,8 +112,8 @@ class ManyChunks:
     ) -> list[int]:
         """Read some chunks, and return the numbers of those that are left."""
         index = self._index
-        numbers, masks = as_array(index.numbers)[rows], index.masks[rows]
-        origins = np.stack(np.unravel_index(numbers, index.grid.counts), axis=1) * np.array(self._chunk.shape)
+        numbers, masks = rows if isinstance(index.numbers, range) else index.numbers[rows], index.masks[rows]
+        origins = Parts(index.grid, numbers).origin_table()
         if not self._partial_filtered:
             masks[(origins + self._chunk.shape > np.array(index.grid.shape)).any(axis=1)] = _ALL_SKIPPED
         foreign = np.uint32(self._native.foreign)

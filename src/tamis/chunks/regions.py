@@ -65,6 +65,25 @@ class Parts(Sequence[Region]):
         for begin in range(0, len(self.numbers), _AT_ONCE):
             yield from self.numbers[begin : begin + _AT_ONCE].tolist()
 
+    def origin_table(self) -> NDArray[np.int64]:
+        """Return the origins of all of them, a row for each."""
+        places = np.unravel_index(as_array(self.numbers), self.grid.counts)
+        return np.stack(places, axis=1) * np.array(self.grid.chunk_shape, np.int64)
+
+    def boxes(self) -> Iterator[Parts]:
+        """Cut them into runs that fill a part of the array without gaps, so that each can be read at once."""
+        counts, numbers = self.grid.counts, as_array(self.numbers)
+        for run in np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1):
+            begin, end = int(run[0]), int(run[-1]) + 1
+            while begin < end:
+                axis, step = len(counts) - 1, 1
+                # Whole rows, planes and so on, as long as the run begins with one.
+                while axis and begin % (step * counts[axis]) == 0 and step * counts[axis] <= end - begin:
+                    axis, step = axis - 1, step * counts[axis]
+                count = min((end - begin) // step, counts[axis] - begin // step % counts[axis])
+                yield Parts(self.grid, range(begin, begin + count * step))
+                begin += count * step
+
     def without(self, numbers: NDArray[np.int64]) -> Parts:
         """Return the others, but for some of them."""
         return Parts(self.grid, np.setdiff1d(as_array(self.numbers), numbers, assume_unique=True))
@@ -95,6 +114,8 @@ class Parts(Sequence[Region]):
 
     def bounding(self) -> Region:
         """Return the smallest part of the array that holds all of them."""
+        if len(self) == 1:
+            return self[0]
         places = np.unravel_index(as_array(self.numbers), self.grid.counts)
         axes = zip(places, self.grid.chunk_shape, self.grid.shape, strict=True)
         return tuple(slice(int(at.min()) * step, min((int(at.max()) + 1) * step, extent)) for at, step, extent in axes)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.chunks.gather import over_chunks
+from tamis.chunks.gather import one_by_one, over_chunks
 from tamis.chunks.grid import Region
 from tamis.chunks.regions import Parts, as_array
 from tamis.rewrite.plan import Plan
@@ -74,7 +74,7 @@ def count_missing(
 
     with (
         closing(source.open_reader()) as values,
-        closing(over_chunks(values, parts, plan.dtype, count, threads)) as counts,
+        closing(over_chunks(values, parts, plan.dtype, one_by_one(count), threads)) as counts,
     ):
         for done, each in enumerate(counts, start=1):
             found += each

@@ -208,7 +208,7 @@ def _proven(
     first = pipeline.stages[0] if pipeline.stages else None
     if first is None or not first.filter.needs_values:
         return _Encoding(Encoded(*pipeline.encode(whole)))
-    idle = _rest(pipeline)
+    idle = idle_types(pipeline)
     # A bound is proven below: as it was asked for, with the missing values that are known, and what may be read later.
     found = Encoded(*pipeline.encode(whole, skip=idle, prove=pipeline.error_bound is None))
     if found.mask & 1:  # it could not take these values, and the filters behind it are there for that
@@ -232,7 +232,7 @@ def _proven(
 
 def encode_stream(pipeline: Pipeline, stream: bytes, chunk: ChunkType) -> Encoded:
     """Encode what the first filter made of a chunk, as `encode_chunk` does with what it makes itself."""
-    return Encoded(*pipeline.encode_rest(stream, chunk, skip=_rest(pipeline)))
+    return Encoded(*pipeline.encode_rest(stream, chunk, skip=idle_types(pipeline)))
 
 
 def _compared(
@@ -279,7 +279,7 @@ def _lossy_types(pipeline: Pipeline) -> tuple[type[Filter], ...]:
 
 
 @lru_cache(maxsize=64)  # all chunks of a dataset have the same
-def _rest(pipeline: Pipeline) -> tuple[type[Filter], ...]:
+def idle_types(pipeline: Pipeline) -> tuple[type[Filter], ...]:
     """Return the filters that are of no use on the stream of the first: an optional shuffle, and what follows it."""
     kinds = [type(each) for each in pipeline.filters]
     begin = next((at for at, kind in enumerate(kinds) if at and kind in (Shuffle, Bitshuffle)), len(kinds))

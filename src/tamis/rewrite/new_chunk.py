@@ -1,19 +1,29 @@
-"""One chunk of a plan encoded, decoded again and compared."""
+"""Chunks of a plan encoded, decoded again and compared."""
 
 from __future__ import annotations
 
+import itertools
+import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis import _native, zfp
+from tamis.accuracy.difference import Comparison
+from tamis.chunks.boxes import within
 from tamis.chunks.grid import Origin, Region, origin_of
+from tamis.chunks.read_many import SMALL_NBYTES, native_pipeline
+from tamis.chunks.regions import Parts
 from tamis.errors import TamisError
-from tamis.filters import ChunkType, Deflate, Fletcher32
+from tamis.filters import ChunkType, Deflate, Fletcher32, StoredZfp, Zfp
+from tamis.filters.zfp import is_stored
+from tamis.missing.definition import Missing
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
 from tamis.rewrite.bound_check import checked
-from tamis.rewrite.encode import encode_chunk, encode_compared, encode_filled
+from tamis.rewrite.encode import Encoded, encode_chunk, encode_compared, encode_filled, idle_types
 from tamis.rewrite.padding import Padding
 from tamis.rewrite.plan import Plan
 
@@ -49,6 +59,19 @@ class NewChunk(NamedTuple):
     flags: tuple[bytes, int] | None = None
 
 
+def make_chunks(plan: Plan, parts: Parts, box: Region, values: NDArray[Any]) -> list[NewChunk]:
+    """Encode some chunks of a part of the array as `make_chunk` does, small ones in one native call."""
+    native = encode_many(plan.pipeline, values, box, parts, plan.chunk, plan.missing) if plan.flags is None else []
+    chunks = []
+    for part, encoded in itertools.zip_longest(parts, native):
+        if encoded is None:
+            # Copied once, not in each step that needs contiguous values.
+            chunks.append(make_chunk(plan, part, np.ascontiguousarray(values[within(part, box)])))
+        else:
+            chunks.append(_checked(plan, origin_of(part), *encoded))
+    return chunks
+
+
 def make_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> NewChunk:
     """Encode what the array has of a chunk: see `tamis.rewrite.encode.encode_chunk`.
 
@@ -64,12 +87,16 @@ def make_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> NewChunk:
     try:
         if plan.flags is not None:
             return _with_flags(plan, plan.flags, origin, values)
-        made, found = encode_compared(plan.pipeline, values, plan.chunk, plan.padding, plan.missing)
+        encoded = encode_compared(plan.pipeline, values, plan.chunk, plan.padding, plan.missing)
     except TamisError as error:
         error.at(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin)
         raise
-    largest = checked(plan, origin, found)
-    return NewChunk(origin, made.data, made.mask, found.missing, found.crossed, largest)
+    return _checked(plan, origin, *encoded)
+
+
+def _checked(plan: Plan, origin: Origin, stored: Encoded, comparison: Comparison) -> NewChunk:
+    largest = checked(plan, origin, comparison)
+    return NewChunk(origin, stored.data, stored.mask, comparison.missing, comparison.crossed, largest)
 
 
 def _with_flags(plan: Plan, table: Flags, origin: tuple[int, ...], values: NDArray[Any]) -> NewChunk:
@@ -97,3 +124,72 @@ def _near_limits(plan: Plan, mask: int, valid: NDArray[Any]) -> int:
         return 0
     reach = np.inf if plan.bound is None else plan.bound
     return int(np.count_nonzero(np.any([np.abs(valid.astype(np.float64) - each) <= reach for each in limits], axis=0)))
+
+
+def encode_many(
+    pipeline: Pipeline,
+    values: NDArray[np.generic],
+    box: Region,
+    parts: Parts,
+    chunk: ChunkType,
+    missing: Missing,
+) -> list[tuple[Encoded, Comparison] | None]:
+    """Encode small chunks that zfp takes and keeps within the bound, as `encode_compared` does.
+
+    Parameters
+    ----------
+    pipeline, chunk, missing
+        As for `encode_compared`.
+    values
+        Values of a part of the array, of the type of the chunks.
+    box
+        That part.
+    parts
+        Of the chunks, inside of the box.
+
+    Returns
+    -------
+    list
+        For each chunk what `encode_compared` returns; None where that has to do it: the filters are not native, the
+        array ends inside of the chunk, zfp does not keep it, or it has values outside of the valid range.
+    """
+    native = _encoder(pipeline, chunk) if chunk.nbytes <= SMALL_NBYTES and values.dtype == chunk.dtype else None
+    if native is None:
+        return [None] * len(parts)
+    encoder, mask = native
+    low = -math.inf if missing.low is None else float(missing.low)
+    high = math.inf if missing.high is None else float(missing.high)
+    encoded = encoder.encode(
+        values,
+        np.array(origin_of(box)),
+        parts.origin_table(),
+        mask,
+        np.array(missing.values, chunk.dtype),
+        (low, high),
+        pipeline.error_bound,
+    )
+    return [each and (Encoded(each[0], mask), Comparison(each[1], True, each[2])) for each in encoded]
+
+
+@lru_cache(maxsize=64)  # all chunks of a dataset have the same
+def _encoder(pipeline: Pipeline, chunk: ChunkType) -> tuple[_native.ChunkPipeline, int] | None:
+    """Return the native twin of a pipeline, and the mask of chunks that go through zfp; None if there is none."""
+    first = pipeline.stages[0] if pipeline.stages else None
+    if first is None or not isinstance(first.filter, Zfp) or not is_stored(first.stored or ()):
+        return None
+    # What the plugin would prove, Python proves.
+    unbounded = isinstance(first.filter.mode, zfp.Expert) and pipeline.error_bound is None
+    header = StoredZfp.parse(first.stored or ())
+    asked, recorded = (each.params(chunk.dtype, len(header.shape)) for each in (first.filter.mode, header.filter.mode))
+    if unbounded or header.dtype != chunk.dtype or header.shape != tuple(n for n in chunk.shape if n > 1):
+        return None
+    if _numbers(asked) != _numbers(recorded) or chunk.dtype.kind != "f":
+        return None
+    idle = idle_types(pipeline)
+    mask = sum(1 << i for i, each in enumerate(pipeline.filters) if isinstance(each, idle))
+    native = native_pipeline(pipeline, chunk)
+    return (native, mask) if native is not None and native.encodes(mask) else None
+
+
+def _numbers(params: _native.Params) -> tuple[int, ...]:
+    return params.minbits, params.maxbits, params.maxprec, params.minexp

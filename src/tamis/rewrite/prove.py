@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tamis.accuracy.difference import same_bits
 from tamis.chunks.boxes import within
-from tamis.chunks.gather import chunks_at_once, over_chunks
+from tamis.chunks.gather import chunks_at_once, one_by_one, over_chunks
 from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.index import ChunkIndex
 from tamis.chunks.reader import ArrayReader
@@ -197,7 +197,7 @@ def _errors(
 
     with (
         closing(source.open_reader()) as values,
-        closing(over_chunks(values, parts, plan.dtype, error, threads)) as errors,
+        closing(over_chunks(values, parts, plan.dtype, one_by_one(error), threads)) as errors,
     ):
         yield from errors
 

@@ -19,7 +19,7 @@ from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
 from tamis.rewrite.growth import LargerError, check_growth, held_back
 from tamis.rewrite.history import History
-from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk, make_chunk
+from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk, make_chunks
 from tamis.rewrite.plan import Plan, Written
 from tamis.rewrite.streams import encode_streams
 from tamis.store.array import ArrayWriter, StoredArray
@@ -193,7 +193,7 @@ def _encoded(
     values = source.open_reader()
     with (
         closing(values),
-        closing(over_chunks(values, parts, plan.dtype, partial(make_chunk, plan), threads)) as encoded,
+        closing(over_chunks(values, parts, plan.dtype, partial(make_chunks, plan), threads)) as encoded,
     ):
         yield from encoded
 
