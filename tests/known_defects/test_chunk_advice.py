@@ -79,7 +79,7 @@ def test_u08_chunks_that_waste_much_are_said_with_better_ones(levels: Path, tmp_
     assert not good.datasets[0].notes
 
 
-def test_huge_chunks_that_are_nearly_empty_are_said_though_the_array_may_grow(tmp_path: Path) -> None:
+def test_u08_huge_chunks_that_are_nearly_empty_are_said_though_the_array_may_grow(tmp_path: Path) -> None:
     """PyTables with blosc2 has chunks of 34 million values for arrays of 5,000."""
     with h5py.File(tmp_path / "a.h5", "w") as file:
         for name, step in (("huge", 4 << 20), ("large", 1 << 20)):

@@ -170,7 +170,7 @@ def cases(folder: Path, store: Callable[..., None], netcdf: bool) -> list[Case]:
 @pytest.mark.peer
 @pytest.mark.parametrize("program", ["netCDF4", "h5py"])
 @pytest.mark.parametrize("store", STORES)
-def test_steps_that_are_left_out_read_as_missing(tmp_path: Path, python: Run, store: str, program: str) -> None:
+def test_u01_steps_that_are_left_out_read_as_missing(tmp_path: Path, python: Run, store: str, program: str) -> None:
     made = cases(tmp_path, STORES[store], netcdf=program == "netCDF4")
     jobs = tmp_path / "jobs.json"
     jobs.write_text(json.dumps([each.job() for each in made]))
@@ -213,7 +213,7 @@ PIPELINES = (
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_any_array_that_is_made_longer_reads_as_its_fill_value(tmp_path: Path, seed: int) -> None:
+def test_u01_any_array_that_is_made_longer_reads_as_its_fill_value(tmp_path: Path, seed: int) -> None:
     """Arrays of any type, rank, chunks and room to grow, stored by repack and by write."""
     random = np.random.default_rng(seed)
     rank = int(random.integers(1, 5))
@@ -255,7 +255,7 @@ def test_any_array_that_is_made_longer_reads_as_its_fill_value(tmp_path: Path, s
 
 
 @pytest.mark.parametrize("dtype", [[("a", "i2"), ("b", "f8")], "S7", ">f4", "?", "u1"], ids=str)
-def test_values_of_any_type_that_are_left_out_read_as_the_fill_value(tmp_path: Path, dtype: Any) -> None:
+def test_u01_values_of_any_type_that_are_left_out_read_as_the_fill_value(tmp_path: Path, dtype: Any) -> None:
     values = np.zeros((5, 3), dtype)
     fill = np.ones((), dtype)
     with h5py.File(tmp_path / "a.h5", "w") as file:
