@@ -144,5 +144,6 @@ def test_best_chunks_are_whole_blocks_or_even_parts_of_the_array() -> None:
     assert padding.best_chunks((97, 50), (16, 16)) == (32, 16)
     assert padding.best_chunks((96, 50), (16, 16)) == (16, 16)
     assert padding.best_chunks((3, 50), (4, 16)) == (3, 16)
+    assert padding.best_chunks((10, 50), (12, 16)) == (8, 16)  # of 10 a sixth would be padding
     assert padding.lossless_share((31, 50), (16, 16)) == pytest.approx(15 / 31)
     assert padding.lossless_share((31, 50), (31, 16)) == 0

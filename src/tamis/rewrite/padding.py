@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import largest_error, same_bits
+from tamis.chunks.grid import pads_little
 from tamis.zfp.checks import BLOCK_SIDE
 
 _MOST_COUNTS = 64
@@ -106,10 +107,9 @@ class Padding:
         )
 
     def _better_step(self, axis: int, extent: int, most: int) -> int:
-        """Return whole blocks, or what the extent is a multiple of if that is better."""
-        even = [
-            extent // count for count in _counts(extent, most) if extent % count == 0 and extent >= BLOCK_SIDE * count
-        ]
+        """Return whole blocks, or even parts of the extent, nearly whole blocks, if that is better."""
+        steps = (extent // count for count in _counts(extent, most) if extent % count == 0)
+        even = [step for step in steps if step >= BLOCK_SIDE and pads_little(step)]
         return min([self.best_step(axis, extent, most), *even[:1]], key=partial(self.lossless_steps, axis, extent))
 
     def best_step(self, axis: int, extent: int, most: int, least: int = BLOCK_SIDE) -> int:
