@@ -164,7 +164,7 @@ def test_pipeline_other_byte_order_same_bytes_back(dtype: str, text: str) -> Non
 
 @pytest.mark.parametrize("stages", ["deflate", [5], [(1, (4,))], [None]])
 def test_pipeline_of_anything_but_filters_refused(stages: Any) -> None:
-    with pytest.raises(ParameterError, match="expected filters in a row, or"):
+    with pytest.raises(ParameterError, match="expected a sequence of filters, or"):
         Pipeline(stages)
 
 

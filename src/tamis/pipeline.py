@@ -62,7 +62,7 @@ class Pipeline:
         object.__setattr__(self, "_hash", hash(all_stages))
         if len(all_stages) > MAX_FILTERS:
             raise ParameterError(
-                f"expected at most {MAX_FILTERS} filters, which a chunk's mask has, got {len(all_stages)}"
+                f"expected at most {MAX_FILTERS} filters, one for each bit of a chunk's mask, got {len(all_stages)}"
             )
         if not all(stage.stored is not None for stage in all_stages):
             self._refuse_values_after_bytes()
@@ -134,7 +134,7 @@ class Pipeline:
             raise ParameterError("expected plain values, got a masked array: fill it first, values.filled(…)")
         values = np.asarray(values)
         if values.dtype.hasobject:
-            raise ParameterError(f"expected values as a file has them, got Python objects of {values.dtype}")
+            raise ParameterError(f"expected values that a file can hold, got Python objects of {values.dtype}")
         chunk = ChunkType(values.dtype, values.shape)
         data: Data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
         return self._run(data, chunk, 0, skip, prove=prove)
@@ -247,7 +247,7 @@ def _stage(value: object) -> Stage:
         return Stage.of(value)
     if isinstance(value, Stage):
         return value
-    raise ParameterError(f"expected filters in a row, or Pipeline.parse and their text, got {value!r}")
+    raise ParameterError(f"expected a sequence of filters, or text for Pipeline.parse, got {value!r}")
 
 
 def as_pipeline(value: object) -> Pipeline:

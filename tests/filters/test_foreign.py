@@ -165,7 +165,7 @@ def test_sperr_absolute_beyond_float64_refused(exponent: int) -> None:
     word = 3 << 28 | exponent
     if word >> 27 & 1:  # 2^-1023
         word |= 1 << 16
-    with pytest.raises(ParameterError, match="expected an error of sperr that a float64 can be, got 2\\^"):
+    with pytest.raises(ParameterError, match="expected an error of sperr that fits a float64, got 2\\^"):
         Sperr.from_values((word, 0))
 
 

@@ -162,7 +162,7 @@ def test_pipeline_of_more_parameters_than_hdf5_gives_out_said(tmp_path: Path) ->
     with h5py.File(tmp_path / "a.h5") as file:
         (stage,) = pipeline_of(file["v"]).stages
     assert stage.stored == words[:256]
-    assert stage.in_words == "filter [999], not readable: it has 4000 parameters, of which HDF5 gives out 256"
+    assert stage.in_words == "filter [999], not readable: it has 4000 parameters, of which HDF5 returns 256"
     (found,) = tamis.inspect(tmp_path / "a.h5").datasets
     assert found.path == "/v"
 

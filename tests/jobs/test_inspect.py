@@ -324,7 +324,7 @@ def test_inspect_damaged_object_is_a_file_error_that_names_the_file(sample: Path
         address = h5py.h5o.get_info(file["lat"].id).addr
     data[address : address + 64] = b"\xff" * 64
     (tmp_path / "a.nc").write_bytes(data)
-    with pytest.raises(FileError, match=r"a\.nc: /lat: damaged, or not complete: "):
+    with pytest.raises(FileError, match=r"a\.nc: /lat: damaged or incomplete: "):
         tamis.inspect(tmp_path / "a.nc")
 
 

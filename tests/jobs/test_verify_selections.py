@@ -122,7 +122,7 @@ def test_verify_group_that_loses_its_filters_or_order_is_noted(tmp_path: Path) -
         source, make("order.h5", "bca", "deflate(9)", tracked=True)
     )
     lost = notes(source, make("lost.h5", "cab", "deflate(1)", tracked=False))
-    assert ("/", "creation-order", "the order in which links were created is no longer kept") in lost
+    assert ("/", "creation-order", "the order in which links were created is no longer recorded") in lost
     assert ("/steps", "group-filters", "filters of the group's links deflate(9) became deflate(1)") in lost
 
 

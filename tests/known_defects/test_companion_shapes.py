@@ -118,7 +118,7 @@ def test_u14_companion_of_another_shape_is_verified_inspected_and_repacked(
     with h5py.File(path) as file:
         other = file["TS"].shape != file["TS_missing"].shape
     notes = [each.text for each in tamis.inspect(path, ["TS"]).datasets[0].notes]
-    assert any("values beyond it are as they are stored" in each for each in notes) == other
+    assert any("values beyond it are read as stored" in each for each in notes) == other
     for missing in ("exact", "companion"):
         out = tmp_path / f"{missing}.nc"
         tamis.repack(path, out, {"TS": "zfp(accuracy=0.05)|shuffle|deflate(4)"}, missing=missing)

@@ -87,7 +87,7 @@ def test_u11_damaged_metadata_is_a_file_error_that_names_file_and_dataset(
     job: str, what: str, damaged: Damaged, tmp_path: Path
 ) -> None:
     path = damaged(what)
-    with pytest.raises(tamis.FileError, match=r"damaged, or not complete: |cannot") as refused:
+    with pytest.raises(tamis.FileError, match=r"damaged or incomplete: |cannot") as refused:
         JOBS[job](path)
     assert str(path) in str(refused.value)
     assert "/x" in str(refused.value)
@@ -100,7 +100,7 @@ def test_u11_verify_says_which_file_is_damaged_and_compares_the_rest(what: str, 
     for files in ((path, whole), (whole, path)):
         found = tamis.verify(*files)
         assert not found.ok
-        assert any(str(path) in each.text and "damaged, or not complete" in each.text for each in found.problems)
+        assert any(str(path) in each.text and "damaged or incomplete" in each.text for each in found.problems)
         assert {each.path for each in found.problems} == {"/x"}
         assert found["y"].status == "equal"
 
@@ -123,7 +123,7 @@ def test_u11_commands_end_with_1_and_a_message(
         return
     assert result.exit_code == 1
     assert isinstance(result.exception, SystemExit)
-    assert f"{path}: /x: damaged, or not complete: " in result.output + result.stderr
+    assert f"{path}: /x: damaged or incomplete: " in result.output + result.stderr
 
 
 def test_u11_dataset_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_u11_dataset_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     data[data.index(b"EAHD") + 8] ^= 0xFF  # what all of the index hangs on
     path.write_bytes(data)
     for job in (tamis.inspect, lambda path: tamis.verify(path, path), JOBS["repack"], JOBS["open"]):
-        with pytest.raises(tamis.FileError, match="damaged, or not complete: ") as refused:
+        with pytest.raises(tamis.FileError, match="damaged or incomplete: ") as refused:
             job(path)
         assert str(refused.value).startswith(f"{path}: /x: ")
 
@@ -162,7 +162,7 @@ def test_u11_errors_that_never_passed_through_h5py_stay_what_they_are() -> None:
     """A mistake of ours is no damaged file."""
     with pytest.raises(KeyError), reading("a.h5"):
         raise KeyError("ours")
-    with pytest.raises(tamis.FileError, match=r"^a\.h5: damaged, or not complete: "), reading("a.h5"):
+    with pytest.raises(tamis.FileError, match=r"^a\.h5: damaged or incomplete: "), reading("a.h5"):
         h5py.h5d.open(h5py.h5f.create(b"x", fapl=_in_memory()), b"none")
 
 

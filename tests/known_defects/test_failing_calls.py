@@ -134,7 +134,7 @@ def test_u32_folder_that_cannot_be_made_durable_is_reported_with_what_is_there(
         (tmp_path / TARGET).write_bytes(b"the old file")
     code, text = repack("sync", 2, error, *options)
     assert code == 1
-    assert f"{tmp_path / TARGET}: complete, verified and under its name, but a power failure may undo that" in text
+    assert f"{tmp_path / TARGET}: complete and verified, but a power failure may undo the rename" in text
     assert os.strerror(error) in text
     assert_complete(tmp_path / TARGET, sample)
     if options == ("--resume",):

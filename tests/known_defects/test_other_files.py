@@ -98,7 +98,7 @@ def test_u10_relative_places_lead_to_the_same_files_elsewhere(
         patch.chdir("in")  # where HDF5 finds the raw file of the source
         assert tamis.verify("v.h5", os.path.join("..", out)).ok
     assert any("src1.h5" in note for note in result.notes)
-    assert any("'gone.h5', which is not there" in note for note in result.notes)
+    assert any("'gone.h5', which does not exist" in note for note in result.notes)
     with h5py.File(source) as before, h5py.File(out) as after:
         assert after["v"].fillvalue == -5
         assert after["v"].attrs["units"] == "K"

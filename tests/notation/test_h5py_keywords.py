@@ -113,7 +113,7 @@ def test_parse_keywords_what_h5py_refuses_refused(given: dict[str, Any], tmp_pat
         ("shuffle=True) + f(shuffle=True", "keywords such as .* at position 1"),
         ("shuffle=True,\n  fletcher=True", "line 2: expected a value of one of the keywords .* at position 12"),
         ("**kwargs", "a value of one of the keywords .* at position 3"),
-        ("shuffle=True, scaleoffset=3", "the type of the values beside scaleoffset=3, got none: "),
+        ("shuffle=True, scaleoffset=3", "the type of the values with scaleoffset=3, got none: "),
         ("compression=32013, compression_opts=(9,)", "ZFP parameters "),
         ("dcpl.set_filter(1)", "set_filter with an id, a flag of 0 or 1 and a tuple at position 1"),
         ("dcpl.set_filter(1, 1, (4,))\ndcpl.fill()", "line 2: expected set_chunk, set_filter or create_dataset"),

@@ -196,7 +196,7 @@ def test_parse_command_bad_text_refused(text: str, said: str) -> None:
             "expected deflate(4) to be optional, got required: h5repack, for HDF5's",
         ),
         ([Stage(Fletcher32(), True)], (), "expected fletcher32 to be required, got optional"),
-        ([SHUFFLE] * 7, (), "expected at most 6 filters, which h5repack keeps, got 7"),
+        ([SHUFFLE] * 7, (), "expected at most 6 filters, the limit of h5repack, got 7"),
         ([SHUFFLE], ("a:b",), "expected names without ':' and ',', which h5repack cannot take, got 'a:b'"),
         ([SHUFFLE], ("a,b",), "expected names without ':' and ',', which h5repack cannot take, got 'a,b'"),
         ([Stage(UnknownFilter(300, (1,) * 21), True)], (), "expected at most 20 parameters"),

@@ -222,7 +222,7 @@ def test_parse_filterspec_bar_part_of_number_for_netcdf_c_and_refused_else() -> 
         ("307,9|", 7, "a filter id of 1 to 65535"),
         ("307abc,9", 1, "a filter id of 1 to 65535"),
         ("307,9|65536", 7, "a filter id of 1 to 65535"),
-        ("[0]307,9", 1, "a filter id (netcdf-c does not survive a format in brackets)"),
+        ("[0]307,9", 1, "a filter id (netcdf-c crashes at a format number in brackets)"),
         ("307,9\0", 6, "text without NUL"),
     ],
 )  # fmt: skip

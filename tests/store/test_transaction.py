@@ -46,7 +46,7 @@ def test_transaction_whose_folder_cannot_be_synced_says_that_the_target_is_there
     monkeypatch.setattr(os, "fsync", files_only)
     with Transaction(tmp_path / "a.h5") as transaction:
         transaction.path.write_bytes(b"new")
-        with pytest.raises(FileError, match=r"a\.h5: complete, verified and under its name, .*: Input/output error"):
+        with pytest.raises(FileError, match=r"a\.h5: complete and verified, .*: Input/output error"):
             transaction.commit()
     assert (tmp_path / "a.h5").read_bytes() == b"new"
 

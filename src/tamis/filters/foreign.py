@@ -132,9 +132,11 @@ def _sz3_head(stored: tuple[int, ...]) -> tuple[int, ...]:
     """Return rank, type and shape from the start of stored parameters."""
     head = stored[: 2 + max(2, stored[0] if stored else 0)]
     if len(head) < 4 or not 1 <= head[0] <= 4 or head[1] >= len(_SZ3_TYPES):
-        raise ParameterError(f"expected mode and four doubles of sz3, or rank, type and shape before, got {stored}")
+        raise ParameterError(
+            f"expected mode and four doubles of sz3, or rank, type and shape before them, got {stored}"
+        )
     if len(stored) - len(head) not in (0, _SZ3_AMOUNTS):
-        raise ParameterError(f"expected mode and four doubles of sz3 behind rank, type and shape, got {stored}")
+        raise ParameterError(f"expected mode and four doubles of sz3 after rank, type and shape, got {stored}")
     return head
 
 
@@ -207,12 +209,14 @@ class Sperr(_Foreign):
             missing = head >> 6 & 15
         mode = word >> _MODE_AT & 3
         if not mode or missing >= len(_SPERR_MISSING):
-            raise ParameterError(f"expected quality and missing values of sperr, or shape with them, got {values}")
+            raise ParameterError(
+                f"expected quality and missing values of sperr, or stored parameters with a shape, got {values}"
+            )
         quality = (word & (_SIGN - 1)) / (1 << _FRACTION)
         if mode == 3:
             exponent = -quality if word & _SIGN else quality
             if not sys.float_info.min_exp - 1 <= exponent <= 1023:
-                raise ParameterError(f"expected an error of sperr that a float64 can be, got 2^{exponent:g}")
+                raise ParameterError(f"expected an error of sperr that fits a float64, got 2^{exponent:g}")
             quality = 2.0**exponent
         order = "swapped" if word & _SWAP else "kept"
         return cls(_SPERR_MODES[mode - 1], quality, _SPERR_MISSING[missing], order)

@@ -122,5 +122,5 @@ class Lzf(Wordless):
             else:
                 if plain.endswith(_LZF_END[1:]):
                     return memoryview(plain)[:-_LZF_RUN]
-                reason = "it ends amid a run"
+                reason = "it ends within a run"
         raise StreamError(f"lzf stream is truncated or damaged: {reason}")

@@ -106,8 +106,8 @@ class Szip(Filter):
             raise StreamError(f"szip header claims {nbytes} bytes, for {len(data)} bytes here")
         if nbytes % _pixel_nbytes(stored):
             raise StreamError(
-                f"expected whole pixels of {_pixel_nbytes(stored)} bytes from szip, got {nbytes} bytes: what came"
-                " before szip left a part of one, that its writer may have lost"
+                f"expected whole pixels of {_pixel_nbytes(stored)} bytes from szip, got {nbytes} bytes: a filter"
+                " before szip left part of a pixel, which its writer may have lost"
             )
         # Zeros, because the library leaves bytes that a truncated stream does not hold as they were.
         plain = bytearray(nbytes)

@@ -50,7 +50,7 @@ class UnknownFilter(Filter):
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
         """Refuse: parameters alone do not tell the id."""
-        raise ParameterError("expected the id of a filter beside its parameters, got parameters alone")
+        raise ParameterError("expected the id of a filter and its parameters, got only parameters")
 
     @property
     def requested(self) -> tuple[int, ...]:

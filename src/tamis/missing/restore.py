@@ -50,7 +50,7 @@ class CompanionFlags:
         """Return what the shape of the flags means where it is not that of the variable; empty where it is."""
         if self.shape == shape:
             return ""
-        return f"its companion {self.path} has shape {self.shape}, not {shape}: values beyond it are as they are stored"
+        return f"its companion {self.path} has shape {self.shape}, not {shape}: values beyond it are read as stored"
 
     def restore(self, values: NDArray[Any], flags: NDArray[np.uint8]) -> NDArray[Any]:
         """Put missing values back, in place; see `Flags.restore`.

@@ -191,18 +191,20 @@ def _scaleoffset(value: object, kind: str | None) -> list[Request]:
         raise ParameterError(f"expected scaleoffset of 0 or more, True or None, got {value!r}")
     if value is not True and kind is None:
         raise ParameterError(
-            f"expected the type of the values beside scaleoffset={value}, got none: h5py means bits of integers, and"
+            f"expected the type of the values with scaleoffset={value}, got none: h5py means bits of integers, and"
             " decimal digits of floats; give the type, such as f4"
         )
     if kind not in (None, "i", "u", "f") or (value is True and kind == "f"):
-        raise ParameterError(f"expected scaleoffset that h5py has for such values, got {value!r} for kind {kind!r}")
+        raise ParameterError(
+            f"expected scaleoffset that h5py supports for such values, got {value!r} for kind {kind!r}"
+        )
     return [Request(6, (0, int(value)) if kind == "f" else (2, 0 if value is True else value))]
 
 
 def _compression(value: object, options: object) -> list[Request]:
     if value is None:
         if options is not None:
-            raise ParameterError(f"expected compression beside compression_opts={options!r}, got none")
+            raise ParameterError(f"expected compression with compression_opts={options!r}, got none")
         return []
     if isinstance(value, int) and value < _FIRST_COMPRESSION:
         # Kept by h5py from its early versions: True means gzip, and small numbers are levels of gzip.

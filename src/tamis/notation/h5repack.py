@@ -162,7 +162,7 @@ def _flagged(reader: _Reader, start: int, request: Request, flag: int | None) ->
         return stage
     if request.id in _OWN and bool(flag) != stage.filter.optional:
         usual = int(stage.filter.optional)
-        reader.fail(f"flag {usual} ({request.id} is HDF5's own, h5repack leaves others out)", start)
+        reader.fail(f"flag {usual} ({request.id} is HDF5's own: h5repack ignores other flags)", start)
     return replace(stage, optional=bool(flag))
 
 
@@ -266,7 +266,7 @@ def filter_arguments(chain: Chain, objects: Sequence[str] = ()) -> list[str]:
         If h5repack cannot write such a pipeline, or name the datasets.
     """
     if len(chain) > MAX_FILTERS:
-        raise ParameterError(f"expected at most {MAX_FILTERS} filters, which h5repack keeps, got {len(chain)}")
+        raise ParameterError(f"expected at most {MAX_FILTERS} filters, the limit of h5repack, got {len(chain)}")
     refuse_other_flags([stage for stage in chain if stage.filter.id in _OWN], "h5repack, for HDF5's own filters,")
     head = _objects_text(objects)
     return [head + _filter_text(stage) for stage in chain] or [f"{head}NONE"]
@@ -297,7 +297,7 @@ def _filter_text(stage: Stage) -> str:
     if number in (0, *_OWN):
         raise ParameterError(f"expected a filter that h5repack can set up, got {stage.filter} with {cd_values}")
     if len(cd_values) > MAX_WORDS:
-        raise ParameterError(f"expected at most {MAX_WORDS} parameters, which h5repack takes, got {len(cd_values)}")
+        raise ParameterError(f"expected at most {MAX_WORDS} parameters, the limit of h5repack, got {len(cd_values)}")
     return f"UD={','.join(map(str, (number, int(stage.optional), len(cd_values), *cd_values)))}"
 
 

@@ -62,7 +62,7 @@ def parse_command(text: str) -> Command:
     if len(objects) > 1 or len(layouts) > 1:
         raise ParameterError(f"expected -f and one -l for the same datasets, got {text!r}")
     if len(filters) > 1 and any(argument.filter is None for argument in filters):
-        raise ParameterError(f"expected NONE or filters, got both in {text!r}: h5repack goes by the filters")
+        raise ParameterError(f"expected NONE or filters, got both in {text!r}: h5repack ignores NONE")
     chain = tuple(argument.filter for argument in filters if argument.filter is not None)
     if len(chain) > MAX_FILTERS:
         raise ParameterError(f"expected at most {MAX_FILTERS} filters for h5repack, got {len(chain)}")

@@ -80,7 +80,7 @@ def parse_chain(text: str, *, compat: Compat | None = None, start: int = 0) -> l
             return []
         end -= text.endswith("|")
     elif text.startswith("[", start):
-        raise malformed(text, start, "a filter id (netcdf-c does not survive a format in brackets)")
+        raise malformed(text, start, "a filter id (netcdf-c crashes at a format number in brackets)")
     return [_filter(text, *bounds, reading) for bounds in _parts(text, start, end, "|")]
 
 
@@ -164,7 +164,7 @@ def chain_text(requests: Sequence[Request], *, doubles: Mapping[int, Collection[
         If there is no filter, an id is not 1 to 65535, a word does not fit 32 bits, or a pair is incomplete.
     """
     if not requests:
-        raise ParameterError("expected at least one filter, got none: netCDF text has no word for an empty chain")
+        raise ParameterError("expected at least one filter, got none: netCDF text cannot express an empty chain")
     pairs = doubles or {}
     return "|".join(_filter_text(request, pairs.get(index, ())) for index, request in enumerate(requests))
 

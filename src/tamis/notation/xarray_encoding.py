@@ -31,10 +31,10 @@ def encoding_keywords(chain: Chain, engine: str) -> dict[str, Any]:
     try:
         return _encoding(stages, engine)
     except ParameterError as error:
-        other = "" if engine == "h5netcdf" else "engine='h5netcdf' writes more; "
+        other = "" if engine == "h5netcdf" else "engine='h5netcdf' supports more filters; "
         raise ParameterError(
             f"the engine {engine} cannot write {_text(stages)}: {error}: {_simpler_recipe(stages, engine)}{other}tamis"
-            " repack stores a saved file through any filters"
+            " repack stores a saved file with any filters"
         ) from error
 
 
@@ -49,7 +49,7 @@ def _simpler_recipe(stages: tuple[Stage, ...], engine: str) -> str:
         _encoding(reduced, engine)
     except ParameterError:
         return ""
-    return f"the recipe {_text(reduced)!r} is one that it can; "
+    return f"it can write the recipe {_text(reduced)!r}; "
 
 
 def _text(stages: tuple[Stage, ...]) -> str:

@@ -207,7 +207,9 @@ def _filter_of(config: object) -> Filter | None:
         raise ParameterError(f"expected an object with id or name, got {config!r}")
     if name == "bytes" and "name" in config:
         if configuration.get("endian", "little") != "little":
-            raise ParameterError("expected little-endian bytes, got big: HDF5 says that by the type of the values")
+            raise ParameterError(
+                "expected little-endian bytes, got big: HDF5 records the byte order in the type of the values"
+            )
         return None
     name = name.removeprefix("numcodecs.")
     if name not in _READERS:

@@ -66,8 +66,8 @@ class Transaction:
             if target.exists() and not target.is_file():
                 # A rename would replace a device such as /dev/null by a file, for every program on the machine.
                 raise FileError(
-                    f"{target}: expected the name of a file to write, got a {_kind(target)}, which nothing may take the"
-                    " place of: choose another name"
+                    f"{target}: expected the name of a file to write, got a {_kind(target)}, which must not be"
+                    " replaced: choose another name"
                 )
         except FileError as error:
             error.at(path=target)
@@ -97,7 +97,7 @@ class Transaction:
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:  # must not hide an earlier error
-                self.notes.append(f"{path}: cannot be removed, and is of no use any more: {disk_text(error)}")
+                self.notes.append(f"{path}: cannot be removed, but is no longer needed: {disk_text(error)}")
         if self._early is not None:
             self._early.join()
             self._early = None
@@ -156,7 +156,7 @@ class Transaction:
             sync_folder(self.place.parent)
         except OSError as error:
             raise FileError(
-                f"{self.target}: complete, verified and under its name, but a power failure may undo that: its folder"
+                f"{self.target}: complete and verified, but a power failure may undo the rename: its folder"
                 f" cannot be made durable: {disk_text(error)}"
             ).at(path=self.target) from error
 

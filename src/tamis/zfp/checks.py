@@ -78,13 +78,11 @@ def refuse(failure: _native.Failure, dtype: np.dtype[Any], shape: tuple[int, ...
         index = tuple(int(i) for i in np.unravel_index(failure.where, shape))
         promise = "tolerance" if failure.code == "beyond_tolerance" else "fill value, which stands for missing values,"
         raise DataError(
-            f"expected {mode} to keep the {promise} at index {index}, which it does not beside the other values: use"
+            f"expected {mode} to keep the {promise} at index {index}, which it cannot next to the other values: use"
             " reversible=True, or an optional filter, which is left out of such a chunk"
         )
     if failure.code == "changed":
-        raise DataError(
-            "expected values that stay as they are, found some that another thread changed while they were encoded"
-        )
+        raise DataError("expected values that do not change while they are encoded, but another thread changed some")
     if failure.code == "truncated":
         raise StreamError(f"stream is truncated or damaged: it ends inside block {failure.where} of shape {shape}")
     if failure.code == "maxbits_small":

@@ -94,5 +94,8 @@ def test_stored_chunks_that_are_others_than_hdf5_finds_refused(tmp_path: Path, m
     make(tmp_path / "a.h5", *CASES[1])
     monkeypatch.setattr(chunk_index, "_has_defect", lambda: True)
     monkeypatch.setattr(calls, "stored_nbytes", lambda dataset, origin: 5)
-    with h5py.File(tmp_path / "a.h5") as file, pytest.raises(FileError, match="expected the chunks that HDF5 lists"):
+    with (
+        h5py.File(tmp_path / "a.h5") as file,
+        pytest.raises(FileError, match="expected HDF5 to list the chunks that it finds"),
+    ):
         stored_chunks(file["d"].id)

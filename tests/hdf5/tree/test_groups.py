@@ -202,7 +202,7 @@ def test_create_group_optional_filter_missing_warns_and_stores_raw(
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
         missing = Pipeline([Stage(UnknownFilter(NOWHERE, (1, 2)), optional=True)])
-        with pytest.warns(UserWarning, match="stored without it, since it is optional") as caught:
+        with pytest.warns(UserWarning, match="stored without it, because it is optional") as caught:
             group = create_group(file, "g", missing)
         assert caught[0].filename == __file__
         fill(group)

@@ -63,7 +63,7 @@ def test_walk_damaged_link_is_a_file_error_that_names_the_file(tmp_path: Path) -
     data = bytearray((tmp_path / "a.h5").read_bytes())
     data[address : address + 16] = b"\xff" * 16
     (tmp_path / "a.h5").write_bytes(data)
-    with h5py.File(tmp_path / "a.h5") as file, pytest.raises(FileError, match=r"a\.h5: /v: damaged, or not complete: "):
+    with h5py.File(tmp_path / "a.h5") as file, pytest.raises(FileError, match=r"a\.h5: /v: damaged or incomplete: "):
         walk(file)
 
 

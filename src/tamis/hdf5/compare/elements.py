@@ -96,7 +96,7 @@ def _open_bytes(array: Hdf5Array, stack: ExitStack) -> ArrayReader | None:
 
 def _change_text(before: Any, after: Any, objects: tuple[Objects, Objects]) -> str:
     old, new = element_text(before, objects[0]), element_text(after, objects[1])
-    return f"{old} became {new}" if old != new else f"{old} became one that differs in what is not shown here"
+    return f"{old} became {new}" if old != new else f"{old} became a value that differs in a part that is not shown"
 
 
 def _elements(array: Hdf5Array, values: ArrayReader | None, part: Region) -> Array:

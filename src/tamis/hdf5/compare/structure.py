@@ -103,7 +103,7 @@ def group_changes(source: h5py.Group, target: h5py.Group) -> Iterator[tuple[str,
         yield "group-filters", f"filters of the group's links {filters[0]} became {filters[1]}"
     orders = _creation_order(source), _creation_order(target)
     if orders[0] is not None and orders[1] is None:
-        yield "creation-order", "the order in which links were created is no longer kept"
+        yield "creation-order", "the order in which links were created is no longer recorded"
     elif orders[0] is not None and orders[1] is not None:
         shared = set(orders[0]) & set(orders[1])
         before, after = ([name for name in order if name in shared] for order in orders if order is not None)
@@ -154,7 +154,7 @@ def _attribute_difference(name: bytes, pair: tuple[Any, Any], objects: tuple[Obj
 def _belonging(values: Array, own: Objects) -> list[str]:
     """Return the datasets of a dimension scale, without companions, sorted, because their order has no meaning."""
     if not values.dtype.names or values.ndim != 1:
-        return ["what is no list of references"]
+        return ["a value that is not a list of references"]
     return sorted(element_text(entry, own) for entry in values if own.target_text(entry[0]) not in own.companions)
 
 

@@ -141,7 +141,9 @@ def _corrected(dataset: h5d.DatasetID, axis: int, records: list[h5d.StoreInfo]) 
     origins = ((*others[:axis], start, *others[axis:]) for start, *others in turned)
     stored = [(origin, nbytes) for origin in origins if (nbytes := calls.stored_nbytes(dataset, origin))]
     if [nbytes for _, nbytes in stored] != [record.size for record in records]:
-        raise FileError("expected the chunks that HDF5 lists to be those that it finds, got others: damaged")
+        raise FileError(
+            "expected HDF5 to list the chunks that it finds by lookup, got others: the chunk index is damaged"
+        )
     return [record._replace(chunk_offset=origin) for record, (origin, _) in zip(records, stored, strict=True)]
 
 

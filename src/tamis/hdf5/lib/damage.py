@@ -45,7 +45,7 @@ def reading(*paths: str | os.PathLike[str], dataset: str = "", only_damage: bool
         if not is_of_h5py(error) or (only_damage and system_text):
             raise
         place = " or ".join(os.fspath(candidate) for candidate in paths) + f": {dataset}" * bool(dataset)
-        text = f"cannot be read: {system_text}" if system_text else f"damaged, or not complete: {error_text(error)}"
+        text = f"cannot be read: {system_text}" if system_text else f"damaged or incomplete: {error_text(error)}"
         raise FileError(f"{place}: {text}").at(path=path, dataset=dataset or None) from error
 
 

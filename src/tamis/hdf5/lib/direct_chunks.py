@@ -126,6 +126,6 @@ def _compare(
 ) -> None:
     if expected != got:
         raise FileError(
-            f"{dataset.name}: expected size and filter mask {expected} for the chunk at {origin}, found {got}: HDF5"
-            " did not record it as it was written"
+            f"{dataset.name}: expected size and filter mask {expected} for the chunk at {origin}, found {got}: HDF5's"
+            " record differs from what was written"
         )

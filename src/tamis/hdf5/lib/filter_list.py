@@ -25,6 +25,6 @@ def _pipeline(listed: tuple[calls.ListedFilter, ...]) -> Pipeline:
 def _stage(listed: calls.ListedFilter) -> Stage:
     known = from_values(Request(listed.id, listed.values), listed.label, stored=True)
     if listed.total > len(listed.values):
-        reason = f"it has {listed.total} parameters, of which HDF5 gives out {len(listed.values)}"
+        reason = f"it has {listed.total} parameters, of which HDF5 returns {len(listed.values)}"
         known = UnknownFilter(listed.id, listed.values, listed.label or known.name, reason)
     return Stage(known, bool(listed.flags & h5z.FLAG_OPTIONAL), listed.values)

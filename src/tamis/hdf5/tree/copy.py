@@ -105,7 +105,7 @@ def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recre
     if len(target) or len(target.attrs):
         raise ParameterError(f"expected an empty target, got {len(target)} objects and {len(target.attrs)} attributes")
     if STAGING.decode() in source:
-        raise ParameterError(f"expected no {STAGING.decode()!r} in the source's root, a name that tamis uses itself")
+        raise ParameterError(f"expected no {STAGING.decode()!r} in the source's root, a name that tamis reserves")
     copy = _Copy(source, target, recreate)
     copy.run()
     return TreeCopy(copy.other_files.notes, copy.headers())
@@ -344,7 +344,7 @@ class _Copy:
         elif address in self.types:
             home, name = self.target, STAGING + b"/" + staging_name(address)
         else:
-            raise ValueError(f"expected a reference to an object that links lead to, got the one at address {address}")
+            raise ValueError(f"expected a reference to an object with a link, got the object at address {address}")
         if region:
             return h5r.create(home, name, h5r.DATASET_REGION, h5r.get_region(reference, self.source))
         return h5r.create(home, name, h5r.OBJECT)

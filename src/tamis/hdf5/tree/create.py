@@ -160,7 +160,9 @@ def create_copy(source: Any, parent: Any, name: bytes, datatype: Any, lcpl: Any,
     copy = h5d.create(parent, name, datatype, source.get_space(), plist, lcpl)
     expected, got = (_filters(dataset.get_create_plist()) for dataset in (source, copy))
     if expected != got:
-        raise ValueError(f"expected the stored filters {expected}, got {got}, which a filter changed on creation")
+        raise ValueError(
+            f"expected the stored filters {expected}, got {got}, because a filter changed its parameters on creation"
+        )
     copy_values(source, copy)
 
 

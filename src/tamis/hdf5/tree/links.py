@@ -76,4 +76,4 @@ def _listing_error(group: h5py.Group, error: Exception) -> TamisError:
     missing = [filter_text(entry.id, entry.label) for entry in filters if not h5z.filter_avail(entry.id)]
     if missing:
         return MissingFilterError(f"links of {group.name} cannot be read without {' and '.join(missing)}: {INSTALL}")
-    return FileError(f"{group.file.filename}: {group.name}: damaged, or not complete: links cannot be read: {error}")
+    return FileError(f"{group.file.filename}: {group.name}: damaged or incomplete: links cannot be read: {error}")

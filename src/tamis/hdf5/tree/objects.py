@@ -76,11 +76,11 @@ class Objects:
             if name == "":  # a named type, or an object without links
                 name = (h5r.get_name(reference, self.root) or b"an object without a path").decode("utf-8", "replace")
             if name is None:
-                return "an object that is not there"
+                return "an object that does not exist"
             if isinstance(reference, h5r.RegionReference):
                 return f"{name}, {selection_text(h5r.get_region(reference, self.root))}"
         except (ValueError, RuntimeError, OSError, KeyError):
-            return "an object that is not there"
+            return "an object that does not exist"
         return name
 
 

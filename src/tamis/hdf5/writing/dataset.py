@@ -184,7 +184,7 @@ def _store_stream(target: Target, chunk_origin: Origin, stream_bytes: bytes, mod
         target.put(chunk_origin, encoded)
         settle(dataset, chunk_origin, encoded.mask)
     if calls.stored_nbytes(dataset.id, chunk_origin) != len(encoded.data):
-        raise FileError(f"{target.place}: HDF5 recorded the chunk at {chunk_origin} not as it was written")
+        raise FileError(f"{target.place}: HDF5's record of the chunk at {chunk_origin} differs from what was written")
 
 
 def _exactly(arguments: tuple[Any, ...], form: str, count: int) -> tuple[Any, ...]:
