@@ -140,6 +140,7 @@ STORES = {
 
 def cases(folder: Path, store: Callable[..., None], netcdf: bool) -> list[Case]:
     found = []
+    orders = itertools.cycle(itertools.permutations(range(3)))
     for rank, fill, (steps, step) in itertools.product(range(1, 5), FILLS, STEPS):
         if rank == step == 1:  # no block for zfp
             continue
@@ -149,9 +150,9 @@ def cases(folder: Path, store: Callable[..., None], netcdf: bool) -> list[Case]:
         values = field(tuple(shape), fill)
         path = folder / f"{rank}-{fill}-{steps}-{step}.nc"
         store(make_netcdf if netcdf else make_hdf5, path, values, axis, chunks, fill)
-        # The first of these lies beyond the last chunk; each leaves steps out.
-        later = (steps + step + 2, steps + 1, steps + 2 * step + 3)
-        end = [later[2] + 1 if at == axis else extent for at, extent in enumerate(shape)]
+        # In any order; some lie in the last chunk and others beyond it, and all leave steps out.
+        later = tuple(steps + each * step + 1 for each in next(orders))
+        end = [max(later) + 1 if at == axis else extent for at, extent in enumerate(shape)]
         if not netcdf:
             end[-1] += 2
         # netCDF has a fill value for variables that name none.
