@@ -5,10 +5,11 @@ Importing tamis lets h5py read and write ZFP (filter 32013) at once.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tamis import cf, filters, hdf5, zfp
+from tamis import _native
 from tamis.errors import (
     BoundError,
     DataError,
@@ -18,33 +19,30 @@ from tamis.errors import (
     StreamError,
     TamisError,
 )
-from tamis.filters import (
-    Bitshuffle,
-    Blosc,
-    Blosc2,
-    Bzip2,
-    Deflate,
-    Fletcher32,
-    Lz4,
-    Lzf,
-    Nbit,
-    Scaleoffset,
-    Shuffle,
-    Sperr,
-    Sz3,
-    Szip,
-    UnknownFilter,
-    Zfp,
-    Zstd,
-)
-from tamis.hdf5.file import open  # noqa: A004 - named as the function of other packages that opens a file
-from tamis.hdf5.lib.plugin import plugin_path
-from tamis.hdf5.lib.plugin import register as _register
-from tamis.pipeline import Pipeline
-from tamis.zfp.configuration import Config, config
-from tamis.zfp.configuration import warn_unless_as_asked as _warn_unless_as_asked
 
 if TYPE_CHECKING:
+    from tamis import cf, filters, hdf5, zfp
+    from tamis.filters import (
+        Bitshuffle,
+        Blosc,
+        Blosc2,
+        Bzip2,
+        Deflate,
+        Fletcher32,
+        Lz4,
+        Lzf,
+        Nbit,
+        Scaleoffset,
+        Shuffle,
+        Sperr,
+        Sz3,
+        Szip,
+        UnknownFilter,
+        Zfp,
+        Zstd,
+    )
+    from tamis.hdf5.file import open  # noqa: A004 - named as the function of other packages that opens a file
+    from tamis.hdf5.lib.plugin import plugin_path
     from tamis.jobs.encoding import encoding
     from tamis.jobs.inspect import inspect
     from tamis.jobs.inspection import Inspection
@@ -53,6 +51,8 @@ if TYPE_CHECKING:
     from tamis.jobs.spec import Spec, spec
     from tamis.jobs.verification import Verification
     from tamis.jobs.verify import verify
+    from tamis.pipeline import Pipeline
+    from tamis.zfp.configuration import Config, config
 
 __all__ = [
     "Bitshuffle",
@@ -102,29 +102,36 @@ __all__ = [
     "zfp",
 ]
 
-__version__ = config().version
+__version__ = _native.version
 
 
 _LATE = {
-    "Inspection": "tamis.jobs.inspection",
-    "RepackPreview": "tamis.jobs.repacking",
-    "RepackResult": "tamis.jobs.repacking",
-    "Spec": "tamis.jobs.spec",
-    "Verification": "tamis.jobs.verification",
-    "encoding": "tamis.jobs.encoding",
-    "inspect": "tamis.jobs.inspect",
-    "preview_repack": "tamis.jobs.repack",
-    "repack": "tamis.jobs.repack",
-    "spec": "tamis.jobs.spec",
-    "verify": "tamis.jobs.verify",
+    "tamis": "cf filters hdf5 zfp",
+    "tamis.filters": "Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Scaleoffset Shuffle Sperr Sz3 Szip"
+    " UnknownFilter Zfp Zstd",
+    "tamis.hdf5.file": "open",
+    "tamis.hdf5.lib.plugin": "plugin_path",
+    "tamis.jobs.encoding": "encoding",
+    "tamis.jobs.inspect": "inspect",
+    "tamis.jobs.inspection": "Inspection",
+    "tamis.jobs.repack": "preview_repack repack",
+    "tamis.jobs.repacking": "RepackPreview RepackResult",
+    "tamis.jobs.spec": "Spec spec",
+    "tamis.jobs.verification": "Verification",
+    "tamis.jobs.verify": "verify",
+    "tamis.pipeline": "Pipeline",
+    "tamis.zfp.configuration": "Config config",
 }
-"""Names that are imported when they are first used: the jobs take half as long as the rest of tamis."""
+"""Names that are imported when they are first used, by module: imports are most of the time of a short command."""
+
+_MODULE_OF = {name: module for module, names in _LATE.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATE:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_LATE[name]), name)
+    module = _MODULE_OF[name]
+    value = import_module(f"tamis.{name}") if module == "tamis" else getattr(import_module(module), name)
     globals()[name] = value
     return value
 
@@ -133,5 +140,7 @@ def __dir__() -> list[str]:
     return [*__all__]
 
 
-_warn_unless_as_asked()
-_register()
+if not _native.kernel_as_asked():
+    import_module("tamis.zfp.configuration").warn_unless_as_asked()
+if "tamis_command" not in sys.modules:  # each command imports h5py itself, if it needs it
+    import_module("tamis.hdf5")

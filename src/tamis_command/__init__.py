@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import gc
 import os
+import platform
 import signal
+import sys
 import threading
 
 
@@ -16,6 +18,8 @@ def main() -> None:
     # numpy's linear algebra starts a thread for each processor, which takes time and fails under a limit of threads; no
     # command needs it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # h5py asks for all of uname when it is imported, and for this one field Python would start a process.
+    vars(platform.uname())["processor"] = ""
     # Otherwise Ctrl-C during imports ends in a traceback, or in native modules in an abort.
     handler = signal.getsignal(signal.SIGINT)
     is_default = handler is signal.default_int_handler and threading.current_thread() is threading.main_thread()
@@ -23,7 +27,9 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.disable()  # imports create no garbage, and collections would slow them down
     from tamis.cli import main as run
+    from tamis.cli import preload
 
+    preload(sys.argv[1:])
     gc.enable()
     if is_default:
         signal.signal(signal.SIGINT, handler)

@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tamis.cli.commands import inspect, spec
+import pytest
+
+from tamis.cli.commands import inspect, repack, spec
 from tamis.jobs.inspection import arguments
+from tamis.jobs.repacking import planning
 from tamis.notation import detect
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
@@ -19,6 +22,38 @@ def test_choices_of_the_command_line_are_all_that_there_are() -> None:
     """They are written out, so that what defines them need not be imported."""
     assert inspect.TARGETS == arguments.TARGETS
     assert spec.NOTATIONS == detect.NOTATIONS
+    assert repack.POLICIES == planning.POLICIES
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unneeded"),
+    [
+        (("--version",), {"h5py", "deflate", "rich"}),
+        (("--help",), {"h5py", "numpy", "deflate", "rich"}),
+        (("repack", "--help"), {"h5py", "numpy", "deflate", "rich"}),
+        (("spec", "zfp(rate=8)|deflate"), {"h5py"}),
+        (("filters", "zfp"), {"h5py"}),
+    ],
+    ids=str,
+)
+def test_command_that_opens_no_file_does_not_import_h5py(arguments: tuple[str, ...], unneeded: set[str]) -> None:
+    code = """
+import sys, tamis_command
+try:
+    tamis_command.main()
+finally:
+    print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    loaded = {*done.stdout.splitlines()[-1].split()}
+    assert "tamis.cli.main" in loaded
+    assert not unneeded & loaded
+
+
+def test_importing_tamis_registers_the_filter() -> None:
+    code = "import tamis, h5py; print(h5py.h5z.filter_avail(32013))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
 
 
 def test_repack_imports_nothing_that_it_does_not_need(tmp_path: Path) -> None:

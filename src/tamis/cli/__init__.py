@@ -1,5 +1,5 @@
 """The command line."""
 
-from tamis.cli.main import main
+from tamis.cli.main import main, preload
 
-__all__ = ["main"]
+__all__ = ["main", "preload"]

@@ -16,7 +16,6 @@ import click
 
 from tamis.errors import ParameterError, TamisError
 from tamis.formatting import printable
-from tamis.jobs.json_rule import error_document, json_text
 
 FAILED, USAGE, VIOLATED, INTERRUPTED = 1, 2, 3, 128 + signal.SIGINT
 """Exit codes; 0 means done as asked, and 128 + n that signal n ended the command."""
@@ -42,6 +41,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except click.UsageError as error:
             if ctx.meta[_JSON]:
+                from tamis.jobs.json_rule import error_document, json_text
+
                 click.echo(json_text(error_document(ParameterError(error.format_message()), USAGE), indent=2))
             raise
         except KeyboardInterrupt:

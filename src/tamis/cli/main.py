@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 
 import click
@@ -13,6 +14,16 @@ from tamis.cli.ending import Commands
 from tamis.cli.memory import keep_freed_memory
 
 _COMMANDS = ("filters", "inspect", "plugin-path", "repack", "spec", "verify")
+
+
+_JOBS = ("inspect", "repack", "verify")
+"""Commands whose job takes long to import, because it needs h5py."""
+
+
+def preload(arguments: Sequence[str]) -> None:
+    """Import what a command line needs, so that the command itself imports little."""
+    if arguments and arguments[0] in _JOBS and not {"-h", "--help"} & set(arguments):
+        import_module(f"tamis.jobs.{arguments[0]}")
 
 
 class _LateCommands(Commands):
@@ -35,8 +46,21 @@ def _imported(name: str) -> click.Command:
     return command
 
 
+def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        click.echo(tamis.config())
+        ctx.exit()
+
+
 @click.group(cls=_LateCommands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(tamis.__version__, prog_name="tamis", message=str(tamis.config()))
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 def main() -> None:
     """See and change the filters of HDF5 and netCDF-4 files, and trust what was written.
 

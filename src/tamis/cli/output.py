@@ -1,6 +1,6 @@
 """Print results, notes and failures of a command, as text or JSON.
 
-Rich is imported only to print to a terminal, because the import takes longer than many commands.
+Rich and numpy are imported only where they are needed, because the import takes longer than many commands.
 """
 
 from __future__ import annotations
@@ -20,18 +20,17 @@ from tamis.cli.ending import FAILED, USAGE, VIOLATED
 from tamis.cli.progress import Log, Steps, progress_bar
 from tamis.errors import BoundError, ParameterError, TamisError
 from tamis.formatting import printable
-from tamis.jobs.json_rule import error_document, json_text
-from tamis.jobs.parts import STYLES, Line
 from tamis.jobs.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tamis.jobs.inspection import Inspection
+    from tamis.jobs.parts import Line
     from tamis.jobs.result import Result
 
-LinesWithin = Callable[[int | None], Iterator[Line]]
-"""Return the lines of a text, at most so many characters wide; None for no limit."""
+    LinesWithin = Callable[[int | None], Iterator[Line]]
+    """Return the lines of a text, at most so many characters wide; None for no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +114,8 @@ class Output:
         """Print an error and end the command."""
         self.complain(str(error))
         if self.as_json:
+            from tamis.jobs.json_rule import error_document, json_text
+
             click.echo(json_text(error_document(error, code), indent=2))
         sys.exit(code)
 
@@ -134,6 +135,8 @@ def show(lines: LinesWithin) -> None:
 def paint(lines: LinesWithin, console: Console, width: int | None) -> None:
     """Print to a terminal, in colour if it has colours."""
     from rich.text import Text
+
+    from tamis.jobs.parts import STYLES
 
     for kind, text in lines(width):
         for line in _wrapped(text, width if kind not in ("header", "row") else None):

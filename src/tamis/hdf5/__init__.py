@@ -1,6 +1,10 @@
-"""HDF5 files, and tamis's filter inside h5py's library."""
+"""HDF5 files, and tamis's filter inside h5py's library.
+
+Importing this package, which importing tamis does, lets h5py read and write ZFP (filter 32013).
+"""
 
 from tamis.hdf5.chunk_access import chunk_type, pipeline_of, read_chunk
+from tamis.hdf5.lib.plugin import register as _register
 from tamis.hdf5.tree.groups import PhaseChange, create_group, group_filters, group_phase_change
 from tamis.hdf5.writing.appender import Appender, Partial
 from tamis.hdf5.writing.creation import create_dataset
@@ -24,3 +28,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return [*__all__]
+
+
+_register()

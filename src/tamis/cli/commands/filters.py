@@ -6,7 +6,6 @@ import click
 
 from tamis.cli.options import json_option
 from tamis.cli.output import Output
-from tamis.jobs.json_rule import SCHEMA, json_text
 
 
 @click.command("filters")
@@ -27,6 +26,8 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     with Output("filters", as_json).failures():
         entries = catalogue(names)
     if as_json:
+        from tamis.jobs.json_rule import SCHEMA, json_text
+
         click.echo(json_text({"schema": SCHEMA, "filters": entries}, indent=2))
         return
     for entry in entries:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,9 +11,12 @@ import tamis
 from tamis.cli.ending import ended_by_signals
 from tamis.cli.options import by_name, json_option, log_option, quiet_option, threads_option
 from tamis.cli.output import output_of_two_files
-from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
-from tamis.jobs.repacking.planning import POLICIES, MissingPolicy
-from tamis.jobs.repacking.resuming import interrupted, naming_leftovers
+
+if TYPE_CHECKING:
+    from tamis.jobs.repacking.planning import MissingPolicy
+
+POLICIES = ("exact", "companion", "refuse")
+"""Listed here, because the module that defines them takes long to import."""
 
 
 @click.command("repack")
@@ -110,6 +113,9 @@ def command(
 
     `tamis filters` lists all filters, and `tamis filters zfp` the parameters of one.
     """
+    from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
+    from tamis.jobs.repacking.resuming import interrupted, naming_leftovers
+
     if not recipes and not shapes:
         raise click.UsageError("expected -f NAME:FILTERS or -c NAME:SHAPE, got neither")
     with output_of_two_files("repack", source, target, as_json, quiet, log) as output:

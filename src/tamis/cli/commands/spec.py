@@ -9,7 +9,6 @@ import click
 
 from tamis.cli.options import json_option
 from tamis.cli.output import Output
-from tamis.jobs.recipe import parse_chunks
 
 if TYPE_CHECKING:
     from tamis.notation.netcdf import Compat
@@ -49,6 +48,7 @@ def command(
     tamis spec 'TS,32013,3,0,0.1d' --chunks 4x96x144 --dtype f4
     tamis spec -f TS:UD=32013,0,3,2,0,16
     """
+    from tamis.jobs.recipe import parse_chunks
     from tamis.jobs.spec import spec as make_spec
 
     with Output("spec", as_json).failures():

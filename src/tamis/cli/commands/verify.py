@@ -10,7 +10,6 @@ import tamis
 from tamis.cli.ending import FAILED, VIOLATED
 from tamis.cli.options import by_name, json_option, log_option, quiet_option, threads_option, variables_option
 from tamis.cli.output import output_of_two_files
-from tamis.jobs.recipe import split_recipe
 
 
 @click.command("verify")
@@ -54,6 +53,7 @@ def command(
 
     Exit codes: 0 equal or within the bounds, 1 something could not be read, 2 wrong usage, 3 something differs.
     """
+    from tamis.jobs.recipe import split_recipe
     from tamis.jobs.verification.bounds import RECORDED, Bounds, parse_bound
 
     with output_of_two_files("verify", source, target, as_json, quiet, log) as output:
