@@ -135,6 +135,8 @@ def watched() -> None:
     deflate.crc32 = timed("checks", deflate.crc32)
     for name, function in (("codec", "encode"), ("codec", "decode"), ("checks", "survey"), ("checks", "compare")):
         setattr(_native, function, timed(name, getattr(_native, function)))
+    for name, function in (("codec", "encode"), ("reading", "read")):  # of many small chunks
+        setattr(_native.ChunkPipeline, function, timed(name, getattr(_native.ChunkPipeline, function)))
     os.pread, os.preadv = timed("reading", os.pread), timed("reading", os.preadv)
     os.fsync = timed("writing", os.fsync)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from array import array
+import struct
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,22 +14,23 @@ class ChunkNotes:
     Parameters
     ----------
     codes
-        Types of the other columns, as the module `array` has them.
+        Types of the other columns, as the module `struct` has them.
     """
 
     def __init__(self, codes: str) -> None:
-        self._columns = [array(code) for code in f"q{codes}"]
+        self._row, self._rows = struct.Struct(f"=q{codes}"), bytearray()
+        self._dtype = np.dtype([(str(at), f"={code}") for at, code in enumerate(f"q{codes}")])
 
     def add(self, number: int, *values: int) -> None:
         """Note a chunk."""
-        for column, value in zip(self._columns, (number, *values), strict=True):
-            column.append(value)
+        self._rows += self._row.pack(number, *values)  # one call, since this is done for each chunk
 
     def __len__(self) -> int:
-        return len(self._columns[0])
+        return len(self._rows) // self._row.size
 
     def columns(self) -> list[NDArray[np.int64]]:
         """Return the columns, in the order of the numbers; of a chunk that is there twice, its last row."""
-        columns = [np.array(column, np.int64) for column in self._columns]
+        rows = np.frombuffer(self._rows, self._dtype)
+        columns = [rows[name].astype(np.int64) for name in self._dtype.names or ()]
         _, last = np.unique(columns[0][::-1], return_index=True)
         return [column[::-1][last] for column in columns]

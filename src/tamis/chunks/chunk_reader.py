@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from tamis.chunks.grid import Origin, Region
 from tamis.chunks.index import ChunkIndex, ChunkRecord
 from tamis.chunks.read_many import ManyChunks, goes_over_many
 from tamis.chunks.reader import put
+from tamis.chunks.regions import Parts, as_array
 from tamis.chunks.source import ByteSource, FileSource
 from tamis.chunks.zfp_chunks import ZfpChunks
 from tamis.errors import FileError, TamisError
@@ -87,6 +88,25 @@ class ChunkReader:
         """
         record = self._record(origin)
         return self._read(origin, record, 0, record.nbytes), record.mask
+
+    def stored_many(self, parts: Parts) -> Iterator[tuple[bytes, int] | None]:
+        """Read the bytes and the filter masks of chunks, in one call if the file has them all; None if not stored.
+
+        Raises
+        ------
+        FileError
+            As `stored`.
+        """
+        index, source = self.index, self._source
+        rows = index.positions_of(as_array(parts.numbers))
+        offsets, sizes = index.offsets[rows], index.sizes[rows]
+        there = (rows >= 0) & (sizes <= self._nbytes) & (offsets <= self._nbytes - sizes)
+        if source is None or not there.all() or sizes.sum() > self._nbytes:
+            for origin in parts.origins():
+                yield self.stored(origin) if origin in index else None
+            return
+        data = source.read_many(zip(offsets.tolist(), sizes.tolist(), strict=True))
+        yield from zip(data, index.masks[rows].tolist(), strict=True)
 
     def values(self, origin: Origin, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read and decode a chunk: all of it, the part beyond the array included; fill values if it is not stored.

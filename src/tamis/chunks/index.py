@@ -75,6 +75,15 @@ class ChunkIndex:
         at = int(self.numbers.searchsorted(number))
         return at if at < len(self.numbers) and self.numbers[at] == number else -1
 
+    def positions_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the positions of chunks by their numbers, as `position_of`."""
+        if isinstance(self.numbers, range):
+            return np.where(numbers < len(self.numbers), numbers, -1)
+        at = self.numbers.searchsorted(numbers)
+        stored = at < len(self.numbers)
+        stored[stored] = self.numbers[at[stored]] == numbers[stored]
+        return np.where(stored, at, -1)
+
     def __contains__(self, origin: object) -> bool:
         return isinstance(origin, tuple) and self.position_of(origin) >= 0
 

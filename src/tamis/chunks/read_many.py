@@ -125,14 +125,8 @@ class ManyChunks:
     def _rows(self, part: Region) -> NDArray[np.int64]:
         """Return the rows of the stored chunks that a part touches."""
         axes = np.ix_(*_touched(part, self._chunk.shape))
-        wanted = np.ravel_multi_index(axes, self._index.grid.counts).ravel()
-        numbers = self._index.numbers
-        if isinstance(numbers, range):
-            return wanted[wanted < len(numbers)]
-        rows = np.searchsorted(numbers, wanted)
-        stored = rows < len(numbers)
-        stored[stored] = numbers[rows[stored]] == wanted[stored]
-        return rows[stored]
+        rows = self._index.positions_of(np.ravel_multi_index(axes, self._index.grid.counts).ravel())
+        return rows[rows >= 0]
 
 
 def goes_over_many(part: Region, chunk: ChunkType) -> bool:

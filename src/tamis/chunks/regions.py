@@ -56,7 +56,8 @@ class Parts(Sequence[Region]):
 
     def origins(self) -> Iterator[Origin]:
         """Yield the origin of each chunk."""
-        return map(self.grid.origin_of, self._each())
+        for begin in range(0, len(self), _AT_ONCE):
+            yield from map(tuple, self[begin : begin + _AT_ONCE].origin_table().tolist())
 
     def _each(self) -> Iterator[int]:
         if isinstance(self.numbers, range):

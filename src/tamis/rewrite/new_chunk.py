@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tamis import _native, zfp
 from tamis.accuracy.difference import Comparison
 from tamis.chunks.boxes import within
-from tamis.chunks.grid import Origin, Region, origin_of
+from tamis.chunks.grid import Origin, Region, origin_of, region
 from tamis.chunks.read_many import SMALL_NBYTES, native_pipeline
 from tamis.chunks.regions import Parts
 from tamis.errors import TamisError
@@ -63,12 +63,13 @@ def make_chunks(plan: Plan, parts: Parts, box: Region, values: NDArray[Any]) -> 
     """Encode some chunks of a part of the array as `make_chunk` does, small ones in one native call."""
     native = encode_many(plan.pipeline, values, box, parts, plan.chunk, plan.missing) if plan.flags is None else []
     chunks = []
-    for part, encoded in itertools.zip_longest(parts, native):
+    for origin, encoded in itertools.zip_longest(parts.origins(), native):
         if encoded is None:
+            part = region(origin, parts.grid.shape, parts.grid.chunk_shape)
             # Copied once, not in each step that needs contiguous values.
             chunks.append(make_chunk(plan, part, np.ascontiguousarray(values[within(part, box)])))
         else:
-            chunks.append(_checked(plan, origin_of(part), *encoded))
+            chunks.append(_checked(plan, origin, *encoded))
     return chunks
 
 

@@ -121,8 +121,8 @@ def verify_copied(
         raise BoundError(f"{plan.path}: expected the chunks of the source, found others at {at}").at(chunk=at)
 
     def compare(some: Parts) -> int:
-        for origin in some.origins():
-            if before.stored(origin) != after.stored(origin):
+        for origin, *chunks in zip(some.origins(), before.stored_many(some), after.stored_many(some), strict=True):
+            if chunks[0] != chunks[1]:
                 raise BoundError(
                     f"{plan.path}: expected the bytes of the source, found others in the chunk at {origin}"
                 ).at(chunk=origin)
@@ -170,8 +170,9 @@ def _held(
         return
 
     def look(task: tuple[Parts, NDArray[np.int64]]) -> int:
-        for origin, seal in zip(task[0].origins(), task[1].tolist(), strict=True):
-            if origin not in chunks.index or seal_of(*chunks.stored(origin)) != seal:
+        parts, seals = task
+        for origin, seal, stored in zip(parts.origins(), seals.tolist(), chunks.stored_many(parts), strict=True):
+            if stored is None or seal_of(*stored) != seal:
                 raise BoundError(
                     f"{plan.path}: expected the bytes and filter mask that were written, found others in the chunk at"
                     f" {origin}"

@@ -119,6 +119,7 @@ class _Work:
 
     def __init__(self, plan: Plan, target: ArrayWriter, history: History | None) -> None:
         self._plan, self._target, self._history = plan, target, history
+        self._has_zfp = plan.pipeline.zfp is not None
         self._grid = target.grid
         # There from the first chunk with missing values on, or where what was never written is missing.
         flags = plan.flags
@@ -142,7 +143,7 @@ class _Work:
             self._companion.put(chunk.origin, *chunk.flags)
             if history is not None:
                 history.add_flags(chunk, self._companion)
-        without_zfp = plan.pipeline.zfp is not None and bool(chunk.mask & 1)
+        without_zfp = self._has_zfp and bool(chunk.mask & 1)
         self._missing += chunk.missing
         self._lossless += without_zfp
         self._for_missing += bool(without_zfp and chunk.missing)
