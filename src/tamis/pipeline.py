@@ -189,7 +189,20 @@ class Pipeline:
         """
         if not isinstance(mask, (int, np.integer)):
             raise ParameterError(f"expected a whole number as the filter mask, got {mask!r}")
-        for i in range(len(self.stages) - 1, -1, -1):
+        data = self._undo(data, mask, chunk, 0)
+        if chunk.dtype.hasobject:
+            raise ParameterError(f"expected the type that a file has, got Python objects of {chunk.dtype}")
+        if len(data) != chunk.nbytes:
+            raise StreamError(f"expected a chunk of {chunk.nbytes} bytes, got {len(data)} after decoding {self}")
+        return np.frombuffer(data, np.uint8).view(chunk.dtype).reshape(chunk.shape)
+
+    def decode_rest(self, data: Data, mask: int, chunk: ChunkType) -> Data:
+        """Undo `encode_rest`: return what the first filter made of a chunk, which must not be skipped."""
+        return self._undo(data, mask, chunk, 1)
+
+    def _undo(self, data: Data, mask: int, chunk: ChunkType, end: int) -> Data:
+        """Undo the filters of a chunk from the last one back to the one at `end`."""
+        for i in range(len(self.stages) - 1, end - 1, -1):
             if not mask >> i & 1:
                 stage = self.stages[i]
                 try:
@@ -197,11 +210,7 @@ class Pipeline:
                 except (StreamError, MissingFilterError, ParameterError) as error:
                     self.name_filter(i, error)
                     raise
-        if chunk.dtype.hasobject:
-            raise ParameterError(f"expected the type that a file has, got Python objects of {chunk.dtype}")
-        if len(data) != chunk.nbytes:
-            raise StreamError(f"expected a chunk of {chunk.nbytes} bytes, got {len(data)} after decoding {self}")
-        return np.frombuffer(data, np.uint8).view(chunk.dtype).reshape(chunk.shape)
+        return data
 
     def name_filter(self, index: int, error: TamisError) -> TamisError:
         """Add to an error which filter it is about, and return the error."""

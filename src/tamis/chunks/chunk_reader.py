@@ -139,7 +139,7 @@ class ChunkReader:
         data = self._read(origin, record, 0, record.nbytes)
         try:
             if out is not None and self._zfp is not None and not mask & 1 and self._zfp.fits(out):
-                return self._decode(self._undo(data, mask), out)
+                return self._decode(self.pipeline.decode_rest(data, mask, self.chunk), out)
             return put(self.pipeline.decode(data, mask, self.chunk), out)
         except TamisError as error:
             raise self._failure(origin, f" cannot be decoded: {error}") from error
@@ -187,7 +187,7 @@ class ChunkReader:
         data, mask = self.stored(origin)
         mask = self._true_mask(origin, mask)
         try:
-            return None if mask & 1 else bytes(self._undo(data, mask))
+            return None if mask & 1 else bytes(self.pipeline.decode_rest(data, mask, self.chunk))
         except TamisError as error:
             raise self._failure(origin, f" cannot be decoded: {error}") from error
 
@@ -288,19 +288,6 @@ class ChunkReader:
         except TamisError as error:
             self.pipeline.name_filter(0, error)
             raise
-
-    def _undo(self, data: bytes, mask: int) -> Any:
-        """Undo all filters but the first."""
-        plain: Any = data
-        for i in range(len(self.pipeline.stages) - 1, 0, -1):
-            if not mask >> i & 1:
-                stage = self.pipeline.stages[i]
-                try:
-                    plain = stage.filter.decode(plain, self.chunk, stage.stored or ())
-                except TamisError as error:
-                    self.pipeline.name_filter(i, error)
-                    raise
-        return plain
 
     def _failure(self, origin: Origin, text: str) -> FileError:
         return FileError(f"{self.label}: chunk at {origin}{text}").at(path=self._path, dataset=self._name, chunk=origin)
