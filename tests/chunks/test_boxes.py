@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.chunks.boxes import gathered_shape, pieces_of
+from tamis.chunks.boxes import gathered_shape, pieces_of, several_chunks
 from tamis.chunks.grid import Grid, Region
 from tamis.chunks.regions import Parts
 
@@ -81,3 +81,20 @@ def test_pieces_of_small_pieces_come_several_at_once() -> None:
     part = (slice(0, 100), slice(0, 100))
     assert len(pieces_of(part, (1, 10), 4, 4000)) == 10
     assert len(pieces_of(part, (1, 10), 4, 1)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunk_shape", "most", "expected"),
+    [
+        ((100, 8, 8), (1, 8, 8), 640, (10, 8, 8)),
+        ((100, 20, 8), (1, 8, 8), 640, (3, 24, 8)),
+        ((100, 64), (4, 8), 100, (4, 24)),
+        ((100, 64), (4, 8), 10, (4, 8)),
+        ((3, 64), (4, 64), 10**6, (4, 64)),
+        ((10,), (3,), 10**6, (12,)),
+    ],
+)
+def test_several_chunks_follow_each_other_in_the_order_of_the_array(
+    shape: tuple[int, ...], chunk_shape: tuple[int, ...], most: int, expected: tuple[int, ...]
+) -> None:
+    assert several_chunks(shape, chunk_shape, most) == expected

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.statistics import FRAME, Frame, Tally, compare
-from tamis.chunks.boxes import block_shape, slab, within
+from tamis.chunks.boxes import block_shape, several_chunks, slab, within
 from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.reader import ArrayReader
 from tamis.chunks.threads import ordered_map
@@ -84,9 +84,11 @@ def compared(
 
 
 def _parts(block: Region, values: ArrayReader) -> Iterator[Region]:
-    """Return the parts of a block: chunks of an array, or slabs if it has none."""
+    """Return the parts of a block: chunks of an array, several small ones at a time, or slabs if it has none."""
     if values.chunk_shape is not None:
-        return _cut(block, values.chunk_shape)
+        return _cut(
+            block, several_chunks(values.shape, values.chunk_shape, _SLAB_NBYTES // max(values.dtype.itemsize, 1))
+        )
     extents = tuple(span.stop - span.start for span in block)
     step = slab(extents, _SLAB_NBYTES // max(values.dtype.itemsize, 1))
     starts = itertools.product(*(range(span.start, span.stop, n) for span, n in zip(block, step, strict=True)))

@@ -126,6 +126,25 @@ def block_shape(shape: Shape, grids: Sequence[Shape], most: int) -> Shape:
         block = best[1]
 
 
+def several_chunks(shape: Shape, chunk_shape: Shape, most: int) -> Shape:
+    """Return the shape of several chunks that follow each other in the order of an array, if one has few values.
+
+    Parameters
+    ----------
+    shape, chunk_shape
+        Of the array and of its chunks.
+    most
+        Most values of the shape, unless one chunk has more.
+    """
+    steps = list(chunk_shape)
+    for axis in reversed(range(len(shape))):
+        count = -(-shape[axis] // chunk_shape[axis])
+        steps[axis] *= max(1, min(count, most // math.prod(steps)))
+        if steps[axis] < shape[axis]:
+            break
+    return tuple(steps)
+
+
 def slab(shape: Shape, most: int) -> Shape:
     """Return the shape of parts of at most `most` values, which are whole along the fastest axes."""
     extents = [1] * len(shape)
