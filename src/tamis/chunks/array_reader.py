@@ -1,4 +1,4 @@
-"""An array read part by part from its chunks, each decoded once for a part."""
+"""Read an array part by part from its chunks, each decoded once for a part."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tamis.chunks.reader import put
 
 
 class ChunkedReader:
-    """Chunks read raw and decoded by tamis.
+    """An array whose chunks are read raw and decoded by tamis.
 
     Parameters
     ----------
     chunks
-        Of the array; closed with this.
+        The chunks of the array, which `close` closes.
     """
 
     def __init__(self, chunks: ChunkReader) -> None:
@@ -28,9 +28,9 @@ class ChunkedReader:
         self.chunk_shape: tuple[int, ...] | None = chunks.chunk.shape
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Decode the chunks that share an element with the part."""
+        """Decode the chunks that overlap the part."""
         steps = self._reader.chunk.shape
-        # Lists, since this is done for each chunk, and a generator takes longer to make than to run.
+        # Lists are faster than generators here, and this runs for each chunk.
         origin = tuple([axis.start // step * step for axis, step in zip(part, steps, strict=True)])
         if all(axis.stop <= at + step for axis, at, step in zip(part, origin, steps, strict=True)):
             return self._read_one(origin, part, out)
@@ -49,7 +49,7 @@ class ChunkedReader:
         return out
 
     def _read_one(self, origin: Origin, part: Region, out: NDArray[Any] | None) -> NDArray[Any]:
-        """Decode a part of one chunk: all of it to its place, if it is asked for."""
+        """Decode a part of one chunk; a whole chunk directly into `out`."""
         if tuple([axis.stop - axis.start for axis in part]) == self._reader.chunk.shape:
             return self._reader.values(origin, out)
         return put(self._reader.values(origin)[_inside(part, origin)], out)

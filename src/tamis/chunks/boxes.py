@@ -78,7 +78,7 @@ def within(part: Region, outer: Region) -> Region:
 
 
 def intersection(part: Region, other: Region) -> Region:
-    """Return what two parts that overlap share."""
+    """Return the intersection of two overlapping parts."""
     return tuple(slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(part, other, strict=True))
 
 

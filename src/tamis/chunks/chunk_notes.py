@@ -1,4 +1,4 @@
-"""Numbers that are noted of chunks in any order, in a few bytes for each."""
+"""A compact table of numbers about chunks, filled in any order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class ChunkNotes:
-    """Rows of a chunk's number and of other numbers.
+    """A table with the number of a chunk and other numbers in each row.
 
     Parameters
     ----------
@@ -22,14 +22,14 @@ class ChunkNotes:
         self._dtype = np.dtype([(str(at), f"={code}") for at, code in enumerate(f"q{codes}")])
 
     def add(self, number: int, *values: int) -> None:
-        """Note a chunk."""
-        self._rows += self._row.pack(number, *values)  # one call, since this is done for each chunk
+        """Add a row for a chunk."""
+        self._rows += self._row.pack(number, *values)  # one call, because this runs for each chunk
 
     def __len__(self) -> int:
         return len(self._rows) // self._row.size
 
     def columns(self) -> list[NDArray[np.int64]]:
-        """Return the columns, in the order of the numbers; of a chunk that is there twice, its last row."""
+        """Return the columns in the order of chunk numbers; of several rows for a chunk, the last one."""
         rows = np.frombuffer(self._rows, self._dtype)
         columns = [rows[name].astype(np.int64) for name in self._dtype.names or ()]
         _, last = np.unique(columns[0][::-1], return_index=True)

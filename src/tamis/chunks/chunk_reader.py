@@ -1,4 +1,4 @@
-"""Stored chunks read from a source of bytes and decoded by tamis, whatever file format holds them."""
+"""Read stored chunks from a source of bytes and decode them, whatever the file format."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from tamis.zfp.blocks import Run
 
 @dataclass(frozen=True, eq=False, slots=True)
 class StoredChunks:
-    """What decoding the chunks of an array takes.
+    """Everything that is needed to decode the chunks of an array.
 
     Parameters
     ----------
     path, name
-        Of the file, and of the array in it.
+        Path of the file, and name of the array in it.
     index
-        Where the chunks are.
+        The chunk index.
     pipeline
-        With the parameters that are stored.
+        The filters, with stored parameters.
     chunk
         Type and shape of a chunk.
     fill
-        What a chunk that is not stored holds.
+        Value of chunks that are not stored.
     partial_filtered
-        Whether chunks that reach beyond the array go through the filters; HDF5 can leave them out without a mask.
+        Whether chunks that extend beyond the array are filtered; HDF5 can skip that without setting a mask.
     """
 
     path: str
@@ -61,9 +61,9 @@ class ChunkReader:
     Parameters
     ----------
     stored
-        Of the array.
+        The chunks of the array.
     source
-        The bytes that the offsets of the index are in.
+        The bytes that offsets of the index refer to.
     """
 
     def __init__(self, stored: StoredChunks, source: ByteSource) -> None:
@@ -77,14 +77,14 @@ class ChunkReader:
         self._zfp = ZfpChunks.of(self.pipeline.stages[0], self.chunk) if self.pipeline.stages else None
 
     def stored(self, origin: Origin) -> tuple[bytes, int]:
-        """Read the bytes and the filter mask of a stored chunk.
+        """Return the bytes and the filter mask of a stored chunk.
 
         Raises
         ------
         KeyError
-            If it is not stored.
+            If the chunk is not stored.
         FileError
-            If the file ends before, or is closed.
+            If the file ends before the chunk, or is closed.
         """
         record = self._record(origin)
         return self._read(origin, record, 0, record.nbytes), record.mask
@@ -109,24 +109,24 @@ class ChunkReader:
         yield from zip(data, index.masks[rows].tolist(), strict=True)
 
     def values(self, origin: Origin, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Read and decode a chunk: all of it, the part beyond the array included; fill values if it is not stored.
+        """Read and decode a whole chunk, including the part beyond the array; fill values if it is not stored.
 
         Parameters
         ----------
         origin
-            Of the chunk.
+            Origin of the chunk.
         out
-            Where to put the values, of the shape of the chunk; by default a new array.
+            Array to fill, of the shape of the chunk; by default a new array.
 
         Returns
         -------
         array
-            `out`, or one that may be read-only.
+            `out`, or another array, which may be read-only.
 
         Raises
         ------
         FileError
-            If it is damaged; names the filter that finds it.
+            If the chunk is damaged; names the filter that noticed.
         """
         record = self.index.record_of(origin)
         if record is None:
@@ -150,7 +150,7 @@ class ChunkReader:
         Returns
         -------
         bool
-            Whether that was so; otherwise nothing was done.
+            Whether the part was read; otherwise nothing was done.
 
         Raises
         ------
@@ -177,12 +177,12 @@ class ChunkReader:
             return None
 
     def first_output(self, origin: Origin) -> bytes | None:
-        """Read what the first filter made of a stored chunk; None where it was left out.
+        """Return the output of the first filter for a stored chunk; None if the chunk skipped that filter.
 
         Raises
         ------
         FileError
-            If a filter behind it finds damage.
+            If a later filter finds damage.
         """
         data, mask = self.stored(origin)
         mask = self._true_mask(origin, mask)
@@ -192,20 +192,20 @@ class ChunkReader:
             raise self._failure(origin, f" cannot be decoded: {error}") from error
 
     def touched_blocks(self, origin: Origin, inside: Sequence[Any]) -> list[Run] | None:
-        """Find the blocks of a chunk that a selection touches.
+        """Return the blocks of a chunk that a selection needs.
 
         Parameters
         ----------
         origin
-            Of the chunk.
+            Origin of the chunk.
         inside
-            Index into the chunk, as `tamis.chunks.selection.Piece` has it.
+            Index into the chunk, as in `tamis.chunks.selection.Piece`.
 
         Returns
         -------
         list of Run or None
-            None unless zfp at a fixed rate is the only filter that the chunk went through, and decoding these blocks
-            is less work than decoding all of them.
+            None unless zfp at a fixed rate is the only filter of the chunk, and decoding these blocks is less work than
+            decoding the whole chunk.
         """
         if self._zfp is None or self._zfp.nbits is None or (record := self.index.record_of(origin)) is None:
             return None
@@ -215,12 +215,12 @@ class ChunkReader:
         return self._zfp.touched(inside)
 
     def block_values(self, origin: Origin, runs: Sequence[Run]) -> NDArray[Any]:
-        """Read and decode those blocks of a chunk that `touched_blocks` found; the rest of the array is undefined.
+        """Read and decode the blocks of `touched_blocks`; other values of the returned chunk are undefined.
 
         Raises
         ------
         FileError
-            If the file or the chunk ends before.
+            If the file or the chunk ends before the last block.
         """
         if self._zfp is None or self._zfp.nbits is None:
             raise ValueError("expected runs that touched_blocks() found")
@@ -239,7 +239,7 @@ class ChunkReader:
         return tuple([min(step, extent - start) for start, step, extent in steps])
 
     def close(self) -> None:
-        """Let go of the source; reads that are under way end first."""
+        """Release the source; running reads finish first."""
         self._source = None
 
     def _record(self, origin: Origin) -> ChunkRecord:
@@ -260,7 +260,7 @@ class ChunkReader:
             raise FileError(f"{self.label}: expected an open file, got one that was closed").at(
                 path=self._path, dataset=self._name
             )
-        # A damaged index may say anything: nothing of that size is made before the file is seen to have it.
+        # A damaged index may claim any size: memory is allocated only after the file is known to be as long.
         if offset + stop > self._nbytes:
             self._nbytes = source.nbytes
         left = self._nbytes - offset
@@ -279,7 +279,7 @@ class ChunkReader:
         return data
 
     def _true_mask(self, origin: Origin, mask: int) -> int:
-        """Set every bit where every filter was left out, and HDF5 does not say so."""
+        """Return the filter mask, with all bits set for partial chunks that HDF5 left unfiltered without a mask."""
         return -1 if not self._partial_filtered and self.extents(origin) != self.chunk.shape else mask
 
     def _decode(self, data: Any, out: NDArray[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Values that lie in their file one after the other, read part by part."""
+"""Read values that are stored contiguously, part by part."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tamis.chunks.source import ByteSource
 from tamis.errors import FileError
 
 _SHORT_NBYTES = 2048
-"""Runs shorter than this are read faster by a library that takes more than one at once."""
+"""Shorter runs are read faster by a library that reads several at once."""
 
 
 class ContiguousReader:
-    """Numbers that lie in one run of a file.
+    """An array of numbers that are stored contiguously.
 
     Parameters
     ----------
     label
         File and array, for messages.
     shape, dtype
-        Of the values.
+        Shape and type of the array.
     source, offset
-        Where the first one is.
+        The file, and the offset of the first value.
     read_scattered
-        Reads parts of which only short runs lie side by side.
+        Function that reads parts with only short contiguous runs.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class ContiguousReader:
         self._offset, self._read_scattered = offset, read_scattered
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Read the runs of a part, straight to their places where these are of the file's type."""
+        """Read the runs of a part, directly into `out` if it has the file's type."""
         extents = [axis.stop - axis.start for axis in part]
-        axis = len(extents) - 1  # the first one of those that a run goes over
+        axis = len(extents) - 1  # the slowest axis within a run
         while axis and extents[axis] == self.shape[axis]:
             axis -= 1
         run = math.prod(extents[axis:]) * self.dtype.itemsize
@@ -60,11 +60,11 @@ class ContiguousReader:
         if out is not None and not (out.dtype == self.dtype and out[(0,) * axis].flags.c_contiguous):
             return put(self.read(part), out)
         values = np.empty(extents, self.dtype) if out is None else out
-        strides = [math.prod(self.shape[at + 1 :]) * self.dtype.itemsize for at in range(len(extents))]
-        tail = sum(one.start * stride for one, stride in zip(part[axis:], strides[axis:], strict=True))
+        strides = [math.prod(self.shape[i + 1 :]) * self.dtype.itemsize for i in range(len(extents))]
+        tail = sum(span.start * stride for span, stride in zip(part[axis:], strides[axis:], strict=True))
         for index in itertools.product(*map(range, extents[:axis])):
             steps = zip(index, part, strides, strict=False)
-            offset = self._offset + tail + sum((one.start + i) * stride for i, one, stride in steps)
+            offset = self._offset + tail + sum((span.start + i) * stride for i, span, stride in steps)
             self._fill(values[index].reshape(-1).view(np.uint8).data, offset)
         return values
 
@@ -79,5 +79,5 @@ class ContiguousReader:
             raise FileError(f"{self.label}: expected {len(room)} bytes at {offset}, got {count}: the file is truncated")
 
     def close(self) -> None:
-        """Let go of the source; reads that are under way end first."""
+        """Release the source; running reads finish first."""
         self._source = None

@@ -38,17 +38,17 @@ def origin_of(part: Region) -> Origin:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The chunks that an array is cut into, numbered from 0 with the last axis fastest.
+    """The grid of chunks of an array, numbered from 0 with the last axis fastest.
 
     Parameters
     ----------
     shape, chunk_shape
-        Of the array and of its chunks, with as many axes.
+        Shapes of the array and of its chunks, with the same number of axes.
 
     Attributes
     ----------
     counts
-        Chunks along each axis.
+        Number of chunks along each axis.
     """
 
     shape: tuple[int, ...]
@@ -62,7 +62,7 @@ class Grid:
 
     @property
     def chunk_count(self) -> int:
-        """Chunks of the whole array."""
+        """Number of all chunks."""
         return math.prod(self.counts)
 
     def number_of(self, origin: Sequence[int]) -> int:
@@ -76,12 +76,12 @@ class Grid:
         """Return the index of the first value of a chunk."""
         origin = []
         for count, step in zip(reversed(self.counts), reversed(self.chunk_shape), strict=True):
-            number, at = divmod(number, count)
-            origin.append(at * step)
+            number, position = divmod(number, count)
+            origin.append(position * step)
         return tuple(origin[::-1])
 
     def region_of(self, number: int) -> Region:
-        """Return the part of the array that a chunk covers."""
+        """Return the region of a chunk, clipped at the end of the array."""
         return region(self.origin_of(number), self.shape, self.chunk_shape)
 
 

@@ -1,4 +1,4 @@
-"""Where the stored chunks of an array are: four numbers for each, in arrays."""
+"""The chunk index of an array: four numbers for each stored chunk, in arrays."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tamis.chunks.regions import Numbers, Parts
 
 
 class ChunkRecord(NamedTuple):
-    """Where a chunk lies.
+    """The place and filter mask of a chunk.
 
     Parameters
     ----------
     offset, nbytes
-        Of its bytes, in their file.
+        Offset and size of its bytes in the file.
     mask
-        Bit i is set where filter i was left out.
+        Bit i is set if the chunk skipped filter i.
     """
 
     offset: int
@@ -31,16 +31,16 @@ class ChunkRecord(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ChunkIndex:
-    """The stored chunks of an array, in the order of their numbers; 28 bytes for each, 20 where all are stored.
+    """The stored chunks of an array, in the order of their numbers; 28 bytes for each, or 20 if all are stored.
 
     Parameters
     ----------
     grid
-        Of all chunks.
+        The grid of all chunks.
     numbers
-        Of those that are stored, increasing.
+        Numbers of the stored chunks, increasing.
     offsets, sizes, masks
-        Of each: see `ChunkRecord`.
+        Their places and masks: see `ChunkRecord`.
     """
 
     grid: Grid
@@ -68,12 +68,12 @@ class ChunkIndex:
         return dict(zip(masks.tolist(), counts.tolist(), strict=True))
 
     def position_of(self, origin: Origin) -> int:
-        """Return the position of a chunk in the arrays; -1 where it is not stored."""
+        """Return the position of a chunk in the arrays; -1 if it is not stored."""
         number = self.grid.number_of(origin)
         if isinstance(self.numbers, range):
             return number if 0 <= number < len(self.numbers) else -1
-        at = int(self.numbers.searchsorted(number))
-        return at if at < len(self.numbers) and self.numbers[at] == number else -1
+        position = int(self.numbers.searchsorted(number))
+        return position if position < len(self.numbers) and self.numbers[position] == number else -1
 
     def positions_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the positions of chunks by their numbers, as `position_of`."""
@@ -88,13 +88,13 @@ class ChunkIndex:
         return isinstance(origin, tuple) and self.position_of(origin) >= 0
 
     def records(self) -> Iterator[tuple[Origin, ChunkRecord]]:
-        """Yield the origin of each chunk, and where it lies."""
+        """Return an iterator of origins and records of all stored chunks."""
         rows = zip(self.offsets.tolist(), self.sizes.tolist(), self.masks.tolist(), strict=True)
         return zip(self.parts.origins(), map(ChunkRecord._make, rows), strict=True)
 
     def record_of(self, origin: Origin) -> ChunkRecord | None:
-        """Return where a chunk lies; None where it is not stored."""
-        at = self.position_of(origin)
-        if at < 0:
+        """Return the record of a chunk; None if it is not stored."""
+        position = self.position_of(origin)
+        if position < 0:
             return None
-        return ChunkRecord(int(self.offsets[at]), int(self.sizes[at]), int(self.masks[at]))
+        return ChunkRecord(int(self.offsets[position]), int(self.sizes[position]), int(self.masks[position]))

@@ -1,4 +1,4 @@
-"""Many small chunks read and decoded in one native call, without Python in between."""
+"""Read and decode many small chunks in one native call, without Python in between."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tamis.filters import ChunkType
 from tamis.pipeline import Pipeline
 
 SMALL_NBYTES = 32 << 10
-"""Size of the largest chunks that are read many at a time. Beside the work on larger ones, Python costs little."""
+"""Size of the largest chunks that are read many at a time; for larger ones, Python costs little."""
 
 _LEAST_COUNT = 8
-"""Chunks in the smallest part that is read this way; the preparation of the call costs as much as reading some."""
+"""Smallest number of chunks for a native call, whose preparation costs as much as reading a few."""
 
 _CALL_NBYTES = 64 << 20
-"""Values that one call decodes, so that Ctrl-C is answered soon."""
+"""Limit of the decoded bytes of one call, so that Ctrl-C takes effect soon."""
 
 _THREAD_NBYTES = 128 << 10
-"""Values for which it is worth to start a thread."""
+"""Decoded bytes for which another thread pays."""
 
 _ALL_SKIPPED = 0xFFFFFFFF
 
-# The module has libdeflate in it, and stays loaded.
+# This extension module contains libdeflate, and stays loaded.
 _native.use_libdeflate(deflate._deflate.__file__ or "")
 
 
@@ -41,8 +41,8 @@ def native_pipeline(pipeline: Pipeline, chunk: ChunkType) -> _native.ChunkPipeli
     filters = [(stage.filter.id, stage.stored) for stage in pipeline.stages]
     if chunk.dtype.kind not in "iufcb" or any(stored is None for _, stored in filters):
         return None
-    words = [(number, [word & 0xFFFFFFFF for word in stored or ()]) for number, stored in filters]
-    return _native.ChunkPipeline(chunk.shape, chunk.dtype.itemsize, words)
+    cd_values = [(number, [cd_value & 0xFFFFFFFF for cd_value in stored or ()]) for number, stored in filters]
+    return _native.ChunkPipeline(chunk.shape, chunk.dtype.itemsize, cd_values)
 
 
 class ManyChunks:
@@ -51,7 +51,7 @@ class ManyChunks:
     Parameters
     ----------
     index
-        Where the stored chunks are.
+        The chunk index.
     chunk
         Type and shape of the chunks.
     pipeline
@@ -59,7 +59,7 @@ class ManyChunks:
     fill
         Value of chunks that are not stored.
     partial_filtered
-        Whether chunks at the end of the array went through the filters.
+        Whether chunks at the end of the array are filtered.
 
     Raises
     ------
@@ -88,29 +88,29 @@ class ManyChunks:
         out
             Array to fill, of the shape of the part and the type of the chunks.
         threads
-            Threads to read and decode in, at most.
+            Largest number of threads.
 
         Returns
         -------
         list of tuple of int
-            Origins of the chunks that are left to the caller, in their order: damaged ones, and those that went through
-            filters without a native decoder. Their places are undefined.
+            Origins of the chunks that are left to the caller, in order: damaged chunks, and chunks with filters that
+            have no native decoder. Their values in `out` are undefined.
         """
         rows = self._rows(part)
-        left: list[int] = []
+        unread: list[int] = []
         if len(rows) < chunk_count(part, self._chunk.shape):
             out[...] = self._fill
         start = np.array([span.start for span in part])
         threads = max(1, min(threads, out.nbytes // _THREAD_NBYTES))
         at_once = _CALL_NBYTES // self._chunk.nbytes
         for first in range(0, len(rows), at_once):
-            left += self._read(file, rows[first : first + at_once], start, out, threads)
-        return [self._index.grid.origin_of(number) for number in sorted(left)]
+            unread += self._read(file, rows[first : first + at_once], start, out, threads)
+        return [self._index.grid.origin_of(number) for number in sorted(unread)]
 
     def _read(
         self, file: int, rows: NDArray[np.int64], start: NDArray[np.int64], out: NDArray[Any], threads: int
     ) -> list[int]:
-        """Read some chunks, and return the numbers of those that are left."""
+        """Read chunks, and return the numbers of those that are left to the caller."""
         index = self._index
         numbers, masks = rows if isinstance(index.numbers, range) else index.numbers[rows], index.masks[rows]
         origins = Parts(index.grid, numbers).origin_table()
@@ -123,19 +123,19 @@ class ManyChunks:
         return [*numbers[~can].tolist(), *numbers[can][failed].tolist()]
 
     def _rows(self, part: Region) -> NDArray[np.int64]:
-        """Return the rows of the stored chunks that a part touches."""
+        """Return the rows of the stored chunks that a part overlaps."""
         axes = np.ix_(*_touched(part, self._chunk.shape))
         rows = self._index.positions_of(np.ravel_multi_index(axes, self._index.grid.counts).ravel())
         return rows[rows >= 0]
 
 
 def goes_over_many(part: Region, chunk: ChunkType) -> bool:
-    """Return whether a part of an array goes over many small chunks, so that `ManyChunks` reads it fastest."""
+    """Return whether a part of an array has many small chunks, so that `ManyChunks` reads it fastest."""
     return chunk.nbytes <= SMALL_NBYTES and chunk_count(part, chunk.shape) >= _LEAST_COUNT
 
 
 def chunk_count(part: Region, chunk_shape: tuple[int, ...]) -> int:
-    """Return the number of chunks that a part of an array touches."""
+    """Return the number of chunks that a part of an array overlaps."""
     return math.prod([len(axis) for axis in _touched(part, chunk_shape)])
 
 

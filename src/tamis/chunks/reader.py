@@ -1,4 +1,4 @@
-"""An array that is read part by part, however it is stored."""
+"""The protocol of arrays that are read part by part, however they are stored."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class ArrayReader(Protocol):
     Attributes
     ----------
     shape, dtype
-        Of all of them, as the file has them.
+        Shape and type of the whole array, as in the file.
     chunk_shape
-        Shape of the parts that are decoded at once, whatever is asked for; None where any part is as good as another.
+        Shape of the parts that are decoded at once, whatever part is read; None if all parts cost the same.
     """
 
     shape: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Parts of an array, one for each of some chunks: a number each, and a region when it is asked for."""
+"""Parts of an array that are chunks of a grid: stored as numbers, and converted to regions when needed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Numbers = range | NDArray[np.int64]
 
 
 class Parts(Sequence[Region]):
-    """The parts of an array that some chunks of a grid cover, in the order of their numbers.
+    """Chunks of a grid as parts of an array, in the order of their numbers.
 
     Parameters
     ----------
     grid
-        Of all chunks.
+        The grid of all chunks.
     numbers
-        Of these; by default all of them, which takes no memory. Others take 8 bytes each.
+        Numbers of these chunks; by default all chunks, without memory for the numbers. Others take 8 bytes each.
     """
 
     __slots__ = ("grid", "numbers")
@@ -36,7 +36,7 @@ class Parts(Sequence[Region]):
 
     @property
     def are_all(self) -> bool:
-        """Whether every chunk of the grid is among them."""
+        """Whether these are all chunks of the grid."""
         return len(self) == self.grid.chunk_count
 
     def __len__(self) -> int:
@@ -67,12 +67,12 @@ class Parts(Sequence[Region]):
             yield from self.numbers[begin : begin + _AT_ONCE].tolist()
 
     def origin_table(self) -> NDArray[np.int64]:
-        """Return the origins of all of them, a row for each."""
+        """Return the origins of all parts, one in each row."""
         places = np.unravel_index(as_array(self.numbers), self.grid.counts)
         return np.stack(places, axis=1) * np.array(self.grid.chunk_shape, np.int64)
 
     def boxes(self) -> Iterator[Parts]:
-        """Cut them into runs that fill a part of the array without gaps, so that each can be read at once."""
+        """Yield runs of parts that fill a box of the array without gaps, so that each run can be read at once."""
         counts, numbers = self.grid.counts, as_array(self.numbers)
         for run in np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1):
             begin, end = int(run[0]), int(run[-1]) + 1
@@ -86,11 +86,11 @@ class Parts(Sequence[Region]):
                 begin += count * step
 
     def without(self, numbers: NDArray[np.int64]) -> Parts:
-        """Return the others, but for some of them."""
+        """Return these parts without some of them."""
         return Parts(self.grid, np.setdiff1d(as_array(self.numbers), numbers, assume_unique=True))
 
     def touching(self, grid: Grid) -> Parts:
-        """Return the parts of another grid that share an element with any of these."""
+        """Return the parts of another grid that overlap any of these."""
         if grid == self.grid:
             return self
         if self.are_all and all(map(int.__ge__, self.grid.shape, grid.shape)):
@@ -102,7 +102,7 @@ class Parts(Sequence[Region]):
         return Parts(grid, _expanded(first[:, inside], span[:, inside], grid.counts))
 
     def _reach(self, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the first chunk of another grid that each part reaches along each axis, and how many of them."""
+        """Return first chunk and number of chunks of another grid that each part overlaps, along each axis."""
         starts = np.unravel_index(as_array(self.numbers), self.grid.counts)
         first, span = [], []
         extents = map(min, self.grid.shape, grid.shape)
@@ -114,7 +114,7 @@ class Parts(Sequence[Region]):
         return np.stack(first), np.stack(span)
 
     def bounding(self) -> Region:
-        """Return the smallest part of the array that holds all of them."""
+        """Return the smallest region that contains all parts."""
         if len(self) == 1:
             return self[0]
         places = np.unravel_index(as_array(self.numbers), self.grid.counts)
@@ -122,12 +122,12 @@ class Parts(Sequence[Region]):
         return tuple(slice(int(at.min()) * step, min((int(at.max()) + 1) * step, extent)) for at, step, extent in axes)
 
     def grouped(self, shape: tuple[int, ...]) -> Iterator[Parts]:
-        """Group the chunks by the larger part of the array that they lie in, in the order of these parts.
+        """Yield groups of chunks that lie in the same larger part of the array, in the order of these parts.
 
         Parameters
         ----------
         shape
-            Of the larger parts: whole chunks along each axis.
+            Shape of the larger parts: whole chunks along each axis.
         """
         factors = [step // own for step, own in zip(shape, self.grid.chunk_shape, strict=True)]
         if isinstance(self.numbers, range):
@@ -138,12 +138,12 @@ class Parts(Sequence[Region]):
         group = np.ravel_multi_index([at // factor for at, factor in zip(places, factors, strict=True)], counts)
         order = np.argsort(group, kind="stable")
         ends = np.flatnonzero(np.diff(group[order])) + 1
-        for some in np.split(order, ends):
-            if len(some):
-                yield Parts(self.grid, self.numbers[some])
+        for members in np.split(order, ends):
+            if len(members):
+                yield Parts(self.grid, self.numbers[members])
 
     def _grouped_whole(self, factors: Sequence[int]) -> Iterator[Parts]:
-        """Group all chunks of the grid, without a list of them."""
+        """Yield groups of all chunks of the grid, without a list of all numbers."""
         counts = self.grid.counts
         if self.numbers != range(self.grid.chunk_count):
             yield from Parts(self.grid, as_array(self.numbers)).grouped(
@@ -159,7 +159,7 @@ class Parts(Sequence[Region]):
 
 
 def joined(first: Parts, second: Parts) -> Parts:
-    """Return the parts of one grid that are among either of two."""
+    """Return the union of two sets of parts of one grid."""
     if first.are_all or not len(second):
         return first
     if second.are_all or not len(first):
@@ -168,7 +168,7 @@ def joined(first: Parts, second: Parts) -> Parts:
 
 
 def part_of(region: Region, grid: Grid) -> int:
-    """Return the number of the chunk that a region begins with."""
+    """Return the number of the chunk at the start of a region."""
     return grid.number_of(origin_of(region))
 
 
@@ -178,7 +178,7 @@ def as_array(numbers: Numbers) -> NDArray[np.int64]:
 
 
 def _expanded(first: NDArray[np.int64], span: NDArray[np.int64], counts: tuple[int, ...]) -> NDArray[np.int64]:
-    """Return the numbers of the chunks in boxes, each once: by a loop over boxes, or over places in them."""
+    """Return the numbers of the chunks in boxes, each once, by the shorter loop: over boxes or over offsets in them."""
     if not first.shape[1]:
         return np.empty(0, np.int64)
     widest = span.max(axis=1)

@@ -1,4 +1,4 @@
-"""Bytes that chunks are read from: a local file, memory; later objects of a remote store."""
+"""Sources of bytes: a local file, memory; later objects of a remote store."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tamis import _native
 
 
 class ByteSource(Protocol):
-    """Bytes by their offsets. Threads may share it.
+    """Bytes by offset. Threads may share it.
 
     Attributes
     ----------
     nbytes
-        Of all; may grow.
+        Number of all bytes, which may grow.
     """
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all."""
+        """Number of all bytes."""
         ...
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        """Return so many bytes from an offset on; fewer only at the end."""
+        """Return so many bytes from an offset; fewer only at the end."""
         ...
 
     def read_into(self, offset: int, room: memoryview) -> int:
@@ -40,7 +40,7 @@ class ByteSource(Protocol):
 
 
 class Descriptor:
-    """A file descriptor that is closed with the last reference to it, so that no read meets one that is closed."""
+    """A file descriptor that is closed with its last reference, so that no read finds it closed."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -55,7 +55,7 @@ class FileSource:
     Parameters
     ----------
     descriptor
-        Of the file; shared with others that read it.
+        Descriptor of the file, shared with other readers.
     """
 
     def __init__(self, descriptor: Descriptor) -> None:
@@ -63,11 +63,11 @@ class FileSource:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the file now."""
+        """Current size of the file in bytes."""
         return os.fstat(self.descriptor.number).st_size
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        """Return so many bytes from an offset on; fewer only at the end."""
+        """Return so many bytes from an offset; fewer only at the end."""
         return read_at(self.descriptor.number, nbytes, offset)
 
     def read_into(self, offset: int, room: memoryview) -> int:
@@ -89,7 +89,7 @@ class MemorySource:
     Parameters
     ----------
     data
-        All of them.
+        The bytes.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -97,11 +97,11 @@ class MemorySource:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all."""
+        """Number of all bytes."""
         return len(self._data)
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        """Return so many bytes from an offset on; fewer only at the end."""
+        """Return so many bytes from an offset; fewer only at the end."""
         return bytes(self._data[offset : offset + nbytes])
 
     def read_into(self, offset: int, room: memoryview) -> int:
@@ -116,13 +116,13 @@ class MemorySource:
 
 
 def close_handle(handle: int) -> None:
-    """Close a descriptor that has nothing to lose: one that was read from, or made durable before."""
+    """Close a descriptor and ignore errors: for files that were only read, or are durable already."""
     with suppress(OSError):
         os.close(handle)
 
 
 def read_at(handle: int, nbytes: int, offset: int) -> bytes:
-    """Read so many bytes, also where the system gives some of them at a time; fewer only where the file ends."""
+    """Read so many bytes, even if the system reads fewer at a time; fewer only at the end of the file."""
     data = os.pread(handle, nbytes, offset)
     while 0 < len(data) < nbytes and (more := os.pread(handle, nbytes - len(data), offset + len(data))):
         data += more

@@ -21,24 +21,24 @@ _AHEAD = 2
 
 
 class Task(Protocol):
-    """One call of a function, somewhere else."""
+    """One call of a function by an executor."""
 
     def result(self) -> Any:
-        """Wait for it, and return what it returns or raise what it raises."""
+        """Wait for the call, and return its result or raise its error."""
         ...
 
     def cancel(self) -> object:
-        """Do not begin it, if that has not happened yet."""
+        """Cancel the call if it has not started."""
         ...
 
 
 class Executor(Protocol):
-    """What calls functions somewhere else: threads of this process, or workers on other machines.
+    """An executor of calls: threads of this process, or workers on other machines.
 
     Attributes
     ----------
     workers
-        How many calls it works on at a time.
+        Number of calls that run at a time.
     """
 
     workers: int
@@ -54,7 +54,7 @@ class ThreadExecutor:
     Parameters
     ----------
     workers
-        How many.
+        Number of threads.
     """
 
     def __init__(self, workers: int) -> None:
@@ -66,7 +66,7 @@ class ThreadExecutor:
         return self._pool.submit(function, item)
 
     def close(self) -> None:
-        """Wait for the calls that have begun."""
+        """Wait for running calls."""
         self._pool.shutdown()
 
 

@@ -1,4 +1,4 @@
-"""Missing values put back from a companion: flags beside an array, and a table of what they stand for."""
+"""Restore missing values from a companion: flags for an array, and a table of missing values."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tamis.missing.table import Flags
 
 @dataclass(frozen=True, slots=True)
 class CompanionFlags:
-    """The flags of a variable, and what they stand for.
+    """The flags of a variable, with their meaning.
 
     Parameters
     ----------
     flags
-        The table.
+        The table of missing values.
     label
         File and path of the companion, for messages.
     path
-        Of the companion.
+        Path of the companion.
     shape
-        Of the flags. A program that knows no companions may have made the variable longer or shorter since.
+        Shape of the companion. It may differ from that of the variable, if another program changed the variable.
     """
 
     flags: Flags
@@ -37,28 +37,28 @@ class CompanionFlags:
     shape: tuple[int, ...]
 
     def read(self, part: Region, read: Callable[[Region], NDArray[Any]]) -> NDArray[Any]:
-        """Read the flags of a part of the variable by a function; beyond the companion values are as stored, flag 0."""
-        known = tuple(slice(axis.start, min(axis.stop, n)) for axis, n in zip(part, self.shape, strict=True))
-        if known == part:
+        """Return the flags of a part of the variable, read by a function; beyond the companion they are 0."""
+        inside = tuple(slice(axis.start, min(axis.stop, n)) for axis, n in zip(part, self.shape, strict=True))
+        if inside == part:
             return read(part)
         flags = np.zeros(tuple(axis.stop - axis.start for axis in part), np.uint8)
-        if all(axis.start < axis.stop for axis in known):
-            flags[tuple(slice(axis.stop - axis.start) for axis in known)] = read(known)
+        if all(axis.start < axis.stop for axis in inside):
+            flags[tuple(slice(axis.stop - axis.start) for axis in inside)] = read(inside)
         return flags
 
     def other_shape(self, shape: tuple[int, ...] | None) -> str:
-        """Return what the shape of the flags means where it is not that of the variable; empty where it is."""
+        """Return a text if the companion has another shape than the variable; empty if not."""
         if self.shape == shape:
             return ""
         return f"its companion {self.path} has shape {self.shape}, not {shape}: values beyond it are read as stored"
 
     def restore(self, values: NDArray[Any], flags: NDArray[np.uint8]) -> NDArray[Any]:
-        """Put missing values back, in place; see `Flags.restore`.
+        """Restore missing values, in place; see `Flags.restore`.
 
         Raises
         ------
         FileError
-            If there is a flag that stands for nothing.
+            If a flag is not in the table.
         """
         try:
             self.flags.restore(values, flags)
@@ -68,16 +68,16 @@ class CompanionFlags:
 
 
 class RestoredReader:
-    """Values of a variable with its missing values put back. Threads may share it.
+    """Values of a variable with restored missing values. Threads may share it.
 
     Parameters
     ----------
     values
-        As they are stored.
+        The stored values.
     companion
-        Of the variable.
+        The companion of the variable.
     flags
-        Its flags, as they are stored.
+        Its stored flags.
     """
 
     def __init__(self, values: ArrayReader, companion: CompanionFlags, flags: ArrayReader) -> None:
@@ -90,6 +90,6 @@ class RestoredReader:
         return put(self._companion.restore(np.array(values), flags) if flags.any() else values, out)
 
     def close(self) -> None:
-        """Close both."""
+        """Close values and flags."""
         self._values.close()
         self._flags.close()

@@ -1,4 +1,4 @@
-"""What a store gives and takes, whatever its format: arrays whose facts are read once, and writers of chunks."""
+"""The protocols of stores of any format: stored arrays, whose facts are read once, and writers of chunks."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tamis.pipeline import Pipeline
 
 
 class StoredArray(Protocol):
-    """An array in a store. Its facts do not change, and each is asked for once."""
+    """An array in a store. Its facts do not change, and each is read once."""
 
     @property
     def path(self) -> str:
-        """Where it is in its store."""
+        """Path in the store."""
         ...
 
     @property
@@ -34,22 +34,22 @@ class StoredArray(Protocol):
 
     @property
     def shape(self) -> Any:
-        """Extents, slowest axis first; None where there are no values at all."""
+        """Extents, slowest axis first; None if there are no values at all."""
         ...
 
     @property
     def maxshape(self) -> Any:
-        """Extents that it can grow to; None along an axis without end."""
+        """Largest extents; None for an unlimited axis."""
         ...
 
     @property
     def number_type(self) -> np.dtype[Any] | None:
-        """Type of the values where they are numbers as NumPy stores them."""
+        """Type of the values, if they are numbers in a form that NumPy has."""
         ...
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
-        """Type in which chunks go from one array to another: numbers, or bytes; None where bytes are not the values."""
+        """Type in which chunks are copied to another array: numbers or bytes; None if bytes are not the values."""
         ...
 
     @property
@@ -59,47 +59,47 @@ class StoredArray(Protocol):
 
     @property
     def chunk_shape(self) -> tuple[int, ...] | None:
-        """Shape of a chunk; None where there are none."""
+        """Chunk shape; None if there are no chunks."""
         ...
 
     @property
     def pipeline(self) -> Pipeline:
-        """Filters with the parameters that are stored."""
+        """Filters with stored parameters."""
         ...
 
     @property
     def partial_filtered(self) -> bool:
-        """Whether chunks that reach beyond the array go through the filters."""
+        """Whether chunks that extend beyond the array are filtered."""
         ...
 
     @property
     def has_named_type(self) -> bool:
-        """Whether its type is an object of the store of its own."""
+        """Whether the type is an object in the store."""
         ...
 
     @property
     def fill_value(self) -> NDArray[Any]:
-        """What is read where nothing was written."""
+        """The value of elements that were never written."""
         ...
 
     @property
     def missing(self) -> Missing:
-        """What stands for missing values, and which others are valid."""
+        """Markers of missing values, and limits of valid ones."""
         ...
 
     @property
     def missing_nan(self) -> list[NDArray[Any]]:
-        """NaN with the bits that attributes and fill value give it."""
+        """NaN values of attributes and fill value, with their bits."""
         ...
 
     @property
     def packing(self) -> Packing | None:
-        """How stored values become those in units of the variable."""
+        """The relation of stored values to values in units of the variable; None if they are not packed."""
         ...
 
     @property
     def companion_flags(self) -> CompanionFlags | None:
-        """What the flags of its companion stand for."""
+        """The flags of the companion, with their meaning; None if there is no companion."""
         ...
 
     @property
@@ -109,74 +109,74 @@ class StoredArray(Protocol):
 
     @property
     def stored_nbytes(self) -> int:
-        """Bytes that they take in the store."""
+        """Bytes of the values in the store."""
         ...
 
     @property
     def can_read_chunks(self) -> bool:
-        """Whether `open_chunks` works: tamis decodes all of its filters."""
+        """Whether `open_chunks` works: tamis can decode all filters."""
         ...
 
     @property
     def can_read_independently(self) -> bool:
-        """Whether the library of the format can read it here."""
+        """Whether the library of the format can read the array here."""
         ...
 
     def chunk_index(self) -> ChunkIndex:
-        """Return where the chunks are."""
+        """Return the chunk index."""
         ...
 
     def parts(self, grid: Grid) -> Parts:
-        """Return the parts of a grid that have values in the store; what is left reads as fill value."""
+        """Return the parts of a grid that have values in the store; all others read as the fill value."""
         ...
 
     def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
-        """Return the bytes, about, that the index of such chunks and the list of filters take in such a store."""
+        """Return roughly how many bytes a chunk index and a list of filters take in such a store."""
         ...
 
     def check_readable(self) -> None:
-        """Raise FileError where a reader would get something else than its values, without a word."""
+        """Raise FileError if a reader would silently get wrong values."""
         ...
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
-        """Open the values, with missing ones put back; `independent`: read by the library of the format itself."""
+        """Open the values, with missing ones restored; `independent` reads by the library of the format itself."""
         ...
 
     def open_chunks(self) -> ChunkReader:
-        """Open the chunks as they are stored."""
+        """Open the stored chunks."""
         ...
 
 
 class ArrayWriter(Protocol):
-    """A new array that takes encoded chunks."""
+    """A new array, written chunk by chunk."""
 
     @property
     def grid(self) -> Grid:
-        """Its chunks."""
+        """The grid of its chunks."""
         ...
 
     @property
     def recorded(self) -> Pipeline:
-        """The filters as the store recorded them, by which readers decode."""
+        """The filters in the store, by which readers decode."""
         ...
 
     @property
     def stored_nbytes(self) -> int:
-        """Bytes of the chunks that were written."""
+        """Bytes of all written chunks."""
         ...
 
     def put(self, origin: Origin, data: bytes, mask: int) -> None:
-        """Write a chunk; a store without masks refuses any but 0."""
+        """Write an encoded chunk; a store without masks refuses a mask other than 0."""
         ...
 
     def last_offset(self) -> int | None:
-        """Return where in the file the chunk that was written last begins; None where that cannot be told."""
+        """Return the offset of the last written chunk in the file; None if it is not known."""
         ...
 
     def create_companion(self, pipeline: Pipeline, flags: Flags) -> ArrayWriter:
-        """Create the companion of the array, which gets its name when all other names are known."""
+        """Create the companion of the array, which gets its name after all other arrays."""
         ...
 
     def finish(self) -> None:
-        """Raise FileError unless the store recorded all chunks as they were written, and no others."""
+        """Raise FileError unless the store's records of all chunks match what was written, without others."""
         ...
