@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -125,3 +126,23 @@ def test_rows_of_a_fixed_rate_chunk_never_more_than_twice_its_blocks(blocky: Pat
         for i in range(64):
             assert np.array_equal(array[i], expected[i])
     assert counted.blocks <= 2 * 2 * 4096
+
+
+@pytest.mark.parametrize(("name", "threads"), [("rate", 1), ("accuracy", 2)])
+def test_only_chunks_that_are_decoded_whole_go_to_other_threads(
+    blocky: Path, monkeypatch: pytest.MonkeyPatch, name: str, threads: int
+) -> None:
+    readers = []
+    read = ChunkReader._read
+
+    def reading(*arguments: Any) -> Any:
+        readers.append(threading.current_thread() is threading.main_thread())
+        return read(*arguments)
+
+    monkeypatch.setattr(ChunkReader, "_read", reading)
+    with tamis.open(blocky, threads=2) as file:
+        first = file[name][:, 5]
+        assert len(readers) == 4
+        assert all(readers) if threads == 1 else not any(readers)
+        np.testing.assert_array_equal(file[name][:, 5], first)
+        np.testing.assert_array_equal(file[name][...][:, 5], first)

@@ -204,40 +204,52 @@ class Array:
         if part is not None and source.read_many(part, out, self._file.threads):
             return
 
-        def place(some: list[Piece]) -> None:
-            for piece in some:
-                self._place_piece(source, piece, out)
-                if self._by_piece:
-                    self._restore_piece(piece, out)
-
         pieces = selection.pieces(source.chunk.shape)
         together = max(1, _TASK_NBYTES // source.chunk.nbytes)
-        tasks = iter(lambda: list(itertools.islice(pieces, together)), [])
+        # What costs mostly Python is done in this thread: others would wait for the interpreter's lock.
+        large = (piece for piece in pieces if not self._place_light(source, piece, out))
+        tasks = iter(lambda: list(itertools.islice(large, together)), [])
+
+        def place(some: list[Piece]) -> None:
+            for piece in some:
+                self._place_decoded(source, piece, out)
+
         with closing(ordered_map(place, tasks, self._file.threads)) as placed:
             for _ in placed:
                 pass
 
     def _place_piece(self, source: ChunkReader, piece: Piece, out: NDArray[Any]) -> None:
-        origin = piece.origin
-        if (kept := self._file.cache.get((self.name, origin))) is not None:
-            out[piece.outside] = kept[piece.inside]
-        elif piece.covers(source.chunk.shape):
-            source.values(origin, out=out[piece.outside])
-        elif piece.covers(source.extents(origin)) or origin not in source.index:
-            out[piece.outside] = source.values(origin)[piece.inside]  # not wanted again soon
-        else:
-            out[piece.outside] = self._part(source, piece)[piece.inside]
+        if not self._place_light(source, piece, out):
+            self._place_decoded(source, piece, out)
 
-    def _part(self, source: ChunkReader, piece: Piece) -> NDArray[Any]:
-        """Decode the blocks of a chunk that are selected, or all of it and keep it."""
+    def _place_light(self, source: ChunkReader, piece: Piece, out: NDArray[Any]) -> bool:
+        """Put a piece at its place if its chunk is cached, or only some blocks of it are decoded; else return False."""
         key, cache = (self.name, piece.origin), self._file.cache
-        if runs := source.touched_blocks(piece.origin, piece.inside):
-            count = cache.decoded(key, sum(run.nblocks for run in runs))
-            if count <= block_count(tuple(extent for extent in source.chunk.shape if extent > 1)):
-                return source.block_values(piece.origin, runs)
-        values = source.values(piece.origin)
-        cache.put(key, values)
-        return values
+        values = cache.get(key)
+        if values is None and not piece.covers(source.extents(piece.origin)):
+            runs = source.touched_blocks(piece.origin, piece.inside) or []
+            count = cache.decoded(key, sum(run.nblocks for run in runs)) if runs else 0
+            if 0 < count <= block_count(tuple(extent for extent in source.chunk.shape if extent > 1)):
+                values = source.block_values(piece.origin, runs)
+        if values is None:
+            return False
+        out[piece.outside] = values[piece.inside]
+        if self._by_piece:
+            self._restore_piece(piece, out)
+        return True
+
+    def _place_decoded(self, source: ChunkReader, piece: Piece, out: NDArray[Any]) -> None:
+        """Decode all of a chunk and put a piece of it at its place; keep the chunk if another piece may be wanted."""
+        origin = piece.origin
+        if piece.covers(source.chunk.shape):
+            source.values(origin, out=out[piece.outside])
+        else:
+            values = source.values(origin)
+            out[piece.outside] = values[piece.inside]
+            if origin in source.index and not piece.covers(source.extents(origin)):
+                self._file.cache.put((self.name, origin), values)
+        if self._by_piece:
+            self._restore_piece(piece, out)
 
     def _restored(self, values: NDArray[Any], key: Any) -> NDArray[Any]:
         """Put missing values back into what a key selects, which may be the values themselves."""
