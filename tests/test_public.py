@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 import subprocess
@@ -10,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tamis
@@ -21,7 +23,7 @@ PUBLIC = """
     Zstd Pipeline
     TamisError BoundError DataError FileError MissingFilterError ParameterError StreamError
     inspect repack preview_repack verify spec encoding open
-    Inspection RepackResult RepackPreview Verification Spec
+    Inspection RepackResult RepackPreview Verification Spec Encoding
     Config config plugin_path __version__
     cf filters hdf5 zfp
 """
@@ -40,6 +42,11 @@ MODULES = {
 }
 
 
+def dataset() -> Any:
+    xarray = pytest.importorskip("xarray")
+    return xarray.Dataset({"TS": (("time", "lat", "lon"), np.zeros((8, 8, 8), "f4"))})
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     sample = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
@@ -51,6 +58,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "verify": tamis.verify(sample, target, bounds={"TS": 0.1}),
         "inspect": tamis.inspect(target),
         "spec": tamis.spec(ZFP, variable="TS"),
+        "encoding": tamis.encoding(dataset(), {"TS": "zfp(accuracy=0.1)"}, chunks={"TS": (4, 4, 4)}),
     }
 
 
@@ -88,7 +96,7 @@ def test_result_has_datasets_by_name(name: str, results: dict[str, Any]) -> None
         result["T"]
 
 
-@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "spec"])
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "spec", "encoding"])
 def test_result_prints_and_becomes_json(name: str, results: dict[str, Any]) -> None:
     result = results[name]
     document = json.loads(result.to_json())
@@ -113,7 +121,7 @@ class _Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "spec"])
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "spec", "encoding"])
 def test_result_in_a_notebook_is_closed_html(name: str, results: dict[str, Any]) -> None:
     html = results[name]._repr_html_()
     assert html.startswith('<div class="tamis">')
@@ -121,12 +129,12 @@ def test_result_in_a_notebook_is_closed_html(name: str, results: dict[str, Any])
     assert "TS" in html
 
 
-@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "spec"])
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "spec", "encoding"])
 def test_result_pickled_is_equal(name: str, results: dict[str, Any]) -> None:
     assert pickle.loads(pickle.dumps(results[name])) == results[name]
 
 
-@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "spec"])
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "spec", "encoding"])
 def test_result_class_is_public(name: str, results: dict[str, Any]) -> None:
     kind = type(results[name])
     assert getattr(tamis, kind.__name__) is kind
@@ -138,3 +146,15 @@ def test_python_m_tamis_is_the_command() -> None:
     assert version == f"{tamis.config()}\n"
     failed = subprocess.run([*run, "inspect", "nothing.nc"], capture_output=True, text=True, check=False)
     assert (failed.returncode, failed.stderr) == (1, "tamis inspect: nothing.nc: No such file or directory\n")
+
+
+def test_encoding_is_the_dict_that_xarray_takes(results: dict[str, Any], tmp_path: Path) -> None:
+    encoding = results["encoding"]
+    assert isinstance(encoding, dict)
+    assert encoding["TS"]["chunksizes"] == (4, 4, 4)
+    assert "/TS" not in encoding
+    assert copy.deepcopy(encoding).pipelines == encoding.pipelines
+    assert str(encoding).splitlines()[1].split() == ["TS", "zfp(accuracy=0.1)", "4x4x4"]
+    pytest.importorskip("h5netcdf")
+    dataset().to_netcdf(tmp_path / "a.nc", engine="h5netcdf", encoding=encoding)
+    assert tamis.inspect(tmp_path / "a.nc")["TS"].chunks == (4, 4, 4)

@@ -156,6 +156,20 @@ def test_structure_page_names_every_folder_and_nothing_else() -> None:
     assert named | within == there - {"src/tamis/"}
 
 
+def test_structure_page_names_modules_that_are_there() -> None:
+    rows = re.findall(
+        r"^\| `(src/tamis/[^`]+/)` \| (.+) \|$", (ROOT / "docs" / "structure.md").read_text(), re.MULTILINE
+    )
+    assert rows
+    unknown = {
+        (row, name)
+        for row, text in rows
+        for name in re.findall(r"`(_?[a-z][a-z_0-9]*)`", text)
+        if not (ROOT / row / f"{name}.py").exists() and not (PACKAGE / name).is_dir()
+    }
+    assert not unknown
+
+
 def test_tests_mirror_the_package() -> None:
     own = {"conformance", "faults", "frozen", "known_defects", "native", "plugin"}
     beside = [path.relative_to(ROOT / "tests").parent for path in (ROOT / "tests").rglob("test_*.py")]

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     )
     from tamis.hdf5.file import open  # noqa: A004 - named as the function of other packages that opens a file
     from tamis.hdf5.lib.plugin import plugin_path
-    from tamis.jobs.encoding import encoding
+    from tamis.jobs.encoding import Encoding, encoding
     from tamis.jobs.inspect import inspect
     from tamis.jobs.inspection import Inspection
     from tamis.jobs.repack import preview_repack, repack
@@ -63,6 +63,7 @@ __all__ = [
     "Config",
     "DataError",
     "Deflate",
+    "Encoding",
     "FileError",
     "Fletcher32",
     "Inspection",
@@ -111,7 +112,7 @@ _LATE = {
     " UnknownFilter Zfp Zstd",
     "tamis.hdf5.file": "open",
     "tamis.hdf5.lib.plugin": "plugin_path",
-    "tamis.jobs.encoding": "encoding",
+    "tamis.jobs.encoding": "Encoding encoding",
     "tamis.jobs.inspect": "inspect",
     "tamis.jobs.inspection": "Inspection",
     "tamis.jobs.repack": "preview_repack repack",

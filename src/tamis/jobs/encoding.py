@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,16 +17,22 @@ from tamis.chunks.grid import default_chunks
 from tamis.errors import DataError, FileError, MissingFilterError, ParameterError, TamisError
 from tamis.filters import ChunkType, Filter, Stage, UnknownFilter
 from tamis.filters.base import is_enum
+from tamis.formatting import printable, shape_text
 from tamis.hdf5.chunk_access import pipeline_of
 from tamis.hdf5.lib.plugin import writes
 from tamis.hdf5.lib.source_file import is_hdf5, open_source
 from tamis.jobs.dataset_meaning import attributes_of, refuse_limits, roles_in_dataset
+from tamis.jobs.json_rule import SCHEMA, json_value
 from tamis.jobs.recipe import Match, Recipes, assigned, chunk_shape, matching
+from tamis.jobs.result import Result
 from tamis.jobs.stored_units import in_stored_units
 from tamis.notation.xarray_encoding import ENGINES, encoding_keywords
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.encode import absorbs_rounding
 from tamis.zfp import Accuracy
+
+if TYPE_CHECKING:
+    from tamis.jobs.parts import Part
 
 # What xarray itself takes out of an encoding, whatever writes the file: how values are stored, and attributes. It has
 # written down the coordinates of variables before it looks at what it is given.
@@ -40,6 +46,43 @@ _KEPT = (
 _PACKING = ("scale_factor", "add_offset")
 
 
+class Encoding(Result, dict[str, dict[str, Any]]):
+    """What ``to_netcdf(..., encoding=…)`` takes, by variable; prints as a table.
+
+    Attributes
+    ----------
+    engine
+        What will write.
+    pipelines
+        Filters by variable, with accuracies in units of the variable where they were asked for.
+    """
+
+    def __init__(self, encodings: Mapping[str, dict[str, Any]], engine: str, pipelines: Mapping[str, Pipeline]) -> None:
+        super().__init__(encodings)
+        self.engine, self.pipelines = engine, dict(pipelines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON."""
+        variables = [
+            {"name": name, "pipeline": str(self.pipelines[name]), "encoding": json_value(own)}
+            for name, own in self.items()
+        ]
+        return {"schema": SCHEMA, "engine": self.engine, "variables": variables}
+
+    def _parts(self) -> Iterator[Part]:
+        from tamis.jobs.parts import Table
+
+        rows = [("variable", "filters", "chunks", "type")]
+        for name, own in self.items():
+            filters = "\n".join(map(str, self.pipelines[name].stages))
+            chunks, dtype = own.get("chunksizes"), own.get("dtype")
+            rows.append(
+                (printable(name), filters, shape_text(chunks) if chunks else "", "" if dtype is None else str(dtype))
+            )
+        yield Table(rows, folded=[1], code=[1])
+        yield "", f"for the engine {self.engine}"
+
+
 def encoding(
     ds: Any,
     recipes: Recipes | None = None,
@@ -47,7 +90,7 @@ def encoding(
     engine: str = "h5netcdf",
     chunks: Mapping[str, tuple[int, ...]] | None = None,
     group: str = "",
-) -> dict[str, dict[str, Any]]:
+) -> Encoding:
     """Give what ``ds.to_netcdf(..., encoding=...)`` needs to store variables through filters, or to keep theirs.
 
     ``ds.to_netcdf("a.nc", engine="h5netcdf", encoding=tamis.encoding(ds, {"TS": "zfp(accuracy=0.1)"}))``
@@ -76,8 +119,8 @@ def encoding(
 
     Returns
     -------
-    dict
-        By variable; those that have no filters and no recipe are not in it.
+    Encoding
+        A dict by variable; those that have no filters and no recipe are not in it.
 
     Raises
     ------
@@ -113,6 +156,12 @@ def encoding(
         shapes.setdefault(shape.path[1:], shape.value)
         named |= {shape.path[1:]} if shape.exact else set()
     made: dict[str, dict[str, Any]] = {}
+    pipelines: dict[str, Pipeline] = {}
+
+    def encode(name: str, pipeline: Pipeline, *, in_units: bool = False) -> None:
+        made[name] = _encoded(ds, name, pipeline, shapes.get(name), engine, in_units=in_units)
+        pipelines[name] = pipeline
+
     passed: dict[str, ParameterError] = {}
     roles = cache(partial(roles_in_dataset, ds))
     for each in assigned(wanted, meant):
@@ -121,7 +170,7 @@ def encoding(
         try:
             if not each.exact and each.value.error_bound != 0:
                 _refuse_role(ds.variables[variable], variable, roles()[variable])
-            made[variable] = _encoded(ds, variable, each.value, shapes.get(variable), engine, in_units=True)
+            encode(variable, each.value, in_units=True)
             passed.pop(variable, None)
         except ParameterError as error:
             if each.exact:
@@ -129,19 +178,19 @@ def encoding(
             passed[variable] = error
     for variable, pipeline in _stored(ds, [name for name in ds.variables if name not in made], group):
         if pipeline.stages or variable in shapes:
-            made[variable] = _encoded(ds, variable, pipeline, shapes.get(variable), engine)
+            encode(variable, pipeline)
     # From no file, without a recipe; a pattern of chunks is for what gets filters, unless nothing does, as in repack.
     for variable in shapes.keys() - made.keys() - passed.keys():
         try:
             if variable in named or not wanted:
-                made[variable] = _encoded(ds, variable, Pipeline(()), shapes[variable], engine)
+                encode(variable, Pipeline(()))
         except ParameterError as error:
             if variable in named:
                 raise
             passed[variable] = error
     if passed:
         warnings.warn(f"left as they are: {'; '.join(map(str, passed.values()))}", UserWarning, stacklevel=2)
-    return {name: made[name] for name in ds.variables if name in made}
+    return Encoding({name: made[name] for name in ds.variables if name in made}, engine, pipelines)
 
 
 def _refuse_role(variable: Any, name: str, role: cf.Role) -> None:
