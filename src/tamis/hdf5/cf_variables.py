@@ -1,4 +1,4 @@
-"""Datasets as the conventions of CF and netCDF see them."""
+"""Datasets as variables of the CF and netCDF conventions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tamis.hdf5.tree.walk import Datasets
 
 
 def roles_in(file: h5py.File, datasets: Datasets) -> dict[str, cf.Role]:
-    """Find out what each dataset of a file is for; no values are read.
+    """Return the role of each dataset of a file, without reading values.
 
     Parameters
     ----------
     file
-        Its groups' attributes name coordinates too.
+        The file; attributes of its groups name coordinates, too.
     datasets
-        All of the file.
+        All datasets of the file.
     """
     addresses = datasets.addresses()
     variables = [variable_of(path, array, addresses) for path, array in datasets.items()]
@@ -35,14 +35,14 @@ def roles_in(file: h5py.File, datasets: Datasets) -> dict[str, cf.Role]:
 
 
 def variable_of(path: str, array: Hdf5Array, addresses: Mapping[int, str] | None = None) -> cf.Variable:
-    """Describe a dataset.
+    """Return a dataset as a variable of the conventions.
 
     Parameters
     ----------
     path, array
-        Of it.
+        The dataset and its path.
     addresses
-        Paths of the datasets of its file by their places there, to name its dimensions.
+        Paths of all datasets of the file by address, to name dimensions.
     """
     dtype, attributes, shape = array.number_type, array.attributes, tuple(array.shape or ())
     is_scale = cf.text(attributes, "CLASS") == "DIMENSION_SCALE"
@@ -60,16 +60,16 @@ def variable_of(path: str, array: Hdf5Array, addresses: Mapping[int, str] | None
 
 def _dimensions(dataset: h5py.Dataset, addresses: Mapping[int, str]) -> tuple[str | None, ...]:
     """Return the path of the first dimension scale of each axis."""
-    with suppress(Exception):  # of HDF5 and h5py, many kinds
+    with suppress(Exception):  # HDF5 and h5py raise many kinds
         if not h5a.exists(dataset.id, b"DIMENSION_LIST"):
             return ()
         axes: Iterable[Any] = dataset.attrs["DIMENSION_LIST"]
-        return tuple(_scale(dataset, each, addresses) for each in axes)
+        return tuple(_scale(dataset, scales, addresses) for scales in axes)
     return ()
 
 
 def _scale(dataset: h5py.Dataset, scales: Any, addresses: Mapping[int, str]) -> str | None:
     with suppress(Exception):
-        found = h5r.dereference(scales[0], dataset.id)
-        return addresses.get(int(h5o.get_info(found).addr))
+        target = h5r.dereference(scales[0], dataset.id)
+        return addresses.get(int(h5o.get_info(target).addr))
     return None

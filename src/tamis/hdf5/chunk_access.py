@@ -1,4 +1,4 @@
-"""Filters and chunks of a dataset of h5py, for callers who have one."""
+"""Filters and chunks of an h5py dataset."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tamis.pipeline import Pipeline
 
 
 def pipeline_of(dataset: h5py.Dataset) -> Pipeline:
-    """Return the filters of a dataset as its file has them: order, flags, duplicates and unknown ones included.
+    """Return the filters of a dataset as stored, including order, flags, duplicates and unknown filters.
 
-    Its chunks are decoded by ``pipeline_of(d).decode(data, mask, chunk_type(d))``.
+    Decode its chunks by ``pipeline_of(d).decode(data, mask, chunk_type(d))``.
     """
     return Hdf5Array.of(dataset).pipeline
 
@@ -27,25 +27,25 @@ def pipeline_of(dataset: h5py.Dataset) -> Pipeline:
 def chunk_type(dataset: h5py.Dataset) -> ChunkType:
     """Return type and shape of the chunks of a chunked dataset.
 
-    Values of a type that NumPy does not have, and references to values elsewhere in the file, are taken as bytes.
+    Values of a type that NumPy does not have, and references to values elsewhere in the file, are treated as bytes.
     """
     return Hdf5Array.of(dataset).chunk
 
 
 def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
-    """Read and decode one chunk by tamis, whatever filters libhdf5 has.
+    """Read one chunk and decode it by tamis, whatever filters libhdf5 has.
 
     Parameters
     ----------
     dataset
-        Chunked.
+        A chunked dataset.
     origin
         Index of the first value of the chunk.
 
     Returns
     -------
     array
-        All of the chunk, the part beyond the array included; fill values where the chunk is not stored. It may be
+        The whole chunk, including the part beyond the array; fill values if the chunk is not stored. It may be
         read-only.
 
     Raises
@@ -67,23 +67,23 @@ def _read_chunk(array: Hdf5Array, origin: tuple[int, ...]) -> NDArray[Any]:
     except TypeError as error:
         raise FileError(f"{label}: expected whole numbers as the origin of a chunk, got {origin!r}") from error
     edges = list(zip(start, array.shape, chunk.shape, strict=False))
-    if len(start) != len(array.shape) or any(at % step or not 0 <= at < extent for at, extent, step in edges):
+    if len(start) != len(array.shape) or any(first % step or not 0 <= first < extent for first, extent, step in edges):
         text = f"{label}: chunk at {start}: expected a multiple of {chunk.shape} inside of {array.shape}"
         raise FileError(text).at(chunk=start)
     try:
         record = chunk_info(dataset.id, start)
         if not record.size:
             return np.full(chunk.shape, array.fill_value if chunk.dtype == dataset.dtype else 0, chunk.dtype)
-        # HDF5 believes these numbers, and writes beyond its buffer where they are damaged.
+        # HDF5 trusts these numbers, and writes beyond its buffer if they are damaged.
         whole = bool(array.pipeline.stages) or record.size == chunk.nbytes
         if not whole or record.byte_offset + record.size > array.file.id.get_filesize():
             raise FileError(f"{label}: chunk at {start}: damaged: {record.size} bytes at {record.byte_offset}").at(
                 chunk=start
             )
         mask, data = dataset.id.read_direct_chunk(start)
-        partial = any(at + step > extent for at, extent, step in edges)
+        partial = any(first + step > extent for first, extent, step in edges)
         if partial and not array.partial_filtered:
-            mask = -1  # every filter was left out, and HDF5 does not say so
+            mask = -1  # unfiltered, although HDF5 reports a mask of 0
         return array.pipeline.decode(data, mask, chunk)
     except FileError:
         raise

@@ -1,4 +1,4 @@
-"""Companions of datasets that are written anew: created while chunks are, and given name and attributes at the end."""
+"""Write companions of new datasets: created together with the chunks, named and described at the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tamis.pipeline import Pipeline
 
 _ENDING = "_missing"
 _SHARED = ("coordinates", "grid_mapping", "_Netcdf4Dimid", "_Netcdf4Coordinates")
-"""Attributes about the axes of a variable, which its companion shares."""
+"""Attributes about axes that a companion copies from its variable."""
 
 
 def create_companion(
@@ -29,7 +29,7 @@ def create_companion(
     Returns
     -------
     h5py.Dataset, Pipeline
-        It is gone if it gets no name; the pipeline is as the file records it.
+        The companion, which disappears if it gets no name; and the pipeline with stored parameters.
     """
     meanings = flags.words()
     companion, recorded = new_dataset(
@@ -51,29 +51,29 @@ def create_companion(
 
 
 def create_empty(source: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
-    """Make a dataset without values in place of a companion that `replace_companions` will remove."""
+    """Create a dataset without values instead of a companion that `replace_companions` will remove."""
     return create_like(source, parent, name, chunks=source.chunks, filters=())
 
 
 def replace_companions(file: h5py.File, old: Iterable[str], new: Mapping[str, h5py.Dataset | None]) -> None:
-    """Remove companions that are out of date, and name others in the attributes of their variables.
+    """Remove outdated companions, and name new ones in the attributes of their variables.
 
     Parameters
     ----------
     file
-        With all else in its place, attributes included.
+        The file, otherwise complete, including attributes.
     old
-        Paths of those to remove.
+        Paths of companions to remove.
     new
-        By path of a variable that was written anew: its companion without a name, None if it has none any more.
+        For each path of a new variable its companion, which has no name yet; None if it no longer has one.
     """
     for path in new:
         if has_companion(file[path]):
             _forget(file[path])
     for path in old:
         for axis, scales in enumerate(_scales(file[path])):
-            for each in scales:
-                file[path].dims[axis].detach_scale(each)
+            for scale in scales:
+                file[path].dims[axis].detach_scale(scale)
         del file[path]
     for path, companion in new.items():
         if companion is not None:
@@ -84,31 +84,33 @@ def _link(variable: h5py.Dataset, companion: h5py.Dataset) -> None:
     """Give a companion its name and the axes of its variable, and name it in the variable's attributes."""
     parent, name = variable.parent, f"{_name(variable)}{_ENDING}"
     names = itertools.chain([name], (f"{name}{number}" for number in itertools.count(2)))
-    free = next(each for each in names if parent.get(each, getlink=True) is None)
+    free = next(candidate for candidate in names if parent.get(candidate, getlink=True) is None)
     parent[free] = companion
     for shared in _SHARED:
         raw = shared.encode()
         if h5a.exists(variable.id, raw):
-            copy_attribute(variable.id, companion.id, raw, h5a.open(variable.id, raw).get_type(), lambda each: each)
+            copy_attribute(
+                variable.id, companion.id, raw, h5a.open(variable.id, raw).get_type(), lambda reference: reference
+            )
     for axis, scales in enumerate(_scales(variable)):
-        for each in scales:
-            companion.dims[axis].attach_scale(each)
+        for scale in scales:
+            companion.dims[axis].attach_scale(scale)
     _set_text(variable, MARK, f"{parent.name.rstrip('/')}/{free}")
     _set_text(variable, ANCILLARY, " ".join([*other_ancillary(variable), free]))
 
 
 def _forget(variable: h5py.Dataset) -> None:
-    """Take what names a companion out of the attributes of a variable."""
-    said = other_ancillary(variable)
+    """Remove the name of a companion from the attributes of a variable."""
+    others = other_ancillary(variable)
     del variable.attrs[MARK]
-    if said:
-        _set_text(variable, ANCILLARY, " ".join(said))
+    if others:
+        _set_text(variable, ANCILLARY, " ".join(others))
     elif ANCILLARY in variable.attrs:
         del variable.attrs[ANCILLARY]
 
 
 def _scales(dataset: h5py.Dataset) -> Sequence[Sequence[h5py.Dataset]]:
-    """Dimension scales of each axis; a variable that is one belongs to its own axis."""
+    """Return the dimension scales of each axis; a scale is that of its own axis."""
     if dataset.is_scale and "DIMENSION_LIST" not in dataset.attrs:
         return [[dataset]] + [[] for _ in dataset.shape[1:]]
     return [dataset.dims[axis].values() for axis in range(dataset.ndim)]
@@ -119,7 +121,7 @@ def _name(dataset: h5py.Dataset) -> str:
 
 
 def _set_text(dataset: h5py.Dataset, name: str, text: str) -> None:
-    """Set an attribute as the netCDF library writes text: characters of a fixed number."""
+    """Set an attribute as fixed-length text, as the netCDF library does."""
     raw = text.encode("utf-8", "surrogateescape")
     kind = h5t.C_S1.copy()
     kind.set_size(max(len(raw), 1))

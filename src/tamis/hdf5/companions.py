@@ -1,8 +1,8 @@
-"""Companions: datasets that say where the values of another one are missing, so that zfp need not code them.
+"""Companions: datasets that record missing values of another one, so that zfp does not have to encode them.
 
 A variable names its companion in the attribute `MARK`, and for people and CF's readers in ``ancillary_variables``. The
-companion has a flag for each value, and in the attribute `TABLE` the missing values that the flags stand for, in the
-type of the variable: docs/missing.md describes both.
+companion has a flag for each value, and in the attribute `TABLE` the missing value of each flag, in the type of the
+variable: docs/missing.md describes both.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ MARK = "missing_companion"
 """Attribute of a variable: path of its companion."""
 
 TABLE = "flag_missing_values"
-"""Attribute of a companion: item k − 1 is what flag k stands for."""
+"""Attribute of a companion: item k − 1 is the missing value of flag k."""
 
 ANCILLARY = "ancillary_variables"
-"""Attribute of CF: names of variables that say something about the values of this one, with blanks between them."""
+"""Attribute of CF: names of variables about the values of this one, separated by blanks."""
 
 
 def has_companion(dataset: h5py.Dataset) -> bool:
-    """Return whether some values of a dataset are only placeholders of missing ones, which a companion knows."""
+    """Return whether a dataset names a companion, so that some of its values only stand in for missing ones."""
     return bool(h5a.exists(dataset.id, MARK.encode()))
 
 
@@ -52,7 +52,7 @@ def find_companion(variable: h5py.Dataset, label: str) -> h5py.Dataset:
     Raises
     ------
     FileError
-        If there is none, or one that does not fit.
+        If the companion does not exist or does not fit.
     """
     path = text_attribute(variable, MARK)
     if path is None:
@@ -78,19 +78,19 @@ def find_companion(variable: h5py.Dataset, label: str) -> h5py.Dataset:
 
 
 def read_flags(variable: h5py.Dataset, dtype: np.dtype[Any] | None, companion: h5py.Dataset) -> CompanionFlags:
-    """Return what the flags of a companion stand for.
+    """Return the flags of a companion, with their meaning.
 
     Parameters
     ----------
     variable, companion
         The datasets.
     dtype
-        Type of the variable's values where they are numbers.
+        Type of the variable's values; None if they are not numbers.
 
     Raises
     ------
     FileError
-        If the companion has no such table.
+        If the companion has no table of missing values.
     """
     label = f"{variable.file.filename}: {companion.name}"
     table = _table(dtype, companion, _not_companion(variable, companion), variable)
@@ -98,18 +98,18 @@ def read_flags(variable: h5py.Dataset, dtype: np.dtype[Any] | None, companion: h
 
 
 def other_ancillary(dataset: h5py.Dataset) -> list[str]:
-    """Names of the ancillary variables of a dataset, without that of its companion."""
+    """Return the names of the ancillary variables of a dataset, except its companion."""
     own = (text_attribute(dataset, MARK) or "").rpartition("/")[2]
-    return [each for each in (text_attribute(dataset, ANCILLARY) or "").split() if each != own]
+    return [name for name in (text_attribute(dataset, ANCILLARY) or "").split() if name != own]
 
 
 def about_companion(name: str, source: Any, target: Any) -> bool:
-    """Return whether an attribute differs only by naming the companion that a dataset has in one of two files.
+    """Return whether an attribute of a dataset in two files differs only because it names a companion.
 
     Parameters
     ----------
     name
-        Of the attribute.
+        Name of the attribute.
     source, target
         Low-level identifiers of the objects.
     """
@@ -129,11 +129,11 @@ def _at(dataset: h5py.Dataset, path: str) -> h5py.Dataset | None:
     beside = posixpath.join(posixpath.dirname(str(dataset.name or "/")), posixpath.basename(path))
     for each in (beside, path):
         try:
-            found = dataset.file.get(each.encode("utf-8", "surrogateescape"))
+            item = dataset.file.get(each.encode("utf-8", "surrogateescape"))
         except (OSError, RuntimeError, ValueError):
             continue
-        if isinstance(found, h5py.Dataset) and found.file == dataset.file:
-            return found
+        if isinstance(item, h5py.Dataset) and item.file == dataset.file:
+            return item
     return None
 
 

@@ -1,4 +1,4 @@
-"""Bytes of a file as values of NumPy: records, text, booleans and enumerations, of a fixed size."""
+"""Convert bytes of a file to NumPy values: records, text, booleans and enumerations of a fixed size."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tamis.hdf5.stored_array import Hdf5Array
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How the bytes of a dataset become the values that h5py gives.
+    """A conversion of stored bytes to the values that h5py returns.
 
     Parameters
     ----------
     stored
         Type in which chunks are decoded: numbers, or bytes.
     dtype
-        Type of the values, as h5py has it.
+        Type of the values, as in h5py.
     file_type, memory_type
-        Between which HDF5 converts; None where the bytes are the values.
+        Types between which HDF5 converts; None if the bytes are the values.
     """
 
     stored: np.dtype[Any]
@@ -33,7 +33,7 @@ class Conversion:
 
     @classmethod
     def of(cls, array: Hdf5Array) -> Self | None:
-        """Find the conversion of a dataset; None where values lie elsewhere in the file, or lead there."""
+        """Return the conversion of a dataset; None if values are elsewhere in the file, or references to it."""
         stored, dtype = array.dtype, array.numpy_type
         if stored is None or dtype is None:
             return None
@@ -48,12 +48,12 @@ class Conversion:
         return self.stored == self.dtype
 
     def __call__(self, raw: NDArray[Any]) -> NDArray[Any]:
-        """Convert an array of the stored type; where the type has axes of its own, they come last."""
+        """Convert an array of the stored type; axes of the type itself come last."""
         if self.is_plain:
             return raw
         room = np.ascontiguousarray(raw).reshape(-1).view(np.uint8) if raw.size else np.empty(0, np.uint8)
         if self.memory_type is not None and raw.size:
-            # HDF5 converts in place, so that the larger type has to fit.
+            # HDF5 converts in place, so that the buffer must fit the larger type.
             wider = np.zeros(raw.size * max(self.stored.itemsize, self.dtype.itemsize), np.uint8)
             wider[: room.size] = room
             h5t.convert(self.file_type, self.memory_type, raw.size, wider)

@@ -1,4 +1,4 @@
-"""Facts of a dataset that never change, each asked for once: it costs some calls of HDF5."""
+"""Facts of a dataset that never change; each is read once, because it costs several calls of HDF5."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ ELSEWHERE = ("virtual", "external")
 """Layouts whose values are in other files."""
 
 _OPEN = "_tamis_open"
-"""Name in h5py's objects of files: datasets that are open."""
+"""Attribute of h5py's file objects: datasets that are open."""
 
 _MOST_OPEN = 8
-"""HDF5 takes 64 KiB and more for a dataset that is open, and a file may have very many."""
+"""Limit of open datasets: HDF5 takes 64 KiB or more for each, and a file may have very many."""
 
 
 class DatasetFacts:
-    """A dataset that is opened when it is needed; few of a file stay open at a time.
+    """A dataset that is opened when it is needed; only a few datasets of a file stay open.
 
     Parameters
     ----------
     file
-        Must stay open, and not change meanwhile.
+        The file, which must stay open and must not change.
     path
-        Of the dataset.
+        Path of the dataset.
     dataset
-        The same, where it is open already.
+        The dataset, if it is open already.
     address
-        Of it, where that is known.
+        Address of the dataset, if it is known.
     """
 
     def __init__(
@@ -61,15 +61,15 @@ class DatasetFacts:
 
     @classmethod
     def of(cls, dataset: h5py.Dataset) -> Self:
-        """Look at a dataset of h5py."""
+        """Return the facts of an h5py dataset."""
         return cls(dataset.file, str(dataset.name), dataset)
 
     @property
     def dataset(self) -> h5py.Dataset:
-        """The dataset as h5py has it."""
+        """The h5py dataset."""
         if self._dataset is None:
             handle = h5d.open(self.file.id, self.path.encode("utf-8", "surrogateescape"))
-            self._dataset = h5py.Dataset(handle, readonly=is_read_only(self.file))  # h5py then asks for its shape once
+            self._dataset = h5py.Dataset(handle, readonly=is_read_only(self.file))  # lets h5py cache the shape
             others: deque[DatasetFacts] = vars(self.file).setdefault(_OPEN, deque())
             others.append(self)
             if len(others) > _MOST_OPEN:
@@ -77,7 +77,7 @@ class DatasetFacts:
         return self._dataset
 
     def _release(self) -> None:
-        """Let HDF5 close the dataset as soon as nobody uses it; facts stay."""
+        """Let HDF5 close the dataset as soon as nothing else uses it; keep the facts."""
         self._dataset = None
         for name in ("datatype", "creation_list"):
             vars(self).pop(name, None)
@@ -99,7 +99,7 @@ class DatasetFacts:
 
     @cached_property
     def maxshape(self) -> Any:
-        """Extents that it can grow to; None along an axis without end."""
+        """Largest extents; None for an unlimited axis."""
         return self.dataset.maxshape
 
     @property
@@ -114,22 +114,22 @@ class DatasetFacts:
 
     @cached_property
     def creation_list(self) -> h5p.PropDCID:
-        """Properties that the dataset was created with, which must not be changed."""
+        """Creation properties of the dataset, which must not be changed."""
         return self.dataset.id.get_create_plist()
 
     @cached_property
     def numpy_type(self) -> np.dtype[Any] | None:
-        """Type of the values as h5py has it; None where NumPy has none."""
+        """Type of the values in h5py; None if NumPy does not have it."""
         return datatypes.numpy_type(self.dataset)
 
     @cached_property
     def number_type(self) -> np.dtype[Any] | None:
-        """Type of the values where they are floats or integers as NumPy stores them."""
+        """Type of the values, if they are floats or integers in a form that NumPy has."""
         return datatypes.number_type(self.datatype, self.numpy_type)
 
     @cached_property
     def dtype(self) -> np.dtype[Any] | None:
-        """Type in which chunks go from one dataset to another: numbers, or bytes; see `datatypes.stored_type`."""
+        """Type in which chunks are copied to another dataset: numbers or bytes; see `datatypes.stored_type`."""
         return datatypes.stored_type(self.datatype, self.number_type)
 
     @cached_property
@@ -139,17 +139,17 @@ class DatasetFacts:
 
     @cached_property
     def byteorder(self) -> str:
-        """Byte order of the values, ``little`` or ``big``; empty where they have none, or several."""
+        """Byte order of the values, ``little`` or ``big``; empty if they have none or several."""
         return datatypes.byteorder(self.datatype)
 
     @cached_property
     def has_named_type(self) -> bool:
-        """Whether its type is an object of the file of its own."""
+        """Whether the type is an object in the file."""
         return bool(self.datatype.committed())
 
     @cached_property
     def varies(self) -> bool:
-        """Whether values have varying lengths, and so lie elsewhere in the file than the chunks."""
+        """Whether values have variable lengths, and are therefore stored outside the chunks."""
         return datatypes.varies(self.datatype)
 
     @cached_property
@@ -164,40 +164,40 @@ class DatasetFacts:
 
     @property
     def values_nbytes(self) -> int:
-        """Bytes of all values; 0 where their lengths vary: nothing counts what lies elsewhere in the file."""
+        """Bytes of all values; 0 if their lengths vary, because values outside the chunks are not counted."""
         varying = isinstance(self.datatype, h5t.TypeVlenID) or datatypes.is_variable_text(self.datatype)
         return 0 if varying else self.nbytes
 
     @cached_property
     def stored_nbytes(self) -> int:
-        """Bytes that the values take in the file."""
+        """Bytes of the values in the file."""
         return int(self.dataset.id.get_storage_size())
 
     @cached_property
     def layout(self) -> str:
-        """Where the values are: chunked, contiguous, compact, external (in other files) or virtual."""
+        """Layout of the values: chunked, contiguous, compact, external (in other files) or virtual."""
         if self.dataset.is_virtual:
             return "virtual"
         return "external" if self.creation_list.get_external_count() else _LAYOUTS[self.creation_list.get_layout()]
 
     @cached_property
     def chunk_shape(self) -> tuple[int, ...] | None:
-        """Shape of a chunk; None where there are none."""
+        """Chunk shape; None if there are no chunks."""
         return tuple(self.creation_list.get_chunk()) if self.layout == "chunked" else None
 
     @cached_property
     def pipeline(self) -> Pipeline:
-        """Filters as the file has them: order, flags, duplicates and unknown ones included."""
+        """Filters as stored, including order, flags, duplicates and unknown filters."""
         return listed_pipeline(self.creation_list)
 
     @cached_property
     def partial_filtered(self) -> bool:
-        """Whether chunks that reach beyond the array go through the filters, which is the default of HDF5."""
+        """Whether chunks that extend beyond the array are filtered, which is HDF5's default."""
         return calls.filters_partial_chunks(self.creation_list)
 
     @cached_property
     def chunk(self) -> ChunkType:
-        """Type and shape of a chunk; values of a type that NumPy does not have, and references, are bytes."""
+        """Type and shape of a chunk; types that NumPy does not have, and references, are bytes."""
         dtype = self.numpy_type
         nbytes = datatypes.chunk_value_nbytes(self.datatype, address_nbytes(self.file))
         if dtype is None or dtype.hasobject or dtype.itemsize != nbytes:
@@ -206,14 +206,14 @@ class DatasetFacts:
 
     @cached_property
     def fill_state(self) -> int:
-        """Whether there is a fill value, and somebody chose it: one of HDF5's constants."""
+        """State of the fill value, default, defined by the user or undefined: one of HDF5's constants."""
         return int(self.creation_list.fill_value_defined())
 
     @cached_property
     def fill_value(self) -> NDArray[Any]:
         """HDF5's fill value, in the type of the dataset.
 
-        Zero where it is undefined, as in files of old C programs: HDF5 then says nothing about values that were never
+        Zero if it is undefined, as in files of old C programs: HDF5 then does not define values that were never
         written.
         """
         if self.fill_state == h5d.FILL_VALUE_UNDEFINED:
@@ -222,52 +222,52 @@ class DatasetFacts:
 
     @cached_property
     def is_unreadable_empty(self) -> bool:
-        """Whether there is neither a value nor a fill value, which HDF5 refuses to read; tamis reads zeros."""
+        """Whether there are neither values nor a fill value: HDF5 then refuses to read, and tamis reads zeros."""
         undefined = self.fill_state == h5d.FILL_VALUE_UNDEFINED
         return undefined and self.layout not in ELSEWHERE and self.stored_nbytes == 0
 
     def padding(self, dtype: np.dtype[Any]) -> Padding:
-        """Return what chunks hold beyond the end of the array, for chunks of a type that may be bytes alone."""
+        """Return the values of chunks beyond the end of the array, also for chunks of plain bytes."""
         growing = tuple(end is None or end > n for n, end in zip(self.shape, self.maxshape, strict=True))
         if not any(growing):
             return Padding()
-        chosen = self.fill_state == h5d.FILL_VALUE_USER_DEFINED
+        is_set = self.fill_state == h5d.FILL_VALUE_USER_DEFINED
         if dtype.kind == "V":
-            raw = calls.fill_bytes(self.creation_list, self.datatype) if chosen else bytes(dtype.itemsize)
-            return Padding(growing, np.frombuffer(raw, dtype)[0], chosen)
-        return Padding(growing, self.fill_value.astype(dtype)[()], chosen)
+            raw = calls.fill_bytes(self.creation_list, self.datatype) if is_set else bytes(dtype.itemsize)
+            return Padding(growing, np.frombuffer(raw, dtype)[0], is_set)
+        return Padding(growing, self.fill_value.astype(dtype)[()], is_set)
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
-        """The attributes that conventions give a meaning, as far as they can be read."""
+        """The attributes of the conventions, without unreadable ones."""
         return known_attributes(self.dataset, "CLASS")
 
     @cached_property
     def address(self) -> int:
-        """Where it is in its file, which tells it from other objects there, whatever path led to it."""
+        """Address in the file, which identifies the dataset, whatever its path."""
         return int(h5o.get_info(self.dataset.id).addr)
 
     @cached_property
     def missing(self) -> Missing:
-        """What stands for missing values and what is valid, by attributes and the fill value: see `tamis.cf.validity`.
+        """Markers of missing values and limits of valid ones, by attributes and fill value: see `tamis.cf.validity`.
 
-        NaN and the infinities are missing in any case, and not among the values, which are of the dataset's type in
-        native byte order. Where values are no numbers, nothing stands for missing ones.
+        NaN and the infinities are always missing, and not among the markers, which have the dataset's type in native
+        byte order. There are no markers if values are not numbers.
         """
         if self.number_type is None:
             return Missing()
         dtype, fill = self.number_type.newbyteorder("="), None
         if self.fill_state == h5d.FILL_VALUE_USER_DEFINED:
-            with suppress(Exception):  # one that cannot be read is none
+            with suppress(Exception):  # an unreadable fill value is ignored
                 fill = self.fill_value
         return Missing(cf.missing_values(self.attributes, dtype, fill), *cf.valid_range(self.attributes, dtype))
 
     @cached_property
     def missing_nan(self) -> list[NDArray[Any]]:
-        """NaN with the bits that attributes and fill value give it."""
+        """NaN values of attributes and fill value, with their bits."""
         markers = [self.fill_value]
         for name in cf.FILL_ATTRIBUTES:
-            with suppress(Exception):  # what cannot be read names no value
+            with suppress(Exception):  # unreadable attributes are ignored
                 markers.append(np.asarray(self.dataset.attrs[name]))
         return [
             value for marker in markers if marker.dtype.kind == "f" for value in marker.reshape(-1) if value != value
@@ -275,10 +275,10 @@ class DatasetFacts:
 
     @cached_property
     def packing(self) -> cf.Packing | None:
-        """How the values are packed, by the attributes."""
+        """The packing of the values by their attributes; None if there is none."""
         return None if self.number_type is None else cf.packing_of(self.attributes)
 
     @cached_property
     def zfp_problem(self) -> str:
-        """How the stored parameters of zfp contradict the dataset; empty where they do not."""
+        """How the stored parameters of zfp contradict the dataset; empty if they do not."""
         return zfp_problem(self.pipeline, math.prod(self.chunk_shape or ()) * self.value_nbytes)

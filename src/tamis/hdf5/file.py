@@ -1,4 +1,4 @@
-"""A file and its groups, whose datasets are arrays that are read in parallel."""
+"""Files and groups for reading; their datasets are arrays that are read in parallel."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from tamis.hdf5.tree.groups import check_links
 
 
 class NotFoundError(FileError, KeyError):
-    """A name that a file does not have; also a KeyError, as of any mapping."""
+    """A name that a file does not have; also a KeyError, as in any mapping."""
 
 
 class Group(Mapping[str, Any]):
-    """A group of a file: its datasets by their paths, those of groups in it too.
+    """A group of a file: a mapping from paths to datasets, including those of inner groups.
 
     Parameters
     ----------
     file
-        That it is in.
+        The file.
     group
-        The same group, as h5py has it.
+        The h5py group.
     name
-        The path that led to it.
+        The path by which it was opened.
 
     Attributes
     ----------
     name
-        The path that led to it.
+        The path by which it was opened.
     """
 
     def __init__(self, file: File, group: h5py.Group, name: str) -> None:
@@ -69,7 +69,7 @@ class Group(Mapping[str, Any]):
             return False
 
     def __iter__(self) -> Iterator[str]:
-        """Return the path of each dataset from here, once, in the order of paths, whatever links lead to it."""
+        """Return an iterator of paths, relative to this group: each dataset once, in the order of paths."""
         return iter(self._file.paths(self._group))
 
     def __len__(self) -> int:
@@ -89,27 +89,27 @@ class Group(Mapping[str, Any]):
 
 
 class File(Group):
-    """An HDF5 or netCDF-4 file, open for reading. Made by `tamis.open`; can be pickled, closes with a ``with``.
+    """An HDF5 or netCDF-4 file, open for reading. Returned by `tamis.open`; can be pickled and used in a ``with``.
 
     Parameters
     ----------
     path
-        Of the file.
+        Path of the file.
     threads
-        Threads that decode.
+        Number of threads that decode.
     restore
-        Whether missing values are put back that a companion of their dataset has.
+        Whether missing values in companions are restored.
 
     Attributes
     ----------
     path
-        Absolute.
+        Absolute path.
     threads, restore
         As given.
     cache
-        Decoded chunks that are kept, of all arrays together.
+        Cache of decoded chunks, shared by all arrays.
     identity
-        What tells the file from others: its path, size, and the time of its last change.
+        Path, size and time of the last change, which identify the file.
     """
 
     def __init__(self, path: str | os.PathLike[str], threads: int | None = None, restore: bool = True) -> None:
@@ -125,14 +125,14 @@ class File(Group):
 
     @property
     def _file(self) -> File:
-        return self  # not kept: a file that refers to itself would not close with its last user
+        return self  # not an attribute: a file that refers to itself would not be closed with its last user
 
     def close(self) -> None:
-        """Close the file; its arrays cannot be read any more. What other threads are reading ends first."""
+        """Close the file after running reads of other threads; its arrays cannot be read afterwards."""
         with self._lock:
             opened, self._h5py = self._h5py, None
-            for each in self._sources.values():
-                each.close()
+            for source in self._sources.values():
+                source.close()
             self._sources.clear()
         self.cache.clear()
         if opened is not None:
@@ -149,14 +149,14 @@ class File(Group):
             raise FileError(f"{self.path}: expected an open file, got one that was closed").at(path=self.path)
 
     def item(self, group: h5py.Group, base: str, name: str) -> Array | Group:
-        """Return what a path leads to from a group that has the path `base`.
+        """Return the dataset or group at a path, relative to a group with the path `base`.
 
         Raises
         ------
         NotFoundError
             If there is neither a dataset nor a group.
         FileError
-            If it cannot be opened, or has values of a type that NumPy has not.
+            If it cannot be opened, or NumPy does not have the type of its values.
         """
         self.check_open()
         if not isinstance(name, str):
@@ -165,26 +165,26 @@ class File(Group):
             raise NotFoundError(f"{self.path}: expected a dataset or group at {name!r}, found none").at(
                 path=self.path, dataset=name
             )
-        # An external link may have led here: only the path from this file's root leads here again.
+        # The group may be in another file, behind an external link: only the path from this file's root is valid again.
         path = "/" + "/".join(part for part in posixpath.join(base, name).split("/") if part not in ("", "."))
         if path == "/":
             return self
         with reading(self.path, dataset=path):
-            found = group.get(_key(name)) if not name.startswith("/") else self._group.get(_key(name))
-        if isinstance(found, h5py.Group):
-            return Group(self, found, path)
-        if not isinstance(found, h5py.Dataset):
-            what = "none" if found is None else "a named type"
-            text = f"{self.path}: expected a dataset or group at {name!r}, found {what}"
+            target = group.get(_key(name)) if not name.startswith("/") else self._group.get(_key(name))
+        if isinstance(target, h5py.Group):
+            return Group(self, target, path)
+        if not isinstance(target, h5py.Dataset):
+            kind = "none" if target is None else "a named type"
+            text = f"{self.path}: expected a dataset or group at {name!r}, found {kind}"
             raise NotFoundError(text).at(path=self.path, dataset=name)
         with reading(self.path, dataset=path):
             try:
-                return Array(self, found, path)
+                return Array(self, target, path)
             except (TypeError, ValueError) as error:
                 raise FileError(f"{self.path}: {path}: expected values of a type that NumPy has: {error}") from error
 
     def source(self, name: str, array: Hdf5Array) -> ChunkReader:
-        """Return the chunks of a dataset by its path; their index is read once."""
+        """Return the chunks of a dataset by its path; the chunk index is read once."""
         with self._lock:
             self.check_open()
             if name not in self._sources:
@@ -193,15 +193,15 @@ class File(Group):
             return self._sources[name]
 
     def paths(self, group: h5py.Group) -> list[str]:
-        """List the paths of the datasets in a group, and in groups in it, each dataset once."""
+        """Return the paths of the datasets in a group and its inner groups, each dataset once."""
         self.check_open()
-        found: list[str] = []
+        paths: list[str] = []
 
-        def visit(name: str | bytes, each: h5py.HLObject) -> None:
-            if isinstance(each, h5py.Group):
-                check_links(each)
-            elif isinstance(each, h5py.Dataset):
-                found.append(_text(name))
+        def visit(name: str | bytes, item: h5py.HLObject) -> None:
+            if isinstance(item, h5py.Group):
+                check_links(item)
+            elif isinstance(item, h5py.Dataset):
+                paths.append(_text(name))
 
         try:
             with reading(self.path):
@@ -209,7 +209,7 @@ class File(Group):
                 group.visititems(visit)
         except MissingFilterError as error:
             raise FileError(f"{self.path}: {error}").at(path=self.path) from error
-        return sorted(found)
+        return sorted(paths)
 
     def __enter__(self) -> Self:
         self.check_open()
@@ -230,7 +230,7 @@ def _text(name: str | bytes) -> str:
 
 
 def _key(name: str) -> str | bytes:
-    """Give a name in the form in which h5py finds it."""
+    """Return a name in the form in which h5py finds it."""
     return name if name.isascii() else name.encode("utf-8", "surrogateescape")
 
 
@@ -246,18 +246,17 @@ def open(  # noqa: A001 - as xarray and gzip name it
     Parameters
     ----------
     path
-        Of the file.
+        Path of the file.
     threads
-        Threads that decode the chunks of a selection; as many as the process may use if None.
+        Number of threads that decode the chunks of a selection; None for as many as the process may use.
     restore
-        Put missing values back where a dataset has a companion (``tamis repack --missing companion``). False gives the
-        values as they are stored, made up where some are missing, as other readers see them.
+        Restore missing values if a dataset has a companion (``tamis repack --missing companion``). False returns the
+        stored values, with invented ones instead of missing ones, as other readers see them.
 
     Returns
     -------
     File
-        A mapping from the paths of datasets to arrays; ``file["group"]`` gives a group by its path. Use it in a
-        ``with``, or close it.
+        A mapping from paths of datasets to arrays; ``file["group"]`` is a group. Use it in a ``with``, or close it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Values read by HDF5 itself, through h5py: for layouts and filters that only it has, and as a second witness."""
+"""Read values by HDF5 itself, through h5py: for layouts and filters that only it has, and as a second witness."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from tamis.hdf5.readers import library_failure
 
 
 class LibraryReader:
-    """Numbers as HDF5 reads them; elements of other types as the bytes that the file has.
+    """A dataset as HDF5 reads it: numbers, or elements of other types as the bytes in the file.
 
     Parameters
     ----------
     dataset
-        Stays its owner's.
+        The dataset, which its owner closes.
     label
         File and dataset, for messages.
     dtype
-        Of what is read.
+        Type of the returned values.
     numeric
         Whether the values are numbers.
     filters
-        Of the dataset, for messages.
+        Filters of the dataset, for messages.
     unreadable_empty
-        Whether there is neither a value nor a fill value: HDF5 then refuses to read, and zeros stand for it.
+        Whether there are neither values nor a fill value: HDF5 then refuses to read, and zeros are returned.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LibraryReader:
         Raises
         ------
         FileError
-            If it cannot be read; names what is missing.
+            If the part cannot be read; names missing filters.
         """
         if self._unreadable_empty:
             return put(np.zeros([axis.stop - axis.start for axis in part], self.dtype), out)
@@ -70,11 +70,11 @@ class LibraryReader:
             raise FileError(f"{self.label}: values from {origin_of(part)} on cannot be read: {reason}") from error
 
     def close(self) -> None:
-        """Do nothing: the dataset is its owner's."""
+        """Do nothing: the owner closes the dataset."""
 
 
 def read_bytes(dataset: h5py.Dataset, part: Region, datatype: h5t.TypeID) -> NDArray[Any]:
-    """Read a part of a dataset through HDF5 as the file has it: elements of bytes, whatever their type."""
+    """Read a part of a dataset through HDF5 as bytes in the file, whatever the type."""
     values = np.zeros(tuple(axis.stop - axis.start for axis in part), np.dtype((np.void, datatype.get_size())))
     dataset.id.read(*selected(dataset, part), values, datatype)
     return values

@@ -1,4 +1,4 @@
-"""One dataset as an array that is read in parallel, without a plugin."""
+"""A dataset as an array that is read in parallel, without a plugin."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from tamis.hdf5.stored_array import Hdf5Array
 from tamis.zfp.blocks import block_count
 
 _TASK_NBYTES = 256 << 10
-"""Bytes of small chunks that a thread takes at a time, so that handing them over costs little."""
+"""Bytes of small chunks that a thread takes at a time, so that passing them on costs little."""
 
 
 class ArrayFile(Protocol):
-    """What an array needs of its file: see `tamis.hdf5.file.File`."""
+    """The protocol of the file of an array: see `tamis.hdf5.file.File`."""
 
     path: str
     threads: int
@@ -49,29 +49,29 @@ class ArrayFile(Protocol):
 
 
 class Array:
-    """One dataset of a file, to be sliced like a NumPy array. Made by `tamis.open`.
+    """A dataset of a file, sliced like a NumPy array. Returned by `tamis.open`.
 
-    Chunks of values of a fixed size are read and decoded in threads, without HDF5; h5py reads anything else. It can be
-    pickled, and used from many threads at once; dask, xarray and NumPy take it as an array. Missing values that are in
-    a companion of the dataset are put back.
+    Chunks with values of a fixed size are read and decoded in threads, without HDF5; h5py reads anything else. An array
+    can be pickled and used in many threads at once, and dask, xarray and NumPy accept it as an array. Missing values in
+    a companion of the dataset are restored.
 
     Parameters
     ----------
     file
-        That it is in, open as long as the array is used.
+        The file, which must stay open.
     dataset
-        The same dataset, as h5py has it.
+        The h5py dataset.
     name
-        The path that led to it.
+        The path by which it was opened.
 
     Attributes
     ----------
     name
-        The path that led to it.
+        The path by which it was opened.
     shape, dtype
-        Of the values, as h5py has them; the shape is also () where there are no values at all (a null dataspace).
+        Shape and type of the values, as in h5py; the shape is () for a null dataspace, which has no values.
     chunks
-        Shape of a chunk, or None.
+        Chunk shape, or None.
     """
 
     def __init__(self, file: ArrayFile, dataset: h5py.Dataset, name: str) -> None:
@@ -81,7 +81,7 @@ class Array:
         self.chunks: tuple[int, ...] | None = dataset.chunks
         self._file, self._dataset = file, dataset
         self._null = dataset.shape is None
-        # Who writes to the file in this process has chunks in memory that only HDF5 knows.
+        # If this process writes to the file, some chunks may only be in HDF5's memory.
         self._array = Hdf5Array.of(dataset)
         readable = self._array.can_read_chunks and dataset.file.mode == "r"
         self._conversion = Conversion.of(self._array) if readable else None
@@ -89,7 +89,7 @@ class Array:
         self._flags: Array | None = None
         if self._companion is not None and self._array.companion is not None:
             self._flags = Array(file, self._array.companion.dataset, self._companion.path)
-        # Otherwise missing values are put back into all that is selected at once.
+        # If not by piece, missing values are restored in the whole selection at once.
         flags = self._flags
         alike = flags is not None and (flags.chunks, flags.shape) == (self.chunks, self.shape)
         self._by_piece = bool(alike and self._conversion and flags and flags._conversion)
@@ -111,17 +111,17 @@ class Array:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """Attributes of the dataset; without those that name its companion, where missing values are put back."""
+        """Attributes of the dataset, without those about its companion if missing values are restored."""
         self._file.check_open()
         with reading(self._file.path, dataset=self.name):
-            found = dict(self._dataset.attrs)
+            attributes = dict(self._dataset.attrs)
         if self._companion is not None:
-            del found[MARK]
+            del attributes[MARK]
             if others := " ".join(other_ancillary(self._dataset)):
-                found[ANCILLARY] = others
+                attributes[ANCILLARY] = others
             else:
-                found.pop(ANCILLARY, None)
-        return found
+                attributes.pop(ANCILLARY, None)
+        return attributes
 
     def __len__(self) -> int:
         if not self.shape:
@@ -137,16 +137,16 @@ class Array:
 
     def _read(self, key: Any) -> Any:
         self._file.check_open()
-        if self._conversion and not _only_h5py_knows(key):
+        if self._conversion and not _needs_h5py(key):
             fields, key = _split_fields(key)
             selection = select(key, self.shape)
             out = np.empty(selection.full_shape, self._conversion.stored)
             self._fill(out, selection)
-            found = _only_fields(self._conversion(out.reshape(selection.shape)), fields)
-            found = found if self._by_piece else self._restored(found, key)
-            return found if selection.shape else found[()]
-        found = self._by_h5py(key)
-        return found if self._flags is None else self._restored(np.array(found), key)[()]
+            values = _only_fields(self._conversion(out.reshape(selection.shape)), fields)
+            values = values if self._by_piece else self._restored(values, key)
+            return values if selection.shape else values[()]
+        values = self._by_h5py(key)
+        return values if self._flags is None else self._restored(np.array(values), key)[()]
 
     def read(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read all values.
@@ -154,13 +154,13 @@ class Array:
         Parameters
         ----------
         out
-            Where to put them: an array of the same shape, any strides, of the same type or one that NumPy casts it to
-            safely. A new array if None.
+            Array to fill: of the same shape, with any strides, and of the same type or one that NumPy casts to safely.
+            None for a new array.
 
         Returns
         -------
         array
-            `out`, or the new one.
+            `out`, or the new array.
 
         Raises
         ------
@@ -196,7 +196,7 @@ class Array:
             raise ParameterError("expected out to be writeable, got a read-only array")
 
     def _fill(self, out: NDArray[Any], selection: Selection | Points) -> None:
-        """Put what is selected into an array of its full shape, in threads."""
+        """Read a selection into an array of its full shape, in threads."""
         if 0 in out.shape:
             return
         source = self._file.source(self.name, self._array)
@@ -206,12 +206,12 @@ class Array:
 
         pieces = selection.pieces(source.chunk.shape)
         together = max(1, _TASK_NBYTES // source.chunk.nbytes)
-        # What costs mostly Python is done in this thread: others would wait for the interpreter's lock.
+        # Work that is mostly Python stays in this thread: others would wait for the interpreter's lock.
         large = (piece for piece in pieces if not self._place_light(source, piece, out))
         tasks = iter(lambda: list(itertools.islice(large, together)), [])
 
-        def place(some: list[Piece]) -> None:
-            for piece in some:
+        def place(group: list[Piece]) -> None:
+            for piece in group:
                 self._place_decoded(source, piece, out)
 
         with closing(ordered_map(place, tasks, self._file.threads)) as placed:
@@ -223,7 +223,7 @@ class Array:
             self._place_decoded(source, piece, out)
 
     def _place_light(self, source: ChunkReader, piece: Piece, out: NDArray[Any]) -> bool:
-        """Put a piece at its place if its chunk is cached, or only some blocks of it are decoded; else return False."""
+        """Fill in a piece if its chunk is cached, or only blocks of it need decoding; else return False."""
         key, cache = (self.name, piece.origin), self._file.cache
         values = cache.get(key)
         if values is None and not piece.covers(source.extents(piece.origin)):
@@ -239,7 +239,7 @@ class Array:
         return True
 
     def _place_decoded(self, source: ChunkReader, piece: Piece, out: NDArray[Any]) -> None:
-        """Decode all of a chunk and put a piece of it at its place; keep the chunk if another piece may be wanted."""
+        """Decode a whole chunk and fill in a piece; cache the chunk if another piece may be needed."""
         origin = piece.origin
         if piece.covers(source.chunk.shape):
             source.values(origin, out=out[piece.outside])
@@ -252,12 +252,12 @@ class Array:
             self._restore_piece(piece, out)
 
     def _restored(self, values: NDArray[Any], key: Any) -> NDArray[Any]:
-        """Put missing values back into what a key selects, which may be the values themselves."""
+        """Return the values of a selection with restored missing values; may change `values`."""
         if self._companion is None or self._flags is None:
             return values
         if self._flags.shape == self.shape:
             return self._companion.restore(values, np.asarray(self._flags[key]))
-        if _only_h5py_knows(key):
+        if _needs_h5py(key):
             note = self._companion.other_shape(self.shape)
             raise FileError(f"{self._place}: {note}: expected numbers, slices or arrays as an index, got {key!r}")
         selection, read = select(key, self.shape), self._flags.__getitem__
@@ -268,7 +268,7 @@ class Array:
         return self._companion.restore(values, flags.reshape(selection.shape))
 
     def _restore_piece(self, piece: Piece, out: NDArray[Any]) -> None:
-        """Put missing values back into a part of a chunk; that of the companion's flags is decoded for it."""
+        """Restore missing values in a part of a chunk, from the companion's flags."""
         if self._companion is None or self._flags is None:
             return
         source = self._file.source(self._flags.name, self._flags._array)
@@ -292,13 +292,13 @@ class Array:
         with reading(self._file.path, dataset=self.name):
             if self.chunks and self._array.zfp_problem:
                 raise FileError(f"{self._place}: {self._array.zfp_problem}")
-            # Asked each time: another object of the file may write.
+            # Not cached, because another object of the file may write.
             empty = Hdf5Array.of(self._dataset).is_unreadable_empty
         if empty:
             return np.broadcast_to(np.zeros((), self.dtype), self.shape)[key].copy()
         try:
             return self._dataset[key]
-        except (OSError, RuntimeError, SystemError) as error:  # others are about the key
+        except (OSError, RuntimeError, SystemError) as error:  # other errors are about the key
             raise FileError(
                 f"{self._place}: cannot be read: {library_failure(self._array.pipeline.filters, error)}"
             ) from error
@@ -307,7 +307,7 @@ class Array:
         return _reopened, (self._file.__reduce__(), self.name)
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
-        """Tell dask what makes the values the same: the file as it was opened, and the name."""
+        """Return what identifies the values for dask: the file as it was opened, and the name."""
         return (*self._file.identity, self.name, self._companion is not None)
 
     def __repr__(self) -> str:
@@ -320,28 +320,28 @@ def _reopened(file: tuple[Any, tuple[Any, ...]], name: str) -> Array:
     return opened[name]  # type: ignore[no-any-return]
 
 
-def _only_h5py_knows(key: Any) -> bool:
-    """Tell region references and block slices, which are h5py's own."""
+def _needs_h5py(key: Any) -> bool:
+    """Return whether a key has region references or block slices, which only h5py supports."""
     kinds = (h5py.RegionReference, h5py.MultiBlockSlice)
-    return any(isinstance(each, kinds) for each in (key if isinstance(key, tuple) else (key,)))
+    return any(isinstance(part, kinds) for part in (key if isinstance(key, tuple) else (key,)))
 
 
 def _split_fields(key: Any) -> tuple[list[str], Any]:
-    """Split the names of fields from the rest of a key."""
+    """Return the names of fields in a key, and the rest of the key."""
     parts = key if isinstance(key, tuple) else (key,)
-    fields = [each for each in parts if isinstance(each, str)]
-    return (fields, tuple(each for each in parts if not isinstance(each, str))) if fields else ([], key)
+    fields = [part for part in parts if isinstance(part, str)]
+    return (fields, tuple(part for part in parts if not isinstance(part, str))) if fields else ([], key)
 
 
 def _only_fields(values: NDArray[Any], fields: list[str]) -> NDArray[Any]:
-    """Choose fields of records: the values of one, or records of several."""
+    """Return fields of records: the values of one field, or records of several."""
     if not fields:
         return values
     if absent := [name for name in fields if name not in (values.dtype.names or ())]:
         raise ValueError(f"expected fields of {values.dtype}, got {absent[0]!r}")
     if len(fields) == 1:
         return values[fields[0]].copy()
-    chosen = np.empty(values.shape, [(name, values.dtype[name]) for name in fields])
+    result = np.empty(values.shape, [(name, values.dtype[name]) for name in fields])
     for name in fields:
-        chosen[name] = values[name]
-    return chosen
+        result[name] = values[name]
+    return result

@@ -1,4 +1,4 @@
-"""What can read filtered data: HDF5 libraries in general, h5py's here, and tamis itself."""
+"""Which readers can read filtered data: HDF5 libraries in general, h5py's here, and tamis itself."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _HDF5PLUGIN = frozenset({307, 32001, 32004, 32008, 32013, 32015, 32017, 32018, 3
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """What can read data that went through some filters.
+    """Requirements of readers of filtered data.
 
     Parameters
     ----------
     plugins
-        Plugins that an HDF5 library needs; none where every library has the filters.
+        Plugins that an HDF5 library needs; empty if every library has the filters.
     szip
-        Whether the library must have been built with szip.
+        Whether the library must be built with szip.
     h5py
-        Whether h5py's HDF5 library has all of the filters here and now.
+        Whether h5py's HDF5 library has all filters here and now.
     tamis
         Whether tamis can decode all of them here without HDF5.
     hint
-        What gives h5py the filters, where it lacks some and that is known.
+        How to get absent filters for h5py, if that is known.
     """
 
     plugins: tuple[str, ...]
@@ -43,7 +43,7 @@ class Readers:
 
     @property
     def any_hdf5(self) -> bool:
-        """Return whether every HDF5 library since 1.8 can read it."""
+        """Whether every HDF5 library since 1.8 can read the data."""
         return not self.plugins and not self.szip
 
     def __str__(self) -> str:
@@ -57,32 +57,32 @@ class Readers:
 
 
 def readers_of(filters: Iterable[Filter]) -> Readers:
-    """Return what can read data that went through these filters.
+    """Return which readers can read data with these filters.
 
-    h5py's library looks for a filter that it does not have yet in the folders of its plugin path.
+    h5py's library also searches the folders of its plugin path for filters.
     """
-    wanted = tuple(dict.fromkeys(filters))
-    absent = [each for each in wanted if not _has(each)]
-    others = [each for each in wanted if each.id not in _EVERYWHERE and each.id != _SZIP]
+    unique = tuple(dict.fromkeys(filters))
+    absent = [entry for entry in unique if not _has(entry)]
+    others = [entry for entry in unique if entry.id not in _EVERYWHERE and entry.id != _SZIP]
     return Readers(
         plugins=tuple(dict.fromkeys(map(_plugin, others))),
-        szip=any(each.id == _SZIP for each in wanted),
+        szip=any(entry.id == _SZIP for entry in unique),
         h5py=not absent,
-        tamis=not any(isinstance(each, UnknownFilter) or each.undecodable() for each in wanted),
+        tamis=not any(isinstance(entry, UnknownFilter) or entry.undecodable() for entry in unique),
         hint=_hint(absent),
     )
 
 
 def library_failure(applied: Iterable[Filter], error: Exception) -> str:
-    """Return why HDF5 could not read a dataset that went through filters, and what to do where it lacks one."""
+    """Return why HDF5 could not read a dataset with these filters, and how to get an absent filter."""
     filters = dict.fromkeys(applied)
-    absent = [each.in_words().removeprefix("filter ") for each in filters if not _has(each)]
+    absent = [entry.in_words().removeprefix("filter ") for entry in filters if not _has(entry)]
     if not absent:
         return str(error)
     reason = f"HDF5 lacks filter {' and '.join(absent)}"
-    if install := [text for each in filters if (text := each.undecodable())]:
+    if install := [text for entry in filters if (text := entry.undecodable())]:
         return f"{reason}: {' and '.join(install)}"
-    if any(isinstance(each, UnknownFilter) for each in filters):
+    if any(isinstance(entry, UnknownFilter) for entry in filters):
         return f"{reason}, and so does tamis: set HDF5_PLUGIN_PATH to a folder with its plugin"
     return (
         f"{reason}, which tamis decodes for values of a fixed size only: set HDF5_PLUGIN_PATH to a folder that has it,"
@@ -90,21 +90,21 @@ def library_failure(applied: Iterable[Filter], error: Exception) -> str:
     )
 
 
-def _has(each: Filter) -> bool:
-    if each.id == Zfp.id and isinstance(each, UnknownFilter):
+def _has(entry: Filter) -> bool:
+    if entry.id == Zfp.id and isinstance(entry, UnknownFilter):
         return False  # its parameters are damaged, or of another codec: the plugin refuses them
-    return h5z.filter_avail(each.id) and bool(h5z.get_filter_info(each.id) & h5z.FILTER_CONFIG_DECODE_ENABLED)
+    return h5z.filter_avail(entry.id) and bool(h5z.get_filter_info(entry.id) & h5z.FILTER_CONFIG_DECODE_ENABLED)
 
 
-def _plugin(each: Filter) -> str:
-    if each.id in REGISTERED:
-        return REGISTERED[each.id]
-    name = each.registered_name or getattr(each, "label", "").partition(";")[0].strip()
-    return f"{name} [{each.id}]" if name else f"of filter {each.id}"
+def _plugin(entry: Filter) -> str:
+    if entry.id in REGISTERED:
+        return REGISTERED[entry.id]
+    name = entry.registered_name or getattr(entry, "label", "").partition(";")[0].strip()
+    return f"{name} [{entry.id}]" if name else f"of filter {entry.id}"
 
 
 def _hint(absent: list[Filter]) -> str:
-    if not absent or any(each.id not in _HDF5PLUGIN or each.id == Zfp.id for each in absent):
+    if not absent or any(entry.id not in _HDF5PLUGIN or entry.id == Zfp.id for entry in absent):
         return ""
     if "hdf5plugin" in sys.modules or importlib.util.find_spec("hdf5plugin") is None:
         return "pip install hdf5plugin" + (" with this filter" if "hdf5plugin" in sys.modules else "")

@@ -28,16 +28,16 @@ from tamis.store.array import ArrayWriter
 
 Create = Callable[[Plan], Hdf5Writer]
 Recreate = Callable[[Hdf5Array, Create], object]
-"""Fills the copy of an array, which the second argument creates."""
+"""Fill the copy of an array, which the second argument creates."""
 
 
 class Hdf5Store:
-    """A file that is only read, and what is in it.
+    """A file for reading, and its contents.
 
     Parameters
     ----------
     file
-        Open for reading.
+        The file, open for reading.
     """
 
     def __init__(self, file: h5py.File) -> None:
@@ -51,7 +51,7 @@ class Hdf5Store:
         Raises
         ------
         FileError
-            If there is none, or it is of another kind.
+            If there is no such file, or it is of another kind.
         """
         return cls(open_source(path))
 
@@ -67,7 +67,7 @@ class Hdf5Store:
 
     @cached_property
     def contents(self) -> Contents:
-        """Every array and group, also where some groups cannot be listed."""
+        """All arrays and groups, even if some groups cannot be listed."""
         with reading(self.path):
             return walk(self.file)
 
@@ -78,15 +78,15 @@ class Hdf5Store:
 
     @cached_property
     def roles(self) -> dict[str, cf.Role]:
-        """What each array is for, by path; no values are read."""
+        """The role of each array by path, found without reading values."""
         return roles_in(self.file, self.contents.datasets)
 
     def array(self, path: str) -> Hdf5Array:
-        """Return the array at a path, which is there."""
+        """Return the array at a path, which must exist."""
         return self.contents.datasets.looked_at(path) or Hdf5Array(self.file, path)
 
     def first_path(self, path: str) -> str:
-        """Return the first path of the array that a path leads to, by whatever links; empty if there is none."""
+        """Return the first path of the array at a path, through any links; empty if there is none."""
         array = array_at(self.file, path)
         return "" if array is None else self.contents.places.get(array.address, "")
 
@@ -96,7 +96,7 @@ class Hdf5Store:
         return int(self.file.id.get_filesize())
 
     def survey_other_files(self, target: str) -> list[str]:
-        """Return notes about names of other files, which have to change or lead nowhere in a copy at `target`."""
+        """Return notes about names of other files that change, or lead nowhere, in a copy at `target`."""
         return Relocation(self.path, target).survey(self.file)
 
     def copy_to(
@@ -107,21 +107,21 @@ class Hdf5Store:
         companions: Callable[[], Mapping[str, ArrayWriter | None]],
         created: Callable[[], None],
     ) -> list[str]:
-        """Copy everything to a new file, except the arrays that functions make.
+        """Copy everything to a new file, except the arrays that functions create.
 
         Parameters
         ----------
         target
-            Must not exist.
+            Path of the new file, which must not exist.
         recreate
-            By path of an array. A function that raises `CopyInsteadError` leaves the array to be copied as it is.
+            Functions by path of an array. If a function raises `CopyInsteadError`, the array is copied as stored.
         dropped
-            Paths of companions that will be out of date.
+            Paths of outdated companions.
         companions
-            Asked when all arrays are there: new companions by the path of their variables, None for those that lose
-            theirs.
+            Called when all arrays exist: returns new companions by the path of their variables, None for variables that
+            lose theirs.
         created
-            Called when the file is there, and empty.
+            Called when the new file exists and is empty.
 
         Returns
         -------
@@ -131,7 +131,7 @@ class Hdf5Store:
         Raises
         ------
         FileError
-            If something cannot be copied. What a function raises is passed on as it is.
+            If something cannot be copied. Errors of functions are passed on.
         """
         end = FileEnd(str(target))
 

@@ -1,4 +1,4 @@
-"""A dataset of HDF5 as a stored array: where its chunks are, and what opens its values."""
+"""An HDF5 dataset as a stored array: its chunk index, and readers of its values."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ from tamis.missing.restore import CompanionFlags, RestoredReader
 from tamis.pipeline import Pipeline
 
 _FILTER_NBYTES = 32
-"""What a filter takes in the header of a dataset, about."""
+"""Approximate size of a filter in the header of a dataset."""
 
 _NODE_CHUNKS = 64
 
 
 class Hdf5Array(DatasetFacts):
-    """A dataset with its chunks, its values, and its companion; see `tamis.store.array.StoredArray`."""
+    """A dataset with chunks, values and companion; see `tamis.store.array.StoredArray`."""
 
     @cached_property
     def has_companion(self) -> bool:
-        """Whether some values are only placeholders of missing ones, which a companion knows."""
+        """Whether the dataset names a companion, so that some values only stand in for missing ones."""
         return companions.has_companion(self.dataset)
 
     @cached_property
     def is_companion(self) -> bool:
-        """Whether it is the companion of another dataset, by its attributes."""
+        """Whether the dataset is the companion of another one, by its attributes."""
         return companions.is_companion(self.dataset)
 
     @cached_property
     def companion(self) -> Hdf5Array | None:
-        """The dataset of flags that says where values are missing; None where there is none.
+        """The dataset of flags of missing values; None if there is none.
 
         Raises
         ------
         FileError
-            If there should be one, and there is none, or one that does not fit.
+            If the dataset names a companion that does not exist or does not fit.
         """
         if not self.has_companion:
             return None
@@ -66,13 +66,13 @@ class Hdf5Array(DatasetFacts):
 
     @cached_property
     def companion_flags(self) -> CompanionFlags | None:
-        """What the flags of the companion stand for; raises as `companion` does."""
+        """The flags of the companion, with their meaning; raises the errors of `companion`."""
         if self.companion is None:
             return None
         return companions.read_flags(self.dataset, self.number_type, self.companion.dataset)
 
     def chunk_index(self) -> ChunkIndex:
-        """Return where the chunks are.
+        """Return the chunk index.
 
         Raises
         ------
@@ -93,34 +93,34 @@ class Hdf5Array(DatasetFacts):
             raise FileError(f"{self.label}: {error}") from error
 
     def stored_parts(self) -> Parts:
-        """Return the parts that have values in the file: chunks, or one part that is all of the array."""
+        """Return the parts that have values in the file: chunks, or the whole array."""
         if self.chunk_shape is not None:
             return self.chunk_index().parts
-        # A virtual dataset has its values in other files, and no bytes in this one.
+        # A virtual dataset has values in other files, and no bytes in this one.
         anything = self.size and (self.layout == "virtual" or self.stored_nbytes > 0)
         grid = Grid(self.shape, tuple(max(extent, 1) for extent in self.shape))
         return Parts(grid) if anything else Parts(grid, range(0))
 
     def parts(self, grid: Grid) -> Parts:
-        """Return the parts of a grid that have values in the file, missing ones that a companion knows included."""
+        """Return the parts of a grid that have values in the file, or missing values in the companion."""
         stored = self.stored_parts().touching(grid)
         return stored if self.companion is None else joined(stored, self.companion.stored_parts().touching(grid))
 
     def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
-        """Return the bytes, about, that the index of such chunks and the list of filters take in such a file."""
+        """Return roughly how many bytes a chunk index and a list of filters take in such a file."""
         if chunk_shape is None:
             return 0
         count = Grid(self.shape, chunk_shape).chunk_count
         filters = _FILTER_NBYTES * len(pipeline.stages)
         if not has_tree_indexes(self.file):
             return filters + (16 * count if count > 1 else 0)
-        # Nodes of a B-tree have room for this many chunks; half of it is used where there are several.
+        # Nodes of a B-tree have room for this many chunks; several nodes are half full.
         nodes = 1 if count <= _NODE_CHUNKS else -(-count // (_NODE_CHUNKS // 2))
         return filters + nodes * (24 + 8 * _NODE_CHUNKS + (_NODE_CHUNKS + 1) * 8 * (len(self.shape) + 2))
 
     @cached_property
     def can_read_chunks(self) -> bool:
-        """Whether the values are in chunks of one ordinary file, whose filters are all here."""
+        """Whether the values are chunks in one ordinary file, and tamis can decode all filters."""
         return (
             self.chunk_shape is not None
             and self.dtype is not None
@@ -131,14 +131,14 @@ class Hdf5Array(DatasetFacts):
 
     @property
     def can_read_independently(self) -> bool:
-        """Whether HDF5 itself has all of its filters."""
+        """Whether HDF5 itself has all filters."""
         return all(h5z.filter_avail(stage.filter.id) for stage in self.pipeline.stages)
 
     def check_readable(self) -> None:
-        """Raise FileError where HDF5 would read something else than the values of the dataset, without a word.
+        """Raise FileError if HDF5 would silently read wrong values.
 
-        It does not check the length of what a filter returns, and takes a virtual dataset's missing files for fill
-        values.
+        HDF5 does not check how many bytes a filter returns, and reads fill values for absent files of a virtual
+        dataset.
         """
         if self.layout == "virtual":
             for part in self.dataset.virtual_sources():
@@ -150,9 +150,9 @@ class Hdf5Array(DatasetFacts):
             raise FileError(f"{self.label}: {self.zfp_problem}")
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
-        """Choose how to read the values, numbers or bytes: past HDF5's lock where that can be.
+        """Return a reader of the values, numbers or bytes, without HDF5's lock if possible.
 
-        Close what is returned in the end. Missing values that are in a companion are put back.
+        The caller closes the reader. Missing values in a companion are restored.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class Hdf5Array(DatasetFacts):
         Raises
         ------
         FileError
-            If they cannot be read right; says why.
+            If the values cannot be read right, with the reason.
         """
         with reading(filename_of(self.file), dataset=self.path):
             flags = self.companion_flags
@@ -172,7 +172,7 @@ class Hdf5Array(DatasetFacts):
             return RestoredReader(values, flags, self.companion._open_stored(independent))
 
     def open_chunks(self) -> ChunkReader:
-        """Open the chunks as they are stored; see `can_read_chunks`. The dataset need not stay open."""
+        """Open the stored chunks; see `can_read_chunks`. The dataset may be closed meanwhile."""
         self._flush()
         index = self.chunk_index()
         if self.number_type is not None:
@@ -206,7 +206,7 @@ class Hdf5Array(DatasetFacts):
         )
 
     def _contiguous_offset(self) -> int | None:
-        """Return where the values lie in one run of an ordinary file; None where they do not."""
+        """Return the offset of values that are contiguous in an ordinary file; None if they are not."""
         in_one_run = (
             self.layout == "contiguous"
             and self.number_type is not None
@@ -219,15 +219,19 @@ class Hdf5Array(DatasetFacts):
         return None if offset is None else int(offset)
 
     def _flush(self) -> None:
-        """Let HDF5 write what it holds, so that it can be read past HDF5."""
+        """Let HDF5 write what it holds in memory, so that it can be read without HDF5."""
         if not is_read_only(self.file):
             self.file.flush()
 
     def _fill_bytes(self, chunk: ChunkType, index: ChunkIndex) -> NDArray[Any]:
-        """Return the fill value as HDF5 reads it where no chunk is; zeros where all are there and nobody needs it."""
-        places = (range(0, extent, step) for extent, step in zip(self.shape, chunk.shape, strict=True))
-        empty = None if index.parts.are_all else next(at for at in itertools.product(*places) if at not in index)
+        """Return the fill value as bytes, as HDF5 reads it for an absent chunk; zeros if all chunks are stored."""
+        starts = (range(0, extent, step) for extent, step in zip(self.shape, chunk.shape, strict=True))
+        empty = (
+            None
+            if index.parts.are_all
+            else next(origin for origin in itertools.product(*starts) if origin not in index)
+        )
         if empty is None:
             return np.zeros((), chunk.dtype)
-        part = tuple(slice(at, at + 1) for at in empty)
+        part = tuple(slice(origin, origin + 1) for origin in empty)
         return read_bytes(self.dataset, part, self.datatype).reshape(())

@@ -1,4 +1,4 @@
-"""Whether the stored parameters of zfp fit the dataset that they are in."""
+"""Check that the stored parameters of zfp fit their dataset."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tamis.pipeline import Pipeline
 
 
 def zfp_problem(pipeline: Pipeline, chunk_nbytes: int) -> str:
-    """Return how the stored parameters of zfp contradict the dataset; empty where they do not.
+    """Return how the stored parameters of zfp contradict the dataset; empty if they do not.
 
     Parameters
     ----------
     pipeline
-        Of the dataset.
+        Filters of the dataset.
     chunk_nbytes
         Bytes of the values of a chunk.
     """

@@ -1,4 +1,4 @@
-"""A new dataset that takes encoded chunks past HDF5's filters."""
+"""Write encoded chunks into a new dataset, without HDF5's filters."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from tamis.pipeline import Pipeline
 from tamis.rewrite.plan import Plan
 
 _MOST_GAPS = 1000
-"""Chunks that HDF5 is asked the place of, so that the cost does not grow with the square of their number."""
+"""Limit of chunks whose offset HDF5 is asked for, because each costs a walk over all chunks."""
 
 
 class FileEnd:
-    """The end of a file that grows, where HDF5 puts a chunk at once."""
+    """The end of a growing file, where HDF5 writes new chunks."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._nbytes = self._gaps = 0
 
     def offset_of(self, dataset: h5py.Dataset, origin: Origin, nbytes: int) -> int:
-        """Return where the chunk that was written last begins.
+        """Return the offset of the last written chunk.
 
-        Should it be elsewhere, its checksum does not fit, and a later run encodes it anew. To tell where a chunk is,
-        HDF5 walks over all of them: it is asked only where the file has not grown, since the chunk went into a gap.
+        If the offset is wrong, the checksum does not match, and a later run encodes the chunk again. HDF5 walks over
+        all chunks to find one: it is asked only if the file has not grown, because the chunk went into a gap.
         """
         before, self._nbytes = self._nbytes, os.stat(self._path).st_size
         if self._nbytes == before and self._gaps < _MOST_GAPS:
@@ -48,19 +48,19 @@ class FileEnd:
 
 
 class Hdf5Writer:
-    """A new dataset. See `tamis.store.array.ArrayWriter`.
+    """A writer of a new dataset. See `tamis.store.array.ArrayWriter`.
 
-    Reopen the file before you read what was written: HDF5 2.0 forgets the mask of a chunk that was written directly for
-    as long as the dataset is open.
+    Reopen the file before reading: while the dataset is open, HDF5 2.0 ignores the mask of a chunk that was written
+    directly.
 
     Parameters
     ----------
     dataset
-        New, and without chunks.
+        The dataset, new and without chunks.
     pipeline
-        As the file records it.
+        Its filters, with stored parameters.
     end
-        Of its file.
+        The end of its file.
     """
 
     def __init__(self, dataset: h5py.Dataset, pipeline: Pipeline, end: FileEnd) -> None:
@@ -71,23 +71,23 @@ class Hdf5Writer:
         self._last: tuple[Origin, int] | None = None
 
     def put(self, origin: Origin, data: bytes, mask: int) -> None:
-        """Write a chunk, each once."""
+        """Write a chunk; each chunk may be written once."""
         self.dataset.id.write_direct_chunk(origin, data, mask)
         self._notes.add(self.grid.number_of(origin), len(data), mask)
         self.stored_nbytes += len(data)
         self._last = origin, len(data)
 
     def last_offset(self) -> int | None:
-        """Return where in the file the chunk that was written last begins."""
+        """Return the offset of the last written chunk in the file."""
         return None if self._last is None else self._end.offset_of(self.dataset, *self._last)
 
     def create_companion(self, pipeline: Pipeline, flags: Flags) -> Hdf5Writer:
-        """Create the companion of the dataset, which has no name yet and is gone if it gets none."""
+        """Create the companion of the dataset, which disappears if it gets no name."""
         companion, recorded = create_companion(self.dataset, self.grid.chunk_shape, pipeline, flags)
         return Hdf5Writer(companion, recorded, self._end)
 
     def finish(self) -> None:
-        """Raise FileError unless HDF5 recorded all chunks as they were written, and no others."""
+        """Raise FileError unless HDF5's records of all chunks match what was written, without others."""
         if not self.dataset.size:
             return
         written = self._notes.columns()
@@ -97,7 +97,9 @@ class Hdf5Writer:
             return
         tables = (written, recorded)
         expected, stored = ({number: rest for number, *rest in zip(*table, strict=True)} for table in tables)
-        number = next(at for at in sorted({*expected, *stored}) if expected.get(at) != stored.get(at))
+        number = next(
+            candidate for candidate in sorted({*expected, *stored}) if expected.get(candidate) != stored.get(candidate)
+        )
         raise FileError(
             f"{self.dataset.name}: expected size and filter mask {_pair(expected.get(number))} for the chunk at"
             f" {self.grid.origin_of(int(number))}, found {_pair(stored.get(number))}: HDF5 did not record it as it was"
@@ -110,12 +112,12 @@ def _pair(sizes: list[Any] | None) -> tuple[int, ...] | None:
 
 
 def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, end: FileEnd) -> Hdf5Writer:
-    """Create the dataset of a plan, with all properties of the source but type, chunks and filters.
+    """Create the dataset of a plan, with the source's properties except type, chunks and filters.
 
     Raises
     ------
     ParameterError
-        If HDF5 cannot.
+        If HDF5 cannot create such a dataset.
     """
     filters = [
         (stage.filter.id, int(stage.optional), filter_parameters(stage, plan.chunk)) for stage in plan.pipeline.stages

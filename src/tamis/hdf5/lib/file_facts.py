@@ -1,4 +1,4 @@
-"""Facts of an open file that never change, asked for once: each costs some calls of HDF5."""
+"""Facts of an open file that never change; each is read once, because it costs several calls of HDF5."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from tamis.chunks.source import Descriptor
 T = TypeVar("T")
 
 _FACTS = "_tamis_facts"
-"""Name in h5py's objects of files."""
+"""Attribute of h5py's file objects with the facts."""
 
 _NEW_SUPERBLOCK = 3
 """Version of the superblock that HDF5 1.10 writes when it may use its newest formats."""
 
 _descriptors: weakref.WeakValueDictionary[tuple[int, int], Descriptor] = weakref.WeakValueDictionary()
-"""By device and inode: all datasets of a file share one."""
+"""Descriptors by device and inode: all datasets of a file share one."""
 
 
 def once(function: Callable[[Any], T]) -> Callable[[Any], T]:
-    """Keep what a function says of an h5py file, for facts that cannot change while it is open."""
+    """Cache the result of a function of an h5py file, for facts that cannot change while it is open."""
     key = function.__name__
 
     @functools.wraps(function)
     def ask(file: Any) -> T:
-        known = vars(file).setdefault(_FACTS, {})
-        if key not in known:
-            known[key] = function(file)
-        fact: T = known[key]
+        facts = vars(file).setdefault(_FACTS, {})
+        if key not in facts:
+            facts[key] = function(file)
+        fact: T = facts[key]
         return fact
 
     return ask
@@ -44,19 +44,19 @@ def once(function: Callable[[Any], T]) -> Callable[[Any], T]:
 
 @once
 def driver_of(file: h5py.File) -> str:
-    """Name the driver by which HDF5 reads a file."""
+    """Return the name of the driver by which HDF5 reads a file."""
     return str(file.driver)
 
 
 @once
 def filename_of(file: h5py.File) -> str:
-    """Return the path of a file as HDF5 has it."""
+    """Return the path of a file in HDF5."""
     return str(file.filename)
 
 
 @once
 def is_plain(file: h5py.File) -> bool:
-    """Return whether a file is one ordinary file, which can be read past HDF5."""
+    """Return whether a file is one ordinary file, which can be read without HDF5."""
     return driver_of(file) in ("sec2", "stdio") and Path(file.filename).is_file()
 
 
@@ -74,20 +74,20 @@ def address_nbytes(file: h5py.File) -> int:
 
 @once
 def first_offset(file: h5py.File) -> int:
-    """Return what to add to the offsets of chunks that HDF5 gives out: its size of a user block, or nothing."""
+    """Return what to add to HDF5's offsets of chunks: the size of the user block, or 0."""
     base = int(file.userblock_size)
     return 0 if base and _offsets_count_user_block() else base
 
 
 @once
 def has_tree_indexes(file: h5py.File) -> bool:
-    """Return whether chunks have B-trees of the oldest kind as index, as in all files without libver 1.10 or later."""
+    """Return whether chunk indexes are B-trees of the oldest kind, as in files without libver 1.10 or later."""
     return bool(file.id.get_create_plist().get_version()[0] < _NEW_SUPERBLOCK)
 
 
 def descriptor_of(file: h5py.File) -> Descriptor:
-    """Open a file beside HDF5, to read from it past HDF5."""
-    # HDF5's own descriptor leads to its file also where another one has the name now.
+    """Return a descriptor of a file, to read from it without HDF5."""
+    # A duplicate of HDF5's descriptor leads to its file even if another file has the name now.
     own = driver_of(file) == "sec2"
     number = os.dup(file.id.get_vfd_handle()) if own else os.open(file.filename, os.O_RDONLY)
     opened = Descriptor(number)

@@ -23,8 +23,8 @@ def _pipeline(listed: tuple[calls.ListedFilter, ...]) -> Pipeline:
 
 
 def _stage(listed: calls.ListedFilter) -> Stage:
-    known = from_values(Request(listed.id, listed.values), listed.label, stored=True)
+    stage_filter = from_values(Request(listed.id, listed.values), listed.label, stored=True)
     if listed.total > len(listed.values):
         reason = f"it has {listed.total} parameters, of which HDF5 returns {len(listed.values)}"
-        known = UnknownFilter(listed.id, listed.values, listed.label or known.name, reason)
-    return Stage(known, bool(listed.flags & h5z.FLAG_OPTIONAL), listed.values)
+        stage_filter = UnknownFilter(listed.id, listed.values, listed.label or stage_filter.name, reason)
+    return Stage(stage_filter, bool(listed.flags & h5z.FLAG_OPTIONAL), listed.values)
