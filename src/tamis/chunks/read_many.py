@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 from typing import Any
 
-import deflate._deflate
+import deflate
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,7 +32,7 @@ _THREAD_NBYTES = 128 << 10
 _ALL_SKIPPED = 0xFFFFFFFF
 
 # This extension module contains libdeflate, and stays loaded.
-_native.use_libdeflate(deflate._deflate.__file__ or "")
+_native.use_libdeflate(getattr(deflate, "_deflate", deflate).__file__ or "")
 
 
 @lru_cache(maxsize=256)  # most datasets of a file have the same
