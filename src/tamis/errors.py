@@ -44,7 +44,7 @@ class TamisError(Exception):
 
     @property
     def dataset(self) -> str | None:
-        """Path of the dataset in its file; name of the variable where there is no file."""
+        """Path of the dataset; name of the variable if there is no file."""
         return self._known().get("dataset")
 
     @property
@@ -54,9 +54,9 @@ class TamisError(Exception):
 
     @property
     def filter(self) -> str | None:
-        """Text of the filter, such as ``zfp(rate=8)``; its name where its parameters are what is wrong."""
-        found = self._known().get("filter")
-        return None if found is None else str(found)
+        """Text of the filter, such as ``zfp(rate=8)``; its name if its parameters are wrong."""
+        subject = self._known().get("filter")
+        return None if subject is None else str(subject)
 
     def at(self, label: str = "", /, **place: Unpack[_Place]) -> Self:
         """Add where the error happened, and return the error.
@@ -74,13 +74,13 @@ class TamisError(Exception):
         return self
 
     def _known(self) -> _Place:
-        """Return what was added here, completed by what the error knows that this one was raised from."""
+        """Return the place that was added here, completed by that of the error from which this one was raised."""
         added: _Place = vars(self).get("_place", {})
         cause = self.__cause__
         return _merged(added, cause._known()) if isinstance(cause, TamisError) else added
 
     def __str__(self) -> str:
-        return printable_lines(Exception.__str__(self))  # ImportError and KeyError have other texts of their own
+        return printable_lines(Exception.__str__(self))  # ImportError and KeyError print other things
 
     def __reduce__(self) -> tuple[Any, ...]:
         place: dict[str, Any] = {"path": self.path, "dataset": self.dataset, "chunk": self.chunk, "filter": self.filter}
@@ -119,7 +119,7 @@ class BoundError(TamisError, ValueError):
 
 @contextmanager
 def located(label: str = "", /, **place: Unpack[_Place]) -> Iterator[None]:
-    """Add to errors that are raised inside where they happened; see `TamisError.at`."""
+    """Add where they happened to errors that are raised inside; see `TamisError.at`."""
     try:
         yield
     except TamisError as error:
