@@ -1,1 +1,1 @@
-"""Chunks of one array written into another one: encoded, and proven to keep their values. Knows no file format."""
+"""Write an array anew from another one, in any format, and prove that the values are kept."""

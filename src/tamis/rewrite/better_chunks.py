@@ -1,4 +1,4 @@
-"""Chunk shapes that leave more to zfp where missing values lie beside others."""
+"""Chunk shapes that let zfp store more values when missing values lie beside valid ones."""
 
 from __future__ import annotations
 
@@ -19,47 +19,49 @@ _SAMPLE_NBYTES = 4 << 20
 _SIDES = (64, 32, 16, 8)
 _CHUNK_SIZE = 16384
 
-# What a byte of values becomes, about, without zfp and with it.
+# Roughly, the stored bytes for one byte of values, without zfp and with it.
 _LOSSLESS, _LOSSY = 0.75, 0.15
+# A shape is far better if both costs fall below this fraction of the present ones.
 _WORTH_IT = 0.85
 
 
 def better_chunks(plan: Plan, source: StoredArray) -> tuple[tuple[int, ...], float] | None:
-    """Find a chunk shape in which far fewer values are stored without zfp, by a look at some of them.
+    """Return a chunk shape in which far fewer values are stored without zfp, judged by a sample of the values.
 
     Parameters
     ----------
     plan
-        The chunks that were found bad, and what stands for missing values.
+        The plan, with the present chunk shape and the definition of missing values.
     source
-        The values.
+        The array.
 
     Returns
     -------
     tuple of int, float
-        The shape, and the fraction of values that would still go without zfp; None if no shape is far better.
+        The shape, and the fraction of values that would still be stored without zfp; None if no shape is far better.
     """
     box = _sample(source.shape, plan.dtype.itemsize)
-    with closing(source.open_reader()) as values:
-        data = values.read(tuple(slice(0, extent) for extent in box)).astype(plan.dtype, copy=False)
+    with closing(source.open_reader()) as reader:
+        data = reader.read(tuple(slice(0, extent) for extent in box)).astype(plan.dtype, copy=False)
     missing = plan.missing.find(data)
     if missing is None:
         return None
     refused = ~np.isfinite(data) if data.dtype.kind == "f" else np.zeros(data.shape, bool)
 
-    def cost(chunks: tuple[int, ...]) -> tuple[float, float]:
-        without = _without_zfp(missing, refused, chunks)
-        per_value = RECORD_NBYTES / (math.prod(chunks) * plan.dtype.itemsize)
-        return without * _LOSSLESS + (1 - without) * _LOSSY + per_value, without
+    def cost(chunk_shape: tuple[int, ...]) -> tuple[float, float]:
+        fraction = _fraction_without_zfp(missing, refused, chunk_shape)
+        per_value = RECORD_NBYTES / (math.prod(chunk_shape) * plan.dtype.itemsize)
+        return fraction * _LOSSLESS + (1 - fraction) * _LOSSY + per_value, fraction
 
-    now, most = cost(plan.chunk_shape)
-    found = min(((*cost(each), each) for each in _candidates(source.shape)), default=None)
-    better = found is not None and found[0] < _WORTH_IT * now and found[1] < _WORTH_IT * most
-    return (found[2], found[1]) if better and found is not None else None
+    present_cost, present_fraction = cost(plan.chunk_shape)
+    best = min(((*cost(shape), shape) for shape in _candidates(source.shape)), default=None)
+    if best is not None and best[0] < _WORTH_IT * present_cost and best[1] < _WORTH_IT * present_fraction:
+        return best[2], best[1]
+    return None
 
 
 def _sample(shape: tuple[int, ...], itemsize: int) -> list[int]:
-    """Extents of a part of the array, from its begin, that is cut along the slowest axes first."""
+    """Return the extents of a sample at the beginning of the array, cut along the slowest axes first."""
     box = list(shape)
     for axis in range(len(box)):
         others = math.prod(box) // box[axis] * itemsize
@@ -71,31 +73,33 @@ def _sample(shape: tuple[int, ...], itemsize: int) -> list[int]:
 def _candidates(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     longer = [axis for axis, extent in enumerate(shape) if extent >= BLOCK_SIDE]
     for side in _SIDES:
-        chunks = [1] * len(shape)
+        chunk_shape = [1] * len(shape)
         for axis in longer[-2:]:
-            chunks[axis] = min(side, shape[axis])
+            chunk_shape[axis] = min(side, shape[axis])
         for axis in longer[-3:-2]:
-            room = _CHUNK_SIZE // math.prod(chunks) // BLOCK_SIDE * BLOCK_SIDE
-            chunks[axis] = min(shape[axis], max(BLOCK_SIDE, room))
+            room = _CHUNK_SIZE // math.prod(chunk_shape) // BLOCK_SIDE * BLOCK_SIDE
+            chunk_shape[axis] = min(shape[axis], max(BLOCK_SIDE, room))
         if longer:
-            yield tuple(chunks)
+            yield tuple(chunk_shape)
 
 
-def _without_zfp(missing: NDArray[np.bool_], refused: NDArray[np.bool_], chunks: tuple[int, ...]) -> float:
-    """Fraction of the values that lie in chunks which zfp cannot keep."""
-    bad = missing.astype(np.int64)
-    none = refused
+def _fraction_without_zfp(
+    missing: NDArray[np.bool_], refused: NDArray[np.bool_], chunk_shape: tuple[int, ...]
+) -> float:
+    """Return the fraction of values in chunks with a block that mixes missing and valid values, or a refused value."""
+    missing_counts = missing.astype(np.int64)
+    any_refused = refused
     sizes = np.ones((1,) * missing.ndim, np.int64)
-    for axis, step in enumerate(chunks):
-        # Blocks begin anew in each chunk; one that an edge cuts is filled up with like values.
+    for axis, step in enumerate(chunk_shape):
+        # Each chunk begins with a new block; a block cut by an edge is padded with similar values.
         starts = _block_starts(missing.shape[axis], step)
-        bad = np.add.reduceat(bad, starts, axis)
-        none = np.logical_or.reduceat(none, starts, axis)
+        missing_counts = np.add.reduceat(missing_counts, starts, axis)
+        any_refused = np.logical_or.reduceat(any_refused, starts, axis)
         extents = np.diff([*starts, missing.shape[axis]])
         sizes = sizes * np.expand_dims(extents, [other for other in range(missing.ndim) if other != axis])
-    mixed: Any = (bad > 0) & (bad < sizes) | none
+    mixed: Any = (missing_counts > 0) & (missing_counts < sizes) | any_refused
     counts: Any = sizes
-    for axis, step in enumerate(chunks):
+    for axis, step in enumerate(chunk_shape):
         starts = _block_starts(missing.shape[axis], step)
         firsts = np.flatnonzero(np.asarray(starts) % step == 0)
         mixed = np.logical_or.reduceat(mixed, firsts, axis)

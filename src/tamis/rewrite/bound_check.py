@@ -1,4 +1,4 @@
-"""What a plan allows to become of the values of a chunk."""
+"""Check the values of a chunk against the bound of its plan."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ from tamis.errors import BoundError
 from tamis.rewrite.plan import Plan
 
 
-def compared(plan: Plan, origin: Origin, before: NDArray[Any], after: NDArray[Any]) -> float:
-    """Largest error of the values of a chunk.
+def compare_chunk(plan: Plan, origin: Origin, before: NDArray[Any], after: NDArray[Any]) -> float:
+    """Compare the values of a chunk with those of the source, and return the largest error.
 
     Raises
     ------
     BoundError
-        If that is more than the plan allows, a missing value is not what it was, or a value left the valid range;
-        names the chunk.
+        If the error is larger than the plan allows, a missing value changed, or a value left the valid range; names the
+        chunk.
     """
-    return checked(plan, origin, compare(before, after, plan.missing if plan.lossy else None))
+    return check_comparison(plan, origin, compare(before, after, plan.missing if plan.lossy else None))
 
 
-def checked(plan: Plan, origin: Origin, found: Comparison) -> float:
-    """Largest error of values that were compared already, as `compared` does; it raises the same."""
+def check_comparison(plan: Plan, origin: Origin, comparison: Comparison) -> float:
+    """Return the largest error of a finished comparison; raises the errors of `compare_chunk`."""
     try:
-        return _checked(plan, f"in the chunk at {origin}", found)
+        return _check(plan, f"in the chunk at {origin}", comparison)
     except BoundError as error:
         error.at(dataset=plan.path, chunk=origin)
         raise
 
 
-def _checked(plan: Plan, where: str, found: Comparison) -> float:
-    if plan.dtype.kind == "V" and not found.kept:
+def _check(plan: Plan, where: str, comparison: Comparison) -> float:
+    if plan.dtype.kind == "V" and not comparison.kept:
         raise BoundError(f"{plan.path}: expected the same bytes, found others {where}")
-    if plan.bound is not None and not found.error <= plan.bound:
+    if plan.bound is not None and not comparison.error <= plan.bound:
         raise BoundError(
-            f"{plan.path}: expected an error of at most {plan.bound:g}, found {found.error:g} {where}: nothing was kept"
+            f"{plan.path}: expected an error of at most {plan.bound:g}, found {comparison.error:g} {where}: nothing was"
+            " kept"
         )
-    if not found.kept:
-        what = "missing values of the source" if plan.lossy else "same bits"
-        if found.crossed:
-            what = "valid values of the source"
-        raise BoundError(f"{plan.path}: expected the {what}, found others {where}")
-    return found.error
+    if not comparison.kept:
+        expected = "missing values of the source" if plan.lossy else "same bits"
+        if comparison.crossed:
+            expected = "valid values of the source"
+        raise BoundError(f"{plan.path}: expected the {expected}, found others {where}")
+    return comparison.error

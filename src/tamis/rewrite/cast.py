@@ -1,4 +1,4 @@
-"""Values in the type that a file has for them. Integers never change; what rounding costs counts towards the bound."""
+"""Convert values to the type of the file. Integers never change; the error of rounding counts towards the bound."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tamis.missing.definition import Missing
 
 _NONE_MISSING = Missing()
 
-# Kinds of types between which values may be converted where they fit.
+# Pairs of kinds that are converted if all values fit.
 _CHECKED = ("ii", "iu", "ui", "uu", "ff", "if", "uf")
 
 
 class Cast(NamedTuple):
-    """Values in another type.
+    """Converted values.
 
     Parameters
     ----------
     values
-        In that type.
+        The values in the new type.
     rounding
-        Largest error of the valid ones where a bound was given, else 0.
+        Largest error of the valid values if a bound was given, otherwise 0.
     """
 
     values: NDArray[Any]
@@ -40,18 +40,18 @@ def cast(
     bound: float | None = None,
     origin: tuple[int, ...] = (),
 ) -> Cast:
-    """Convert values to a type, without a change that is more than the rounding of floats.
+    """Convert values to a type, with no other change than the rounding of floats.
 
     Parameters
     ----------
     given
-        Of any type.
+        The values, of any type.
     dtype
-        Of the file.
+        Type of the file.
     masked
-        What masked values become; None refuses them.
+        The value to store for masked values; None refuses them.
     missing
-        What stands for missing values, in the type of the file. What rounding makes one of them is missing.
+        Definition of missing values, in the type of the file. A value that is rounded to one of them counts as missing.
     bound
         Largest error that valid values may get. None and 0 allow any rounding of floats.
     origin
@@ -60,7 +60,7 @@ def cast(
     Raises
     ------
     DataError
-        If an integer would change, a float become infinite or an integer, or a masked value has no fill value.
+        If an integer would change, a float would become infinite or an integer, or a masked value has no fill value.
     BoundError
         If rounding alone breaks the bound.
     """
@@ -72,9 +72,9 @@ def cast(
         elif given.dtype == dtype:
             given = given.filled(masked)
         else:
-            found = cast(given.filled(0), dtype, missing=missing, bound=bound, origin=origin)
-            found.values[np.ma.getmaskarray(given)] = masked
-            return found
+            result = cast(given.filled(0), dtype, missing=missing, bound=bound, origin=origin)
+            result.values[np.ma.getmaskarray(given)] = masked
+            return result
     if given.dtype == dtype:
         return Cast(given, 0.0)
     if not (np.can_cast(given.dtype, dtype, "safe") or (given.dtype.kind + dtype.kind in _CHECKED)):
@@ -87,25 +87,25 @@ def cast(
         return Cast(values, 0.0)
     with np.errstate(invalid="ignore"):
         error = np.abs(given - values)
-    lost = missing.find(values)
-    error[np.isnan(error) if lost is None else lost] = 0
+    is_missing = missing.find(values)
+    error[np.isnan(error) if is_missing is None else is_missing] = 0
     if (far := error > bound).any():
-        where = _first(given, values, far, origin)
-        raise BoundError(f"expected values that {dtype} holds with an error of at most {bound:g}, got {where}")
+        first = _first(given, values, far, origin)
+        raise BoundError(f"expected values that {dtype} holds with an error of at most {bound:g}, got {first}")
     return Cast(values, float(error.max(initial=0)))
 
 
 def rounding_of(values: NDArray[Any], missing: Missing) -> float:
-    """Return the most that valid floats may have lost when they were rounded to the type that they have."""
+    """Return the largest error that rounding to their type can have caused in valid floats."""
     if values.dtype.kind != "f":
         return 0.0
-    lost = missing.find(values)
-    valid = np.abs(values) if lost is None else np.abs(values[~lost])
+    is_missing = missing.find(values)
+    valid = np.abs(values) if is_missing is None else np.abs(values[~is_missing])
     return float(np.spacing(valid.max(initial=0))) / 2
 
 
 def _changed(given: NDArray[Any], values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Find the integers that are not what they were, and the floats that became infinite."""
+    """Return which integers changed, and which floats became infinite."""
     if given.dtype.kind in "iu":
         return _integers_changed(given, values)
     if given.dtype.kind == values.dtype.kind == "f":
@@ -118,15 +118,15 @@ def _integers_changed(given: NDArray[Any], values: NDArray[Any]) -> NDArray[np.b
         values = values.real
     if values.dtype.kind != "f":
         return np.asarray(values != given) if values.dtype.kind in "iu" else np.zeros(given.shape, bool)
-    # NumPy compares integers with floats as floats. What lies beyond the type cannot be converted back.
+    # NumPy compares integers with floats as floats, so the floats are converted back. Those beyond the type cannot be.
     beyond = np.isinf(values) | (values.astype("f8") >= 2.0 ** (8 * given.itemsize - (given.dtype.kind == "i")))
     back = np.where(beyond, 0, values).astype(given.dtype)
     return np.asarray(beyond | (back != given))
 
 
-def _first(given: NDArray[Any], values: NDArray[Any], where: NDArray[np.bool_], origin: tuple[int, ...]) -> str:
-    """Name the first of some values, its place in the whole array, and what would become of it."""
-    inside = tuple(int(at) for at in np.unravel_index(int(np.argmax(where)), where.shape))
+def _first(given: NDArray[Any], values: NDArray[Any], selected: NDArray[np.bool_], origin: tuple[int, ...]) -> str:
+    """Describe the first selected value: its type, its index in the whole array, and its converted value."""
+    inside = tuple(int(at) for at in np.unravel_index(int(np.argmax(selected)), selected.shape))
     index = tuple(at + start for at, start in zip(inside, origin or (0,) * len(inside), strict=True))
     return (
         f"{given.dtype} {given[inside].item()!r} at index {index}, which would become {values[inside].item()!r}:"

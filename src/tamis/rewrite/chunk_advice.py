@@ -1,4 +1,4 @@
-"""Why a chunk shape is good or bad for the filters that run over it."""
+"""Advice about chunk shapes and filters."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Note:
     Parameters
     ----------
     code
-        What it is about, one of those in docs/inspect.md: stable.
+        The subject, one of the codes in docs/inspect.md; stable.
     text
-        What is so, why it matters, and what to use instead.
+        The fact, why it matters, and what to use instead.
     """
 
     code: str
@@ -42,24 +42,24 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Chunking:
-    """An array in chunks that run through filters.
+    """The chunks of an array, and their filters.
 
     Parameters
     ----------
     shape
-        Of the array, slowest axis first.
+        Shape of the array, slowest axis first.
     growing
-        For each axis whether it may grow.
+        For each axis, whether it may grow.
     chunk
         Type and shape of the chunks.
     pipeline
-        What they run through.
+        Filters of the chunks.
     masks
-        How many of the stored chunks have each filter mask.
+        For each filter mask, the number of stored chunks.
     stored_nbytes
         Bytes of the stored chunks.
     varying
-        Whether values are of varying length: they lie elsewhere, and the chunks hold where.
+        Whether values have variable lengths: the chunks then hold pointers, and the values lie elsewhere.
     """
 
     shape: tuple[int, ...]
@@ -72,36 +72,35 @@ class Chunking:
 
     @property
     def count(self) -> int:
-        """Chunks of the whole array."""
+        """Number of chunks of the whole array."""
         return math.prod(self.counts)
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Chunks along each axis."""
+        """Number of chunks along each axis."""
         return tuple(-(-extent // step) for extent, step in zip(self.shape, self.chunk.shape, strict=True))
 
     def applied(self, index: int) -> bool:
-        """Return whether a stored chunk went through a filter, or might, where none is stored."""
+        """Return whether any stored chunk went through a filter; True if no chunk is stored."""
         return not self.masks or any(not mask >> index & 1 for mask in self.masks)
 
     @property
     def applied_filters(self) -> tuple[Filter, ...]:
-        """The filters that chunks went through, or will, where none is stored."""
-        return tuple(each for i, each in enumerate(self.pipeline.filters) if self.applied(i))
+        """The filters that any stored chunk went through; all of them if no chunk is stored."""
+        return tuple(item for i, item in enumerate(self.pipeline.filters) if self.applied(i))
 
     @property
     def zfp(self) -> Zfp | None:
-        """The zfp filter, where chunks went through it."""
-        filters = enumerate(self.pipeline.filters)
-        return next((each for i, each in filters if isinstance(each, Zfp) and self.applied(i)), None)
+        """The zfp filter among `applied_filters`; None if there is none."""
+        return next((item for item in self.applied_filters if isinstance(item, Zfp)), None)
 
 
 def judge(chunking: Chunking) -> tuple[Note, ...]:
-    """Return what is to be known about chunks and their filters; nothing where all is well."""
+    """Return notes about chunks and their filters; none if all is well."""
     if not chunking.pipeline.stages:
         return ()
-    found: list[Note] = []
-    for each in (
+    notes: list[Note] = []
+    for rule in (
         _order,
         _byte_order,
         _unused,
@@ -114,31 +113,31 @@ def judge(chunking: Chunking) -> tuple[Note, ...]:
         _size,
         _edges,
     ):
-        found.extend(each(chunking))
-    return tuple(found)
+        notes.extend(rule(chunking))
+    return tuple(notes)
 
 
 def zfp_padding(shape: tuple[int, ...]) -> float:
-    """Fraction of what ZFP codes for such a chunk that is padding to whole blocks of 4 along axes longer than 1."""
+    """Return the fraction of a chunk encoded by ZFP that is padding to whole blocks of 4 along axes longer than 1."""
     longer = [extent for extent in shape if extent > 1]
     return 1 - math.prod(longer) / math.prod(whole_blocks(extent) for extent in longer)
 
 
 def outside(shape: tuple[int, ...], chunk: tuple[int, ...]) -> float:
-    """Fraction of the values in all chunks of an array that lie outside of it, since chunks reach past its edges."""
+    """Return the fraction of the values in all chunks that lie outside of the array, beyond its edges."""
     inside = [extent / (-(-extent // step) * step) for extent, step in zip(shape, chunk, strict=True) if extent]
     return 1 - math.prod(inside)
 
 
 def padding_note(name: str, chunking: Chunking) -> str:
-    """Say that much of what the filters get is padding, and which chunk shape has less; empty where all is well.
+    """Return a note that the filters get much padding, with a chunk shape that has less; empty if all is well.
 
     Parameters
     ----------
     name
-        Of the dataset, for the option that changes its chunks.
+        Name of the dataset, for the option that changes its chunks.
     chunking
-        Its chunks; an axis that may grow is taken to be filled some day, but not where huge chunks are nearly empty.
+        Its chunks. An axis that may grow counts as full, unless huge chunks are nearly empty.
     """
     chunk = chunking.chunk.shape
     if chunking.chunk.nbytes > _LARGE_NBYTES and outside(chunking.shape, chunk) > _NEARLY_ALL:
@@ -152,8 +151,8 @@ def padding_note(name: str, chunking: Chunking) -> str:
         step if grows else _even(extent, step, unit)
         for extent, step, grows in zip(chunking.shape, near, chunking.growing, strict=True)
     )
-    shapes = [each for each in (near, even, _default(chunking)) if not _is_small(each, chunking)]
-    # Of shapes that waste about as much, the one nearest to what is there.
+    shapes = [shape for shape in (near, even, _default(chunking)) if not _is_small(shape, chunking)]
+    # The first of those that waste about the same is the nearest to the present shape.
     better = min(shapes, key=lambda shape: round(20 * _wasted(shape, chunking)), default=chunk)
     left = _wasted(better, chunking)
     if left > lost / 2:
@@ -165,7 +164,7 @@ def padding_note(name: str, chunking: Chunking) -> str:
 
 
 def _wasted(chunk: tuple[int, ...], chunking: Chunking) -> float:
-    """Fraction of what the filters get that is no value of the array."""
+    """Return the fraction of the filters' input that is padding."""
     fixed = [
         (extent, step) for extent, step, grows in zip(chunking.shape, chunk, chunking.growing, strict=True) if not grows
     ]
@@ -174,14 +173,14 @@ def _wasted(chunk: tuple[int, ...], chunking: Chunking) -> float:
 
 
 def _order(chunking: Chunking) -> Iterator[Note]:
-    names = [filter_name(each) for each in chunking.pipeline.filters]
-    for i, each in enumerate(chunking.pipeline.filters):
-        if i and each.needs_values and chunking.applied(i):
+    names = [filter_name(item) for item in chunking.pipeline.filters]
+    for i, item in enumerate(chunking.pipeline.filters):
+        if i and item.needs_values and chunking.applied(i):
             before = " and ".join(dict.fromkeys(names[:i]))
             yield Note(
                 "order",
-                f"{before} before {each.name}, which needs unfiltered values: they read back wrong or not at all;"
-                f" rewrite the dataset with {each.name} first",
+                f"{before} before {item.name}, which needs unfiltered values: they read back wrong or not at all;"
+                f" rewrite the dataset with {item.name} first",
             )
 
 
@@ -189,12 +188,12 @@ def _byte_order(chunking: Chunking) -> Iterator[Note]:
     for i, stage in enumerate(chunking.pipeline.stages):
         if not isinstance(stage.filter, Zfp) or not is_stored(stage.stored or ()) or not chunking.applied(i):
             continue
-        # The header tells the byte order of the machine that wrote it, whose filter took the values for its own.
+        # The header has the byte order of the machine that wrote it, whose filter assumed that of the values.
         if StoredZfp.parse(stage.stored or ()).swapped == chunking.chunk.dtype.isnative:
-            lost = "" if isinstance(stage.filter.mode, Reversible) else ", and their error has no bound"
+            harm = "" if isinstance(stage.filter.mode, Reversible) else ", and their error has no bound"
             yield Note(
                 "byte-order",
-                f"ZFP ran on a machine whose byte order is not that of the values, and misread them{lost}; rewrite"
+                f"ZFP ran on a machine whose byte order is not that of the values, and misread them{harm}; rewrite"
                 " the source in native byte order",
             )
 
@@ -207,7 +206,7 @@ def _unused(chunking: Chunking) -> Iterator[Note]:
         if chunking.applied(i):
             after_zfp |= isinstance(stage.filter, Zfp)
             continue
-        if after_zfp:  # filters for chunks that zfp cannot take, of which there are none
+        if after_zfp:  # this filter is for chunks that zfp cannot take, and there are none
             continue
         reason = ""
         if isinstance(stage.filter, Zfp) and not is_stored(stage.stored or ()):
@@ -239,7 +238,7 @@ def _varying(chunking: Chunking) -> Iterator[Note]:
 
 
 def _shuffled_bytes(chunking: Chunking) -> Iterator[Note]:
-    if chunking.chunk.dtype.itemsize == 1 and any(each.name == "shuffle" for each in chunking.pipeline.filters):
+    if chunking.chunk.dtype.itemsize == 1 and any(item.name == "shuffle" for item in chunking.pipeline.filters):
         yield Note("shuffle-bytes", "shuffle has no effect on values of one byte: remove it")
 
 
@@ -261,27 +260,27 @@ def _zfp_padding(chunking: Chunking) -> Iterator[Note]:
 
 
 def _in_blocks(step: int, extent: int, growing: bool) -> int:
-    """Extent of a chunk near `step` that is whole blocks where the array allows it."""
+    """Return the extent near `step` of a chunk that consists of whole blocks if the array allows it."""
     if step == 1 or step % BLOCK_SIDE == 0:
         return step
     if growing or whole_blocks(step) <= extent:
         return whole_blocks(step)
     if step < BLOCK_SIDE:
         return 1
-    # All of a short axis is best kept in one chunk; otherwise the last blocks that fit.
+    # A short axis stays in one chunk; otherwise the chunk ends with the last whole block.
     return step if step == extent else step // BLOCK_SIDE * BLOCK_SIDE
 
 
 def _is_small(better: tuple[int, ...], chunking: Chunking) -> bool:
-    """Return whether chunks that are cut along a short axis would cost more than their padding does."""
-    cut = any(new == 1 < now for new, now in zip(better, chunking.chunk.shape, strict=True))
+    """Return whether cutting a short axis makes chunks so small that they cost more than the padding."""
+    cut = any(new == 1 < old for new, old in zip(better, chunking.chunk.shape, strict=True))
     return cut and math.prod(better) * chunking.chunk.dtype.itemsize < LEAST_CHUNK_NBYTES
 
 
 def _zfp_unit_axes(chunking: Chunking) -> Iterator[Note]:
     chunk = chunking.chunk.shape
     rank = sum(step > 1 for step in chunk)
-    # A fourth axis is worth less than what it pads.
+    # A fourth axis gains less than its padding costs.
     axes = [
         axis
         for axis, (step, extent) in enumerate(zip(chunk, chunking.shape, strict=True))
@@ -298,7 +297,7 @@ def _zfp_unit_axes(chunking: Chunking) -> Iterator[Note]:
 
 
 def _unchecked(chunking: Chunking) -> Iterator[Note]:
-    if chunking.zfp is not None and not any(each.name == "fletcher32" for each in chunking.pipeline.filters):
+    if chunking.zfp is not None and not any(item.name == "fletcher32" for item in chunking.pipeline.filters):
         yield Note(
             "zfp-unchecked",
             "no checksum: damaged ZFP bytes decode to wrong values without an error; add fletcher32 after zfp",
@@ -350,10 +349,10 @@ def _edges(chunking: Chunking) -> Iterator[Note]:
 
 
 def _even(extent: int, step: int, unit: int) -> int:
-    """Extent of chunks, near `step`, that lie outside of an axis as little as may be; whole units where they can be."""
+    """Return the chunk extent near `step` that reaches least beyond the axis, in whole units if possible."""
     if extent % step == 0:
         return step
     count = -(-extent // step)
-    steps = [-(-extent // each) for each in (count, count - 1) if each]
-    rounded = [each if each == extent else -(-each // unit) * unit for each in steps]
-    return min(rounded, key=lambda each: (-(-extent // each) * each, abs(each - step)))
+    steps = [-(-extent // number) for number in (count, count - 1) if number]
+    rounded = [new if new == extent else -(-new // unit) * unit for new in steps]
+    return min(rounded, key=lambda new: (-(-extent // new) * new, abs(new - step)))

@@ -1,4 +1,4 @@
-"""How many values of a dataset are missing."""
+"""Count the missing values of a dataset."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tamis.store.array import StoredArray
 
 @dataclass(frozen=True, slots=True)
 class MissingCount:
-    """Missing values of a dataset.
+    """Counts of missing values of a dataset.
 
     Parameters
     ----------
     nan, infinite
-        How many are NaN, and how many an infinity.
+        Number of NaN, and of infinities.
     marked
-        How many are each of the values that stand for missing ones, in words.
+        For each value that means missing, its text and its number.
     """
 
     nan: int = 0
@@ -35,7 +35,7 @@ class MissingCount:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Sum of all counts."""
         return self.nan + self.infinite + sum(count for _, count in self.marked)
 
     def __add__(self, other: MissingCount) -> MissingCount:
@@ -52,16 +52,16 @@ class MissingCount:
 def count_missing(
     plan: Plan, source: StoredArray, progress: Callable[[int, int], None], threads: int = 1
 ) -> MissingCount:
-    """Count the missing values of a dataset that is to be written, in threads; parts that are not stored are left out.
+    """Count the missing values of a source in threads, without the parts that are not stored.
 
     Raises
     ------
     FileError
-        If it cannot be read.
+        If the source cannot be read.
     """
     source.check_readable()
     parts = source.parts(plan.grid(source))
-    found = MissingCount()
+    total = MissingCount()
     progress(0, len(parts))
 
     def count(part: Region, values: NDArray[Any]) -> MissingCount:
@@ -69,17 +69,17 @@ def count_missing(
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             nan = int(np.count_nonzero(np.isnan(values)))
             infinite = int(np.count_nonzero(np.isinf(values)))
-        marked = ((f"{each:g}", int(np.count_nonzero(values == each))) for each in plan.missing.values)
+        marked = ((f"{marker:g}", int(np.count_nonzero(values == marker))) for marker in plan.missing.values)
         return MissingCount(nan, infinite, tuple(marked))
 
     with (
-        closing(source.open_reader()) as values,
-        closing(over_chunks(values, parts, plan.dtype, one_by_one(count), threads)) as counts,
+        closing(source.open_reader()) as reader,
+        closing(over_chunks(reader, parts, plan.dtype, one_by_one(count), threads)) as counts,
     ):
-        for done, each in enumerate(counts, start=1):
-            found += each
+        for done, part_count in enumerate(counts, start=1):
+            total += part_count
             progress(done, len(parts))
-    return found
+    return total
 
 
 def count_partial(plan: Plan, target: StoredArray) -> int:
@@ -90,4 +90,4 @@ def count_partial(plan: Plan, target: StoredArray) -> int:
         return 0
     without_zfp = as_array(index.numbers)[index.masks & 1 == 1]
     extents = ([axis.stop - axis.start for axis in part] for part in Parts(index.grid, without_zfp))
-    return sum(plan.padding.is_read(tuple(some), plan.chunk_shape) for some in extents)
+    return sum(plan.padding.is_read(tuple(extent), plan.chunk_shape) for extent in extents)

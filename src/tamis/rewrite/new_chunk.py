@@ -22,7 +22,7 @@ from tamis.filters.zfp import is_stored
 from tamis.missing.definition import Missing
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
-from tamis.rewrite.bound_check import checked
+from tamis.rewrite.bound_check import check_comparison
 from tamis.rewrite.encode import Encoded, encode_chunk, encode_compared, encode_filled, idle_types
 from tamis.rewrite.padding import Padding
 from tamis.rewrite.plan import Plan
@@ -96,7 +96,7 @@ def make_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> NewChunk:
 
 
 def _checked(plan: Plan, origin: Origin, stored: Encoded, comparison: Comparison) -> NewChunk:
-    largest = checked(plan, origin, comparison)
+    largest = check_comparison(plan, origin, comparison)
     return NewChunk(origin, stored.data, stored.mask, comparison.missing, comparison.crossed, largest)
 
 

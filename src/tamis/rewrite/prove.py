@@ -20,7 +20,7 @@ from tamis.chunks.reader import ArrayReader
 from tamis.chunks.regions import Parts, as_array, joined
 from tamis.chunks.threads import ordered_map
 from tamis.errors import BoundError
-from tamis.rewrite.bound_check import compared
+from tamis.rewrite.bound_check import compare_chunk
 from tamis.rewrite.plan import Plan, Written
 from tamis.store.array import StoredArray
 from tamis.store.journal import seal_of
@@ -194,7 +194,7 @@ def _errors(
         return
 
     def error(part: Region, before: NDArray[Any]) -> float:
-        return compared(plan, origin_of(part), before, target.read(part).astype(plan.dtype, copy=False))
+        return compare_chunk(plan, origin_of(part), before, target.read(part).astype(plan.dtype, copy=False))
 
     with (
         closing(source.open_reader()) as values,
@@ -220,7 +220,7 @@ def _check_library(plan: Plan, source: StoredArray, target: StoredArray, after: 
                     f" {origin_of(part)}"
                 ).at(chunk=origin_of(part))
             before = source_library.read(shared).astype(plan.dtype, copy=False)
-            compared(plan, origin_of(shared), before, read[within(shared, part)])
+            compare_chunk(plan, origin_of(shared), before, read[within(shared, part)])
 
         if target.nbytes <= _SMALL_NBYTES:
             # One call of the library for all chunks costs less than one for each.
