@@ -1,4 +1,4 @@
-"""One chunk on its way into a file: padded, encoded, and decoded again where a bound is to be kept."""
+"""Encode one chunk: pad it, apply the filters, and decode it again if a bound must be proven."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
 from tamis.rewrite.padding import Padding
 
-# Of the largest value: a tolerance above it leaves room for all that zfp and one conversion round.
-_SPARED = {4: 2.0**-18, 8: 2.0**-44}
+# For each size of a value: a tolerance of at least this fraction of the largest value covers all rounding by zfp and
+# by one conversion.
+_ROUNDING_SHARE = {4: 2.0**-18, 8: 2.0**-44}
 
 _NONE_MISSING = Missing()
 _REPEATED = Padding()
 
 
 class Encoded(NamedTuple):
-    """What is stored of a chunk.
+    """An encoded chunk.
 
     Parameters
     ----------
     data
-        Its bytes.
+        The stored bytes.
     mask
-        Its filter mask: bit i is set where filter i was left out.
+        The filter mask: bit i is set if filter i was skipped.
     """
 
     data: bytes
@@ -40,18 +41,18 @@ class Encoded(NamedTuple):
 
 
 def is_lossy(pipeline: Pipeline, mask: int = 0) -> bool:
-    """Return whether a chunk with such a mask may have other values than were written."""
-    return any(each.error_bound != 0 and not mask >> i & 1 for i, each in enumerate(pipeline.filters))
+    """Return whether the values of a chunk with this filter mask may change."""
+    return any(item.error_bound != 0 and not mask >> i & 1 for i, item in enumerate(pipeline.filters))
 
 
 def absorbs_rounding(bound: float, largest: float, dtype: np.dtype[Any]) -> bool:
-    """Return whether zfp and rounding to its type together keep a bound for sure, with float32 or float64 values."""
-    return largest * _SPARED[dtype.itemsize] <= bound
+    """Return whether zfp and rounding to float32 or float64 together certainly keep a bound."""
+    return largest * _ROUNDING_SHARE[dtype.itemsize] <= bound
 
 
 def can_skip_loss(pipeline: Pipeline) -> bool:
-    """Return whether a chunk may be stored without loss: every filter that loses something is optional."""
-    return all(each.optional or each.filter.error_bound == 0 for each in pipeline.stages)
+    """Return whether a chunk can be stored without loss because every lossy filter is optional."""
+    return all(stage.optional or stage.filter.error_bound == 0 for stage in pipeline.stages)
 
 
 def encode_chunk(
@@ -64,30 +65,30 @@ def encode_chunk(
     missing: Missing = _NONE_MISSING,
     rounding: float = 0.0,
 ) -> Encoded:
-    """Encode a chunk so that every value keeps the bound of the pipeline, and missing values are what they were.
+    """Encode a chunk so that every value keeps the bound of the pipeline, and missing values do not change.
 
-    What was encoded is decoded and compared, unless it is known to keep them. Where zfp, or another filter of values,
-    cannot take the values or does not keep them so, it is left out, which the mask says, if it is optional. Where it is
-    applied, an optional shuffle and what follows it are left out but for checksums: they are there for the chunks that
-    go without it.
+    The encoded chunk is decoded and compared, unless it certainly keeps the bound. If the first filter needs values,
+    like zfp, and cannot encode these or does not keep the bound, an optional filter is skipped, and the mask says so.
+    If it is applied, an optional shuffle and all that follows it except checksums are skipped: those filters are meant
+    for the chunks without zfp.
 
     Parameters
     ----------
     pipeline
-        As the file has it, so that its stages decode by stored parameters.
+        Filters as recorded in the file, so that chunks are decoded by stored parameters.
     values
-        The part of the chunk that lies in the array, of the type that the file has.
+        The part of the chunk inside of the array, in the type of the file.
     chunk
-        Type and shape of all of it.
+        Type and shape of the whole chunk.
     lossless
-        Leave out every filter that loses something.
+        Skip every lossy filter.
     padding
-        What the part beyond the array gets; where others may read it later, it is proven as values are. A required
+        Values of the part beyond the array. If that part may be read later, it is proven like values. A required
         filter that cannot keep it gets repeated values instead.
     missing
-        What stands for missing values, and which others are valid: those stay valid.
+        Definition of missing values and of the valid range; valid values stay valid.
     rounding
-        Error that values have already, since they were rounded to the type of the file. It is part of the bound.
+        Error that the values already have from rounding to the type of the file. It counts towards the bound.
 
     Raises
     ------
@@ -96,7 +97,7 @@ def encode_chunk(
     DataError
         If a required filter cannot take the values.
     ParameterError
-        If a chunk cannot be stored without loss, since a filter that loses something is required.
+        If `lossless` is asked for and a lossy filter is required.
     MissingFilterError
         If a required filter cannot be encoded here.
     """
@@ -104,7 +105,7 @@ def encode_chunk(
         if not can_skip_loss(pipeline):
             raise ParameterError(f"expected filters without loss or optional ones, got {pipeline}")
         return Encoded(*pipeline.encode(padding.pad(values, chunk.shape), skip=_lossy_types(pipeline)))
-    return _encoded(pipeline, values, chunk, padding, missing, rounding=rounding).stored
+    return _encode(pipeline, values, chunk, padding, missing, rounding=rounding).stored
 
 
 def encode_compared(
@@ -114,14 +115,14 @@ def encode_compared(
     padding: Padding = _REPEATED,
     missing: Missing = _NONE_MISSING,
 ) -> tuple[Encoded, Comparison]:
-    """Encode a chunk as `encode_chunk` does, and compare it with what it decodes to in any case.
+    """Encode a chunk as `encode_chunk` does, and always compare the decoded values with the original ones.
 
-    Parameters and errors are those of `encode_chunk`. Where nothing is lossy, the comparison is one of bits. Its
-    `crossed` counts the values for which the first filter is left out, since it would move them across a limit.
+    Parameters and errors are those of `encode_chunk`. Without a lossy filter, bits are compared. `crossed` of the
+    comparison counts the values that the first filter would move across a limit, for which it is skipped.
     """
-    made = _encoded(pipeline, values, chunk, padding, missing, compared=True)
-    comparison = made.comparison or _compared(pipeline, made.stored, values, chunk, missing)[0]
-    return made.stored, comparison._replace(crossed=made.crossed)
+    encoding = _encode(pipeline, values, chunk, padding, missing, always_compare=True)
+    comparison = encoding.comparison or _compare(pipeline, encoding.stored, values, chunk, missing)[0]
+    return encoding.stored, comparison._replace(crossed=encoding.crossed)
 
 
 def encode_filled(
@@ -133,75 +134,79 @@ def encode_filled(
     missing: Missing,
     padding: Padding = _REPEATED,
 ) -> Encoded:
-    """Encode a chunk whose gaps are filled, so that valid values keep the bound of the pipeline.
+    """Encode a chunk with its gaps filled, so that valid values keep the bound of the pipeline.
 
-    Where its first filter is left out nevertheless, or a missing value has no flag of its own, the values are stored as
-    they are, missing ones included.
+    The values are stored unfilled, including the missing ones, if the first filter is skipped nevertheless or a missing
+    value has no flag of its own.
 
     Parameters
     ----------
     pipeline, values, chunk, missing, padding
-        As for `encode_chunk`.
+        See `encode_chunk`.
     flags
-        Of the values, by `table`; at least one is not 0.
+        For each value its flag from `table`; at least one is not 0.
     table
-        What the flags stand for.
+        The missing value of each flag.
 
     Raises
     ------
     BoundError, DataError, ParameterError, MissingFilterError
-        As `encode_chunk`.
+        See `encode_chunk`.
     """
     if table.stored_flag and (flags == table.stored_flag).any():
         return encode_chunk(pipeline, values, chunk, padding=padding, missing=missing)
     filled = fill_gaps(values, flags != 0, chunk.shape)
-    found = encode_chunk(pipeline, filled, chunk, padding=padding, missing=missing)
-    if found.mask & 1 and can_skip_loss(pipeline):
+    encoded = encode_chunk(pipeline, filled, chunk, padding=padding, missing=missing)
+    if encoded.mask & 1 and can_skip_loss(pipeline):
         return encode_chunk(pipeline, values, chunk, lossless=True, padding=padding)
-    return found
+    return encoded
 
 
-def is_rejected(found: Comparison, pipeline: Pipeline, rounding: float = 0.0) -> bool:
-    """Return whether values differ by more than a pipeline allows, with an error that they had before."""
+def is_rejected(comparison: Comparison, pipeline: Pipeline, rounding: float = 0.0) -> bool:
+    """Return whether values differ by more than a pipeline allows, together with the error of rounding before it."""
     bound = pipeline.error_bound
-    return not found.kept or not (bound is None or found.error <= (bound - rounding if bound else bound))
+    return not comparison.kept or not (bound is None or comparison.error <= (bound - rounding if bound else bound))
 
 
 class _Encoding(NamedTuple):
-    """A chunk that is encoded: how its bytes compare, if they were compared, and why its first filter is left out."""
+    """An encoded chunk, its comparison if there was one, and how many values the first filter would move too far."""
 
     stored: Encoded
     comparison: Comparison | None = None
     crossed: int = 0
 
 
-def _encoded(
+def _encode(
     pipeline: Pipeline,
     values: NDArray[Any],
     chunk: ChunkType,
     padding: Padding,
     missing: Missing,
     *,
-    compared: bool = False,
+    always_compare: bool = False,
     rounding: float = 0.0,
 ) -> _Encoding:
     required = bool(pipeline.stages) and not pipeline.stages[0].optional
     if required and padding.is_read(values.shape, chunk.shape):
         try:
-            return _proven(pipeline, values, chunk, padding, missing, compared=compared, rounding=rounding)
+            return _encode_and_prove(
+                pipeline, values, chunk, padding, missing, always_compare=always_compare, rounding=rounding
+            )
         except (BoundError, DataError):
-            padding = _REPEATED  # values come first: the filter cannot be left out of this chunk
-    return _proven(pipeline, values, chunk, padding, missing, compared=compared, rounding=rounding)
+            padding = _REPEATED  # values come first: the filter cannot be skipped in this chunk
+    return _encode_and_prove(
+        pipeline, values, chunk, padding, missing, always_compare=always_compare, rounding=rounding
+    )
 
 
-def _proven(
+def _encode_and_prove(
     pipeline: Pipeline,
     values: NDArray[Any],
     chunk: ChunkType,
     padding: Padding,
     missing: Missing,
     *,
-    compared: bool,
+    always_compare: bool,
     rounding: float,
 ) -> _Encoding:
     whole = padding.pad(values, chunk.shape)
@@ -209,37 +214,37 @@ def _proven(
     if first is None or not first.filter.needs_values:
         return _Encoding(Encoded(*pipeline.encode(whole)))
     idle = idle_types(pipeline)
-    # A bound is proven below: as it was asked for, with the missing values that are known, and what may be read later.
-    found = Encoded(*pipeline.encode(whole, skip=idle, prove=pipeline.error_bound is None))
-    if found.mask & 1:  # it could not take these values, and the filters behind it are there for that
-        return _Encoding(found if not idle else Encoded(*pipeline.encode(whole, skip=(type(first.filter),))))
-    if not compared and _kept_for_sure(pipeline, values, chunk, padding, missing, rounding):
-        return _Encoding(found)
-    comparison, decoded = _compared(pipeline, found, values, chunk, missing)
+    # A bound is proven below instead: there the missing values and the padding that may be read later are known.
+    encoded = Encoded(*pipeline.encode(whole, skip=idle, prove=pipeline.error_bound is None))
+    if encoded.mask & 1:  # the first filter cannot encode these values; the idle filters are meant for this case
+        return _Encoding(encoded if not idle else Encoded(*pipeline.encode(whole, skip=(type(first.filter),))))
+    if not always_compare and _kept_for_sure(pipeline, values, chunk, padding, missing, rounding):
+        return _Encoding(encoded)
+    comparison, decoded = _compare(pipeline, encoded, values, chunk, missing)
     rejected = is_rejected(comparison, pipeline, rounding)
     if not rejected and padding.is_kept(whole, decoded, values.shape, pipeline.error_bound):
-        return _Encoding(found, comparison)
+        return _Encoding(encoded, comparison)
     if not first.optional:
         bound = pipeline.error_bound
-        wanted = "missing values" if bound is None else f"an error of at most {bound:g} and missing values"
-        wanted += f", beside {rounding:g} by rounding to {values.dtype}" if rounding else ""
+        promise = "missing values" if bound is None else f"an error of at most {bound:g} and missing values"
+        promise += f", beside {rounding:g} by rounding to {values.dtype}" if rounding else ""
         raise BoundError(
-            f"expected {first.filter} to keep {'the valid range' if comparison.crossed else wanted}, which it cannot;"
+            f"expected {first.filter} to keep {'the valid range' if comparison.crossed else promise}, which it cannot;"
             f" as an optional filter, {first.filter}?, it is left out of such a chunk"
         ).at(filter=first.filter)
     return _Encoding(Encoded(*pipeline.encode(whole, skip=(type(first.filter),))), crossed=comparison.crossed)
 
 
 def encode_stream(pipeline: Pipeline, stream: bytes, chunk: ChunkType) -> Encoded:
-    """Encode what the first filter made of a chunk, as `encode_chunk` does with what it makes itself."""
+    """Apply the other filters to the output of the first one, as `encode_chunk` does."""
     return Encoded(*pipeline.encode_rest(stream, chunk, skip=idle_types(pipeline)))
 
 
-def _compared(
-    pipeline: Pipeline, found: Encoded, values: NDArray[Any], chunk: ChunkType, missing: Missing
+def _compare(
+    pipeline: Pipeline, encoded: Encoded, values: NDArray[Any], chunk: ChunkType, missing: Missing
 ) -> tuple[Comparison, NDArray[Any]]:
-    """Compare values with what a chunk decodes to, and return all of that, too."""
-    decoded = pipeline.decode(found.data, found.mask, chunk)
+    """Compare values with the decoded chunk, and return the comparison and the whole decoded chunk."""
+    decoded = pipeline.decode(encoded.data, encoded.mask, chunk)
     after = decoded[tuple(map(slice, values.shape))]
     return compare(values, after, None if pipeline.error_bound == 0 else missing), decoded
 
@@ -252,10 +257,9 @@ def _kept_for_sure(
     missing: Missing,
     rounding: float,
 ) -> bool:
-    """Return whether a chunk that could be encoded, and so has no NaN, needs no comparison.
+    """Return whether an encoded chunk, which has no NaN, certainly keeps bound, missing values and valid range.
 
-    Nothing is decoded to a missing value, nor across a limit of the valid range, where they all are further away than
-    the bound.
+    No value can become a missing one or cross a limit if all of these are further away than the bound.
     """
     bound, first = pipeline.error_bound, pipeline.filters[0]
     if bound is None:
@@ -270,18 +274,18 @@ def _kept_for_sure(
         return False
     if rounding and not absorbs_rounding(bound - rounding, largest, values.dtype):
         return False
-    limits = [each for each in (missing.low, missing.high) if each is not None]
-    return all(abs(float(each)) > largest + bound for each in (*missing.values, *limits))
+    limits = [limit for limit in (missing.low, missing.high) if limit is not None]
+    return all(abs(float(value)) > largest + bound for value in (*missing.values, *limits))
 
 
 def _lossy_types(pipeline: Pipeline) -> tuple[type[Filter], ...]:
-    return tuple({type(each) for each in pipeline.filters if each.error_bound != 0})
+    return tuple({type(item) for item in pipeline.filters if item.error_bound != 0})
 
 
-@lru_cache(maxsize=64)  # all chunks of a dataset have the same
+@lru_cache(maxsize=64)  # all chunks of a dataset have the same pipeline
 def idle_types(pipeline: Pipeline) -> tuple[type[Filter], ...]:
-    """Return the filters that are of no use on the stream of the first: an optional shuffle, and what follows it."""
-    kinds = [type(each) for each in pipeline.filters]
+    """Return the filters that gain nothing on the first one's output: an optional shuffle, and what follows it."""
+    kinds = [type(item) for item in pipeline.filters]
     begin = next((at for at, kind in enumerate(kinds) if at and kind in (Shuffle, Bitshuffle)), len(kinds))
-    required = {type(each.filter) for each in pipeline.stages if not each.optional}
+    required = {type(stage.filter) for stage in pipeline.stages if not stage.optional}
     return tuple(set(kinds[begin:]) - required - {Fletcher32, kinds[0]})

@@ -1,4 +1,4 @@
-"""Whether a dataset takes more room when it is stored anew: docs/design/2026-11-22-what-would-grow-is-kept.md."""
+"""Refuse a rewrite that would make a dataset larger: docs/design/2026-11-22-what-would-grow-is-kept.md."""
 
 from __future__ import annotations
 
@@ -13,37 +13,35 @@ from tamis.rewrite.plan import Plan
 from tamis.store.array import StoredArray
 
 _HELD_NBYTES = 16 << 20
-"""Chunks of a dataset that takes no more than this wait in memory until it is known whether it grows."""
+"""Up to this size, all new chunks of a dataset stay in memory until it is known whether it grows."""
 
 
 class LargerError(TamisError):
-    """The dataset takes more room than in its source."""
+    """The new dataset is larger than its source."""
 
 
 def compresses(pipeline: Pipeline) -> bool:
-    """Return whether a pipeline is there to make chunks smaller, rather than to check or only to order their bytes."""
+    """Return whether a pipeline has a filter that compresses, not only checksums and shuffles."""
     return any(
-        not isinstance(each, (Shuffle, Fletcher32)) and not (isinstance(each, Bitshuffle) and each.compressor == "none")
-        for each in pipeline.filters
+        not isinstance(item, (Shuffle, Fletcher32)) and not (isinstance(item, Bitshuffle) and item.compressor == "none")
+        for item in pipeline.filters
     )
 
 
 def check_growth(plan: Plan, source: StoredArray, count: int) -> int | None:
-    """Return the bytes that the new chunks may take; None where there is no limit, or too much to wait for.
+    """Return how many bytes the new chunks may take; None if there is no limit, or they are too many for the memory.
 
     Parameters
     ----------
-    plan
-        Of the dataset.
-    source
-        As it is stored.
+    plan, source
+        The plan of the dataset, and its source.
     count
-        Chunks that will be written.
+        Number of chunks to write.
 
     Raises
     ------
     LargerError
-        If it is known already that they take more.
+        If they will certainly or, for large datasets, probably take more.
     FileError
         If they would, and the source cannot be read.
     """
@@ -53,30 +51,25 @@ def check_growth(plan: Plan, source: StoredArray, count: int) -> int | None:
     most = stored + source.described_nbytes(source.chunk_shape, source.pipeline)
     most -= source.described_nbytes(plan.chunk_shape, plan.pipeline)
     if most <= 0:
-        if source.pipeline.stages and (reason := unreadable(plan, source)):  # which is listed, whatever its size
+        # An unreadable dataset is reported whatever its size.
+        if source.pipeline.stages and (reason := unreadable(plan, source)):
             raise FileError(reason)
         raise LargerError
     if stored <= _HELD_NBYTES:
         return most
-    # Values that went through no filter become no larger; of others some chunks are encoded to see.
+    # Unfiltered values do not become larger; for others, a sample of chunks is encoded.
     if source.pipeline.stages and likely_nbytes(plan, source) > most + count * RECORD_NBYTES:
         raise LargerError
     return None
 
 
-def held_back(chunks: Iterable[NewChunk], most_nbytes: int) -> list[NewChunk]:
-    """Return chunks when all are there.
-
-    Raises
-    ------
-    LargerError
-        As soon as they take more than so many bytes.
-    """
-    held: list[NewChunk] = []
+def collect_within(chunks: Iterable[NewChunk], most_nbytes: int) -> list[NewChunk]:
+    """Return all chunks as a list; raise LargerError as soon as they take more than `most_nbytes`."""
+    collected: list[NewChunk] = []
     nbytes = 0
-    for each in chunks:
-        nbytes += len(each.data) + (len(each.flags[0]) if each.flags else 0)
+    for chunk in chunks:
+        nbytes += len(chunk.data) + (len(chunk.flags[0]) if chunk.flags else 0)
         if nbytes > most_nbytes:
             raise LargerError
-        held.append(each)
-    return held
+        collected.append(chunk)
+    return collected

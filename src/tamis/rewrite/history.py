@@ -1,4 +1,4 @@
-"""The chunks of one dataset that an earlier run encoded, and the notes about those that this one writes."""
+"""Reuse the chunks of one dataset that an earlier, killed job encoded, and note those that this job writes."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from tamis.store.leftovers import Leftover
 
 _EXPANDED = 4
 _EXPANDED_NBYTES = 1 << 20
-"""No filter makes more of a chunk than so many times its bytes and so many more."""
+"""Limit of an encoded chunk: the bytes of its values times the first number, plus the second."""
 
 
 class History:
-    """What `write` takes over from an earlier run, and what it notes for a later one.
+    """Chunks that `write` takes over from an earlier job, and notes of its own chunks for a later job.
 
     Parameters
     ----------
     plan, grid
-        Of the dataset, and of its chunks.
+        The plan of the dataset, and its chunks.
     journal
-        Of this run.
+        Journal of this job.
     numbers
-        Of the dataset in it, and of its companion.
+        Numbers of the dataset and of its companion in the journal.
     leftover
-        Of an earlier run that made the same of this dataset.
+        Chunks left by an earlier job with the same plan.
     taken
-        Called when nothing more is taken from it.
+        Called when no more chunks are taken from `leftover`.
 
     Attributes
     ----------
     reused
-        Chunks that were taken over.
+        Number of chunks taken over.
     """
 
     def __init__(
@@ -63,23 +63,21 @@ class History:
         self._taken = taken
 
     def encoded(self, parts: Parts, flags: Flags | None = None) -> Iterator[NewChunk]:
-        """Return the chunks that an earlier run wrote, in its order, up to the first that is not there as noted.
-
-        All runs write in one order, so that the rest is what comes after.
+        """Yield the chunks that an earlier job wrote, in its order, up to the first that differs from its note.
 
         Parameters
         ----------
         parts
             Parts of the array, one for each chunk.
         flags
-            What those of a companion stand for: a chunk that has some is taken over with them, or not at all.
+            Table of the companion: a chunk that has flags is taken over with them, or not at all.
         """
         if self._leftover is not None:
             yield from self._reusable(self._leftover, parts, flags)
             self._taken()
 
     def _reusable(self, leftover: Leftover, parts: Parts, flags: Flags | None) -> Iterator[NewChunk]:
-        beside = leftover.records(companion_key(self._plan.path)) if flags else iter(())
+        flag_records = leftover.records(companion_key(self._plan.path)) if flags else iter(())
         numbers = as_array(parts.numbers)
         left = np.ones(len(numbers), bool)
         most_nbytes = _EXPANDED * self._nbytes + _EXPANDED_NBYTES
@@ -94,25 +92,32 @@ class History:
             data = leftover.read(record, most_nbytes)
             if data is None:
                 return
-            own: tuple[bytes, int] | None = None
+            encoded_flags: tuple[bytes, int] | None = None
             if flags and (record.missing or flags.fill):
-                found = next(beside, None)
-                encoded = found and found.place == record.place and leftover.read(found, most_nbytes)
-                if not found or not encoded:
+                flag_record = next(flag_records, None)
+                if not flag_record or flag_record.place != record.place:
                     return
-                own = encoded, found.mask
+                flag_data = leftover.read(flag_record, most_nbytes)
+                if not flag_data:
+                    return
+                encoded_flags = flag_data, flag_record.mask
             self.reused += 1
             yield NewChunk(
-                self._grid.origin_of(record.place), data, record.mask, record.missing, record.crossed, flags=own
+                self._grid.origin_of(record.place),
+                data,
+                record.mask,
+                record.missing,
+                record.crossed,
+                flags=encoded_flags,
             )
 
     def add(self, chunk: NewChunk, target: ArrayWriter) -> None:
-        """Note a chunk that was just written, when nothing else was written after it."""
+        """Note a chunk; call this right after it is written, before anything else is."""
         counts = chunk.missing, chunk.crossed
         self._note(self._number, chunk, target.last_offset(), chunk.data, chunk.mask, counts, self._nbytes)
 
     def add_flags(self, chunk: NewChunk, companion: ArrayWriter) -> None:
-        """Note the flags of a chunk, if it has any, when they were just written to the companion."""
+        """Note the flags of a chunk, if it has any; call this right after they are written to the companion."""
         if chunk.flags is not None:
             data, mask = chunk.flags
             self._note(self._companion_number, chunk, companion.last_offset(), data, mask, (0, 0), self._size)
@@ -128,5 +133,4 @@ class History:
         nbytes: int,
     ) -> None:
         if offset is not None:
-            place = self._grid.number_of(chunk.origin)
-            self._journal.add(number, place, offset, data, mask, counts, nbytes)
+            self._journal.add(number, self._grid.number_of(chunk.origin), offset, data, mask, counts, nbytes)

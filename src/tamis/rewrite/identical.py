@@ -1,4 +1,4 @@
-"""Arrays whose chunks can be copied as they are stored, since nothing about them changes."""
+"""Find out whether chunks can be copied as they are stored."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tamis.store.array import StoredArray
 
 
 def is_stored_so(array: StoredArray, pipeline: Pipeline, dtype: np.dtype[Any], chunk_shape: tuple[int, ...]) -> bool:
-    """Return whether an array is stored in such chunks of such values, through filters with these parameters.
+    """Return whether an array is already stored with this type, chunk shape, filters and parameters.
 
-    A flag counts where it is not the one that the filter has by itself.
+    Whether a filter is optional matters only if it is not the filter's default.
     """
     if array.chunk_shape != chunk_shape or array.dtype != dtype or array.has_named_type:
         return False
@@ -41,5 +41,5 @@ def _same(asked: Stage, stored: Stage, chunk: ChunkType) -> bool:
 
 
 def _as_stored(asked: Filter, chunk: ChunkType) -> Filter:
-    """Read back what the filter would leave in the file: a tolerance is rounded there."""
+    """Return the filter as read from a file after writing, which rounds a tolerance."""
     return type(asked).from_values(asked.stored(chunk))

@@ -1,4 +1,4 @@
-"""zfp streams that are kept as they are while the filters behind zfp change, so that no error adds up."""
+"""Keep zfp streams while the filters after zfp change, so that no error adds up."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from tamis.store.array import StoredArray
 
 
 def has_streams(array: StoredArray, pipeline: Pipeline, dtype: np.dtype[Any], chunk_shape: tuple[int, ...]) -> bool:
-    """Return whether an array is stored in such chunks by the zfp of the pipeline, whatever follows it."""
+    """Return whether an array has this type, chunk shape and the zfp of the pipeline, whatever filters follow zfp."""
     if array.chunk_shape != chunk_shape or array.dtype != dtype or not array.can_read_chunks:
         return False
-    found, wanted = (filters.stages[0] if filters.stages else None for filters in (array.pipeline, pipeline))
-    if not (found and wanted and isinstance(found.filter, Zfp) and isinstance(wanted.filter, Zfp)):
+    old, new = (filters.stages[0] if filters.stages else None for filters in (array.pipeline, pipeline))
+    if not (old and new and isinstance(old.filter, Zfp) and isinstance(new.filter, Zfp)):
         return False
-    stored, asked = found.stored or (), wanted.filter.stored(ChunkType(dtype, chunk_shape))
-    # All but the version that wrote it: a tolerance is the power of two to which it is rounded down.
-    return is_stored(stored) and _without_version(stored) == _without_version(asked)
+    stored, requested = old.stored or (), new.filter.stored(ChunkType(dtype, chunk_shape))
+    # The version of the writer does not matter. Both tolerances are rounded down to a power of two.
+    return is_stored(stored) and _without_version(stored) == _without_version(requested)
 
 
 def _without_version(stored: tuple[int, ...]) -> tuple[object, ...]:
-    found = StoredZfp.parse(stored)
-    return found.filter, found.dtype, found.shape, found.swapped
+    header = StoredZfp.parse(stored)
+    return header.filter, header.dtype, header.shape, header.swapped
 
 
 def encode_streams(plan: Plan, source: StoredArray, parts: Parts, threads: int) -> Generator[NewChunk, None, None]:
-    """Undo the filters behind zfp, chunk by chunk in threads, and apply those of the plan to its streams.
+    """Undo the filters after zfp, chunk by chunk in threads, and apply those of the plan to the zfp streams.
 
     A chunk without zfp goes through the other filters of the plan.
 
     Raises
     ------
     FileError
-        If a chunk of the source is damaged, as far as the filters behind zfp can tell.
+        If a chunk of the source is damaged, as far as the filters after zfp detect it.
     BoundError
         If the source has a chunk without zfp, and the plan allows none.
     """
@@ -56,15 +56,15 @@ def encode_streams(plan: Plan, source: StoredArray, parts: Parts, threads: int) 
     tasks = (parts[at : at + at_once] for at in range(0, len(parts), at_once))
     with closing(source.open_chunks()) as chunks:
 
-        def encode(some: Sequence[Region]) -> list[NewChunk]:
-            return [_encoded(plan, chunks, part) for part in some]
+        def encode(task: Sequence[Region]) -> list[NewChunk]:
+            return [_encode(plan, chunks, part) for part in task]
 
-        with closing(ordered_map(encode, tasks, threads)) as encoded:
-            for each in encoded:
-                yield from each
+        with closing(ordered_map(encode, tasks, threads)) as batches:
+            for batch in batches:
+                yield from batch
 
 
-def _encoded(plan: Plan, chunks: ChunkReader, part: Region) -> NewChunk:
+def _encode(plan: Plan, chunks: ChunkReader, part: Region) -> NewChunk:
     origin = origin_of(part)
     stream = chunks.first_output(origin)
     if stream is None and not plan.pipeline.stages[0].optional:

@@ -1,4 +1,4 @@
-"""An array written chunk by chunk from another one, encoded in threads."""
+"""Write an array chunk by chunk from another one, encoding in threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tamis.chunks.regions import Parts
 from tamis.errors import TamisError
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
-from tamis.rewrite.growth import LargerError, check_growth, held_back
+from tamis.rewrite.growth import LargerError, check_growth, collect_within
 from tamis.rewrite.history import History
 from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk, make_chunks
 from tamis.rewrite.plan import Plan, Written
@@ -38,33 +38,32 @@ def write(
 ) -> Written:
     """Create the array of a plan and fill it from its source.
 
-    Memory: a few chunks for each thread, up to 64 MiB where chunks are put together from those of another shape, up to
-    16 MiB of encoded chunks where an array must not grow, and 50 bytes for each chunk. `progress` gets chunks done and
-    chunks in all. What is written does not depend on the number of threads.
+    Memory: a few chunks for each thread, up to 64 MiB if the chunk shape changes, up to 16 MiB of encoded chunks if the
+    array must not grow, and 50 bytes for each chunk. The written bytes do not depend on the number of threads.
 
     Parameters
     ----------
     plan
-        What to write.
+        The plan of the array.
     source
-        Where from; it stays with the caller.
+        The array to read. The caller closes it.
     create
         Creates the array that a plan describes.
     progress
-        Called in this thread, before the first chunk and after each.
+        Called in this thread, before the first chunk and after each, with the number of finished and of all chunks.
     threads
-        Threads that decode, encode, decode again and compare; this one writes.
+        Number of threads that decode, encode, decode again and compare; this thread writes.
     history
-        Of the array: chunks that it has are not encoded again, others are noted in it.
+        Chunks of an earlier job, which are not encoded again; new chunks are noted in it.
 
     Raises
     ------
     LargerError
-        If the array must not grow, and would; no chunk was written.
+        If the array must not grow and would; no chunk was written then.
     FileError
-        If the source cannot be read, or the store recorded a chunk not as it was written.
+        If the source cannot be read, or the store records a chunk with another size or mask than was written.
     ParameterError, MissingFilterError
-        If the store cannot create an array with these filters, or one cannot be encoded here.
+        If the store cannot create an array with these filters, or tamis cannot encode one of them.
     """
     plan.pipeline.check_encodable()
     source.check_readable()
@@ -73,29 +72,29 @@ def write(
     target = create(plan)
     plan = replace(plan, pipeline=target.recorded, flags=_flags_of_rest(plan, source, parts))
     progress(0, len(parts))
-    work = _Work(plan, target, history)
-    with closing(_encoded(plan, source, parts, threads, history)) as chunks:
-        for done, chunk in enumerate(chunks if most_nbytes is None else held_back(chunks, most_nbytes), start=1):
-            work.put(chunk)
+    writer = _CountingWriter(plan, target, history)
+    with closing(_encode_parts(plan, source, parts, threads, history)) as chunks:
+        for done, chunk in enumerate(chunks if most_nbytes is None else collect_within(chunks, most_nbytes), start=1):
+            writer.put(chunk)
             progress(done, len(parts))
-    return work.finish(len(parts))
+    return writer.finish(len(parts))
 
 
 def would_grow(plan: Plan, source: StoredArray) -> bool:
-    """Return whether an array that must not grow would; encodes its chunks to see."""
+    """Return whether an array that must not grow would; its chunks are encoded for that."""
     try:
         if check_growth(plan, source, len(plan.parts(source))) is None:
             return False
-        write(plan, source, lambda plan: _Nowhere(plan, plan.grid(source)), lambda *_: None)
+        write(plan, source, lambda plan: _NullWriter(plan, plan.grid(source)), lambda *_: None)
     except LargerError:
         return True
-    except TamisError:  # it cannot be stored at all
+    except TamisError:  # the array cannot be stored at all
         return False
     return False
 
 
-class _Nowhere:
-    """A writer of chunks that are only counted."""
+class _NullWriter:
+    """A writer that stores nothing and counts bytes."""
 
     def __init__(self, plan: Plan, grid: Grid) -> None:
         stages = (replace(stage, stored=stage.filter.stored(plan.chunk)) for stage in plan.pipeline.stages)
@@ -107,21 +106,21 @@ class _Nowhere:
     def last_offset(self) -> int | None:
         return None
 
-    def create_companion(self, pipeline: Pipeline, flags: Flags) -> _Nowhere:
+    def create_companion(self, pipeline: Pipeline, flags: Flags) -> _NullWriter:
         return self
 
     def finish(self) -> None:
         pass
 
 
-class _Work:
-    """Chunks that are put, and what there is to say of them."""
+class _CountingWriter:
+    """A writer of encoded chunks and their flags that counts what it writes, for `Written`."""
 
     def __init__(self, plan: Plan, target: ArrayWriter, history: History | None) -> None:
         self._plan, self._target, self._history = plan, target, history
         self._has_zfp = plan.pipeline.zfp is not None
         self._grid = target.grid
-        # There from the first chunk with missing values on, or where what was never written is missing.
+        # Otherwise created with the first chunk that has missing values.
         flags = plan.flags
         self._companion = target.create_companion(FLAGS_PIPELINE, flags) if flags and flags.fill else None
         self._proven = ChunkNotes("q")
@@ -130,7 +129,7 @@ class _Work:
         self._skipped: Counter[str] = Counter()
 
     def put(self, chunk: NewChunk) -> None:
-        """Write a chunk, and the flags of its missing values."""
+        """Write a chunk and its flags."""
         plan, history = self._plan, self._history
         self._target.put(chunk.origin, chunk.data, chunk.mask)
         if history is not None:
@@ -152,7 +151,7 @@ class _Work:
             self._skipped.update(_not_applied(plan.pipeline, chunk.mask))
 
     def finish(self, count: int) -> Written:
-        """Check what the stores recorded."""
+        """Let the store check what it recorded, and return the counts."""
         self._target.finish()
         if self._companion is not None:
             self._companion.finish()
@@ -172,35 +171,35 @@ class _Work:
 
 
 def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:
-    """Name filters that a chunk goes without because they failed; behind zfp some are left out on purpose."""
+    """Yield the filters other than zfp that failed for a chunk; after zfp, others are skipped on purpose."""
     for at, stage in enumerate(pipeline.stages):
         if mask >> at & 1 and stage.filter != pipeline.zfp and (pipeline.zfp is None or mask & 1):
             yield str(stage.filter)
 
 
-def _encoded(
+def _encode_parts(
     plan: Plan, source: StoredArray, parts: Parts, threads: int, history: History | None
 ) -> Generator[NewChunk, None, None]:
     if history is not None:
-        taken = []
+        reused = []
         for chunk in history.encoded(parts, plan.flags):
             yield chunk
-            taken.append(parts.grid.number_of(chunk.origin))
-        parts = parts.without(np.array(sorted(taken), np.int64)) if taken else parts
+            reused.append(parts.grid.number_of(chunk.origin))
+        parts = parts.without(np.array(sorted(reused), np.int64)) if reused else parts
     if plan.streams_kept:
-        with closing(encode_streams(plan, source, parts, threads)) as encoded:
-            yield from encoded
+        with closing(encode_streams(plan, source, parts, threads)) as chunks:
+            yield from chunks
         return
-    values = source.open_reader()
+    reader = source.open_reader()
     with (
-        closing(values),
-        closing(over_chunks(values, parts, plan.dtype, partial(make_chunks, plan), threads)) as encoded,
+        closing(reader),
+        closing(over_chunks(reader, parts, plan.dtype, partial(make_chunks, plan), threads)) as chunks,
     ):
-        yield from encoded
+        yield from chunks
 
 
 def _flags_of_rest(plan: Plan, source: StoredArray, parts: Parts) -> Flags | None:
-    """Return the flags of a plan, with that of chunks that are not stored where there are such."""
+    """Return the flags of a plan, with the flag of chunks that are not stored."""
     if plan.flags is None or parts.are_all:
         return plan.flags
     flags = plan.flags.find(source.fill_value.astype(plan.dtype).reshape(1))
