@@ -72,7 +72,7 @@ def test_command_whose_output_nobody_reads_is_quiet(command: list[str | Path], t
         (["-f", "*:zfp(accuracy=0.1)"], 0),
         (["-f", "*:zfp(accuracy=0.1)", "--dry-run"], 0),
         (["-f", "nothing:zfp(accuracy=0.1)"], 1),
-        (["-f", "*:zfp(accuracy=0.1)", "--missing", "refuse", "--min-size", "0"], 1),
+        (["-f", "*:zfp(accuracy=0.1)", "--missing", "refuse", "--min-size", "0", "--larger"], 1),
     ],
 )
 def test_repack_name_that_a_terminal_would_act_on_is_written_out(options: list[str], code: int, tmp_path: Path) -> None:
