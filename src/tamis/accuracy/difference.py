@@ -13,6 +13,9 @@ from tamis.missing.definition import Missing, contiguous, has_native
 
 _NO_MARKS = np.empty(0)
 
+_COMPARED_COUNT = 1 << 20
+"""Values whose bits are compared at a time."""
+
 
 def largest_error(expected: NDArray[Any], actual: NDArray[Any]) -> float:
     """Return the largest absolute difference; infinite if NaN or an infinity changed.
@@ -44,7 +47,10 @@ def same_bits(expected: NDArray[Any], actual: NDArray[Any]) -> bool:
     if expected.itemsize not in (1, 2, 4, 8):  # numbers of extended precision have unused bits
         return np.array_equal(expected, actual, equal_nan=expected.dtype.kind == "f")
     bits = f"u{expected.itemsize}"
-    return np.array_equal(expected.view(bits), actual.view(bits))
+    before, after = (np.ascontiguousarray(values).reshape(-1).view(bits) for values in (expected, actual))
+    # In parts, because the result of a comparison takes a byte for each value.
+    steps = range(0, before.size, _COMPARED_COUNT)
+    return all(np.array_equal(before[at : at + _COMPARED_COUNT], after[at : at + _COMPARED_COUNT]) for at in steps)
 
 
 class Comparison(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +29,11 @@ class ChunkNotes:
     def __len__(self) -> int:
         return len(self._rows) // self._row.size
 
-    def columns(self) -> list[NDArray[np.int64]]:
+    def columns(self) -> list[NDArray[Any]]:
         """Return the columns in the order of chunk numbers; of several rows for a chunk, the last one."""
         rows = np.frombuffer(self._rows, self._dtype)
-        columns = [rows[name].astype(np.int64) for name in self._dtype.names or ()]
-        _, last = np.unique(columns[0][::-1], return_index=True)
-        return [column[::-1][last] for column in columns]
+        columns = [rows[name] for name in self._dtype.names or ()]
+        if not (columns[0][1:] > columns[0][:-1]).all():
+            _, last = np.unique(columns[0][::-1], return_index=True)
+            columns = [column[::-1][last] for column in columns]
+        return columns

@@ -67,7 +67,7 @@ class Hdf5Writer:
         self.dataset, self.recorded = dataset, pipeline
         self.grid = Grid(dataset.shape, dataset.chunks)
         self.stored_nbytes = 0
-        self._notes, self._end = ChunkNotes("qq"), end
+        self._notes, self._end = ChunkNotes("qI"), end
         self._last: tuple[Origin, int] | None = None
 
     def put(self, origin: Origin, data: bytes, mask: int) -> None:

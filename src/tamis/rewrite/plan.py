@@ -149,7 +149,7 @@ class Written:
     reused: int = 0
     companion: ArrayWriter | None = None
     pipeline: Pipeline = field(default_factory=lambda: Pipeline(()))
-    proven: ChunkNotes = field(default_factory=lambda: ChunkNotes("q"))
+    proven: ChunkNotes = field(default_factory=lambda: ChunkNotes("I"))
     largest_error: float = 0.0
 
 

@@ -123,7 +123,7 @@ class _CountingWriter:
         # Otherwise created with the first chunk that has missing values.
         flags = plan.flags
         self._companion = target.create_companion(FLAGS_PIPELINE, flags) if flags and flags.fill else None
-        self._proven = ChunkNotes("q")
+        self._proven = ChunkNotes("I")
         self._missing = self._lossless = self._for_missing = self._for_range = 0
         self._largest = 0.0
         self._skipped: Counter[str] = Counter()

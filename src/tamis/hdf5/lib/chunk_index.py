@@ -61,6 +61,7 @@ def read_index(dataset: h5d.DatasetID, grid: Grid, base: int) -> ChunkIndex:
         batch = stored_chunks(dataset)
     rows.append(_rows(batch, grid))
     table = np.concatenate(rows)
+    rows.clear()
     if np.any(np.diff(table[:, 0]) <= 0):
         table = table[np.argsort(table[:, 0], kind="stable")]
         if len(table) > 1 and np.any(np.diff(table[:, 0]) == 0):
