@@ -90,7 +90,7 @@ class ChunkReader:
         return self._read(origin, record, 0, record.nbytes), record.mask
 
     def stored_many(self, parts: Parts) -> Iterator[tuple[bytes, int] | None]:
-        """Read the bytes and the filter masks of chunks, in one call if the file has them all; None if not stored.
+        """Yield bytes and filter mask of each chunk, None if it is not stored; read in one call if the file has all.
 
         Raises
         ------
@@ -100,8 +100,8 @@ class ChunkReader:
         index, source = self.index, self._source
         rows = index.positions_of(as_array(parts.numbers))
         offsets, sizes = index.offsets[rows], index.sizes[rows]
-        there = (rows >= 0) & (sizes <= self._nbytes) & (offsets <= self._nbytes - sizes)
-        if source is None or not there.all() or sizes.sum() > self._nbytes:
+        is_complete = (rows >= 0) & (sizes <= self._nbytes) & (offsets <= self._nbytes - sizes)
+        if source is None or not is_complete.all() or sizes.sum() > self._nbytes:
             for origin in parts.origins():
                 yield self.stored(origin) if origin in index else None
             return
@@ -263,9 +263,9 @@ class ChunkReader:
         # A damaged index may claim any size: memory is allocated only after the file is known to be as long.
         if offset + stop > self._nbytes:
             self._nbytes = source.nbytes
-        left = self._nbytes - offset
+        available = self._nbytes - offset
         try:
-            if stop > left:
+            if stop > available:
                 data: Any = b""
             elif room is None:
                 data = source.read(offset + start, stop - start)
@@ -274,7 +274,7 @@ class ChunkReader:
         except OSError as error:
             raise self._failure(origin, f" cannot be read: {error.strerror}") from error
         if len(data) != stop - start:
-            text = f": expected {stop} bytes at {offset}, got {max(left, 0)}: the file is truncated or damaged"
+            text = f": expected {stop} bytes at {offset}, got {max(available, 0)}: the file is truncated or damaged"
             raise self._failure(origin, text)
         return data
 

@@ -59,11 +59,11 @@ def over_chunks(
     source
         The array.
     parts
-        One for each chunk.
+        Chunks of the new grid.
     dtype
-        Of the values that the function gets.
+        Type of the values that the function gets.
     function
-        Called in threads with some chunks, a part of the array that has them, and its values, which are valid only
+        Called in threads with several chunks, a region that contains them, and its values, which are valid only
         during the call and may be read-only; returns a result for each chunk. See `one_by_one`.
     threads
         Number of threads.
@@ -76,11 +76,11 @@ def over_chunks(
     small = nbytes <= SMALL_NBYTES
     own = threading.local()
 
-    def direct(some: Parts) -> list[R]:
+    def direct(chunks: Parts) -> list[R]:
         if not hasattr(own, "room"):  # reused: the system would clear new memory
             own.room = np.empty(math.prod(chunk_shape) * (at_once if small else 1), dtype)
         results = []
-        for run in some.boxes() if small else (some[at : at + 1] for at in range(len(some))):
+        for run in chunks.boxes() if small else (chunks[i : i + 1] for i in range(len(chunks))):
             box = run.bounding()
             extents = [axis.stop - axis.start for axis in box]
             results += function(run, box, source.read(box, own.room[: math.prod(extents)].reshape(extents)))
@@ -113,12 +113,12 @@ def over_chunks(
         return task()
 
     with closing(ordered_map(call, calls(), threads)) as results:
-        for some in results:
-            yield from some
+        for task_results in results:
+            yield from task_results
 
 
 def one_by_one(function: Callable[[Region, NDArray[Any]], R]) -> PartsFunction[R]:
-    """Return a function of some chunks that calls one with the region and the contiguous values of each."""
+    """Return a function of several chunks that calls `function` with region and contiguous values of each."""
 
     def call(parts: Parts, box: Region, values: NDArray[Any]) -> list[R]:
         # Copied once, not in each step that needs contiguous values.

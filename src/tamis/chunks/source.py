@@ -79,8 +79,8 @@ class FileSource:
         ranges = list(ranges)
         columns = np.array(ranges, np.int64).reshape(len(ranges), 2).T
         read = _native.read_ranges(self.descriptor.number, *np.ascontiguousarray(columns))
-        # Native code leaves what goes beyond the file.
-        return [self.read(*each) if data is None else data for each, data in zip(ranges, read, strict=True)]
+        # Native code returns None for ranges beyond the end of the file.
+        return [self.read(*span) if data is None else data for span, data in zip(ranges, read, strict=True)]
 
 
 class MemorySource:

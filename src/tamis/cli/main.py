@@ -46,8 +46,8 @@ def _imported(name: str) -> click.Command:
     return command
 
 
-def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    if asked and not ctx.resilient_parsing:
+def _print_version(ctx: click.Context, _: click.Parameter, is_requested: bool) -> None:
+    if is_requested and not ctx.resilient_parsing:
         click.echo(tamis.config())
         ctx.exit()
 

@@ -49,9 +49,9 @@ def catalogue(names: Collection[str] = ()) -> tuple[Entry, ...]:
         If there is no filter of such a name.
     """
     if unknown := [name for name in names if name not in by_name()]:
-        known = sorted(by_name())
-        nearest = did_you_mean(unknown[0], known)
-        raise ParameterError(f"expected a filter ({', '.join(known)}), got {unknown[0]!r}{nearest}")
+        all_names = sorted(by_name())
+        nearest = did_you_mean(unknown[0], all_names)
+        raise ParameterError(f"expected a filter ({', '.join(all_names)}), got {unknown[0]!r}{nearest}")
     return tuple(_entry(kind) for kind in by_id().values() if not names or kind.name in names)
 
 

@@ -95,12 +95,12 @@ def _whole(value: object, most: int, subject: str) -> int:
     return int(value)
 
 
-def filter_name(each: Filter) -> str:
-    """Name a filter: one that tamis has no type for by what its writer called it, and its number."""
-    if not isinstance(each, UnknownFilter):
-        return each.name
-    # Some writers give whole sentences, or add where to get it after a semicolon.
-    label = each.label.partition(";")[0].strip()
+def filter_name(member: Filter) -> str:
+    """Return the name of a filter; for an unknown one the label in the file and the id."""
+    if not isinstance(member, UnknownFilter):
+        return member.name
+    # Some labels are whole sentences, or have a web address after a semicolon.
+    label = member.label.partition(";")[0].strip()
     if len(label) > _LONGEST_LABEL:
-        label = REGISTERED.get(each.id, label)
-    return f"{label or 'filter'} [{each.id}]"
+        label = REGISTERED.get(member.id, label)
+    return f"{label or 'filter'} [{member.id}]"

@@ -125,11 +125,11 @@ def _not_companion(variable: h5py.Dataset, companion: h5py.Dataset) -> str:
 
 
 def _at(dataset: h5py.Dataset, path: str) -> h5py.Dataset | None:
-    """Look beside the variable first: groups may have been copied to another place."""
-    beside = posixpath.join(posixpath.dirname(str(dataset.name or "/")), posixpath.basename(path))
-    for each in (beside, path):
+    """Return a companion, from the variable's own group first, because groups may have been moved."""
+    own_path = posixpath.join(posixpath.dirname(str(dataset.name or "/")), posixpath.basename(path))
+    for candidate in (own_path, path):
         try:
-            item = dataset.file.get(each.encode("utf-8", "surrogateescape"))
+            item = dataset.file.get(candidate.encode("utf-8", "surrogateescape"))
         except (OSError, RuntimeError, ValueError):
             continue
         if isinstance(item, h5py.Dataset) and item.file == dataset.file:
