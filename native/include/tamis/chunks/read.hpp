@@ -92,7 +92,8 @@ private:
 // Chunks that a thread takes at a time.
 inline constexpr std::size_t chunks_at_once = 16;
 
-// Put all chunks of a table to their places, in up to `threads` threads. For each, whether that could be done.
+// Put all chunks of a table to their places, in up to `threads` threads. For each, whether that could be done. Where
+// chunks overlap, several threads may mix their bytes.
 inline std::vector<char> read(const Pipeline& pipeline, const zfp::Kernel& kernel, int file, const Table& table,
                               const Place<std::uint8_t>& place, std::size_t threads) {
     std::vector<char> done(table.size());
