@@ -26,6 +26,7 @@ LAYERS = [
     ("cli", "__main__"),
     ("",),  # tamis/__init__.py, the flat public list
     ("jobs",),
+    ("_open",),
     ("hdf5", "netcdf", "zarr"),
     ("rewrite",),
     ("store",),

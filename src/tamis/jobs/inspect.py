@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from tamis._open import open_store
 from tamis.cf import Role
 from tamis.errors import FileError
 from tamis.filters import Filter
 from tamis.filters.unknown import filter_name
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.readers import Readers, readers_of
-from tamis.hdf5.store import Hdf5Store
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.groups import group_filters
 from tamis.hdf5.tree.walk import Contents
@@ -55,7 +55,7 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
     ('shuffle', 'deflate 2')
     """
     wanted = [variables] if isinstance(variables, str) else variables
-    with Hdf5Store.open(path) as store:
+    with open_store(path) as store:
         with reading(path):
             contents = store.contents
             labels = Names(store).labels(wanted) if wanted else {}

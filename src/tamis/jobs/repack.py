@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from tamis._open import open_store
 from tamis.chunks.threads import checked_threads
 from tamis.errors import BoundError, DataError, FileError, ParameterError, TamisError
 from tamis.filters import Filter
@@ -144,7 +145,7 @@ def repack(
     notes: list[str] = []
     done = _Done()
     with (
-        Hdf5Store.open(source) as store,
+        open_store(source) as store,
         reading(source, only_damage=True),
         Transaction(target, overwrite=overwrite) as transaction,
     ):
@@ -200,7 +201,7 @@ def preview_repack(
     """
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
     wanted = _wanted(recipes, chunks, checksum, missing, follow, min_size, larger)
-    with Hdf5Store.open(source) as store, reading(source):
+    with open_store(source) as store, reading(source):
         planning = plan_datasets(store, wanted)
         found = describe(planning)
         notes = store.survey_other_files(os.fspath(target))

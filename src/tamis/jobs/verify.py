@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tamis._open import open_store
 from tamis.accuracy.compare import compared
 from tamis.accuracy.statistics import Frame, Tally
 from tamis.chunks.threads import checked_threads
@@ -100,7 +101,7 @@ def verify(
     threads = checked_threads(threads)
     wanted = [variables] if isinstance(variables, str) else variables
     asked = checked_bounds(bounds)
-    with Hdf5Store.open(source) as first, Hdf5Store.open(target) as second, reading(source, target):
+    with open_store(source) as first, open_store(target) as second, reading(source, target):
         before = _Side.of(first)
         after = _Side.of(second, before.contents)
         datasets, names = before.contents.datasets, Names(first)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.cf import Packing
+from tamis.cf import Packing, Role
 from tamis.chunks.chunk_reader import ChunkReader
 from tamis.chunks.grid import Grid, Origin
 from tamis.chunks.index import ChunkIndex
@@ -17,6 +19,51 @@ from tamis.missing.definition import Missing
 from tamis.missing.restore import CompanionFlags
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
+
+
+class Store(Protocol):
+    """A file or folder of arrays for reading. Use it in a ``with``, or close it."""
+
+    @property
+    def path(self) -> str:
+        """Path of the file or folder."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all of it."""
+        ...
+
+    @property
+    def roles(self) -> Mapping[str, Role]:
+        """What each array is for, by path; no values are read."""
+        ...
+
+    def array(self, path: str) -> StoredArray:
+        """Return the array at a path."""
+        ...
+
+    def first_path(self, path: str) -> str:
+        """Return the path by which an array is known here, for any path that leads to it; empty if none does."""
+        ...
+
+    def copy_to(
+        self,
+        target: Path,
+        recreate: Mapping[str, Callable[[Any, Callable[[Any], Any]], object]],
+        dropped: Collection[str],
+        companions: Callable[[], Mapping[str, ArrayWriter | None]],
+        created: Callable[[], None],
+    ) -> list[str]:
+        """Copy everything to a new store of the same format, except the arrays that functions create, and return notes.
+
+        A function gets an array and what creates the `ArrayWriter` of a plan.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the store."""
+        ...
 
 
 class StoredArray(Protocol):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tamis._open import open_store
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
 from tamis.hdf5.store import Hdf5Store
@@ -117,7 +118,7 @@ def _compare(target: Path, source: Path, plans: Mapping[str, Plan], wanted: Want
 
     unknown = Earlier(False, False, "nothing says that tamis made it from this source by this recipe")
     try:
-        with Hdf5Store.open(target) as after, Hdf5Store.open(source) as before:
+        with open_store(target) as after, open_store(source) as before:
             kept = _kept(after, before, plans, wanted)
             if kept is None:
                 return unknown

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from tamis._open import open_store
 from tamis.errors import located
 from tamis.formatting import plural
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.store import Hdf5Store
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repacking import Repacked
@@ -39,7 +39,7 @@ def prove(
         If a dataset is not as planned.
     """
     done = []
-    with Hdf5Store.open(transaction.path) as out:
+    with open_store(transaction.path) as out:
         together = f"verifying {plural(len(plans), 'dataset')}"
         for number, (path, plan) in enumerate(plans.items(), 1):
             step = Step(f"verifying {path}", number, len(plans), together)
