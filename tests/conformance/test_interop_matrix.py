@@ -23,7 +23,8 @@ import pytest
 from numpy.typing import NDArray
 
 import tamis
-from tamis.chunks.grid import Region, region, touched
+from tamis.chunks.grid import Grid, Region, region
+from tamis.chunks.regions import Parts
 from tamis.errors import MissingFilterError
 from tamis.filters import ChunkType, Filter
 from tamis.hdf5.chunk_access import chunk_type, pipeline_of
@@ -297,7 +298,7 @@ def rewrite_dataset(found: h5py.Dataset, turn: int) -> bytes:
     found.id.set_extent((0,) * len(shape))
     found.id.set_extent(shape)
     kinds: list[type[Filter]] = [type(each) for each in pipeline.filters]
-    parts = touched([tuple(slice(0, extent) for extent in shape)], shape, chunk.shape)
+    parts = Parts(Grid(shape, chunk.shape))
     for at, part in enumerate(parts, start=turn):
         skip = [(), kinds[:1], kinds[-1:], kinds, ()][at % 5]
         data, mask = pipeline.encode(whole(found.name.strip("/"), part, chunk), skip=skip)

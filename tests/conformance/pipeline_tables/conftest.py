@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from tamis import Pipeline
 from tamis.filters import by_id, by_name
-from tamis.hdf5 import storage
 from tamis.hdf5.chunk_access import chunk_type, pipeline_of
+from tamis.hdf5.lib import filter_list
 
 HERE = Path(__file__).resolve().parent
 TOY = 400
@@ -254,7 +254,7 @@ def forget() -> None:
     by_id.cache_clear()
     by_name.cache_clear()
     # Filters of files are kept, too.
-    storage._pipeline.cache_clear()
+    filter_list._pipeline.cache_clear()
 
 
 @pytest.fixture
