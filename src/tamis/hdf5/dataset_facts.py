@@ -69,12 +69,19 @@ class DatasetFacts:
         """The h5py dataset."""
         if self._dataset is None:
             handle = h5d.open(self.file.id, self.path.encode("utf-8", "surrogateescape"))
-            self._dataset = h5py.Dataset(handle, readonly=is_read_only(self.file))  # lets h5py cache the shape
-            others: deque[DatasetFacts] = vars(self.file).setdefault(_OPEN, deque())
-            others.append(self)
-            if len(others) > _MOST_OPEN:
-                others.popleft()._release()
+            return self.keep(h5py.Dataset(handle, readonly=is_read_only(self.file)))  # lets h5py cache the shape
         return self._dataset
+
+    def keep(self, dataset: h5py.Dataset) -> h5py.Dataset:
+        """Return the dataset, just opened by its path, and keep it open until some others are opened."""
+        if self._dataset is not None:
+            return self._dataset
+        self._dataset = dataset
+        others: deque[DatasetFacts] = vars(self.file).setdefault(_OPEN, deque())
+        others.append(self)
+        if len(others) > _MOST_OPEN:
+            others.popleft()._release()
+        return dataset
 
     def _release(self) -> None:
         """Let HDF5 close the dataset as soon as nothing else uses it; keep the facts."""
@@ -176,8 +183,6 @@ class DatasetFacts:
     @cached_property
     def layout(self) -> str:
         """Layout of the values: chunked, contiguous, compact, external (in other files) or virtual."""
-        if self.dataset.is_virtual:
-            return "virtual"
         return "external" if self.creation_list.get_external_count() else _LAYOUTS[self.creation_list.get_layout()]
 
     @cached_property
@@ -218,7 +223,11 @@ class DatasetFacts:
         """
         if self.fill_state == h5d.FILL_VALUE_UNDEFINED:
             return np.zeros((), self.dataset.dtype)
-        return np.asarray(self.dataset.fillvalue)
+        if self.number_type is None:
+            return np.asarray(self.dataset.fillvalue)
+        value = np.zeros((), self.number_type)
+        self.creation_list.get_fill_value(value)
+        return value
 
     @cached_property
     def is_unreadable_empty(self) -> bool:

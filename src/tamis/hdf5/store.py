@@ -137,7 +137,8 @@ class Hdf5Store:
 
         def adapted(path: str, function: Recreate) -> Callable[[h5py.Dataset, h5py.Group, str], h5py.Dataset]:
             def make(dataset: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
-                source = self.contents.datasets.looked_at(path) or Hdf5Array(self.file, path, dataset)
+                source = self.contents.datasets.looked_at(path) or Hdf5Array(self.file, path)
+                source.keep(dataset)
                 writers: list[Hdf5Writer] = []
 
                 def create(plan: Plan) -> Hdf5Writer:

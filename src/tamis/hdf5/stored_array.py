@@ -200,6 +200,8 @@ class Hdf5Array(DatasetFacts):
             self.dataset,
             self.label,
             self.dtype or self.dataset.dtype,
+            self.shape,
+            self.chunk_shape,
             numeric=self.number_type is not None,
             filters=self.pipeline.filters,
             unreadable_empty=self.is_unreadable_empty,

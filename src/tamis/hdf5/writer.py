@@ -57,15 +57,16 @@ class Hdf5Writer:
     ----------
     dataset
         The dataset, new and without chunks.
+    grid
+        The grid of its chunks.
     pipeline
         Its filters, with stored parameters.
     end
         The end of its file.
     """
 
-    def __init__(self, dataset: h5py.Dataset, pipeline: Pipeline, end: FileEnd) -> None:
-        self.dataset, self.recorded = dataset, pipeline
-        self.grid = Grid(dataset.shape, dataset.chunks)
+    def __init__(self, dataset: h5py.Dataset, grid: Grid, pipeline: Pipeline, end: FileEnd) -> None:
+        self.dataset, self.grid, self.recorded = dataset, grid, pipeline
         self.stored_nbytes = 0
         self._notes, self._end = ChunkNotes("qI"), end
         self._last: tuple[Origin, int] | None = None
@@ -84,11 +85,11 @@ class Hdf5Writer:
     def create_companion(self, pipeline: Pipeline, flags: Flags) -> Hdf5Writer:
         """Create the companion of the dataset, which disappears if it gets no name."""
         companion, recorded = create_companion(self.dataset, self.grid.chunk_shape, pipeline, flags)
-        return Hdf5Writer(companion, recorded, self._end)
+        return Hdf5Writer(companion, self.grid, recorded, self._end)
 
     def finish(self) -> None:
         """Raise FileError unless HDF5's records of all chunks match what was written, without others."""
-        if not self.dataset.size:
+        if not self.grid.chunk_count:
             return
         written = self._notes.columns()
         index = read_index(self.dataset.id, self.grid, 0)
@@ -127,4 +128,4 @@ def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, 
         dataset = create_like(source.dataset, parent, name, chunks=plan.chunk_shape, filters=filters, dtype=dtype)
     except ValueError as error:
         raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.pipeline}: {error}") from error
-    return Hdf5Writer(dataset, as_recorded(plan.pipeline, dataset), end)
+    return Hdf5Writer(dataset, plan.grid(source), as_recorded(plan.pipeline, dataset), end)

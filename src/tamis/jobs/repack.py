@@ -307,12 +307,13 @@ def _write(
 ) -> tuple[dict[str, Written], dict[str, str], list[str]]:
     """Write the target; also say why datasets cannot be read, and which names of other files changed."""
     plans = planning.plans
+    count = sum(not plan.copied for plan in plans.values())
     written: dict[str, Written] = {}
     unread: dict[str, str] = {}
 
     def recreate(plan: Plan, source: Hdf5Array, create: Create) -> None:
         history = resuming.history(plan, plan.grid(source))
-        step = Step(f"writing {plan.path}", len(written) + 1, sum(not other.copied for other in plans.values()))
+        step = Step(f"writing {plan.path}", len(written) + 1, count)
         try:
             with reading(store.path, dataset=plan.path, only_damage=True):
                 written[plan.path] = write(plan, source, create, partial(report, step), threads, history)

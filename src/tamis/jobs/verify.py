@@ -158,7 +158,9 @@ class _Job:
 
     def dataset(self, own: str, path: str) -> None:
         """Compare a dataset of the source with that of the same path in the target; `own` is its first path."""
-        source, target = self.before.contents.datasets[own], array_at(self.after.store.file, path)
+        source, target = self.before.contents.datasets[own], self.after.contents.datasets.get(path)
+        if target is None:  # another link may lead to one
+            target = array_at(self.after.store.file, path)
         if target is None:
             self._violation(path, "missing-dataset", "no such dataset in the target")
             return
@@ -203,7 +205,9 @@ class _Job:
             for path, reason in side.contents.closed.items():
                 self.problems.append(Finding(path, "unreadable", f"{side.store.path}: {reason}"))
         for path, group in self.before.contents.groups.items():
-            other = group_at(self.after.store.file, path)
+            other = self.after.contents.groups.get(path)
+            if other is None:
+                other = group_at(self.after.store.file, path)
             if other is None:
                 self._violation(path, "missing-group", "no such group in the target")
                 continue

@@ -17,6 +17,7 @@ from tamis.hdf5.lib.places import linked_file
 from tamis.hdf5.lib.type_text import type_words
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.groups import group_filters
+from tamis.hdf5.tree.links import in_order, links_of
 from tamis.hdf5.tree.objects import Objects
 from tamis.hdf5.tree.references import attribute_names
 
@@ -121,11 +122,11 @@ def named_type_change(source: Hdf5Array, target: Hdf5Array) -> str:
 
 def _creation_order(group: h5py.Group) -> list[bytes] | None:
     """Return the names of links in the order of creation; None if the group does not record it."""
-    if not group.id.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED:
-        return None
-    names: list[bytes] = []
-    group.id.links.iterate(names.append)
-    return sorted(names, key=lambda name: group.id.links.get_info(name).corder)
+    links = links_of(group.id)
+    if links:
+        return None if links[0].order is None else [link.name for link in in_order(links)]
+    tracked = group.id.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED
+    return [] if tracked else None
 
 
 def _attribute_difference(name: bytes, pair: tuple[Any, Any], objects: tuple[Objects, Objects]) -> str:
@@ -187,13 +188,10 @@ class _Link(NamedTuple):
 def _links(group: h5py.Group, own: Objects) -> dict[bytes, _Link]:
     """Return the links of a group by name."""
     links: dict[bytes, _Link] = {}
-    names: list[bytes] = []
-    group.id.links.iterate(names.append)
     own_path = own.path_at(h5o.get_info(group.id).addr).rstrip("/")
-    for name in names:
-        kind = group.id.links.get_info(name).type
+    for name, kind, address, *_ in sorted(links_of(group.id), key=lambda link: link.name):
         if kind == h5l.TYPE_HARD:
-            path = own.path_at(h5o.get_info(group.id, name).addr)
+            path = own.path_at(address)
             if not path:
                 links[name] = _Link(f"{_NAMED_TYPE} {type_words(h5t.open(group.id, name))}")
             elif path == f"{own_path}/{name.decode('utf-8', 'surrogateescape')}":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -46,14 +47,17 @@ def type_words(datatype: Any) -> str:
         case h5t.OPAQUE:
             return f"opaque of {nbytes} bytes, {_text(datatype.get_tag())!r}"
         case h5t.INTEGER | h5t.FLOAT:
-            return _number_text(datatype, nbytes)
+            return _number_text(datatype.encode())
         case h5t.BITFIELD:
             return f"bitfield of {nbytes} bytes"
         case other:
             return f"type of class {other}, {nbytes} bytes"
 
 
-def _number_text(datatype: Any, nbytes: int) -> str:
+@lru_cache(maxsize=1024)  # few types occur in a file, and each takes many calls of HDF5
+def _number_text(encoded: bytes) -> str:
+    datatype = h5t.decode(encoded)
+    nbytes = int(datatype.get_size())
     kind = "float"
     if datatype.get_class() == h5t.INTEGER:
         kind = "int" if datatype.get_sign() == h5t.SGN_2 else "uint"

@@ -269,7 +269,7 @@ class _Copy:
         """Let the caller's function create a dataset, and check that it did."""
         with _placed(path):
             # Opened by its path, because HDF5 would otherwise search the whole file for its name.
-            dataset = h5py.Dataset(h5d.open(self.file.id, path))
+            dataset = h5py.Dataset(h5d.open(self.file.id, path), readonly=True)  # lets h5py cache the shape
             datatype = dataset.id.get_type()
             if datatype.committed():
                 self._type(datatype)
@@ -293,6 +293,10 @@ class _Copy:
                 target.unlink(link.name)
                 h5o.link(copy.id, target, link.name, link_plist(link.charset))
 
+    def _target_type(self, datatype: Any) -> Any:
+        """Return the type of a copy."""
+        return self._type(datatype) if datatype.committed() else datatype
+
     def _type(self, datatype: Any) -> Any:
         """Return the target's named type for one of the source; the first time, copy it into the staging group.
 
@@ -314,9 +318,7 @@ class _Copy:
             rewrite_references(source, target, self._rewire)
         for name in attribute_names(source):
             with _placed(path, name):
-                datatype = h5a.open(source, name).get_type()
-                created = self._type(datatype) if datatype.committed() else datatype
-                copy_attribute(source, target, name, created, self._rewire)
+                copy_attribute(source, target, name, self._rewire, self._target_type)
 
     def _finish_types(self) -> None:
         """Copy the attributes of named types without a link; these may have further named types."""

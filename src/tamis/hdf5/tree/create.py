@@ -16,6 +16,7 @@ from h5py import h5d, h5f, h5g, h5o, h5p, h5t
 
 from tamis.hdf5.lib import calls
 from tamis.hdf5.tree.groups import GroupSettings
+from tamis.hdf5.tree.links import link_plist
 from tamis.hdf5.tree.references import copy_values
 
 STAGING = b".tamis-named-types"
@@ -131,8 +132,7 @@ def create_like(
     if dtype is None and datatype.committed():
         datatype = _staged_type(datatype, parent.id) or datatype.copy()
     raw_name = name.encode("utf-8", "surrogateescape")
-    lcpl = h5p.create(h5p.LINK_CREATE)
-    lcpl.set_char_encoding(h5t.CSET_ASCII if raw_name.isascii() else h5t.CSET_UTF8)
+    lcpl = link_plist(h5t.CSET_ASCII if raw_name.isascii() else h5t.CSET_UTF8)
     return h5py.Dataset(h5d.create(parent.id, raw_name, datatype, source.id.get_space(), plist, lcpl))
 
 

@@ -123,8 +123,8 @@ def group_filters(group: h5py.Group) -> Pipeline:
     group
         A group of any file; the filters need not be installed. A file means its root group.
     """
-    plist = group_id(group).get_create_plist()
-    return listed_pipeline(plist)
+    item = group_id(group)
+    return Pipeline() if _is_old(item) else listed_pipeline(item.get_create_plist())
 
 
 def group_phase_change(group: h5py.Group) -> PhaseChange | None:
@@ -190,10 +190,8 @@ class GroupSettings(NamedTuple):
     @classmethod
     def of(cls, group: h5g.GroupID) -> GroupSettings:
         """Read the settings of a group."""
-        can_tell = calls.has("H5Gget_info")
-        is_old = can_tell and calls.link_storage(group) == calls.SYMBOL_TABLE
-        if is_old and h5o.get_info(group).hdr.version == _OLD_HEADER:
-            return _OLD  # the only ones possible; most groups are old, and a property list takes 6 µs
+        if _is_old(group):
+            return _OLD  # the only ones possible
         plist = group.get_create_plist()
         filters, has_links = calls.filter_list(plist), calls.has("H5Pget_link_phase_change")
         return cls(
@@ -204,7 +202,7 @@ class GroupSettings(NamedTuple):
             tuple(entry.label for entry in filters),
             calls.link_phase_change(plist) if has_links else None,
             calls.estimated_links(plist) if has_links else None,
-            can_tell and not is_old,
+            calls.has("H5Gget_info") and calls.link_storage(group) != calls.SYMBOL_TABLE,
         )
 
     def set_in(self, plist: h5p.PropOCID) -> None:
@@ -232,6 +230,15 @@ class GroupSettings(NamedTuple):
 
 _OLD = GroupSettings(0, 0, (8, 6), (), (), None, None, new_format=False)
 """The defaults, which groups in the format before HDF5 1.8 have."""
+
+
+def _is_old(group: h5g.GroupID) -> bool:
+    """Return whether a group and its header have formats before HDF5 1.8; False if h5py's libhdf5 cannot tell.
+
+    Most groups do, and have no settings: to ask for their property lists takes 6 µs each.
+    """
+    old_links = calls.has("H5Gget_info") and calls.link_storage(group) == calls.SYMBOL_TABLE
+    return old_links and h5o.get_info(group).hdr.version == _OLD_HEADER
 
 
 def group_id(group: h5py.Group) -> h5g.GroupID:

@@ -77,7 +77,9 @@ def attribute_names(owner: Any) -> list[bytes]:
     return names
 
 
-def copy_attribute(source: Any, target: Any, name: bytes, datatype: Any, rewire: Rewire) -> None:
+def copy_attribute(
+    source: Any, target: Any, name: bytes, rewire: Rewire, target_type: Callable[[Any], Any] = lambda datatype: datatype
+) -> None:
     """Copy one attribute from an object to its copy.
 
     Parameters
@@ -86,14 +88,16 @@ def copy_attribute(source: Any, target: Any, name: bytes, datatype: Any, rewire:
         Low-level identifiers of the two objects.
     name
         The attribute, which must not exist in the target.
-    datatype
-        The `h5py.h5t.TypeID` of the copy: the source's own, or the corresponding named type of the target.
     rewire
         Translates each reference in the value.
+    target_type
+        Returns the `h5py.h5t.TypeID` of the copy for that of the source: the same by default, or the corresponding
+        named type of the target.
     """
     attribute = h5a.open(source, name)
     space = attribute.get_space()
     file_type = attribute.get_type()
+    datatype = target_type(file_type)
     utf8 = h5a.get_info(source, name).cset == h5t.CSET_UTF8 and calls.has("H5Acreate2")
     copied = (calls.create_utf8_attribute if utf8 else h5a.create)(target, name, datatype, space)
     if space.get_simple_extent_type() == h5s.NULL or space.get_simple_extent_npoints() == 0:
