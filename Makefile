@@ -38,6 +38,7 @@ ifeq ($(QUICK),)
 	$(RUN) benchmarks/costs.py
 	$(RUN) benchmarks/codecs.py
 	$(RUN) benchmarks/inspection.py
+	$(RUN) benchmarks/objects.py
 	$(RUN) benchmarks/proof.py
 endif
 	@echo "figures: $(BENCH)/codec.csv, $(BENCH)/files.csv; picture: $(BENCH)/codec.svg"

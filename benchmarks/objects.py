@@ -1,0 +1,102 @@
+"""What small objects cost whole commands: ``python benchmarks/objects.py [--rounds N]``.
+
+CPU seconds of `tamis repack` and `tamis verify` on files of 3,000 datasets of 256 B and of 6,000 nested groups, in
+turns with h5repack and h5diff, and their ratio; CPU milliseconds for each dataset or group; and CPU and elapsed time of
+commands that do next to nothing. The start of Python is in all of them. Least of all rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+from turns import times_in_turns
+
+DATASETS, GROUPS = 3000, 6000
+RECIPE = ("-f", "*:shuffle|deflate(4)", "--min-size", "0", "--larger")
+PEER_RECIPE = ("-f", "SHUF", "-f", "GZIP=4", "-m", "1")
+STARTS = (("--version",), ("--help",), ("spec", "zfp(rate=8)"))
+
+
+def write_datasets(path: Path, attributes: int, libver: str) -> None:
+    """Write datasets in fifty groups, each in two chunks."""
+    values = np.arange(64.0, dtype="f4").reshape(8, 8)
+    with h5py.File(path, "w", libver=libver) as file:
+        for number in range(DATASETS):
+            group = file.require_group(f"g{number % 50}")
+            dataset = group.create_dataset(f"v{number}", data=values + number, chunks=(4, 8))
+            for attribute in range(attributes):
+                dataset.attrs[f"a{attribute}"] = f"text {attribute}"
+
+
+def write_groups(path: Path) -> None:
+    """Write groups in groups in groups, and one dataset, so that there is something to repack."""
+    with h5py.File(path, "w") as file:
+        for number in range(GROUPS):
+            file.create_group(f"a{number // 600}/b{number // 60 % 10}/c{number % 60}")
+        file.create_dataset("v", data=np.arange(100.0), chunks=(100,))
+
+
+def processor() -> float:
+    """CPU seconds of commands so far."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def command(*arguments: object) -> Callable[[], None]:
+    """A call that runs a command."""
+    words = [str(argument) for argument in arguments]
+    return lambda: subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def compare(label: str, path: Path, count: int, rounds: int) -> None:
+    """Print a line for repack and verify with one and two threads."""
+    target, other = path.with_suffix(".out"), path.with_suffix(".peer")
+    repacks = [command(TAMIS, "repack", path, target, "--overwrite", *RECIPE, "-j", threads) for threads in (1, 2)]
+    verifies = [command(TAMIS, "verify", path, target, "-j", threads) for threads in (1, 2)]
+    for name, calls, peer, peer_call in (
+        ("repack", repacks, "h5repack", command("h5repack", *PEER_RECIPE, path, other)),
+        ("verify", verifies, "h5diff", command("h5diff", path, other)),
+    ):
+        *seconds, least = map(min, times_in_turns([*calls, peer_call], rounds, processor))
+        for threads, cpu in enumerate(seconds, start=1):
+            each = f"{cpu / count * 1e3:.2f} ms each"
+            print(f"{label}: {name} -j{threads} {cpu:.2f} s, {each}, {cpu / least:.1f} x {peer} ({least:.2f} s)")
+
+
+def start(rounds: int) -> None:
+    """Print what the start of commands takes."""
+    calls = [command(TAMIS, *arguments) for arguments in STARTS]
+    cpu, clock = times_in_turns(calls, 3 * rounds, processor), times_in_turns(calls, 3 * rounds)
+    for arguments, used, passed in zip(STARTS, cpu, clock, strict=True):
+        print(f"tamis {arguments[0]}: CPU {min(used) * 1e3:.0f} ms, elapsed {min(passed) * 1e3:.0f} ms")
+
+
+TAMIS = Path(sys.executable).with_name("tamis")
+
+
+def main() -> None:
+    """Make each file, and time commands on it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3, help="of each command (default: %(default)s)")
+    rounds = parser.parse_args().rounds
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.h5"
+        write_groups(path)
+        compare(f"{GROUPS} nested groups", path, GROUPS, rounds)
+        for attributes, libver in ((0, "earliest"), (4, "earliest"), (1, "latest")):
+            write_datasets(path, attributes, libver)
+            label = f"{DATASETS} datasets of 256 B, {attributes} attributes, format {libver}"
+            compare(label, path, DATASETS, rounds)
+    start(rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""What a small dataset costs repack and verify, in calls: times would depend on the machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import tamis
+
+# About 10% more than they take, so that no regression goes unseen; each call takes 0.3 µs or more.
+MOST_CALLS = {"repack": 3600, "verify": 1900}
+JOBS: dict[str, Callable[[Path, Path], object]] = {
+    "repack": lambda path, out: tamis.repack(path, out, {"*": "shuffle|deflate(4)"}, overwrite=True, threads=1),
+    "verify": lambda path, out: tamis.verify(path, out, threads=1),
+}
+
+
+def write(path: Path, count: int) -> None:
+    values = np.arange(64.0, dtype="f4").reshape(8, 8)
+    with h5py.File(path, "w", libver="latest") as file:
+        for number in range(count):
+            file.create_dataset(f"g{number % 5}/v{number}", data=values, chunks=(4, 8)).attrs["units"] = "K"
+
+
+def calls_of(job: Callable[[], Any]) -> int:
+    """Count the calls of functions of Python and C during a job."""
+    count = 0
+
+    def note(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        job()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_u13_calls_for_a_small_dataset_are_few_and_grow_with_no_other(name: str, tmp_path: Path) -> None:
+    counts = {}
+    for datasets in (20, 40, 120):
+        path, out = tmp_path / f"{datasets}.h5", tmp_path / f"{datasets}.out"
+        write(path, datasets)
+        JOBS["repack"](path, out)  # what is imported or cached the first time is not counted
+        counts[datasets] = calls_of(lambda path=path, out=out: JOBS[name](path, out))  # type: ignore[misc]
+    few, many = (counts[40] - counts[20]) / 20, (counts[120] - counts[40]) / 80
+    assert many <= MOST_CALLS[name]
+    assert many <= 1.1 * few
