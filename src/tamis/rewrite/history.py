@@ -1,4 +1,4 @@
-"""Reuse the chunks of one dataset that an earlier, killed job encoded, and note those that this job writes."""
+"""Reuse the chunks of one dataset that an earlier, killed run encoded, and note those that this run writes."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _EXPANDED_NBYTES = 1 << 20
 
 
 class History:
-    """Chunks that `write` takes over from an earlier job, and notes of its own chunks for a later job.
+    """Chunks that `write` takes over from an earlier run, and notes of its own chunks for a later run.
 
     Parameters
     ----------
     plan, grid
         The plan of the dataset, and its chunks.
     journal
-        Journal of this job.
+        Journal of this run.
     numbers
         Numbers of the dataset and of its companion in the journal.
     leftover
-        Chunks left by an earlier job with the same plan.
+        Chunks left by an earlier run with the same plan.
     taken
         Called when no more chunks are taken from `leftover`.
 
@@ -63,7 +63,7 @@ class History:
         self._taken = taken
 
     def encoded(self, parts: Parts, flags: Flags | None = None) -> Iterator[NewChunk]:
-        """Yield the chunks that an earlier job wrote, in its order, up to the first that differs from its note.
+        """Yield the chunks that an earlier run wrote, in its order, up to the first that differs from its note.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Chunks of a plan encoded, decoded again and compared."""
+"""Encode the chunks of a plan, decode them again and compare them."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from tamis.rewrite.padding import Padding
 from tamis.rewrite.plan import Plan
 
 FLAGS_PIPELINE = Pipeline([Deflate(6), Fletcher32()])
-"""Of companions: what every reader of HDF5 has. A lower level gives three times the bytes."""
+"""Filters of companions, which every reader of HDF5 has. A lower level of deflate gives three times the bytes."""
 
 
 class NewChunk(NamedTuple):
-    """A chunk as it is to be stored.
+    """An encoded chunk, ready to be written.
 
     Parameters
     ----------
     origin
-        Index of its first value.
+        Index of the first value.
     data, mask
         Bytes and filter mask.
     missing
-        How many missing values it has; 0 where nothing is lossy.
+        Number of missing values; 0 if nothing is lossy.
     crossed
-        How many values made zfp be left out, since it would have moved them across a limit of the valid range.
+        Number of values that zfp would have moved across a limit of the valid range, so that it was skipped.
     error
-        Largest error of what the bytes decode to; None where they were not decoded and compared.
+        Largest error of the decoded values; None if the chunk was not decoded and compared.
     flags
-        Bytes and filter mask of its companion's chunk; None where there is none to write.
+        Bytes and filter mask of the companion's chunk; None if there is none to write.
     """
 
     origin: Origin
@@ -60,13 +60,13 @@ class NewChunk(NamedTuple):
 
 
 def make_chunks(plan: Plan, parts: Parts, box: Region, values: NDArray[Any]) -> list[NewChunk]:
-    """Encode some chunks of a part of the array as `make_chunk` does, small ones in one native call."""
+    """Encode several chunks as `make_chunk` does, small ones in one native call; `values` are those of `box`."""
     native = encode_many(plan.pipeline, values, box, parts, plan.chunk, plan.missing) if plan.flags is None else []
     chunks = []
     for origin, encoded in itertools.zip_longest(parts.origins(), native):
         if encoded is None:
             part = region(origin, parts.grid.shape, parts.grid.chunk_shape)
-            # Copied once, not in each step that needs contiguous values.
+            # One copy here replaces one in each step that needs contiguous values.
             chunks.append(make_chunk(plan, part, np.ascontiguousarray(values[within(part, box)])))
         else:
             chunks.append(_checked(plan, origin, *encoded))
@@ -74,10 +74,10 @@ def make_chunks(plan: Plan, parts: Parts, box: Region, values: NDArray[Any]) -> 
 
 
 def make_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> NewChunk:
-    """Encode what the array has of a chunk: see `tamis.rewrite.encode.encode_chunk`.
+    """Encode the part of a chunk inside of the array: see `tamis.rewrite.encode.encode_chunk`.
 
-    What was encoded is decoded and compared at once, while it is in the processor's cache; with a companion it is not,
-    since only both of them give the values.
+    The encoded chunk is decoded and compared at once, while it is in the processor's cache. With a companion it is not,
+    because only both together give the values.
 
     Raises
     ------
@@ -101,30 +101,31 @@ def _checked(plan: Plan, origin: Origin, stored: Encoded, comparison: Comparison
 
 
 def _with_flags(plan: Plan, table: Flags, origin: tuple[int, ...], values: NDArray[Any]) -> NewChunk:
-    """Encode a chunk with its gaps filled, and say in another one where they are."""
-    found = table.find(values)
-    if found is None:
-        made = encode_chunk(plan.pipeline, values, plan.chunk, padding=plan.padding, missing=plan.missing)
+    """Encode a chunk with its gaps filled, and the companion's chunk with the flags of the gaps."""
+    gaps = table.find(values)
+    if gaps is None:
+        encoded = encode_chunk(plan.pipeline, values, plan.chunk, padding=plan.padding, missing=plan.missing)
         if table.fill == 0:
-            return NewChunk(origin, made.data, made.mask, crossed=_near_limits(plan, made.mask, values))
-        found = np.zeros(values.shape, np.uint8)
+            return NewChunk(origin, encoded.data, encoded.mask, crossed=_near_limits(plan, encoded.mask, values))
+        gaps = np.zeros(values.shape, np.uint8)
     else:
-        made = encode_filled(plan.pipeline, values, found, plan.chunk, table, plan.missing, plan.padding)
-    # What lies beyond the array now is valid if something makes it longer.
-    beyond = Padding((True,) * found.ndim, np.uint8(0))
-    flags = encode_chunk(FLAGS_PIPELINE, found, ChunkType(found.dtype, plan.chunk_shape), padding=beyond)
-    missing = int(np.count_nonzero(found))
-    near = _near_limits(plan, made.mask, values[found == 0])
-    return NewChunk(origin, made.data, made.mask, missing, near, flags=(flags.data, flags.mask))
+        encoded = encode_filled(plan.pipeline, values, gaps, plan.chunk, table, plan.missing, plan.padding)
+    # If the array grows, the values beyond its present edge are valid: flag 0.
+    beyond = Padding((True,) * gaps.ndim, np.uint8(0))
+    flags = encode_chunk(FLAGS_PIPELINE, gaps, ChunkType(gaps.dtype, plan.chunk_shape), padding=beyond)
+    missing = int(np.count_nonzero(gaps))
+    near = _near_limits(plan, encoded.mask, values[gaps == 0])
+    return NewChunk(origin, encoded.data, encoded.mask, missing, near, flags=(flags.data, flags.mask))
 
 
 def _near_limits(plan: Plan, mask: int, valid: NDArray[Any]) -> int:
     """Count the values of a chunk without zfp that it could have moved across a limit of the valid range."""
-    limits = [float(each) for each in (plan.missing.low, plan.missing.high) if each is not None]
+    limits = [float(limit) for limit in (plan.missing.low, plan.missing.high) if limit is not None]
     if not mask & 1 or not limits:
         return 0
     reach = np.inf if plan.bound is None else plan.bound
-    return int(np.count_nonzero(np.any([np.abs(valid.astype(np.float64) - each) <= reach for each in limits], axis=0)))
+    near = [np.abs(valid.astype(np.float64) - limit) <= reach for limit in limits]
+    return int(np.count_nonzero(np.any(near, axis=0)))
 
 
 def encode_many(
@@ -135,24 +136,24 @@ def encode_many(
     chunk: ChunkType,
     missing: Missing,
 ) -> list[tuple[Encoded, Comparison] | None]:
-    """Encode small chunks that zfp takes and keeps within the bound, as `encode_compared` does.
+    """Encode small chunks as `encode_compared` does, in one native call, if zfp keeps the bound.
 
     Parameters
     ----------
     pipeline, chunk, missing
-        As for `encode_compared`.
+        See `encode_compared`.
     values
-        Values of a part of the array, of the type of the chunks.
+        Values of a part of the array, in the type of the chunks.
     box
         That part.
     parts
-        Of the chunks, inside of the box.
+        Parts of the chunks, inside of the box.
 
     Returns
     -------
     list
-        For each chunk what `encode_compared` returns; None where that has to do it: the filters are not native, the
-        array ends inside of the chunk, zfp does not keep it, or it has values outside of the valid range.
+        For each chunk the result of `encode_compared`; None if the caller must call it: the filters are not native, the
+        array ends inside of the chunk, zfp does not keep the bound, or a value is outside of the valid range.
     """
     native = _encoder(pipeline, chunk) if chunk.nbytes <= SMALL_NBYTES and values.dtype == chunk.dtype else None
     if native is None:
@@ -169,25 +170,27 @@ def encode_many(
         (low, high),
         pipeline.error_bound,
     )
-    return [each and (Encoded(each[0], mask), Comparison(each[1], True, each[2])) for each in encoded]
+    return [entry and (Encoded(entry[0], mask), Comparison(entry[1], True, entry[2])) for entry in encoded]
 
 
-@lru_cache(maxsize=64)  # all chunks of a dataset have the same
+@lru_cache(maxsize=64)  # all chunks of a dataset have the same pipeline
 def _encoder(pipeline: Pipeline, chunk: ChunkType) -> tuple[_native.ChunkPipeline, int] | None:
-    """Return the native twin of a pipeline, and the mask of chunks that go through zfp; None if there is none."""
+    """Return the native pipeline, and the mask of chunks encoded by zfp; None if Python must encode them."""
     first = pipeline.stages[0] if pipeline.stages else None
     if first is None or not isinstance(first.filter, Zfp) or not is_stored(first.stored or ()):
         return None
-    # What the plugin would prove, Python proves.
+    # The native pipeline does not prove this mode, so Python encodes and proves it.
     unbounded = isinstance(first.filter.mode, zfp.Expert) and pipeline.error_bound is None
     header = StoredZfp.parse(first.stored or ())
-    asked, recorded = (each.params(chunk.dtype, len(header.shape)) for each in (first.filter.mode, header.filter.mode))
+    requested, stored = (
+        mode.params(chunk.dtype, len(header.shape)) for mode in (first.filter.mode, header.filter.mode)
+    )
     if unbounded or header.dtype != chunk.dtype or header.shape != tuple(n for n in chunk.shape if n > 1):
         return None
-    if _numbers(asked) != _numbers(recorded) or chunk.dtype.kind != "f":
+    if _numbers(requested) != _numbers(stored) or chunk.dtype.kind != "f":
         return None
     idle = idle_types(pipeline)
-    mask = sum(1 << i for i, each in enumerate(pipeline.filters) if isinstance(each, idle))
+    mask = sum(1 << i for i, item in enumerate(pipeline.filters) if isinstance(item, idle))
     native = native_pipeline(pipeline, chunk)
     return (native, mask) if native is not None and native.encodes(mask) else None
 

@@ -1,4 +1,4 @@
-"""What a chunk holds beyond the edge of its array."""
+"""The values of a chunk beyond the edge of its array."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from tamis.chunks.grid import pads_little
 from tamis.zfp.checks import BLOCK_SIDE
 
 _MOST_COUNTS = 64
-"""Numbers of chunks along an axis that are tried."""
+"""How many numbers of chunks along an axis are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Padding:
     """The values of a chunk beyond the array: the fill value along axes that can grow, the last values along others.
 
-    Other programs make arrays longer, and may leave steps out. They read such a step from what the chunk holds, so that
-    it has to be the fill value, as HDF5 itself pads. Beyond other axes nobody reads; repeated values cost few bytes
-    there and do no harm to the blocks of zfp.
+    Other programs extend arrays, and may write no values for some of the new steps. They then read the padding of the
+    chunk, which must be the fill value, as HDF5 itself pads. Along other axes nobody reads the padding; repeated values
+    cost few bytes there and do not disturb the blocks of zfp.
 
     Parameters
     ----------
     growing
-        For each axis whether it can grow; without axes none can.
+        For each axis, whether it can grow; empty if no axis can.
     fill
-        The fill value, of the type of the chunks.
+        The fill value, in the type of the chunks.
     exact
-        Whether it has to keep its bits, since somebody chose it. The 0 that HDF5 has by default keeps the bound of the
-        filters, or its bits where they have no bound.
+        Whether the fill value must keep its bits because a user chose it. HDF5's default of 0 only keeps the bound of
+        the filters, or its bits if they have no bound.
     """
 
     growing: tuple[bool, ...] = ()
@@ -43,7 +43,7 @@ class Padding:
     exact: bool = True
 
     def pad(self, values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return a whole chunk that begins with some values."""
+        """Return a whole chunk that begins with these values."""
         whole = values
         if self.is_read(values.shape, shape):
             whole = np.full(self._readable(values.shape, shape), self.fill, values.dtype)
@@ -53,22 +53,22 @@ class Padding:
         return np.pad(whole, [(0, step - n) for step, n in zip(shape, whole.shape, strict=True)], mode="edge")
 
     def is_read(self, extents: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-        """Return whether a chunk with so many values reaches beyond the array along an axis that can grow."""
+        """Return whether a chunk with these extents inside of the array reaches beyond it along a growing axis."""
         return next(self._beyond(extents, shape), None) is not None
 
     def is_kept(
         self, whole: NDArray[Any], decoded: NDArray[Any], extents: tuple[int, ...], bound: float | None
     ) -> bool:
-        """Return whether what may be read later of a padded chunk decodes to what it should be.
+        """Return whether the padding that may be read later keeps its values.
 
         Parameters
         ----------
         whole, decoded
-            All of a chunk before and after encoding.
+            The whole chunk before and after encoding.
         extents
-            Of its values.
+            Extents of the part inside of the array.
         bound
-            Of the filters.
+            Error bound of the filters.
         """
         for part in self._beyond(extents, whole.shape):
             before, after = whole[part], decoded[part]
@@ -80,26 +80,26 @@ class Padding:
         return True
 
     def shares_blocks(self, extents: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-        """Return whether zfp codes what may be read later together with values, or cannot code it at all."""
+        """Return whether blocks of zfp mix values with padding that may be read later, or zfp cannot encode it."""
         if np.asarray(self.fill).dtype.kind == "f" and not np.isfinite(self.fill):
             return self.is_read(extents, shape)
         axes = zip(self.growing, extents, shape, strict=False)
         return any(grows and 0 < n < step and n % BLOCK_SIDE for grows, n, step in axes)
 
     def lossless_steps(self, axis: int, extent: int, step: int) -> int:
-        """Return how many steps at the end of an axis lie in chunks that zfp cannot take, cut by so many steps."""
+        """Return how many steps at the end of an axis lie in chunks that zfp cannot encode, with chunks of `step`."""
         left = extent % step
         shape = tuple(step if at == axis else 1 for at in range(len(self.growing)))
         extents = tuple(left if at == axis else 1 for at in range(len(self.growing)))
         return left if self.shares_blocks(extents, shape) else 0
 
     def lossless_share(self, shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> float:
-        """Return the fraction of the values of an array that lie in chunks that zfp cannot take."""
+        """Return the fraction of the values of an array that lie in chunks that zfp cannot encode."""
         axes = enumerate(zip(shape, chunk_shape, strict=True))
         return 1 - math.prod(1 - self.lossless_steps(axis, n, step) / max(n, 1) for axis, (n, step) in axes)
 
     def best_chunks(self, shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return chunks up to twice as long, of which zfp can take more where some are partial."""
+        """Return a chunk shape up to twice as long, with which zfp can encode more of the partial chunks."""
         axes = enumerate(zip(shape, chunk_shape, strict=True))
         return tuple(
             self._better_step(axis, n, min(2 * step, n)) if self.lossless_steps(axis, n, step) else step
@@ -107,24 +107,24 @@ class Padding:
         )
 
     def _better_step(self, axis: int, extent: int, most: int) -> int:
-        """Return whole blocks, or even parts of the extent, nearly whole blocks, if that is better."""
+        """Return whole blocks, or a divisor of the extent that pads little, whichever leaves more steps to zfp."""
         steps = (extent // count for count in _counts(extent, most) if extent % count == 0)
         even = [step for step in steps if step >= BLOCK_SIDE and pads_little(step)]
         return min([self.best_step(axis, extent, most), *even[:1]], key=partial(self.lossless_steps, axis, extent))
 
     def best_step(self, axis: int, extent: int, most: int, least: int = BLOCK_SIDE) -> int:
-        """Return the extent of chunks along an axis, whole blocks of zfp, with which it can take most of the steps.
+        """Return the chunk extent along an axis, in whole blocks, with which zfp can encode most of the steps.
 
         Parameters
         ----------
         axis, extent
-            The axis, and how long it is.
+            The axis, and its extent.
         most, least
             Longest and shortest chunk.
         """
         even = (extent // count // BLOCK_SIDE * BLOCK_SIDE for count in _counts(extent, most))
         steps = [most // BLOCK_SIDE * BLOCK_SIDE or most, *(step for step in even if max(least, BLOCK_SIDE) <= step)]
-        # In steps of 5 %: less is not worth smaller chunks.
+        # Compared in units of 5 %: a smaller gain is not worth smaller chunks.
         return min(steps, key=lambda step: (20 * self.lossless_steps(axis, extent, step) // max(extent, 1), -step))
 
     def _readable(self, extents: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -141,6 +141,6 @@ class Padding:
 
 
 def _counts(extent: int, most: int) -> range:
-    """Return numbers of chunks along an axis, from those of the longest chunks on."""
+    """Return numbers of chunks along an axis to try, from the longest chunks on."""
     fewest = -(-extent // most)
     return range(max(fewest, 1), fewest + _MOST_COUNTS)

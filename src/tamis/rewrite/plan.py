@@ -1,4 +1,4 @@
-"""What is to become of an array, and what became of it."""
+"""The plan of an array to be written, and the result of writing it."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ from tamis.store.array import ArrayWriter, StoredArray
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to become of one array.
+    """How one array is written.
 
     Parameters
     ----------
     path
-        In both stores.
+        Path in both stores.
     pipeline
-        Through which it goes.
+        Filters of the target.
     dtype
-        Of the target; in native byte order where zfp is among the filters.
+        Type of the target; in native byte order if zfp is among the filters.
     chunk_shape
-        Of the target, slowest axis first.
+        Chunk shape of the target, slowest axis first.
     notes
-        What the user should know.
+        Notes for the user.
     missing
-        What stands for missing values, which have to stay what they are.
+        Definition of missing values, which must not change.
     copied
         Whether chunks are copied as they are stored: pipeline, type and chunk shape are those of the source.
     streams_kept
-        Whether the streams of zfp are kept as they are, and only filters behind it change.
+        Whether the streams of zfp are kept, and only the filters after zfp change.
     flags
-        What the flags of a companion stand for, to which missing values go; None where they stay among the others.
+        Table of flags for the companion that gets the missing values; None without a companion.
     packing
-        How stored values become those in the units of the variable; None where they are in them.
+        Conversion of stored values to the units of the variable; None if they are not packed.
     padding
-        What chunks hold beyond the array.
+        Values of chunks beyond the array.
     may_grow
-        Whether it is stored so even if it then takes more room than in the source.
+        Whether the array is written even if it becomes larger than in the source.
 
     Attributes
     ----------
     chunk
         Type and shape of the target's chunks.
     recoded
-        Whether values are encoded anew, and not taken over with the losses that they have.
+        Whether values are encoded again, in contrast to copied chunks and kept streams.
     bound
-        Largest absolute error of stored values that is allowed; 0 if lossless; None where a filter gives none.
+        Largest allowed absolute error of stored values; 0 if lossless; None if the filters have no bound.
     lossy
         Whether values may change.
     """
@@ -76,14 +76,14 @@ class Plan:
     padding: Padding = field(default_factory=Padding)
     may_grow: bool = True
 
-    # Asked for each chunk, several times.
+    # Computed once because every chunk needs them several times.
     chunk: ChunkType = field(init=False)
     recoded: bool = field(init=False)
     bound: float | None = field(init=False)
     lossy: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """Find out what the pipeline allows."""
+        """Set the attributes that follow from the pipeline."""
         object.__setattr__(self, "chunk", ChunkType(self.dtype, self.chunk_shape))
         object.__setattr__(self, "recoded", not (self.copied or self.streams_kept))
         object.__setattr__(self, "bound", self.pipeline.error_bound if self.recoded else 0.0)
@@ -103,7 +103,7 @@ class Plan:
         return Grid(source.shape, self.chunk_shape)
 
     def parts(self, source: StoredArray) -> Parts:
-        """Return the parts of the array that are to be written, one for each chunk."""
+        """Return the parts of the array to write, one for each chunk."""
         if self.streams_kept:
             return source.chunk_index().parts.touching(self.grid(source))
         return source.parts(self.grid(source))
@@ -111,33 +111,33 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What `write` did.
+    """Result of `write`.
 
     Parameters
     ----------
     chunks
-        Chunks written; what was never written to the source is not.
+        Number of chunks written. Chunks that the source does not store are not.
     lossless_chunks
-        Those of them stored without zfp, since it could not keep their values or the bound.
+        How many of them are stored without zfp because it cannot keep their values or the bound.
     missing_values
-        Missing values in these chunks; not counted where nothing is lossy.
+        Number of missing values in these chunks; not counted if nothing is lossy.
     lossless_for_missing
-        Chunks stored without zfp that hold missing values.
+        Number of chunks stored without zfp that have missing values.
     lossless_for_range
-        Others stored without zfp, which would have moved values across a limit of the valid range.
+        Number of other chunks stored without zfp because it would move values across a limit of the valid range.
     skipped
-        Chunks that each filter but zfp could not be applied to, by its text.
+        For each filter other than zfp, by its text, the number of chunks for which it failed.
     reused
-        Chunks taken over from an earlier run.
+        Number of chunks taken over from an earlier run.
     companion
-        Where the missing values are, without a name yet; None where none was needed.
+        The companion with the missing values, without a name yet; None if none was needed.
     pipeline
-        As the store recorded it: what the chunks that are proven decode by.
+        Filters as the store recorded them, which decode the proven chunks.
     proven
         Numbers and seals (see `seal_of`) of the chunks that were decoded and compared with the source before they were
-        written; the store has to be seen to hold them.
+        written. It remains to be shown that the store holds them.
     largest_error
-        Of these.
+        Largest error of the proven chunks.
     """
 
     chunks: int
@@ -154,19 +154,19 @@ class Written:
 
 
 def flags_for(array: StoredArray, dtype: np.dtype[Any]) -> Flags | None:
-    """Return the table of the missing values that an array may have, without reading its values.
+    """Return the table of flags for the missing values that an array may have, without reading its values.
 
     Parameters
     ----------
     array
         The source.
     dtype
-        Of the target.
+        Type of the target.
 
     Returns
     -------
     Flags or None
-        None where it can have no missing values, or where their bits cannot be told apart.
+        None if the array cannot have missing values, or flags cannot tell them apart.
     """
     missing = array.missing
     if not can_flag(dtype) or len(missing.values) > MOST_FLAGS // 2:

@@ -1,4 +1,4 @@
-"""What was written, read again, all of it, and shown to be what it should be."""
+"""Read a written array again and prove that it keeps the values of its source."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _SMALL_NBYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What `verify` found.
+    """Result of `verify`.
 
     Parameters
     ----------
     largest_error
-        Largest absolute difference to the source, in units of the data.
+        Largest absolute difference from the source, in units of the data.
     read_by_library
-        Chunks that the library of the format itself was seen to read as tamis does; 0 where it has not the filters.
+        Number of chunks that the library of the format reads as tamis does; 0 if it lacks the filters.
     """
 
     largest_error: float
@@ -52,51 +52,52 @@ def verify(
     threads: int = 1,
     written: Written | None = None,
 ) -> Verified:
-    """Read an array from its store and show that it keeps what the plan says of its source, value by value.
+    """Read an array from its store and compare it with its source, value by value.
 
-    Chunks are read past the library of the format and decoded in threads. Those whose bytes were decoded and compared
-    before they were written need not be decoded again: it is enough that the store holds these bytes, and the array the
-    filters, type and chunks by which they were decoded. One chunk of each filter mask, the first and the last one are
-    read by the library too, as other programs do, and compared with what it reads of the source there.
+    Chunks are read without the library of the format and decoded in threads. Chunks that were decoded and compared
+    before they were written are not decoded again: it is enough that the store holds their bytes, and that filters,
+    type and chunk shape are those by which they were decoded. The library of the format also reads one chunk of each
+    filter mask, the first one and the last one, as other programs do; they are compared with what it reads from the
+    source.
 
     Parameters
     ----------
     plan
-        What the target should be.
+        The plan of the target.
     source, target
-        Arrays; the store of the target is best opened anew.
+        The arrays. Open the store of the target again before.
     progress
         Called in this thread, before the first chunk and after each.
     threads
-        Threads that read, decode and compare.
+        Number of threads that read, decode and compare.
     written
-        What `write` did; without it every chunk is decoded and compared.
+        Result of `write`; without it every chunk is decoded and compared.
 
     Raises
     ------
     BoundError
-        If a value differs by more than the plan allows, or a missing value is not what it was, or the store holds other
-        bytes than were written; names the chunk.
+        If a value differs by more than the plan allows, a missing value changed, or the store holds other bytes than
+        were written; names the chunk.
     FileError
         If a chunk cannot be read.
     """
-    # Also what `write` may have left out, or put where nothing was.
+    # Parts of the source that `write` may have skipped, and parts of the target that it should not have written.
     grid = plan.grid(source)
     parts = joined(source.parts(grid), target.parts(grid))
     if source.number_type is not None and not np.array_equal(source.fill_value, target.fill_value, equal_nan=True):
         raise BoundError(f"{plan.path}: expected the fill value {source.fill_value}, found {target.fill_value}")
-    largest, left = 0.0, parts
+    largest, unproven = 0.0, parts
     numbers = seals = np.empty(0, np.int64)
     if written is not None and len(written.proven) and _decodes_alike(plan, written, target):
         numbers, seals = written.proven.columns()
-        largest, left = written.largest_error, parts.without(numbers)
+        largest, unproven = written.largest_error, parts.without(numbers)
     progress(0, len(parts))
     with closing(target.open_reader()) as after:
         with (
-            closing(_held(plan, target, Parts(grid, numbers), seals, threads)) as held,
-            closing(_errors(plan, source, after, left, threads)) as errors,
+            closing(_check_seals(plan, target, Parts(grid, numbers), seals, threads)) as sealed,
+            closing(_errors(plan, source, after, unproven, threads)) as errors,
         ):
-            for done, error in enumerate(itertools.chain(held, errors), start=1):
+            for done, error in enumerate(itertools.chain(sealed, errors), start=1):
                 largest = max(largest, error)
                 progress(done, len(parts))
         count = _check_library(plan, source, target, after, parts)
@@ -106,35 +107,35 @@ def verify(
 def verify_copied(
     plan: Plan, source: StoredArray, target: StoredArray, progress: Callable[[int, int], None], threads: int = 1
 ) -> NDArray[np.uint32]:
-    """Compare the chunks of two arrays as they are stored, and return the masks: their places, masks and bytes.
+    """Compare the stored chunks of two arrays: numbers, masks and bytes. Return the masks.
 
     Raises
     ------
     BoundError
-        If they are not the same; names the chunk.
+        If they differ; names the chunk.
     """
     expected, stored = source.chunk_index(), target.chunk_index()
     progress(0, len(expected))
-    strange = np.setxor1d(as_array(expected.numbers), as_array(stored.numbers))
-    if len(strange):
-        at = expected.grid.origin_of(int(strange[0]))
+    differing = np.setxor1d(as_array(expected.numbers), as_array(stored.numbers))
+    if len(differing):
+        at = expected.grid.origin_of(int(differing[0]))
         raise BoundError(f"{plan.path}: expected the chunks of the source, found others at {at}").at(chunk=at)
 
-    def compare(some: Parts) -> int:
-        for origin, *chunks in zip(some.origins(), before.stored_many(some), after.stored_many(some), strict=True):
+    def compare(task: Parts) -> int:
+        for origin, *chunks in zip(task.origins(), before.stored_many(task), after.stored_many(task), strict=True):
             if chunks[0] != chunks[1]:
                 raise BoundError(
                     f"{plan.path}: expected the bytes of the source, found others in the chunk at {origin}"
                 ).at(chunk=origin)
-        return len(some)
+        return len(task)
 
     done = 0
     with (
         closing(source.open_chunks()) as before,
         closing(target.open_chunks()) as after,
-        closing(ordered_map(compare, _tasks(plan, expected.parts), threads)) as compared_parts,
+        closing(ordered_map(compare, _tasks(plan, expected.parts), threads)) as counts,
     ):
-        for count in compared_parts:
+        for count in counts:
             for _ in range(count):
                 done += 1
                 progress(done, len(expected))
@@ -142,7 +143,7 @@ def verify_copied(
 
 
 def _tasks(plan: Plan, parts: Parts) -> Generator[Parts, None, None]:
-    """Cut parts into so many that a thread had better take them at once."""
+    """Cut parts into tasks of a size that is efficient for one thread."""
     at_once = chunks_at_once(plan.chunk.nbytes)
     yield from (parts[at : at + at_once] for at in range(0, len(parts), at_once))
 
@@ -162,14 +163,14 @@ def _decodes_alike(plan: Plan, written: Written, target: StoredArray) -> bool:
     )
 
 
-def _held(
+def _check_seals(
     plan: Plan, target: StoredArray, proven: Parts, seals: NDArray[np.int64], threads: int
 ) -> Generator[float, None, None]:
-    """Show that the store holds the bytes of chunks, which by themselves add no error."""
+    """Check that the store holds the written bytes of proven chunks, and yield 0 for each: they add no error."""
     if not len(proven):
         return
 
-    def look(task: tuple[Parts, NDArray[np.int64]]) -> int:
+    def check(task: tuple[Parts, NDArray[np.int64]]) -> int:
         parts, seals = task
         for origin, seal, stored in zip(parts.origins(), seals.tolist(), chunks.stored_many(parts), strict=True):
             if stored is None or seal_of(*stored) != seal:
@@ -181,7 +182,7 @@ def _held(
 
     at_once = chunks_at_once(plan.chunk.nbytes)
     tasks = ((proven[at : at + at_once], seals[at : at + at_once]) for at in range(0, len(proven), at_once))
-    with closing(target.open_chunks()) as chunks, closing(ordered_map(look, tasks, threads)) as counts:
+    with closing(target.open_chunks()) as chunks, closing(ordered_map(check, tasks, threads)) as counts:
         for count in counts:
             yield from itertools.repeat(0.0, count)
 
@@ -189,7 +190,7 @@ def _held(
 def _errors(
     plan: Plan, source: StoredArray, target: ArrayReader, parts: Parts, threads: int
 ) -> Generator[float, None, None]:
-    """Compare parts with the source, and give the largest error of each."""
+    """Compare parts with the source, and yield the largest error of each."""
     if not len(parts):
         return
 
@@ -197,14 +198,14 @@ def _errors(
         return compare_chunk(plan, origin_of(part), before, target.read(part).astype(plan.dtype, copy=False))
 
     with (
-        closing(source.open_reader()) as values,
-        closing(over_chunks(values, parts, plan.dtype, one_by_one(error), threads)) as errors,
+        closing(source.open_reader()) as reader,
+        closing(over_chunks(reader, parts, plan.dtype, one_by_one(error), threads)) as errors,
     ):
         yield from errors
 
 
 def _check_library(plan: Plan, source: StoredArray, target: StoredArray, after: ArrayReader, parts: Parts) -> int:
-    """Let the library of the format read some chunks of the target too; return how many."""
+    """Compare a sample of chunks with what the library of the format reads; return the number of chunks."""
     if not (source.can_read_independently and target.can_read_independently) or not len(parts):
         return 0
     with (
@@ -223,7 +224,7 @@ def _check_library(plan: Plan, source: StoredArray, target: StoredArray, after: 
             compare_chunk(plan, origin_of(shared), before, read[within(shared, part)])
 
         if target.nbytes <= _SMALL_NBYTES:
-            # One call of the library for all chunks costs less than one for each.
+            # One call of the library for the whole array is cheaper than one for each chunk.
             whole = tuple(slice(0, extent) for extent in target.shape)
             check(whole, whole)
             return len(parts)
@@ -234,7 +235,7 @@ def _check_library(plan: Plan, source: StoredArray, target: StoredArray, after: 
 
 
 def _within_one_chunk(part: Region, steps: tuple[int, ...]) -> Region:
-    """Cut a part to what one chunk of the source holds: the library would decode all others for the rest."""
+    """Cut a part down to one chunk of the source, so that the library does not decode others for the rest."""
     return tuple(
         slice(axis.start, min(axis.stop, (axis.start // step + 1) * step))
         for axis, step in zip(part, steps, strict=True)
@@ -242,7 +243,7 @@ def _within_one_chunk(part: Region, steps: tuple[int, ...]) -> Region:
 
 
 def _samples(target: StoredArray, parts: Parts) -> list[Region]:
-    """Chunks that the library reads too: one of each mask, the first and the last."""
+    """Return the chunks that the library reads too: one of each mask, the first and the last."""
     numbers = {int(parts.numbers[0]), int(parts.numbers[-1])}
     if target.chunk_shape is not None:
         numbers |= _one_of_each_mask(target.chunk_index())

@@ -54,7 +54,7 @@ def write(
     threads
         Number of threads that decode, encode, decode again and compare; this thread writes.
     history
-        Chunks of an earlier job, which are not encoded again; new chunks are noted in it.
+        Chunks of an earlier run, which are not encoded again; new chunks are noted in it.
 
     Raises
     ------
