@@ -1,4 +1,4 @@
-"""What the variables of an xarray Dataset mean by the conventions of CF and netCDF."""
+"""The meaning of variables of an xarray Dataset by the conventions of CF and netCDF."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from tamis.pipeline import Pipeline
 
 
 def attributes_of(variable: Any) -> dict[str, Any]:
-    """Return the attributes that a variable will have in a file, of those that `tamis.cf` knows."""
+    """Return those attributes a variable will have in a file that `tamis.cf` knows."""
     both = {**variable.encoding, **variable.attrs}
     return {name: value for name, value in both.items() if cf.is_known(str(name)) and value is not None}
 
 
 def roles_in_dataset(ds: Any) -> dict[str, cf.Role]:
-    """Find out what each variable is for, by name; coordinates of the dataset are coordinates."""
+    """Return the role of each variable by name; coordinates of the dataset count as coordinates."""
     variables = [
         cf.Variable(
             f"/{name}",
-            tuple(each.shape),
-            _number_type(each),
-            tuple(f"/{dim}" for dim in each.dims),
-            attributes_of(each),
-            name in each.dims,
+            tuple(variable.shape),
+            _number_type(variable),
+            tuple(f"/{dim}" for dim in variable.dims),
+            attributes_of(variable),
+            name in variable.dims,
         )
-        for name, each in ds.variables.items()
+        for name, variable in ds.variables.items()
     ]
-    roles = cf.roles_of(variables)
-    found = {str(name): roles[f"/{name}"] for name in ds.variables}
+    by_path = cf.roles_of(variables)
+    roles = {str(name): by_path[f"/{name}"] for name in ds.variables}
     for name in map(str, ds.coords):
-        if not found[name].is_exact:
-            found[name] = cf.Role("auxiliary coordinate", "coordinate of the dataset")
-    return found
+        if not roles[name].is_exact:
+            roles[name] = cf.Role("auxiliary coordinate", "coordinate of the dataset")
+    return roles
 
 
 def refuse_limits(array: Any, dtype: np.dtype[Any], pipeline: Pipeline) -> None:
-    """Raise DataError where a lossy filter could move values across a limit of the valid range. It reads the values.
+    """Raise DataError if a lossy filter could move values across a limit of the valid range. All values are read.
 
     Parameters
     ----------
     array
-        As xarray has it, unpacked where it unpacked it.
+        The array in xarray, unpacked if xarray unpacked it.
     dtype, pipeline
-        Of the stored values.
+        Type and filters of the stored values.
     """
     attributes = attributes_of(array.variable)
     low, high = cf.valid_range(attributes, dtype.newbyteorder("="))
@@ -68,7 +68,7 @@ def refuse_limits(array: Any, dtype: np.dtype[Any], pipeline: Pipeline) -> None:
 
 
 def _number_type(variable: Any) -> np.dtype[Any] | None:
-    """Return the type in which numbers and times will be stored; None for anything else."""
+    """Return the type in which numbers and times will be stored; None for other values."""
     if variable.dtype.kind in "mM":
         return np.dtype(np.int64)
     try:

@@ -1,4 +1,4 @@
-"""The JSON of all results: one rule for what JSON cannot hold, and one document for failures."""
+"""The JSON of all results: one rule for values that JSON does not have, and one document for failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def json_text(document: object, *, indent: int | None = None) -> str:
 
 
 def json_value(value: object) -> Any:
-    """Return a value as JSON can hold it.
+    """Return a value in types of JSON.
 
     Numbers that are not finite become the texts ``inf``, ``-inf`` and ``nan``, numpy's scalars and arrays Python's
     numbers and lists, paths text, dataclasses what their ``to_dict`` returns or else their fields, and anything else
@@ -48,25 +48,17 @@ def json_value(value: object) -> Any:
 
 
 def json_fields(value: DataclassInstance) -> dict[str, Any]:
-    """Return the fields of a dataclass as JSON can hold them."""
-    return {each.name: json_value(getattr(value, each.name)) for each in fields(value)}
+    """Return the fields of a dataclass in types of JSON."""
+    return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
 
 
 def error_document(error: Exception, code: int) -> dict[str, Any]:
-    """Return what a command prints as JSON when it fails.
-
-    Parameters
-    ----------
-    error
-        Why it failed.
-    code
-        Exit code of the command.
-    """
+    """Return the JSON document of a failed command, with its exit code."""
     return {"schema": SCHEMA, "error": {**error_dict(error), "exit_code": code}}
 
 
 def error_dict(error: Exception) -> dict[str, Any]:
-    """Return kind and message of an error, and where it happened: None where that is not known."""
-    place = {name: getattr(error, name, None) for name in ("path", "dataset", "chunk", "filter")}
+    """Return kind and message of an error, and its path, dataset, chunk and filter: None if unknown."""
+    where = {name: getattr(error, name, None) for name in ("path", "dataset", "chunk", "filter")}
     kind = next(kind.__name__ for kind in type(error).__mro__ if not kind.__name__.startswith("_"))
-    return {"kind": kind, "message": str(error), **place}
+    return {"kind": kind, "message": str(error), **where}

@@ -1,4 +1,4 @@
-"""Which datasets of a file a name or pattern means, by whatever path it names them."""
+"""Find the datasets of a file that match a name or pattern, through any of their paths."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tamis.jobs.recipe import Match, absolute, matching
 class Names:
     """Names and patterns of the datasets of a file.
 
-    An exact name may lead over links of any kind. A pattern is compared with every path of hard links.
+    An exact name may lead through links of any kind. A pattern is compared with every path of hard links.
 
     Parameters
     ----------
     store
-        The file; must stay open.
+        The file, which must stay open.
     """
 
     def __init__(self, store: Hdf5Store) -> None:
@@ -29,13 +29,13 @@ class Names:
         """Path of the file."""
         return self._store.path
 
-    def meant(self, name: str) -> Match:
-        """Return the datasets that a name or pattern means, by their first paths.
+    def match(self, name: str) -> Match:
+        """Return the datasets that match a name or pattern, by their first paths.
 
         Raises
         ------
         FileError
-            If it means none; names the file and what is there.
+            If none matches; names the file and its datasets.
         """
         path = absolute(name)
         if path in self._contents.datasets:
@@ -49,14 +49,14 @@ class Names:
             raise
 
     def labels(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the datasets that any of several names or patterns means: first paths, with the paths that were named.
+        """Return the datasets that match any of several names or patterns: for each first path, the path that matched.
 
         Raises
         ------
         FileError
-            If one of them means none.
+            If a name or pattern matches no dataset.
         """
-        matches = sorted(map(self.meant, names), key=lambda match: not match.exact)
+        matches = sorted(map(self.match, names), key=lambda match: not match.exact)
         return {path: label for match in reversed(matches) for path, label in match.labels.items()}
 
     @cached_property

@@ -1,4 +1,4 @@
-"""HTML for notebooks: text and tables in the style of xarray, for light and dark themes."""
+"""Show results as HTML in notebooks: text and tables in the style of xarray, for light and dark themes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tamis.jobs.parts import Card, Part, Table, title
 MOST_ROWS = 500
 
 _CLASSES = {"file": "file", "problem": "problem", "violation": "problem"}
-"""Classes of HTML by what a line is."""
+"""HTML class for each kind of line."""
 
-# Colours come from the notebook's theme, and where it has none from the text around.
+# Colours come from the notebook's theme; without a theme, from the surrounding text.
 _STYLE = """
 .tamis { color: var(--jp-content-font-color1, inherit); font-size: 0.9em; line-height: 1.5 }
 .tamis table { border-collapse: collapse; margin: 0.3em 0 }
@@ -30,7 +30,7 @@ _STYLE = """
 
 
 def page(parts: Iterable[Part]) -> str:
-    """Return HTML that needs nothing else; whatever comes from a file is escaped."""
+    """Return self-contained HTML; all text from files is escaped."""
     return "\n".join(
         [f'<div class="tamis"><style>{_STYLE}</style>', *(html for part in parts for html in _html(part)), "</div>"]
     )
@@ -40,30 +40,29 @@ def _html(part: Part) -> Iterator[str]:
     if isinstance(part, Table):
         yield from _table(part)
     elif isinstance(part, Card):
-        # What cannot be read right is open from the start.
+        # Problems are visible without a click.
         opened = " open" if any(name == "problem" for name, _ in part.facts) else ""
         yield f"<details{opened}><summary>{text(title(part.paths))}</summary><table><tbody>"
-        for name, words in part.facts:
-            marked = " class='problem'" if name == "problem" else ""
-            yield f"<tr><td class='label'>{text(name)}</td><td{marked}>{text(words)}</td></tr>"
+        for name, fact in part.facts:
+            attribute = " class='problem'" if name == "problem" else ""
+            yield f"<tr><td class='label'>{text(name)}</td><td{attribute}>{text(fact)}</td></tr>"
         yield "</tbody></table></details>"
     else:
         yield _line(*part)
 
 
-def text(words: str) -> str:
-    """Return text as HTML."""
-    return escape(printable(words), quote=True)
+def text(plain: str) -> str:
+    """Return plain text as HTML."""
+    return escape(printable(plain), quote=True)
 
 
-def _line(kind: str, words: str) -> str:
-    """Return a line of text; a problem stands out."""
-    marked = f" class='{_CLASSES[kind]}'" if kind in _CLASSES else ""
-    return f"<div{marked}>{text(words)}</div>"
+def _line(kind: str, plain: str) -> str:
+    attribute = f" class='{_CLASSES[kind]}'" if kind in _CLASSES else ""
+    return f"<div{attribute}>{text(plain)}</div>"
 
 
 def _table(table: Table) -> Iterator[str]:
-    """Yield a table of datasets that opens."""
+    """Yield a table that can be folded; it is open if it is short."""
     header, *rest = table.rows
     if not rest:
         return

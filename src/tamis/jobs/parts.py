@@ -1,6 +1,6 @@
-"""What a result shows to people, on terminals and in notebooks alike: lines, tables and cards.
+"""The building blocks of results on terminals and in notebooks: lines, tables and cards.
 
-Cells of a table fold only where they must, numbers and names never.
+Cells of a table fold only if they must; numbers and names never do.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _BREAKS = " ,=("
 _INDENT = 2 + len("read by  ")
 
 Line = tuple[str, str]
-"""What a line is, which decides its colour, and its text."""
+"""Kind of a line, which decides its colour, and its text."""
 
 STYLES = {"file": "bold", "header": "dim", "name": "bold", "note": "yellow"} | dict.fromkeys(
     ("problem", "violation"), "bold red"
 )
-"""Colours by what a line is."""
+"""Colour for each kind of line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Table:
     folded
         Columns that may fold. Lines of their cells are joined by ``|``, and broken there first.
     right
-        Columns that stand at the right.
+        Columns that are aligned right.
     code
-        Columns of code: notebooks show the lines of their cells below each other.
+        Columns of code, whose lines are below each other in notebooks.
     """
 
     rows: Sequence[Sequence[str]]
@@ -49,7 +49,7 @@ class Table:
     code: Sequence[int] = ()
 
     def lines(self, width: int | None) -> Iterator[Line]:
-        """Yield the lines, the first of which are the header, folded to `width` characters; a line a row if None."""
+        """Yield the lines, header first, folded to `width` characters; one line for each row if None."""
         if len(self.rows) > 1:
             for is_header, line in _lines_of(self.rows, width, self.folded, self.right):
                 yield "header" if is_header else "row", line
@@ -57,14 +57,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Facts that hold for some datasets or groups.
+    """Facts that several datasets or groups share.
 
     Parameters
     ----------
     paths
-        Of these; printable.
+        Printable paths of the datasets or groups.
     facts
-        Name and text of each.
+        Name and text of each fact.
     """
 
     paths: tuple[str, ...]
@@ -97,7 +97,7 @@ def lines_of(parts: Iterable[Part], width: int | None) -> Iterator[Line]:
 
 
 def title(paths: Sequence[str], most: int = 4) -> str:
-    """Name the first paths, and how many more there are."""
+    """Return the first paths as text, and how many more there are."""
     more = f" and {len(paths) - most} more" if len(paths) > most else ""
     return ", ".join(paths[:most]) + more
 
@@ -123,17 +123,17 @@ def _lines_of(
 def _narrowed(
     rows: Sequence[Sequence[str]], natural: Sequence[int], width: int, folded: Sequence[int]
 ) -> tuple[list[int], int]:
-    """Return widths of columns, and the gap between them, that take as little more than `width` as possible."""
+    """Return widths of columns, and the gap between them, that exceed `width` as little as possible."""
     widths = _widths([rows[0], *([cell.replace("\n", "|\n") for cell in cells] for cells in rows[1:])])
     gap = _GAP if _total(widths, _GAP) <= width else _NARROW_GAP
     widths[0] = max(min(widths[0], _LEAST), widths[0] - max(_total(widths, gap) - width, 0))
-    # Longer names stand on lines of their own.
+    # Longer names get lines of their own.
     widths[0] = max(n for n in (cell_len(part) for row in rows for part in row[0].split("\n")) if n <= widths[0])
     for _ in range(max(_total(widths, gap) - width, 0)):
         widest = max(folded, key=lambda column: widths[column], default=0)
         if widths[widest] > _LEAST:
             widths[widest] -= 1
-    for column in folded:  # what is left over
+    for column in folded:  # distribute the remaining width
         widths[column] += max(min(natural[column] - widths[column], width - _total(widths, gap)), 0)
     return widths, gap
 
@@ -147,7 +147,7 @@ def _folded(cells: Sequence[str], columns: Sequence[int], widths: Sequence[int])
 
 
 def _fold(cell: str, width: int) -> str:
-    """Break a cell between its parts; a part that is too long where one of its words or parameters begins."""
+    """Break a cell between its parts, and a part that is too long between words or parameters."""
     lines = [""]
     parts = cell.split("\n")
     for part in (*(f"{part}|" for part in parts[:-1]), parts[-1]):

@@ -1,4 +1,4 @@
-"""What a job tells its caller while it runs."""
+"""Progress that a job reports to its caller."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Callable
 from typing import Self
 
 Progress = Callable[[str, int, int], None]
-"""Is given the step, such as ``writing /TS``, and how much of it is done, of how much in all.
+"""Called with the step, such as ``writing /TS``, the finished amount of work, and the whole amount.
 
-The step is a `Step`, which knows its number, where it is one of several.
+The step is a `Step` with a number if it is one of several.
 """
 
 
 class Step(str):
-    """What is done to which dataset, such as ``writing /TS``.
+    """The text of one step, such as ``writing /TS``.
 
     Attributes
     ----------
     number, step_count
-        Which step of its kind it is, from 1, and how many there are.
+        Number of the step among those of its kind, from 1, and how many there are.
     together
-        What all steps of its kind are called where one line for all of them is enough; else empty.
+        Text for all steps of its kind if one progress line is enough for them; otherwise empty.
     """
 
     __slots__ = ("number", "step_count", "together")

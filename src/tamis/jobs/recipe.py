@@ -1,4 +1,4 @@
-"""Which datasets of a file get which pipeline and chunks: ``TS:zfp(accuracy=0.1)``, ``/grp/*:shuffle|deflate(4)``."""
+"""Assign pipelines and chunk shapes to datasets: ``TS:zfp(accuracy=0.1)``, ``/grp/*:shuffle|deflate(4)``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tamis.pipeline import Pipeline
 
 T = TypeVar("T")
 
-_DIGITS = 18  # of an extent, which fits 64 bits then
+_DIGITS = 18  # limit of the digits of an extent, so that it fits 64 bits
 
 Recipes = Mapping[str, Pipeline | Filter | str]
 
@@ -35,7 +35,7 @@ def split_filters(text: str) -> tuple[str, Pipeline]:
 
 
 def split_recipe(text: str, form: str = "NAME:FILTERS", example: str = "TS:zfp(accuracy=0.1)") -> tuple[str, str]:
-    """Split a text of this form at the last colon: names may hold some, values do not.
+    """Split a text at the last colon: names may contain colons, values do not.
 
     Raises
     ------
@@ -49,12 +49,12 @@ def split_recipe(text: str, form: str = "NAME:FILTERS", example: str = "TS:zfp(a
 
 
 def parse_chunks(text: str) -> tuple[int, ...]:
-    """Read a chunk shape written as ``4x96x144``.
+    """Parse a chunk shape written as ``4x96x144``.
 
     Raises
     ------
     ParameterError
-        If it is not whole numbers above 0 with x between them.
+        If the text is not whole numbers above 0 with x between them.
     """
     parts = text.lower().split("x")
     if not all(part.isascii() and part.isdecimal() and len(part) <= _DIGITS and int(part) for part in parts):
@@ -63,7 +63,7 @@ def parse_chunks(text: str) -> tuple[int, ...]:
 
 
 def chunk_shape(value: object) -> tuple[int, ...]:
-    """Return a sequence of whole numbers above 0 as a chunk shape.
+    """Check that a value is a sequence of whole numbers above 0, and return it as a chunk shape.
 
     Raises
     ------
@@ -80,24 +80,24 @@ def chunk_shape(value: object) -> tuple[int, ...]:
 
 
 def has_pattern_signs(name: str) -> bool:
-    """Return whether a name may be a pattern; what a file has by exactly this name goes before."""
+    """Return whether a name may be a pattern; a dataset with exactly this name takes precedence."""
     return any(sign in name for sign in "*?[")
 
 
 def absolute(name: str) -> str:
-    """Return the path that a name is short for: ``TS`` and ``/TS/`` are ``/TS``."""
+    """Return the whole path of a name: ``TS`` and ``/TS/`` are ``/TS``."""
     return "/" + "/".join(part for part in name.split("/") if part not in ("", "."))
 
 
 class Match(NamedTuple):
-    """Datasets that a name or pattern means.
+    """Datasets that match a name or pattern.
 
     Parameters
     ----------
     labels
-        By the own path of each dataset, the path that was matched: another link may lead to the dataset.
+        For the own path of each dataset, the path that matched, which may be another link to it.
     exact
-        Whether it is the name of one dataset rather than a pattern.
+        Whether an exact name matched, not a pattern.
     """
 
     labels: dict[str, str]
@@ -110,13 +110,13 @@ class Assigned(NamedTuple, Generic[T]):
     Parameters
     ----------
     name
-        Name or pattern as it was given.
+        Name or pattern as given.
     path, label
-        Own path of the dataset, and the path that was matched.
+        Own path of the dataset, and the path that matched.
     value
-        What was given for it.
+        The value for the dataset.
     exact
-        Whether `name` is no pattern.
+        Whether `name` is an exact name, not a pattern.
     """
 
     name: str
@@ -127,28 +127,28 @@ class Assigned(NamedTuple, Generic[T]):
 
 
 def matching(name: str, paths: Mapping[str, str]) -> Match:
-    """Return the datasets that a name or pattern means; ``TS`` is ``/TS``, ``*`` stands for any characters.
+    """Return the datasets that match a name or pattern; ``TS`` means ``/TS``, ``*`` matches any characters.
 
     Parameters
     ----------
     name
-        An exact name goes before a pattern: a dataset named ``st*r`` is meant by ``st*r``.
+        The name or pattern. An exact name takes precedence: ``st*r`` matches only ``/st*r`` if that exists.
     paths
-        Each path that leads to a dataset, with the dataset's own path.
+        For each path to a dataset, the dataset's own path.
 
     Raises
     ------
     FileError
-        If it means none; names what is there.
+        If none matches; names the datasets.
     """
     if (path := absolute(name)) in paths:
         return Match({paths[path]: path}, exact=True)
     labels: dict[str, str] = {}
     if has_pattern_signs(name):
         fits = re.compile(translate(name if name.startswith(("/", "*")) else f"/{name}")).match
-        for each, own in paths.items():
-            if fits(each) and (each == own or own not in labels):
-                labels[own] = each
+        for path, own in paths.items():
+            if fits(path) and (path == own or own not in labels):
+                labels[own] = path
     if not labels:
         own_paths = list(dict.fromkeys(paths.values()))
         known = ", ".join(own_paths[:12]) + (", …" if len(own_paths) > 12 else "")
@@ -158,33 +158,40 @@ def matching(name: str, paths: Mapping[str, str]) -> Match:
     return Match(labels, exact=False)
 
 
-def assigned(wanted: Mapping[str, T], meant: Callable[[str], Match]) -> list[Assigned[T]]:
-    """List the value for each dataset that a name or pattern means: names first, then patterns as given.
+def assigned(values: Mapping[str, T], match: Callable[[str], Match]) -> list[Assigned[T]]:
+    """Return the value of each matched dataset: exact names first, then patterns in the given order.
+
+    Parameters
+    ----------
+    values
+        Values by name or pattern.
+    match
+        Returns the datasets that match a name or pattern.
 
     Raises
     ------
     FileError
-        If a name or pattern means none.
+        If a name or pattern matches none.
     ParameterError
-        If two names mean one dataset and want different things of it, such as ``TS`` and ``/TS``.
+        If two names of one dataset, such as ``TS`` and ``/TS``, have different values.
     """
-    found: list[Assigned[T]] = []
+    assignments: list[Assigned[T]] = []
     named: dict[str, tuple[str, T]] = {}
-    matches = [(name, value, meant(name)) for name, value in wanted.items()]
-    for name, value, match in sorted(matches, key=lambda each: not each[2].exact):
-        for path, label in match.labels.items():
-            other, before = named.setdefault(path, (name, value)) if match.exact else (name, value)
+    entries = [(name, value, match(name)) for name, value in values.items()]
+    for name, value, datasets in sorted(entries, key=lambda entry: not entry[2].exact):
+        for path, label in datasets.labels.items():
+            other, before = named.setdefault(path, (name, value)) if datasets.exact else (name, value)
             if before != value:
                 raise ParameterError(
-                    f"{path}: expected the same for all names of a dataset, got {_shown(before)} for {other!r} and"
-                    f" {_shown(value)} for {name!r}: leave one of them out"
+                    f"{path}: expected the same for all names of a dataset, got {_value_text(before)} for {other!r} and"
+                    f" {_value_text(value)} for {name!r}: leave one of them out"
                 )
-            found.append(Assigned(name, path, label, value, match.exact))
-    return found
+            assignments.append(Assigned(name, path, label, value, datasets.exact))
+    return assignments
 
 
 def least_nbytes(value: object) -> int | None:
-    """Take a whole number of 0 or more as the least size in bytes; None where none was given.
+    """Check that a least size is a whole number of bytes, 0 or more, or None; return it.
 
     Raises
     ------
@@ -200,5 +207,5 @@ def least_nbytes(value: object) -> int | None:
     return nbytes
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)

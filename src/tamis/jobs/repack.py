@@ -1,4 +1,4 @@
-"""Copy a file and store some of its datasets through other filters, with proof that the bound is kept."""
+"""Copy a file with other filters on some of its datasets, and prove that their bounds are kept."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tamis.jobs.repacking.planning import (
     POLICIES,
     MissingPolicy,
     Planning,
-    Wanted,
+    Request,
     describe,
     plan_datasets,
     replaced_companions,
@@ -67,57 +67,56 @@ def repack(
 ) -> RepackResult:
     """Copy an HDF5 or netCDF-4 file, with other filters on some of its datasets.
 
-    Groups, attributes, dimension scales, links and all other datasets are copied as they are, and so are the chunks of
-    datasets that are stored through the wanted filters already. Every encoded chunk is decoded again and compared with
-    the source, value by value, and the file is seen to hold these bytes, before the target gets its name; until then
-    the name holds what it held before. A chunk that zfp cannot store within the bound, because of missing values, NaN
-    or infinities, is stored by the rest of its pipeline, without loss, and any reader with a ZFP plugin reads it.
+    Groups, attributes, dimension scales, links and all other datasets are copied unchanged, and so are the chunks of
+    datasets that already have the requested filters. Before the target gets its name, every encoded chunk is decoded
+    again and compared with the source, value by value, and the file is read to check that it holds these bytes. Until
+    then a file of that name stays as it is. A chunk that zfp cannot store within the bound, because of missing values,
+    NaN or infinities, is stored without loss by the other filters, and any reader with a ZFP plugin reads it.
 
     Parameters
     ----------
     source, target
         Paths of two different files.
     recipes
-        Filters by dataset name or pattern: a `Pipeline`, a filter, or its text. A name holds over patterns, and of
-        several patterns the first that fits. A dataset matched by a pattern that cannot take the filters is kept as it
-        is and listed; so is one whose values cannot be read, with its bytes as they are, and so are coordinates,
-        bounds, flags, integers and the like if the filters are lossy: see docs/metadata.md. An accuracy is in units of
-        the variable: of unpacked values where ``scale_factor`` is there.
+        Filters by dataset name or pattern: a `Pipeline`, a filter, or its text. Exact names take precedence over
+        patterns, and earlier patterns over later ones. A pattern keeps and lists datasets that cannot take the filters
+        or whose values cannot be read, and with lossy filters also coordinates, bounds, flags, integers and the like:
+        see docs/metadata.md. An accuracy is in units of the variable: of unpacked values if it has ``scale_factor``.
     chunks
         Chunk shapes, slowest axis first, by name or pattern; by default a dataset keeps its own. A dataset that is
-        named and has no recipe keeps its filters. A pattern is for datasets that get filters, unless there are no
+        named here and has no recipe keeps its filters. A pattern is for datasets that get filters, unless there are no
         recipes.
     checksum
-        Add fletcher32 to pipelines with zfp that have none, so that damage cannot go unseen.
+        Add fletcher32 to pipelines with zfp that have none, so that damage is detected.
     overwrite
-        Replace a target that exists.
+        Replace an existing target.
     missing
-        What to do about missing values, which are NaN, infinities, the values of the attributes ``_FillValue`` and
+        How to treat missing values: NaN, infinities, the values of the attributes ``_FillValue`` and
         ``missing_value``, and a fill value other than 0. ``"exact"`` keeps each of them bit by bit. ``"companion"``
-        fills the gaps from beside them, so that zfp takes every chunk, and says in another dataset where they are and
-        which. `tamis.open` puts them back; every other reader takes the filling for valid values: see docs/missing.md.
-        ``"refuse"`` raises if lossy filters would get any.
+        fills the gaps from their neighbours, so that zfp can encode every chunk, and records the missing values in
+        another dataset. `tamis.open` restores them; every other reader sees the filling as valid values: see
+        docs/missing.md. ``"refuse"`` raises if lossy filters would get any.
     threads
-        Threads; as many as the process may use by default. The target does not depend on it.
+        Number of threads; by default as many as the process may use. The target does not depend on it.
     resume
-        Do what earlier runs for the same target left to do, so that the same call may be repeated. A target that such a
-        run made of this source by these recipes is left as it is, and the result says `done_already`. Chunks that an
-        interrupted run encoded are taken over, and the target gets the bytes of a run that was not interrupted. Where
-        source or recipes changed, the target is made anew, and the notes of the result say why. A target that tamis
-        did not make of this source is refused unless `overwrite` is given. An interrupted run keeps what it encoded.
-        Without `resume`, what interrupted runs left is removed.
+        Continue interrupted runs for the same target, so that the same call can be repeated. A target that an earlier
+        run made from this source by these recipes stays, and the result has `done_already`. Chunks of an interrupted
+        run are taken over, and the target gets the same bytes as without the interruption. If source or recipes
+        changed, the target is made anew, and the notes of the result say why. A target that tamis did not make from
+        this source is refused unless `overwrite` is given. An interrupted run keeps its encoded chunks. Without
+        `resume`, the files of interrupted runs are removed.
     follow
         Let patterns store the values of virtual datasets and external raw files in the target, too. Otherwise patterns
         leave them in the files that they name, which are not opened.
     min_size
-        Bytes of values below which a pattern leaves a dataset as it is; by default 4096 where it has no chunks yet,
-        whose index would take more than filters save, and 0 where it has some.
+        Bytes of values below which a pattern keeps a dataset; by default 4096 for a dataset without chunks, whose index
+        would take more than filters save, and 0 for one with chunks.
     larger
-        Store datasets that a pattern matches even if they then take more room than in the source. Otherwise these are
-        kept as they are and listed; one that is named is stored in any case, and a note says that it grew.
+        Let patterns store datasets even if they become larger than in the source. Otherwise these are kept and listed.
+        A named dataset is stored in any case, and a note says that it grew.
     progress
-        Called before the first and after each chunk, with what is done to which dataset (`tamis.jobs.progress.Step`),
-        chunks done so far, and chunks in all.
+        Called before the first and after each chunk, with the step (`tamis.jobs.progress.Step`), the number of finished
+        chunks, and the number of all chunks.
 
     Returns
     -------
@@ -127,19 +126,18 @@ def repack(
     Raises
     ------
     FileError
-        If a file cannot be read or written, exists already, a name matches nothing, there is no room for the target, or
-        the run to resume still writes.
+        If a file cannot be read or written, the target exists, a name matches nothing, there is no room for the target,
+        or the run to resume still writes.
     ParameterError
         If a dataset cannot take its filters or chunks.
     DataError
-        If there are missing values, which were to be refused.
+        If there are missing values and `missing` is ``"refuse"``.
     BoundError
-        If what was encoded, decoded again, differs by more than allowed, or the target holds other bytes; it is
-        removed.
+        If decoded values differ by more than allowed, or the target does not hold the encoded bytes; it is removed.
     """
     began = time.perf_counter()
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
-    wanted = _wanted(recipes, chunks, checksum, missing, follow, min_size, larger)
+    request = _request(recipes, chunks, checksum, missing, follow, min_size, larger)
     threads = checked_threads(threads)
     report = progress or (lambda *_: None)
     notes: list[str] = []
@@ -149,9 +147,9 @@ def repack(
         reading(source, only_damage=True),
         Transaction(target, overwrite=overwrite) as transaction,
     ):
-        planning = plan_datasets(store, wanted)
+        planning = plan_datasets(store, request)
         record = Record.of(source, planning, missing)
-        earlier = check_target(transaction, source, record, planning.plans, wanted, resume=resume)
+        earlier = check_target(transaction, source, record, planning.plans, request, resume=resume)
         if earlier is not None:
             notes.append(f"{target}: {earlier}")
         if earlier is not None and earlier.done:
@@ -187,36 +185,38 @@ def preview_repack(
     min_size: int | None = None,
     larger: bool = False,
 ) -> RepackPreview:
-    """Say what `repack` would do to each dataset, and write nothing.
+    """Return what `repack` would do to each dataset, and write nothing.
 
-    It raises what `repack` raises before it writes, except where that is about the target or about values.
+    It raises the same errors as `repack` before it writes, except those about the target or about values.
 
     Parameters
     ----------
     source, target, recipes, chunks, checksum, missing, follow, min_size,
     larger
-        As for `repack`. Whether a dataset would grow is only known when it is encoded.
+        See `repack`. Whether a dataset would grow is known only after encoding.
     resume
-        Say also what could be taken over from a run that was interrupted.
+        Also report the chunks that could be taken over from an interrupted run.
     """
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
-    wanted = _wanted(recipes, chunks, checksum, missing, follow, min_size, larger)
+    request = _request(recipes, chunks, checksum, missing, follow, min_size, larger)
     with open_store(source) as store, reading(source):
-        planning = plan_datasets(store, wanted)
-        found = describe(planning)
+        planning = plan_datasets(store, request)
+        datasets = describe(planning)
         notes = store.survey_other_files(os.fspath(target))
         if not resume:
-            return RepackPreview(os.fspath(source), os.fspath(target), found, (*interrupted(target), *notes))
+            return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*interrupted(target), *notes))
         transaction = Transaction(target)
         record = Record.of(source, planning, missing)
-        if (earlier := check_target(transaction, source, record, planning.plans, wanted, resume=True)) and earlier.done:
-            return RepackPreview(os.fspath(source), os.fspath(target), found, (f"{target}: {earlier}",))
+        if (
+            earlier := check_target(transaction, source, record, planning.plans, request, resume=True)
+        ) and earlier.done:
+            return RepackPreview(os.fspath(source), os.fspath(target), datasets, (f"{target}: {earlier}",))
         with Resuming(transaction, source, planning.plans, wanted=True) as resuming:
-            found = tuple(replace(each, reusable_chunks=resuming.reusable(each.path)) for each in found)
-            return RepackPreview(os.fspath(source), os.fspath(target), found, (*resuming.notes, *notes))
+            datasets = tuple(replace(item, reusable_chunks=resuming.reusable(item.path)) for item in datasets)
+            return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*resuming.notes, *notes))
 
 
-def _wanted(
+def _request(
     recipes: Recipes,
     chunks: Mapping[str, tuple[int, ...]] | None,
     checksum: bool,
@@ -224,7 +224,7 @@ def _wanted(
     follow: bool,
     min_size: int | None,
     larger: bool,
-) -> Wanted:
+) -> Request:
     if missing not in POLICIES:
         raise ParameterError(f"expected missing to be one of {', '.join(POLICIES)}, got {missing!r}")
     if not isinstance(recipes, Mapping) or isinstance(recipes, Filter) or not (recipes or chunks):
@@ -233,11 +233,11 @@ def _wanted(
         raise ParameterError(f"expected names as text, got {[*recipes]!r} and chunks {chunks!r}")
     pipelines = {name: as_pipeline(value) for name, value in recipes.items()}
     shapes = {name: chunk_shape(value) for name, value in (chunks or {}).items()}
-    return Wanted(pipelines, shapes, checksum, missing, follow, least_nbytes(min_size), larger)
+    return Request(pipelines, shapes, checksum, missing, follow, least_nbytes(min_size), larger)
 
 
 class _Done(NamedTuple):
-    """What a run did: to datasets, which it could not read and why, and what else there is to know."""
+    """Result of a run: datasets, unreadable ones with the reason, and notes."""
 
     datasets: tuple[Repacked, ...] = ()
     unread: Mapping[str, str] = {}
@@ -264,7 +264,7 @@ def _run(
         try:
             done = prove(planning.datasets, stored, written, transaction, report, threads)
         except BoundError as error:
-            if not any(each.reused for each in written.values()):
+            if not any(result.reused for result in written.values()):
                 raise
             stale = f"what an interrupted run left is not of {source} as it is now; all is encoded anew: {error}"
         else:
@@ -278,7 +278,7 @@ def _run(
 
 
 def _refuse_missing(planning: Planning, report: Progress, threads: int) -> None:
-    found = []
+    refused = []
     lossy = [plan for plan in planning.plans.values() if plan.lossy]
     for number, plan in enumerate(lossy, 1):
         step = Step(f"counting missing values of {plan.path}", number, len(lossy))
@@ -287,13 +287,13 @@ def _refuse_missing(planning: Planning, report: Progress, threads: int) -> None:
         except FileError:
             if plan.path in planning.exact:
                 raise
-            continue  # kept as it is
+            continue  # repack keeps it
         source = planning.datasets[plan.path]
         if count.total and not would_grow(plan, source):
-            found.append(f"{plan.path}: {count.total} of {source.size} ({count})")
-    if found:
+            refused.append(f"{plan.path}: {count.total} of {source.size} ({count})")
+    if refused:
         raise DataError(
-            f"expected no missing values, found {'; '.join(found)}: keep each of them as it is (--missing exact)"
+            f"expected no missing values, found {'; '.join(refused)}: keep each of them as it is (--missing exact)"
         )
 
 
@@ -305,7 +305,7 @@ def _write(
     report: Progress,
     threads: int,
 ) -> tuple[dict[str, Written], dict[str, str], list[str]]:
-    """Write the target; also say why datasets cannot be read, and which names of other files changed."""
+    """Write the target; return results by path, reasons of unreadable datasets, and notes about other files."""
     plans = planning.plans
     count = sum(not plan.copied for plan in plans.values())
     written: dict[str, Written] = {}
@@ -321,7 +321,7 @@ def _write(
             planning.kept[plan.path] = GROWN
             raise CopyInsteadError from None
         except (TamisError, OSError, RuntimeError) as error:
-            # Its companion, if it has one, may be gone from the target already.
+            # A dataset with a companion cannot be kept: the companion may be gone from the target already.
             if plan.path in planning.exact or is_disk_full(error) or source.has_companion:
                 raise
             if not (reason := unreadable(plan, source)):

@@ -1,4 +1,4 @@
-"""What every result of a job has: text, JSON and HTML; and datasets by name."""
+"""Base classes of all results: text, JSON and HTML; and datasets by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class HasPath(Protocol):
-    """What a result says of one dataset."""
+    """The part of a result about one dataset."""
 
     @property
     def path(self) -> str:
@@ -24,7 +24,7 @@ D_co = TypeVar("D_co", bound=HasPath, covariant=True)
 
 
 class Result(ABC):
-    """The result of a job: prints as text, shows itself in notebooks, and becomes JSON."""
+    """The result of a job, with forms for terminals, notebooks and JSON."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ class Result(ABC):
 
     @abstractmethod
     def _parts(self) -> Iterable[Part]:
-        """Return what people see of it."""
+        """Return the parts that people see."""
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return JSON in ASCII; numbers that are not finite are the texts ``inf``, ``-inf`` and ``nan``."""
@@ -56,7 +56,7 @@ class Result(ABC):
 
 
 class DatasetsResult(Result, Generic[D_co]):
-    """A result with something to say of each dataset: ``result["TS"]``."""
+    """A result with an entry for each dataset: ``result["TS"]``."""
 
     __slots__ = ()
 
@@ -67,10 +67,10 @@ class DatasetsResult(Result, Generic[D_co]):
             """The datasets of the result."""
 
     def __getitem__(self, path: str) -> D_co:
-        """Return the dataset with a path; ``TS`` is ``/TS``."""
-        wanted = path if path.startswith("/") else f"/{path}"
+        """Return the entry of the dataset with this path; ``TS`` means ``/TS``."""
+        whole_path = path if path.startswith("/") else f"/{path}"
         for dataset in self.datasets:
-            if dataset.path == wanted:
+            if dataset.path == whole_path:
                 return dataset
         raise KeyError(path)
 

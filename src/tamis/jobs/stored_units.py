@@ -1,4 +1,4 @@
-"""Filters whose tolerance is given in the units of a variable, and that work on its packed values."""
+"""Convert tolerances from the units of a variable to its packed values."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def in_stored_units(pipeline: Pipeline, packing: cf.Packing | None, dtype: np.dt
     Parameters
     ----------
     pipeline
-        As it was asked for. Parameters of other filters and modes are about stored values.
+        Filters as requested. Parameters of other filters and modes always mean stored values.
     packing
-        Of the variable; None where its values are stored as they are.
+        Packing of the variable; None if its values are not packed.
     dtype
-        Of the stored values.
+        Type of the stored values.
 
     Raises
     ------
@@ -33,17 +33,17 @@ def in_stored_units(pipeline: Pipeline, packing: cf.Packing | None, dtype: np.dt
     """
     if packing is None or abs(packing.scale) == 1:
         return pipeline
-    return Pipeline(_converted(each, packing, dtype) for each in pipeline.stages)
+    return Pipeline(_convert(stage, packing, dtype) for stage in pipeline.stages)
 
 
-def units_note(asked: Pipeline, stored: Pipeline, packing: cf.Packing | None) -> tuple[str, ...]:
-    """Say what an accuracy became for packed values; nothing where it stayed what it was."""
-    if packing is None or asked == stored or asked.zfp is None or stored.zfp is None:
+def units_note(requested: Pipeline, stored: Pipeline, packing: cf.Packing | None) -> tuple[str, ...]:
+    """Return a note about an accuracy that was converted for packed values; empty if it was not."""
+    if packing is None or requested == stored or requested.zfp is None or stored.zfp is None:
         return ()
-    return (f"packed by {packing}: {asked.zfp.mode} of its units is {stored.zfp.mode} of the stored values",)
+    return (f"packed by {packing}: {requested.zfp.mode} of its units is {stored.zfp.mode} of the stored values",)
 
 
-def _converted(stage: Stage, packing: cf.Packing, dtype: np.dtype[Any]) -> Stage:
+def _convert(stage: Stage, packing: cf.Packing, dtype: np.dtype[Any]) -> Stage:
     mode = stage.filter.mode if isinstance(stage.filter, Zfp) else None
     if not isinstance(mode, Accuracy):
         return stage

@@ -1,4 +1,4 @@
-"""Whether a target that exists is what a run would make, or may be replaced by it."""
+"""Find out whether an existing target is already done, or may be replaced."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tamis._open import open_store
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
 from tamis.hdf5.store import Hdf5Store
-from tamis.jobs.repacking.planning import Wanted, plan_datasets
+from tamis.jobs.repacking.planning import Request, plan_datasets
 from tamis.jobs.repacking.record import Record
 from tamis.rewrite.count_missing import count_missing
 from tamis.rewrite.identical import are_stored_alike
@@ -22,16 +22,16 @@ from tamis.store.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What a target that exists is.
+    """The state of an existing target.
 
     Parameters
     ----------
     done
         Whether it is what this run would make.
     ours
-        Whether a run from the same source made it, and nothing changed it since.
+        Whether tamis made it from the same source, and it has not changed since.
     reason
-        Why it is done already, is made anew, or is not to be replaced.
+        Why it is done already, is made anew, or must not be replaced.
     """
 
     done: bool
@@ -39,31 +39,30 @@ class Earlier:
     reason: str
 
     def __str__(self) -> str:
-        """Say what becomes of the target."""
         return f"done already: {self.reason}" if self.done else f"made anew: {self.reason}"
 
 
 def check_target(
-    transaction: Transaction, source: Path, record: Record, plans: Mapping[str, Plan], wanted: Wanted, *, resume: bool
+    transaction: Transaction, source: Path, record: Record, plans: Mapping[str, Plan], request: Request, *, resume: bool
 ) -> Earlier | None:
-    """Say what a target that exists is to a run that resumes, and let it be replaced where tamis made it.
+    """Return the state of an existing target for a run that resumes; allow its replacement if tamis made it.
 
     Returns
     -------
     Earlier or None
-        None where there is no target, or it is replaced whatever it is.
+        None if there is no target, or it is replaced in any case.
 
     Raises
     ------
     FileError
-        If it may not be replaced.
+        If it must not be replaced.
     """
     target = transaction.target
     if not target.exists():
         return None
     if target.samefile(source):
         raise FileError(f"{target}: expected a target other than the source, got the same file").at(path=target)
-    earlier = look_at(target, source, record, plans, wanted) if resume else None
+    earlier = look_at(target, source, record, plans, request) if resume else None
     if earlier is not None and earlier.ours:
         transaction.replace = True
         return earlier
@@ -73,60 +72,60 @@ def check_target(
     raise FileError(f"{target}: File exists{reason}: choose another name, or replace it (--overwrite)").at(path=target)
 
 
-def look_at(target: Path, source: Path, record: Record, plans: Mapping[str, Plan], wanted: Wanted) -> Earlier:
-    """Compare the record of a target with that of a run.
+def look_at(target: Path, source: Path, record: Record, plans: Mapping[str, Plan], request: Request) -> Earlier:
+    """Compare the record of a target with that of this run.
 
     Parameters
     ----------
-    target, source, plans, wanted
-        Of the run.
+    target, source, plans, request
+        Paths, plans and request of this run.
     record
-        Of the run, as `Record.of` gives it.
+        Record of this run, from `Record.of`.
 
     Raises
     ------
     FileError
         If the target cannot be read.
     """
-    found = Record.read(target)
-    if found is None:
-        return _compare(target, source, plans, wanted)
+    old = Record.read(target)
+    if old is None:
+        return _compare(target, source, plans, request)
     try:
-        unchanged = found.describes(target)
+        unchanged = old.describes(target)
     except OSError as error:
         raise FileError(f"{target}: cannot be read: {disk_text(error)}").at(path=target) from error
     if not unchanged:
         return Earlier(False, False, "it was changed after tamis made it")
-    same = found.source == record.source
-    if same and found.recipe == record.recipe and found.unread:
-        return Earlier(False, True, f"the values of {plural(found.unread, 'dataset')} could not be read")
-    if same and found.recipe == record.recipe and record.elsewhere:
-        compared = _compare(target, source, plans, wanted)
+    same = old.source == record.source
+    if same and old.recipe == record.recipe and old.unread:
+        return Earlier(False, True, f"the values of {plural(old.unread, 'dataset')} could not be read")
+    if same and old.recipe == record.recipe and record.elsewhere:
+        compared = _compare(target, source, plans, request)
         changed = Earlier(False, True, "its values are from other files, and these may have changed")
         return compared if compared.done else changed
-    if same and found.recipe == record.recipe:
+    if same and old.recipe == record.recipe:
         return Earlier(True, True, f"made from {source} by the same recipe, and both are unchanged since")
-    if found.place != record.place and not same:
+    if old.place != record.place and not same:
         return Earlier(False, False, "tamis made it from another file")
     what = "other filters, chunks or options were asked for" if same else f"{source} has changed"
     return Earlier(False, True, f"{what} since it was made")
 
 
-def _compare(target: Path, source: Path, plans: Mapping[str, Plan], wanted: Wanted) -> Earlier:
-    """Look at what is in a target without a record, as where its file system keeps none, or it came by a copy."""
+def _compare(target: Path, source: Path, plans: Mapping[str, Plan], request: Request) -> Earlier:
+    """Compare the content of a target without a record: the file system stores none, or the file was copied."""
     from tamis.jobs.verify import verify
 
     unknown = Earlier(False, False, "nothing says that tamis made it from this source by this recipe")
     try:
         with open_store(target) as after, open_store(source) as before:
-            kept = _kept(after, before, plans, wanted)
+            kept = _kept(after, before, plans, request)
             if kept is None:
                 return unknown
             stored = [plan for path, plan in plans.items() if path not in kept]
-            if reason := _other_missing(before, after, stored, wanted):
+            if reason := _other_missing(before, after, stored, request):
                 return Earlier(False, False, reason)
         bounds = {plan.path: plan.unpacked_bound for plan in stored if plan.unpacked_bound is not None}
-        if len(bounds) < len(stored):  # no comparison can tell whether such values are of this source
+        if len(bounds) < len(stored):  # without a bound, values cannot be compared with the source
             return unknown
         if not verify(source, target, bounds={"*": 0.0, **bounds}).ok:
             return unknown
@@ -135,9 +134,9 @@ def _compare(target: Path, source: Path, plans: Mapping[str, Plan], wanted: Want
     return Earlier(True, True, "it has the filters and chunks of the recipe, and all values are within the bounds")
 
 
-def _kept(after: Hdf5Store, before: Hdf5Store, plans: Mapping[str, Plan], wanted: Wanted) -> set[str] | None:
-    """Find the datasets that a target has as the source has them, since they would grow; None if others differ."""
-    stored = plan_datasets(after, wanted).plans
+def _kept(after: Hdf5Store, before: Hdf5Store, plans: Mapping[str, Plan], request: Request) -> set[str] | None:
+    """Return the datasets that are kept in the target because they would grow; None if other datasets differ."""
+    stored = plan_datasets(after, request).plans
     kept = set()
     for path, plan in plans.items():
         if path not in stored:
@@ -151,13 +150,13 @@ def _kept(after: Hdf5Store, before: Hdf5Store, plans: Mapping[str, Plan], wanted
     return kept
 
 
-def _other_missing(before: Hdf5Store, after: Hdf5Store, plans: Iterable[Plan], wanted: Wanted) -> str:
-    """Return what a target does about missing values that was not asked for; empty where it does what was."""
-    if wanted.missing == "exact":
+def _other_missing(before: Hdf5Store, after: Hdf5Store, plans: Iterable[Plan], request: Request) -> str:
+    """Return how a target treats missing values in another way than requested; empty if it does not."""
+    if request.missing == "exact":
         return ""
     for plan in plans:
         if plan.lossy and not after.array(plan.path).has_companion:
             count = count_missing(plan, before.array(plan.path), lambda *_: None)
             if count.total:
-                return f"missing values are kept in {plan.path} itself, and --missing {wanted.missing} was asked for"
+                return f"missing values are kept in {plan.path} itself, and --missing {request.missing} was asked for"
     return ""

@@ -1,4 +1,4 @@
-"""Which datasets a recipe is for, and whether they can take it."""
+"""Plan each dataset that a recipe matches, or say why it is kept."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ POLICIES = get_args(MissingPolicy)
 
 
 MIN_NBYTES = 4096
-"""Smaller values without chunks gain nothing: the index of one chunk takes 2 to 4 KiB in most files."""
+"""Smaller unchunked datasets gain nothing: the index of one chunk takes 2 to 4 KiB in most files."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What was asked for.
+class Request:
+    """The arguments of a repack about datasets.
 
     Parameters
     ----------
     pipelines, chunks
-        By name or pattern.
+        Filters and chunk shapes by name or pattern.
     checksum
-        Whether what is stored anew through zfp gets a checksum.
+        Whether datasets stored anew through zfp get a checksum.
     missing
-        What becomes of missing values where filters are lossy.
+        How lossy filters treat missing values.
     follow
-        Whether patterns are also for datasets whose values are in other files.
+        Whether patterns also match datasets whose values are in other files.
     min_size
-        Bytes of values below which a pattern leaves a dataset as it is; None for `MIN_NBYTES` where it has no chunks.
+        Bytes of values below which patterns keep a dataset; None for `MIN_NBYTES` if it is not chunked.
     larger
-        Whether patterns store what then takes more room than in the source.
+        Whether patterns may store datasets that become larger than in the source.
     """
 
     pipelines: Mapping[str, Pipeline]
@@ -70,18 +70,18 @@ class Wanted:
 
 
 class Planning(NamedTuple):
-    """What becomes of the datasets of a file.
+    """The plans for the datasets of a file.
 
     Parameters
     ----------
     plans
-        By path, of the datasets that a recipe is for.
+        For each path that a recipe matches, the plan.
     kept
-        Why datasets that a pattern matches are kept as they are, by path.
+        For each path that a pattern matches but that is kept, the reason.
     datasets
-        All of the file; one that was asked for has the path by which it was asked for, others have their first.
+        All datasets of the file, by the path that a recipe matched, others by their first path.
     exact
-        Paths of those that were asked for by name, not by a pattern.
+        Paths that a recipe names exactly, not by a pattern.
     """
 
     plans: dict[str, Plan]
@@ -90,40 +90,40 @@ class Planning(NamedTuple):
     exact: frozenset[str]
 
 
-def plan_datasets(store: Hdf5Store, wanted: Wanted) -> Planning:
-    """Make a plan for each dataset that a recipe is for; also says why datasets that patterns match are kept.
+def plan_datasets(store: Hdf5Store, request: Request) -> Planning:
+    """Return a plan for each dataset that a recipe matches, and the reason for each dataset that is kept.
 
     Raises
     ------
     FileError
         If a name or pattern matches nothing.
     ParameterError
-        If a dataset that is named cannot take its filters or chunks, or two names want different things of one.
+        If a named dataset cannot take its filters or chunks, or two names of one dataset have different ones.
     MissingFilterError
         If a filter cannot be encoded here.
     """
     store.check_listed()
     names = Names(store)
     shapes: dict[str, Assigned[tuple[int, ...]]] = {}
-    for shape in assigned(wanted.chunks, names.meant):
+    for shape in assigned(request.chunks, names.match):
         shapes.setdefault(shape.path, shape)
-    recipes: list[Assigned[Pipeline] | Assigned[tuple[int, ...]]] = [*assigned(wanted.pipelines, names.meant)]
-    # New chunks alone; a pattern of chunks is for what gets filters, unless nothing does.
+    recipes: list[Assigned[Pipeline] | Assigned[tuple[int, ...]]] = [*assigned(request.pipelines, names.match)]
+    # Chunks without filters. A pattern for chunks is for datasets that get filters, unless there are no recipes.
     recipes += [shape for shape in shapes.values() if shape.exact or not recipes]
     labels: dict[str, str] = {}
-    for each in recipes:
-        labels.setdefault(each.path, each.label)
-    found = store.contents.datasets.labelled(labels)
+    for recipe in recipes:
+        labels.setdefault(recipe.path, recipe.label)
+    datasets = store.contents.datasets.labelled(labels)
     plans: dict[str, Plan] = {}
     kept: dict[str, str] = {}
-    for each in recipes:
-        if (path := labels[each.path]) in plans:
+    for recipe in recipes:
+        if (path := labels[recipe.path]) in plans:
             continue
-        dataset, chunks = found[path], shapes[each.path].value if each.path in shapes else None
-        if not each.exact and is_bare_dimension(dataset.dataset):
+        dataset, chunks = datasets[path], shapes[recipe.path].value if recipe.path in shapes else None
+        if not recipe.exact and is_bare_dimension(dataset.dataset):
             kept[path] = "expected values, got a netCDF-4 dimension without a variable"
             continue
-        if not (each.exact or wanted.follow) and (layout := dataset.layout) in ELSEWHERE:
+        if not (recipe.exact or request.follow) and (layout := dataset.layout) in ELSEWHERE:
             kept[path] = (
                 f"its values are in other files ({layout}), where a pattern leaves them: name it, or give --follow, to"
                 " store them in the target"
@@ -131,32 +131,32 @@ def plan_datasets(store: Hdf5Store, wanted: Wanted) -> Planning:
             continue
         try:
             with reading(store.path, dataset=path):
-                filters = each.value if isinstance(each.value, Pipeline) else None
-                plan = _plan_dataset(path, dataset, filters, chunks, wanted)
-            if not each.exact and plan.lossy and (role := store.roles.get(each.path, cf.DATA)).is_exact:
+                filters = recipe.value if isinstance(recipe.value, Pipeline) else None
+                plan = _plan_dataset(path, dataset, filters, chunks, request)
+            if not recipe.exact and plan.lossy and (role := store.roles.get(recipe.path, cf.DATA)).is_exact:
                 kept[path] = f"{role.reason}; name it to store it lossily"
                 continue
-            named = each.exact or (each.path in shapes and shapes[each.path].exact)
-            # With `follow`, values of other files are to be in the target, which takes room.
-            asked = named or filters is None or not compresses(filters) or dataset.layout in ELSEWHERE
-            if not asked and not plan.copied:
-                if reason := _too_small(dataset, wanted.min_size):
+            named = recipe.exact or (recipe.path in shapes and shapes[recipe.path].exact)
+            # With `follow`, values of other files are to be in the target, although it becomes larger.
+            unconditional = named or filters is None or not compresses(filters) or dataset.layout in ELSEWHERE
+            if not unconditional and not plan.copied:
+                if reason := _too_small(dataset, request.min_size):
                     kept[path] = reason
                     continue
-                # A companion is made anew with its dataset, or not: that is decided before values are read.
-                plan = replace(plan, may_grow=wanted.larger or dataset.has_companion)
+                # A dataset may not return to "kept" after its values are read: its old companion is gone by then.
+                plan = replace(plan, may_grow=request.larger or dataset.has_companion)
             plans[path] = plan
             kept.pop(path, None)
         except MissingFilterError as error:
             error.at(path, path=store.path, dataset=path)
             raise
         except ParameterError as error:
-            if each.exact:
+            if recipe.exact:
                 error.at(path, path=store.path, dataset=path)
                 raise
             kept[path] = str(error)
-    explicit = frozenset(labels[each.path] for each in recipes if each.exact)
-    for path, variable in replaced_companions(found, plans).items():
+    explicit = frozenset(labels[recipe.path] for recipe in recipes if recipe.exact)
+    for path, variable in replaced_companions(datasets, plans).items():
         if path in explicit:
             raise ParameterError(
                 f"{path}: expected no recipe for the companion of {variable}, which is stored anew: tamis then writes"
@@ -164,11 +164,11 @@ def plan_datasets(store: Hdf5Store, wanted: Wanted) -> Planning:
             )
         plans.pop(path, None)
         kept.pop(path, None)
-    return Planning(plans, kept, found, explicit)
+    return Planning(plans, kept, datasets, explicit)
 
 
 def _too_small(dataset: Hdf5Array, min_size: int | None) -> str:
-    """Say why a pattern leaves a dataset as it is because of its size; empty where it does not."""
+    """Return why patterns keep a dataset because of its size; empty if they do not."""
     least = min_size if min_size is not None else 0 if dataset.chunk_shape else MIN_NBYTES
     small = dataset.values_nbytes < least
     return (
@@ -179,33 +179,33 @@ def _too_small(dataset: Hdf5Array, min_size: int | None) -> str:
 
 
 def _own(dataset: Hdf5Array) -> Pipeline:
-    """Return the filters of a dataset as they would be asked for in other chunks."""
-    return Pipeline(replace(each, stored=None) for each in dataset.pipeline.stages)
+    """Return the filters of a dataset as a request for other chunks, without stored parameters."""
+    return Pipeline(replace(stage, stored=None) for stage in dataset.pipeline.stages)
 
 
-def replaced_companions(found: Datasets, plans: Mapping[str, Plan]) -> dict[str, str]:
-    """Paths of companions that will be out of date, as their variables are stored anew; with the paths of these.
+def replaced_companions(datasets: Datasets, plans: Mapping[str, Plan]) -> dict[str, str]:
+    """Return the paths of companions that become outdated because their variables are stored anew, and of these.
 
     Raises
     ------
     FileError
-        If such a variable has not the companion that it names.
+        If a companion named by such a variable does not exist or does not fit.
     """
-    marked = found.marked()
-    stay = {path for path in marked if path not in plans or not plans[path].recoded}
-    others = {companion.address for companion, variable in companions_in(found) if variable in stay}
+    marked = datasets.marked()
+    unchanged = {path for path in marked if path not in plans or not plans[path].recoded}
+    in_use = {companion.address for companion, variable in companions_in(datasets) if variable in unchanged}
     replaced = {}
     for path in marked:
-        if path not in stay and (companion := found[path].companion) is not None:
+        if path not in unchanged and (companion := datasets[path].companion) is not None:
             replaced[companion.address] = path
-    for address in others:
+    for address in in_use:
         replaced.pop(address, None)
-    addresses = ((path, array.address) for path, array in found.items()) if replaced else ()
+    addresses = ((path, array.address) for path, array in datasets.items()) if replaced else ()
     return {path: replaced[address] for path, address in addresses if address in replaced}
 
 
 def describe(planning: Planning) -> tuple[DatasetPreview, ...]:
-    """Say what would become of each dataset of a file."""
+    """Return a preview of each dataset of a file."""
     plans = planning.plans
     dropped = {
         path: f"it is the companion of {variable}, which is stored anew"
@@ -213,12 +213,12 @@ def describe(planning: Planning) -> tuple[DatasetPreview, ...]:
     }
     kept = {**planning.kept, **dropped}
     return tuple(
-        _described(path, dataset, plans.get(path), kept.get(path, "no recipe matches it"), path in dropped)
+        _preview(path, dataset, plans.get(path), kept.get(path, "no recipe matches it"), path in dropped)
         for path, dataset in planning.datasets.items()
     )
 
 
-def _described(path: str, dataset: Hdf5Array, plan: Plan | None, reason: str, dropped: bool) -> DatasetPreview:
+def _preview(path: str, dataset: Hdf5Array, plan: Plan | None, reason: str, dropped: bool) -> DatasetPreview:
     stored = str(dataset.pipeline)
     return DatasetPreview(
         path=path,
@@ -277,14 +277,14 @@ def _takes(pipeline: Pipeline, chunk: ChunkType) -> bool:
 
 
 def _with_checksum(pipeline: Pipeline) -> Pipeline:
-    guarded = any(isinstance(each, Fletcher32) for each in pipeline.filters)
+    guarded = any(isinstance(item, Fletcher32) for item in pipeline.filters)
     return pipeline if guarded or pipeline.zfp is None else Pipeline((*pipeline.stages, Fletcher32()))
 
 
 def _plan_dataset(
-    path: str, dataset: Hdf5Array, asked: Pipeline | None, chunks: tuple[int, ...] | None, wanted: Wanted
+    path: str, dataset: Hdf5Array, requested: Pipeline | None, chunks: tuple[int, ...] | None, request: Request
 ) -> Plan:
-    """Plan a dataset for filters that are in units of the variable; None asks for its own in other chunks."""
+    """Return the plan of a dataset for filters in units of the variable; None keeps its filters for other chunks."""
     dtype = dataset.dtype
     if dtype is None:
         raise ParameterError(
@@ -300,16 +300,16 @@ def _plan_dataset(
     notes = []
     if (layout := dataset.layout) in ELSEWHERE:
         notes.append(f"its values are read from other files ({layout}), and stored in the target")
-    filters = dataset.pipeline if asked is None else asked
+    filters = dataset.pipeline if requested is None else requested
     if not dtype.isnative and (filters.zfp is not None or filters.error_bound != 0):
         dtype = dtype.newbyteorder("=")
         notes.append(
             f"converted from {dataset.dataset.dtype.str} to native {dtype.str}, which {filters.filters[0].name} needs"
         )
     packing = cf.packing_of(dataset.attributes)
-    pipeline = _own(dataset) if asked is None else in_stored_units(asked, packing, dtype)
-    if asked is not None:
-        notes += units_note(asked, pipeline, packing)
+    pipeline = _own(dataset) if requested is None else in_stored_units(requested, packing, dtype)
+    if requested is not None:
+        notes += units_note(requested, pipeline, packing)
     if chunks is None:
         chunks = dataset.chunk_shape or default_chunks(dataset.shape, dtype.itemsize, zfp=pipeline.zfp is not None)
     if len(chunks) != len(dataset.shape):
@@ -321,7 +321,7 @@ def _plan_dataset(
     if chunk.nbytes >= 1 << 32:
         raise ParameterError(f"expected a chunk of less than 4 GiB, got {chunks} of {dtype}: {chunk.nbytes} bytes")
     _check(pipeline, chunk, dataset)
-    guarded = _with_checksum(pipeline) if wanted.checksum else pipeline
+    guarded = _with_checksum(pipeline) if request.checksum else pipeline
     if guarded.error_bound != 0 and dtype.kind == "i" and cf.is_unsigned(dataset.attributes):
         raise ParameterError(
             "expected lossless filters for integers that are unsigned by _Unsigned: values near 0 would become the"
@@ -331,21 +331,21 @@ def _plan_dataset(
         raise ParameterError(
             "expected lossless filters for a companion, which marks the missing values of another dataset"
         )
-    # Without a companion, missing values go back among the others.
-    as_now = not dataset.has_companion or wanted.missing == "companion"
-    if not as_now:
+    # If the companion goes, missing values return to the dataset, so its chunks change.
+    keeps_companion = not dataset.has_companion or request.missing == "companion"
+    if not keeps_companion:
         notes.append(
             "its companion is left out, and missing values go back into the dataset (--missing companion keeps it)"
         )
-    for each in dict.fromkeys((guarded, pipeline)):
-        if as_now and is_stored_so(dataset, each, dtype, chunks):
+    for candidate in dict.fromkeys((guarded, pipeline)):
+        if keeps_companion and is_stored_so(dataset, candidate, dtype, chunks):
             text = "chunks are copied as stored: they have these filters already"
-            if each != guarded:
+            if candidate != guarded:
                 text += ", without a checksum"
-            return Plan(path, each, dtype, chunks, (*notes, text), copied=True, packing=packing)
+            return Plan(path, candidate, dtype, chunks, (*notes, text), copied=True, packing=packing)
     guarded.check(chunk)
     guarded.check_encodable()
-    if as_now and has_streams(dataset, guarded, dtype, chunks):
+    if keeps_companion and has_streams(dataset, guarded, dtype, chunks):
         text = "zfp streams are kept: only filters after zfp change, and no error is added"
         return Plan(path, guarded, dtype, chunks, (*notes, text), streams_kept=True, packing=packing)
     growing = tuple(limit is None for limit in dataset.maxshape)
@@ -355,7 +355,7 @@ def _plan_dataset(
     if before.error_bound != 0 and guarded.error_bound != 0:
         notes.append(f"its values went through {before} before: the new error adds to the old")
     missing, flags = dataset.missing, None
-    if wanted.missing == "companion" and guarded.error_bound != 0:
+    if request.missing == "companion" and guarded.error_bound != 0:
         flags = flags_for(dataset, dtype)
     padding = dataset.padding(dtype)
     return Plan(path, guarded, dtype, chunks, tuple(notes), missing, flags=flags, packing=packing, padding=padding)

@@ -1,4 +1,4 @@
-"""What `tamis.verify` finds, and its text."""
+"""The result of `tamis.verify`, and its text."""
 
 from __future__ import annotations
 

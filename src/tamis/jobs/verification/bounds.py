@@ -1,4 +1,4 @@
-"""Bounds that a verification is given: numbers, or what the filters of the target record."""
+"""Error bounds of a verification: given as numbers, or recorded by the filters of the target."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from tamis.hdf5.tree.walk import Datasets
 
 RECORDED: Literal["recorded"] = "recorded"
-"""Stands for the bound that the filters of a dataset of the target record in the file."""
+"""Means the bound that the filters of a target dataset record in the file."""
 
 Bound = float | Literal["recorded"]
 Bounds = Mapping[str, Bound] | Literal["recorded"]
 
 
 def parse_bound(text: str) -> Bound:
-    """Read a bound; whole numbers are kept exactly.
+    """Parse the text of a bound; whole numbers stay exact.
 
     Raises
     ------
     ParameterError
-        If it is neither a number nor ``recorded``.
+        If the text is neither a number nor ``recorded``.
     """
     if text == RECORDED:
         return RECORDED
@@ -44,12 +44,12 @@ def parse_bound(text: str) -> Bound:
 
 
 def checked_bounds(bounds: Bounds | None) -> Bounds:
-    """Return bounds whose names are texts, and whose values are finite numbers of 0 or more, or `RECORDED`.
+    """Check that names of bounds are texts, and values finite numbers of at least 0 or `RECORDED`; return them.
 
     Raises
     ------
     ParameterError
-        If one is anything else.
+        If a name or value is anything else.
     """
     if isinstance(bounds, str):
         if bounds != RECORDED:
@@ -74,84 +74,84 @@ def _checked_bound(name: object, value: object) -> Bound:
 def assigned_bounds(
     bounds: Bounds, names: Names, chosen: Datasets, labels: Mapping[str, str]
 ) -> tuple[dict[str, Bound], dict[str, str]]:
-    """Return bounds, and the paths by which they name datasets, by first path.
+    """Return for each first path its bound, and the path by which the bound named the dataset.
 
-    Names go before patterns, which leave out what has no numbers unless the bits shall be equal.
+    Names take precedence over patterns. Patterns skip datasets without numbers, unless the bound is 0 or recorded.
 
     Parameters
     ----------
     bounds
-        By name or pattern.
+        Bounds by name or pattern.
     names
-        Of the source.
+        Names of the source.
     chosen
-        Datasets that are compared.
+        Datasets to compare.
     labels
-        First paths of these, with their paths in `chosen`.
+        For each of their first paths, the path in `chosen`.
 
     Raises
     ------
     FileError
-        If a name or pattern means none of them.
+        If a name or pattern matches none of them.
     ParameterError
-        If there are no numbers where a bound is for.
+        If a bound is for datasets without numbers.
     """
     if isinstance(bounds, str):
         return dict.fromkeys(labels, RECORDED), {}
-    found: dict[str, Bound] = {}
+    by_path: dict[str, Bound] = {}
     named: dict[str, str] = {}
     unused = dict.fromkeys(bounds, "")
-    for each in assigned(bounds, names.meant):
-        if each.path not in labels:
+    for item in assigned(bounds, names.match):
+        if item.path not in labels:
             continue
-        dataset = chosen[labels[each.path]]
-        if each.value not in (0, RECORDED) and dataset.number_type is None:
-            if each.name in unused:  # a pattern may have a dataset of numbers already
-                unused[each.name] = f"{each.path}: {type_words(dataset.datatype)}"
+        dataset = chosen[labels[item.path]]
+        if item.value not in (0, RECORDED) and dataset.number_type is None:
+            if item.name in unused:  # otherwise the pattern already matched a dataset of numbers
+                unused[item.name] = f"{item.path}: {type_words(dataset.datatype)}"
             continue
-        unused.pop(each.name, None)
-        found.setdefault(each.path, each.value)
-        named.setdefault(each.path, each.label)
+        unused.pop(item.name, None)
+        by_path.setdefault(item.path, item.value)
+        named.setdefault(item.path, item.label)
     for name, text in unused.items():
         if text:
             refusal = f"{name}: expected numbers for a bound of {bounds[name]!r}, got {text}: use 0 or none"
             raise ParameterError(refusal).at(path=names.filename, dataset=name)
         refusal = f"{names.filename}: expected a dataset named {name!r}, found only {', '.join(chosen)}"
         raise FileError(refusal).at(path=names.filename, dataset=name)
-    return found, named
+    return by_path, named
 
 
 def recorded_bound(dataset: Hdf5Array) -> float | None:
-    """Return the largest error that the filters of a dataset allow, in units of the variable; None if they say none."""
+    """Return the largest error that the filters of a dataset allow, in units of the variable; None without a bound."""
     bound, packing = dataset.pipeline.error_bound, dataset.packing
     return bound if bound is None or packing is None else packing.unpacked_error(bound)
 
 
 def broken_bounds(tally: Tally, bound: float | None, reason: str) -> Iterator[tuple[str, str]]:
-    """Yield code and text of each way in which values are not as near as they have to be, or not as valid.
+    """Yield code and text of each violation: values beyond the bound, changed bits, missing values or validity.
 
     Parameters
     ----------
     tally
-        What comparing found.
+        Result of the comparison.
     bound
-        Largest error that is allowed; None asks for the same bits, as 0 does.
+        Largest allowed error; None and 0 ask for the same bits.
     reason
         Why there is no bound.
     """
     if tally.crossed and tally.first_crossed:
-        text = f"{tally.crossed} values crossed a limit of the valid range: {_found(tally.first_crossed)}"
+        text = f"{tally.crossed} values crossed a limit of the valid range: {_change(tally.first_crossed)}"
         yield "valid-range", text
     if not bound and tally.different and tally.first_different:
         without = f" ({reason})" if bound is None else ""
-        yield "bits", f"{_differing(tally)}: expected the same bits{without}, found {_found(tally.first_different)}"
+        yield "bits", f"{_differing(tally)}: expected the same bits{without}, found {_change(tally.first_different)}"
     elif bound and tally.worst and tally.error > bound:
-        yield "bound", f"expected an error of at most {bound!r}, found {tally.error!r}: {_found(tally.worst)}"
+        yield "bound", f"expected an error of at most {bound!r}, found {tally.error!r}: {_change(tally.worst)}"
     if tally.lost and tally.first_lost:
-        text = f"{tally.lost} of {tally.missing} missing values have other bits: {_found(tally.first_lost)}"
+        text = f"{tally.lost} of {tally.missing} missing values have other bits: {_change(tally.first_lost)}"
         yield "missing-values", text
     if tally.gained and tally.first_gained:
-        yield "missing-values", f"{tally.gained} valid values are missing: {_found(tally.first_gained)}"
+        yield "missing-values", f"{tally.gained} valid values are missing: {_change(tally.first_gained)}"
 
 
 def _differing(tally: Tally) -> str:
@@ -161,5 +161,5 @@ def _differing(tally: Tally) -> str:
     )
 
 
-def _found(place: Place) -> str:
+def _change(place: Place) -> str:
     return f"at {list(place.index)} {place.source!r} became {place.target!r}"

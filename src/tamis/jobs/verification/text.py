@@ -1,4 +1,4 @@
-"""A verification as text: a row for each dataset whose values differ, then what else is not alike."""
+"""The text of a verification: a row for each dataset whose values differ, then all other differences."""
 
 from __future__ import annotations
 
@@ -14,67 +14,68 @@ _RIGHT = tuple(range(1, 7))
 _FOLDED = (7, 8)
 
 
-def parts_of(found: Verification) -> Iterator[Part]:
+def parts_of(result: Verification) -> Iterator[Part]:
     """Yield both paths, a row for each dataset that differs, and the findings."""
-    yield "file", f"{printable(found.source)} -> {printable(found.target)}"
-    rows = [COLUMNS, *(row(each) for each in found.datasets if not each.equal)]
+    yield "file", f"{printable(result.source)} -> {printable(result.target)}"
+    rows = [COLUMNS, *(row(dataset) for dataset in result.datasets if not dataset.equal)]
     yield Table(rows, folded=_FOLDED, right=_RIGHT)
-    yield from _findings(found)
+    yield from _findings(result)
 
 
-def _findings(found: Verification) -> Iterator[Line]:
-    for checksum, paths in _identical(found).items():
+def _findings(result: Verification) -> Iterator[Line]:
+    for checksum, paths in _identical(result).items():
         yield "", f"identical, {checksum}: {title(paths)}"
-    for name, findings in (("violation", found.violations), ("problem", found.problems)):
-        for each in findings:
-            yield name, f"{name}: {printable(str(each))}"
-    for text, paths in _alike(found.notes).items():
+    for name, findings in (("violation", result.violations), ("problem", result.problems)):
+        for finding in findings:
+            yield name, f"{name}: {printable(str(finding))}"
+    for text, paths in _by_text(result.notes).items():
         yield "note", f"note: {title(paths)}: {text}"
-    yield ("name" if found.ok else "problem"), verdict(found)
+    yield ("name" if result.ok else "problem"), verdict(result)
 
 
-def _alike(findings: Iterable[Finding]) -> dict[str, tuple[str, ...]]:
-    """Paths by what is said of them."""
+def _by_text(findings: Iterable[Finding]) -> dict[str, tuple[str, ...]]:
+    """Return, for each text, the paths of its findings."""
     paths: dict[str, tuple[str, ...]] = {}
-    for each in findings:
-        text = printable(each.text)
-        paths[text] = (*paths.get(text, ()), printable(each.path))
+    for finding in findings:
+        text = printable(finding.text)
+        paths[text] = (*paths.get(text, ()), printable(finding.path))
     return paths
 
 
-def _identical(found: Verification) -> dict[str, tuple[str, ...]]:
-    """Paths of the datasets of which nothing else is to be said, by what guards them."""
+def _identical(result: Verification) -> dict[str, tuple[str, ...]]:
+    """Return, for each kind of checksum, the paths of the equal datasets."""
     paths: dict[str, tuple[str, ...]] = {}
-    for each in found.datasets:
-        if each.equal:
-            paths[each.checksum] = (*paths.get(each.checksum, ()), printable(each.path))
+    for dataset in result.datasets:
+        if dataset.equal:
+            paths[dataset.checksum] = (*paths.get(dataset.checksum, ()), printable(dataset.path))
     return paths
 
 
-def verdict(found: Verification) -> str:
+def verdict(result: Verification) -> str:
     """Return the outcome in one sentence."""
-    compared = plural(len(found.datasets), "dataset") + " compared"
-    if found.problems:
-        problems, violations = plural(len(found.problems), "problem"), plural(len(found.violations), "violation")
+    compared = plural(len(result.datasets), "dataset") + " compared"
+    if result.problems:
+        problems, violations = plural(len(result.problems), "problem"), plural(len(result.violations), "violation")
         return f"failed: {compared}, {problems}, {violations}"
-    if found.violations:
-        datasets = {each.path for each in found.datasets}
-        datasets |= {each.path for each in found.violations if each.code == "missing-dataset"}
-        count = len(datasets & {each.path for each in found.violations})
+    if result.violations:
+        datasets = {dataset.path for dataset in result.datasets}
+        datasets |= {finding.path for finding in result.violations if finding.code == "missing-dataset"}
+        count = len(datasets & {finding.path for finding in result.violations})
         differ = f"{plural(count, 'dataset')} differ{'s' * (count == 1)}" if count else "groups or links differ"
-        return f"{differ}: {compared}, {plural(len(found.violations), 'violation')}"
-    if all(each.status == "equal" for each in found.datasets):
+        return f"{differ}: {compared}, {plural(len(result.violations), 'violation')}"
+    equal_count = sum(dataset.status == "equal" for dataset in result.datasets)
+    if equal_count == len(result.datasets):
         return f"equal: {compared}"
-    return f"within bounds: {compared}, {sum(each.status == 'equal' for each in found.datasets)} equal"
+    return f"within bounds: {compared}, {equal_count} equal"
 
 
-def row(each: Compared) -> tuple[str, ...]:
-    """Cells of a dataset's row, one for each of `COLUMNS`."""
-    bound = ("none" if each.bound is None else f"{each.bound:g}") + " recorded" * each.recorded
-    name, tally = printable(each.path), each.tally
+def row(dataset: Compared) -> tuple[str, ...]:
+    """Return the cells of a dataset's row, one for each of `COLUMNS`."""
+    bound = ("none" if dataset.bound is None else f"{dataset.bound:g}") + " recorded" * dataset.recorded
+    name, tally = printable(dataset.path), dataset.tally
     if tally is None:
-        said = "not compared" if each.equal is None else "differs"
-        return (name, bound, said, "", "", "", "", each.checksum, "")
+        outcome = "not compared" if dataset.equal is None else "differs"
+        return (name, bound, outcome, "", "", "", "", dataset.checksum, "")
     missing = str(tally.missing) if tally.missing or tally.gained else ""
     if tally.lost or tally.gained:
         missing = f"{missing} ({tally.lost} changed, {tally.gained} new)"
@@ -86,16 +87,16 @@ def row(each: Compared) -> tuple[str, ...]:
         "" if tally.rmse is None else number(tally.rmse),
         "" if tally.psnr is None else f"{tally.psnr:.1f} dB",
         missing,
-        each.checksum,
+        dataset.checksum,
         "" if tally.worst is None else place_text(tally.worst),
     )
 
 
 def number(value: float) -> str:
-    """Write an integer in full, and a float in four digits."""
+    """Return the text of a number: an integer in full, a float with four digits."""
     return str(value) if isinstance(value, int) else f"{value:.4g}"
 
 
 def place_text(place: Place) -> str:
-    """Say where a value is, what it was and what it is."""
+    """Return index, old and new value as text."""
     return f"[{', '.join(map(str, place.index))}] {place.source} -> {place.target}"

@@ -1,4 +1,4 @@
-"""A tally of stored values in the units of their variable."""
+"""Convert a tally of stored values to the units of their variable."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from tamis.cf import Packing
 
 
 def in_units(tally: Tally, packing: Packing | None) -> Tally:
-    """Return a tally with errors, ranges and values unpacked; counts and relative errors are what they were."""
+    """Return a tally with errors, ranges and values unpacked; counts and relative errors do not change."""
     if packing is None:
         return tally
 
-    def unpacked(place: Place | None) -> Place | None:
+    def convert(place: Place | None) -> Place | None:
         if place is None:
             return None
         return Place(place.index, packing.unpacked(place.source), packing.unpacked(place.target))
 
-    ends = [packing.unpacked(each) for each in (tally.low, tally.high) if each is not None]
+    ends = [packing.unpacked(limit) for limit in (tally.low, tally.high) if limit is not None]
     fraction, exponent = math.frexp(packing.scale)
     squares = Squares(tally.squares.mantissa * fraction**2, tally.squares.exponent + exponent)
     return replace(
@@ -28,9 +28,9 @@ def in_units(tally: Tally, packing: Packing | None) -> Tally:
         squares=squares,
         low=min(ends, default=None),
         high=max(ends, default=None),
-        worst=unpacked(tally.worst),
-        first_different=unpacked(tally.first_different),
-        first_lost=unpacked(tally.first_lost),
-        first_gained=unpacked(tally.first_gained),
-        first_crossed=unpacked(tally.first_crossed),
+        worst=convert(tally.worst),
+        first_different=convert(tally.first_different),
+        first_lost=convert(tally.first_lost),
+        first_gained=convert(tally.first_gained),
+        first_crossed=convert(tally.first_crossed),
     )
