@@ -117,7 +117,7 @@ def read(
 
 
 def _other_errors(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> str:
-    lines = ["Read as tamis text. In other notations:"]
+    lines = ["Read as tamis text. Other notations:"]
     for name in NOTATIONS:
         if name != "tamis":
             try:
