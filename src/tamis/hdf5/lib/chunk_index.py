@@ -79,7 +79,10 @@ def _rows(batch: Sequence[h5d.StoreInfo], grid: Grid) -> Any:
     """Return number, offset, size and mask of some chunks, in rows."""
     if len(batch) <= _FEW and all(_is_origin(chunk.chunk_offset, grid) for chunk in batch):
         # For few chunks Python is faster than NumPy.
-        rows = [(grid.number_of(each.chunk_offset), each.byte_offset, each.size, each.filter_mask) for each in batch]
+        rows = [
+            (grid.number_of(record.chunk_offset), record.byte_offset, record.size, record.filter_mask)
+            for record in batch
+        ]
         with suppress(OverflowError):
             return np.array(rows, np.int64).reshape(-1, 4)
     chunks = [(chunk.byte_offset, chunk.size, chunk.filter_mask) for chunk in batch]
