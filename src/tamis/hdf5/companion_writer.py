@@ -81,7 +81,7 @@ def replace_companions(file: h5py.File, old: Iterable[str], new: Mapping[str, h5
 
 
 def _link(variable: h5py.Dataset, companion: h5py.Dataset) -> None:
-    """Give a companion its name and the axes of its variable, and name it in the variable's attributes."""
+    """Name a companion, attach the axes of its variable, and name it in the attributes of the variable."""
     parent, name = variable.parent, f"{_name(variable)}{_ENDING}"
     names = itertools.chain([name], (f"{name}{number}" for number in itertools.count(2)))
     free = next(candidate for candidate in names if parent.get(candidate, getlink=True) is None)

@@ -1,4 +1,4 @@
-"""What is in a file: every dataset, how it is filtered, what that saves, and what can read it."""
+"""Inspect a file: every dataset, its filters, what they save, and what can read it."""
 
 from __future__ import annotations
 
@@ -27,50 +27,50 @@ _Readers = Callable[[tuple[Filter, ...]], Readers]
 
 
 def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Inspection:
-    """Say what is in an HDF5 or netCDF-4 file, how it is filtered, and what can read it.
+    """Return the datasets of an HDF5 or netCDF-4 file, their filters, and what can read them.
 
     No plugin is needed, and no values are read.
 
     Parameters
     ----------
     path
-        Of the file.
+        Path of the file.
     variables
-        Names of datasets, or patterns such as ``/group/*``, to leave out all others; by default all.
+        Names of datasets, or patterns such as ``/group/*``, to show only those; by default all.
 
     Returns
     -------
     Inspection
-        Prints as lines of text, shows itself in notebooks, and gives JSON by `to_json`.
+        The datasets, printed as a table; `to_json` returns them as JSON.
 
     Raises
     ------
     FileError
-        If it is no HDF5 or netCDF-4 file, or damaged, or has no such dataset; says what was found.
+        If the file is no HDF5 or netCDF-4 file, or damaged, or no dataset matches a name; names what was found.
 
     Examples
     --------
-    >>> found = inspect("examples/data/cam_ts.nc", ["TS"])
-    >>> found.datasets[0].filters
+    >>> result = inspect("examples/data/cam_ts.nc", ["TS"])
+    >>> result.datasets[0].filters
     ('shuffle', 'deflate 2')
     """
-    wanted = [variables] if isinstance(variables, str) else variables
+    selection = [variables] if isinstance(variables, str) else variables
     with open_store(path) as store:
         with reading(path):
             contents = store.contents
-            labels = Names(store).labels(wanted) if wanted else {}
-            chosen = contents.datasets.labelled(labels, others=False) if wanted else contents.datasets
+            labels = Names(store).labels(selection) if selection else {}
+            chosen = contents.datasets.labelled(labels, others=False) if selection else contents.datasets
             roles = store.roles | {label: store.roles[path] for path, label in labels.items()}
-            # Most datasets have the same filters; the plugins may be others in the next call.
+            # Most datasets have the same filters. Available plugins may change until the next call.
             readers = cache(readers_of)
 
             def examine(name: str) -> DatasetInfo:
                 with reading(path, dataset=name):
                     return _examine(name, chosen[name], readers, roles[name])
 
-            found = tuple(map(examine, chosen))
-            groups = () if wanted else tuple(_filtered_groups(contents, readers))
-        return Inspection(os.fsdecode(path), store.nbytes, found, groups)
+            datasets = tuple(map(examine, chosen))
+            groups = () if selection else tuple(_filtered_groups(contents, readers))
+        return Inspection(os.fsdecode(path), store.nbytes, datasets, groups)
 
 
 def _filtered_groups(contents: Contents, readers: _Readers) -> Iterator[GroupInfo]:
@@ -128,26 +128,26 @@ def _number(limit: Any) -> int | float | None:
 
 
 def _companion(dataset: Hdf5Array) -> tuple[tuple[Note, ...], str]:
-    """Say what a dataset has to do with a companion, and why its values cannot be read right for it."""
+    """Return notes about a companion, and why the values of the dataset cannot be restored; empty if they can."""
     if dataset.is_companion:
         text = "marks the missing values of another dataset: do not rename or change one without the other"
         return (Note("companion", text),), ""
     try:
-        found = dataset.companion_flags
+        flags = dataset.companion_flags
     except FileError as error:
         return (), str(error)
-    if found is None:
+    if flags is None:
         return (), ""
-    text = f"its missing values are kept in {found.path}: tamis restores them; other readers see invented values there"
-    other = found.other_shape(dataset.shape)
+    text = f"its missing values are kept in {flags.path}: tamis restores them; other readers see invented values there"
+    other = flags.other_shape(dataset.shape)
     return (Note("companion", f"{text}; {other}" if other else text),), ""
 
 
 def _groups(pipeline: Pipeline, masks: Mapping[int, int]) -> tuple[ChunkGroup, ...]:
-    names = [filter_name(each) for each in pipeline.filters]
-    found = []
-    for mask, count in sorted(masks.items(), key=lambda each: (-each[1], each[0])):
+    names = [filter_name(item) for item in pipeline.filters]
+    groups = []
+    for mask, count in sorted(masks.items(), key=lambda entry: (-entry[1], entry[0])):
         applied = tuple(name for i, name in enumerate(names) if not mask >> i & 1)
         skipped = tuple(name for i, name in enumerate(names) if mask >> i & 1)
-        found.append(ChunkGroup(mask, count, applied, skipped))
-    return tuple(found)
+        groups.append(ChunkGroup(mask, count, applied, skipped))
+    return tuple(groups)

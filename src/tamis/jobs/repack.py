@@ -211,7 +211,7 @@ def preview_repack(
             earlier := check_target(transaction, source, record, planning.plans, request, resume=True)
         ) and earlier.done:
             return RepackPreview(os.fspath(source), os.fspath(target), datasets, (f"{target}: {earlier}",))
-        with Resuming(transaction, source, planning.plans, wanted=True) as resuming:
+        with Resuming(transaction, source, planning.plans, resume=True) as resuming:
             datasets = tuple(replace(item, reusable_chunks=resuming.reusable(item.path)) for item in datasets)
             return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*resuming.notes, *notes))
 
@@ -256,7 +256,7 @@ def _run(
 ) -> _Done:
     """Write, verify and commit the target."""
     source = Path(store.path)
-    with Resuming(transaction, source, planning.plans, wanted=resume) as resuming:
+    with Resuming(transaction, source, planning.plans, resume=resume) as resuming:
         check_room(transaction.path.parent, source, planning.datasets, planning.plans, resuming.removable_nbytes)
         written, unread, notes = _write(store, planning, transaction, resuming, report, threads)
         transaction.begin_sync()

@@ -1,4 +1,4 @@
-"""One pipeline in every notation: what ``tamis spec`` prints."""
+"""Write one pipeline in every notation, as ``tamis spec`` prints it."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ class FilterSpec:
     id
         HDF5 filter id.
     name
-        As tamis text has it.
+        Name in tamis text.
     optional
-        Whether a chunk may go without it where it cannot be applied.
+        Whether a chunk for which the filter fails is stored without it.
     in_words
-        What it does.
+        Description in words.
     requested
         Parameters for H5Pset_filter.
     stored
-        Parameters that the filter leaves in a file; None where chunks and type are not known.
+        Parameters that the filter leaves in a file; None if chunks and type are not known.
     """
 
     id: int
@@ -83,14 +83,14 @@ class FilterSpec:
 
 @dataclass(frozen=True, slots=True)
 class NotationText:
-    """A pipeline in one notation, or why it cannot be said there.
+    """A pipeline in one notation, or why the notation cannot express it.
 
     Parameters
     ----------
     text
-        Ready to paste; empty where the notation cannot say it.
+        Text to paste; empty if there is a problem.
     problem
-        Why it cannot.
+        Why the notation cannot express the pipeline; empty if it can.
     note
         What the text leaves open.
     """
@@ -111,11 +111,11 @@ class Spec(Result):
     Parameters
     ----------
     pipeline
-        What was read.
+        The pipeline.
     read_as
-        Notation of the text; empty where there was none.
+        Notation of the input; empty if it was no text.
     filters
-        Its filters with their parameters.
+        Filters with their parameters.
     notations
         Texts by notation: tamis, netcdf, nccopy, h5repack, h5py, cdl, zarr2, zarr3.
     """
@@ -131,14 +131,14 @@ class Spec(Result):
         Raises
         ------
         ParameterError
-            If there is no such notation, or it cannot say the pipeline.
+            If there is no such notation, or it cannot express the pipeline.
         """
         if notation not in self.notations:
             raise ParameterError(f"expected a notation of {', '.join(self.notations)}, got {notation!r}")
-        found = self.notations[notation]
-        if found.problem:
-            raise ParameterError(f"{notation} cannot express {self.pipeline}: {found.problem}")
-        return found.text
+        result = self.notations[notation]
+        if result.problem:
+            raise ParameterError(f"{notation} cannot express {self.pipeline}: {result.problem}")
+        return result.text
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON."""
@@ -146,31 +146,32 @@ class Spec(Result):
             "schema": SCHEMA,
             "pipeline": str(self.pipeline),
             "read_as": self.read_as,
-            "filters": [each.to_dict() for each in self.filters],
-            "notations": {name: each.to_dict() for name, each in self.notations.items()},
+            "filters": [item.to_dict() for item in self.filters],
+            "notations": {name: result.to_dict() for name, result in self.notations.items()},
         }
 
     def _parts(self) -> Iterable[Part]:
         texts = [f"read as {self.read_as} text"] if self.read_as else []
-        texts += [_filter_text(each) for each in self.filters]
-        for name, each in self.notations.items():
-            note = f" ({each.note})" if each.note else ""
-            texts.append(f"{name}: not possible: {each.problem}" if each.problem else f"{name}:{note}\n{each.text}")
+        texts += [_filter_text(item) for item in self.filters]
+        for name, result in self.notations.items():
+            note = f" ({result.note})" if result.note else ""
+            problem = result.problem
+            texts.append(f"{name}: not possible: {problem}" if problem else f"{name}:{note}\n{result.text}")
         return (("", printable(line)) for line in "\n\n".join(texts).split("\n"))
 
 
-def signed(words: Iterable[int]) -> list[int]:
-    """Return words as h5dump prints them."""
-    return [word - (word >> 31 << 32) for word in words]
+def signed(cd_values: Iterable[int]) -> list[int]:
+    """Return parameters as signed numbers, as h5dump prints them."""
+    return [number - (number >> 31 << 32) for number in cd_values]
 
 
-def _filter_text(each: FilterSpec) -> str:
-    lines = [f"{each.in_words} [{each.id}], {'optional' if each.optional else 'required'}"]
-    for title, words in (("requested", each.requested), ("stored", each.stored)):
-        if words is not None:
-            lines.append(f"  {title}: {','.join(map(str, words)) or 'no parameters'}")
-            if signed(words) != list(words):
-                lines.append(f"  {title}, as h5dump prints them: {','.join(map(str, signed(words)))}")
+def _filter_text(item: FilterSpec) -> str:
+    lines = [f"{item.in_words} [{item.id}], {'optional' if item.optional else 'required'}"]
+    for title, cd_values in (("requested", item.requested), ("stored", item.stored)):
+        if cd_values is not None:
+            lines.append(f"  {title}: {','.join(map(str, cd_values)) or 'no parameters'}")
+            if signed(cd_values) != list(cd_values):
+                lines.append(f"  {title}, as h5dump prints them: {','.join(map(str, signed(cd_values)))}")
     return "\n".join(lines)
 
 
@@ -191,15 +192,15 @@ def spec(
         Filters in any notation: tamis text, netCDF text, h5repack's or nccopy's options, h5py's keywords, CDL
         attributes, Zarr's JSON; or a pipeline.
     variable
-        Name of a dataset for the notations that have names. Without it that of the text, if there is one.
+        Name of a dataset for the notations that have names; by default the name in the text, if there is one.
     chunks
-        Shape of a chunk. Without it that of the text, if there is one.
+        Shape of a chunk; by default the shape in the text, if there is one.
     dtype
-        Of the values. With it and chunks the parameters that the filters leave in a file are given.
+        Type of the values. With type and chunks, the result has the parameters that the filters leave in a file.
     notation
-        How to read the text: tamis, netcdf, h5repack, h5py, cdl or zarr; without it the text tells.
+        Notation of the text: tamis, netcdf, h5repack, h5py, cdl or zarr; by default it is recognized from the text.
     compat
-        How numbers of netCDF text are read: None for those that have one meaning, ``"netcdf-c"`` or ``"doc"``.
+        How to read ambiguous numbers of netCDF text: ``"netcdf-c"`` or ``"doc"``; None refuses them.
 
     Returns
     -------
@@ -209,7 +210,7 @@ def spec(
     Raises
     ------
     ParameterError
-        If the text cannot be read, with the place; or if such chunks cannot be written.
+        If the text cannot be read, with the position; or if such chunks cannot be written.
 
     Examples
     --------
@@ -217,13 +218,13 @@ def spec(
     -F TS,32013,3,0,0.1d
     """
     kind = _dtype(dtype)
-    found = _read(text, notation, kind, compat)
-    pipeline = _pipeline(found)
-    shape = found.chunks if chunks is None else chunk_shape(chunks)
+    reading = _read(text, notation, kind, compat)
+    pipeline = _pipeline(reading)
+    shape = reading.chunks if chunks is None else chunk_shape(chunks)
     chunk = ChunkType(kind, shape) if kind is not None and shape else None
-    filters = tuple(_filter_spec(each, chunk) for each in found.chain)
-    names = (variable,) if variable else tuple(each.removeprefix("/") for each in found.names)
-    return Spec(pipeline, found.notation, filters, _notations(pipeline, found.chain, names, shape, kind))
+    filters = tuple(_filter_spec(stage, chunk) for stage in reading.chain)
+    names = (variable,) if variable else tuple(name.removeprefix("/") for name in reading.names)
+    return Spec(pipeline, reading.notation, filters, _notations(pipeline, reading.chain, names, shape, kind))
 
 
 def _dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:
@@ -238,23 +239,23 @@ def _read(
 ) -> Reading:
     if isinstance(text, str):
         return read(text, notation=notation, dtype=dtype, compat=compat)
-    return Reading("", tuple(Stage(each.filter, each.optional) for each in as_pipeline(text).stages))
+    return Reading("", tuple(Stage(stage.filter, stage.optional) for stage in as_pipeline(text).stages))
 
 
-def _pipeline(found: Reading) -> Pipeline:
+def _pipeline(reading: Reading) -> Pipeline:
     try:
-        return Pipeline(found.chain)
+        return Pipeline(reading.chain)
     except ParameterError as error:
-        if found.notation not in ("netcdf", "cdl"):
+        if reading.notation not in ("netcdf", "cdl"):
             raise
         order = "netCDF runs fletcher32 first and shuffle next, wherever the text has them"
         raise ParameterError(f"{error}; {order}") from error
 
 
-def _filter_spec(each: Stage, chunk: ChunkType | None) -> FilterSpec:
-    stored = None if chunk is None else each.filter.stored(chunk)
-    words = each.filter.in_words(stored or ())
-    return FilterSpec(each.filter.id, each.filter.name, each.optional, words, each.filter.requested, stored)
+def _filter_spec(stage: Stage, chunk: ChunkType | None) -> FilterSpec:
+    item = stage.filter
+    stored = None if chunk is None else item.stored(chunk)
+    return FilterSpec(item.id, item.name, stage.optional, item.in_words(stored or ()), item.requested, stored)
 
 
 def _notations(
@@ -265,42 +266,41 @@ def _notations(
     dtype: np.dtype[Any] | None,
 ) -> dict[str, NotationText]:
     name = names[0] if names else ""
-    doubles: dict[int, Sequence[int]] = {place: (2,) for place, each in enumerate(chain) if _has_double(each.filter)}
-    usual = all(each.filter.id <= _NETCDF_OWN and each.optional == each.filter.optional for each in chain)
+    doubles: dict[int, Sequence[int]] = {i: (2,) for i, stage in enumerate(chain) if _has_double(stage.filter)}
+    usual = all(stage.filter.id <= _NETCDF_OWN and stage.optional == stage.filter.optional for stage in chain)
     varies = "" if usual else _FLAGS
-    has_zfp = any(isinstance(each.filter, Zfp) for each in chain)
+    has_zfp = any(isinstance(stage.filter, Zfp) for stage in chain)
     squeezed = has_zfp and 1 in (chunks or ())
 
     def cdl_text() -> str:
-        made = cdl.attributes(chain, chunks, doubles=doubles)
-        if not made:
+        attributes = cdl.attributes(chain, chunks, doubles=doubles)
+        if not attributes:
             raise ParameterError("expected at least one filter, got none: CDL cannot express that")
-        return cdl.attributes_text(made, name.rpartition("/")[2] or _PLACEHOLDER)
+        return cdl.attributes_text(attributes, name.rpartition("/")[2] or _PLACEHOLDER)
 
     return {
-        "tamis": _written(lambda: str(pipeline)),
-        "netcdf": _written(lambda: chain_text(netcdf_requests(chain), doubles=doubles), varies),
-        "nccopy": _written(
+        "tamis": _attempt(lambda: str(pipeline)),
+        "netcdf": _attempt(lambda: chain_text(netcdf_requests(chain), doubles=doubles), varies),
+        "nccopy": _attempt(
             lambda: _nccopy_text(chain, names, chunks, doubles), "; ".join(filter(None, [_DEFLATED, varies]))
         ),
-        "h5repack": _written(lambda: command_text(chain, names, chunks)),
-        "h5py": _written(lambda: _h5py_text(chain, name, chunks)),
-        "cdl": _written(cdl_text, varies),
-        "zarr2": _written(lambda: json_text(zarr.version_2(chain, dtype)), _ZFPY if has_zfp else ""),
-        "zarr3": _written(lambda: json_text(zarr.version_3(chain, dtype)), _UNIT_AXES if squeezed else ""),
+        "h5repack": _attempt(lambda: command_text(chain, names, chunks)),
+        "h5py": _attempt(lambda: _h5py_text(chain, name, chunks)),
+        "cdl": _attempt(cdl_text, varies),
+        "zarr2": _attempt(lambda: json_text(zarr.version_2(chain, dtype)), _ZFPY if has_zfp else ""),
+        "zarr3": _attempt(lambda: json_text(zarr.version_3(chain, dtype)), _UNIT_AXES if squeezed else ""),
     }
 
 
-def _written(write: Callable[[], str], note: str = "") -> NotationText:
+def _attempt(write: Callable[[], str], note: str = "") -> NotationText:
     try:
         return NotationText(write(), note=note)
     except ParameterError as error:
         return NotationText(problem=str(error))
 
 
-def _has_double(each: Filter) -> bool:
-    values = each.requested
-    return isinstance(each, Zfp) and values[0] in (_RATE, _ACCURACY)
+def _has_double(item: Filter) -> bool:
+    return isinstance(item, Zfp) and item.requested[0] in (_RATE, _ACCURACY)
 
 
 def _nccopy_text(
@@ -309,7 +309,7 @@ def _nccopy_text(
     argument = argument_text(names or ALL, netcdf_requests(chain), doubles=doubles)
     options = [f"-F {shlex.quote(argument)}"]
     if chunks and names:
-        options.append("-M 0")  # or it drops the chunks of small variables
+        options.append("-M 0")  # otherwise nccopy drops the chunks of small variables
         for name in names:
             if ":" in name or "," in name:
                 raise ParameterError(f"expected names without ':' and ',', which nccopy's -c cannot take, got {name!r}")

@@ -1,4 +1,4 @@
-"""Compare two files: how far values lie apart, and whether all else is as it was."""
+"""Compare two files: errors of their values, and all other differences."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tamis.jobs.verification.bounds import (
 from tamis.jobs.verification.result import Compared, Finding, Status, Verification
 from tamis.jobs.verification.units import in_units
 
-# What the netCDF library notes for itself; it numbers dimensions anew in each file.
+# Attributes of the netCDF library for its own use; it numbers dimensions anew in each file.
 _BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict")
 
 
@@ -55,73 +55,72 @@ def verify(
 ) -> Verification:
     """Compare an HDF5 or netCDF-4 file with the one that it was made from.
 
-    Chunks are decoded in threads, no plugin is needed for filters that tamis knows, and memory is bounded: 32 MiB and a
-    few chunks for each thread. What the source has must be in the target, as it was; numbers may differ by their bound,
-    and must have the same bits where none is given. How values are stored makes no difference.
+    The target must have everything that the source has, unchanged. Numbers may differ by their bound; without a bound,
+    bits must be the same. How values are stored does not matter. Chunks are decoded in threads, filters that tamis
+    knows need no plugin, and memory is bounded: 32 MiB and a few chunks for each thread.
 
     Parameters
     ----------
     source, target
         Paths of the files; neither is changed.
     bounds
-        Largest absolute error by dataset name or pattern, in units of the variable, which are those of unpacked values
-        where ``scale_factor`` or ``add_offset`` is there; 0, as no bound, asks for the same bits.
-        ``"recorded"`` as a value, or for all datasets in place of the mapping, is the bound that the filters of the
-        target record. A name holds over patterns, and of several patterns the first that fits. Missing values, which
-        are NaN, infinities and fill values, must be in the same places with the same bits. Those that are in a
-        companion of the dataset are put back first.
+        Largest absolute error by dataset name or pattern, in units of the variable: of unpacked values if it has
+        ``scale_factor`` or ``add_offset``. A bound of 0, like no bound, asks for the same bits. ``"recorded"``, as a
+        value or in place of the whole mapping, means the bound that the filters of the target record. Exact names take
+        precedence over patterns, and earlier patterns over later ones. Missing values, which are NaN, infinities and
+        fill values, must be at the same indices with the same bits; those in a companion are restored first.
     variables
-        Names of datasets, or patterns such as ``/group/*``, to compare only those; by default all, and groups, links
-        and attributes of the file too.
+        Names of datasets, or patterns such as ``/group/*``, to compare only those; by default all datasets, groups,
+        links and attributes.
     threads
-        Threads; as many as the process may use if None. The result is the same for any number.
+        Number of threads; by default as many as the process may use. The result does not depend on it.
     progress
-        Called before the first and after each part of a dataset, with what is compared (`tamis.jobs.progress.Step`),
-        values done so far, and values in all.
+        Called before the first and after each part of a dataset, with the step (`tamis.jobs.progress.Step`), the number
+        of compared values, and the number of all values.
 
     Returns
     -------
     Verification
-        Prints as a table with what is not alike, and gives JSON by `to_json`; `ok` says whether all is well.
+        The differences, printed as a table; `ok` is True if there are no violations and no problems.
 
     Raises
     ------
     FileError
-        If one is no HDF5 or netCDF-4 file, or damaged, or a name or pattern means none of the datasets that are
-        compared. Datasets that cannot be read are among the `problems` of the result.
+        If one is no HDF5 or netCDF-4 file, or damaged, or a name or pattern matches none of the compared datasets.
+        Datasets that cannot be read are among the `problems` of the result.
     ParameterError
-        If a bound is no number of 0 or more, or is for datasets that have no numbers.
+        If a bound is no number of 0 or more, or is for datasets without numbers.
 
     Examples
     --------
-    >>> found = verify("examples/data/cam_ts.nc", "examples/data/cam_ts.nc")
-    >>> found.ok, found["TS"].status, found["TS"].tally.error
+    >>> result = verify("examples/data/cam_ts.nc", "examples/data/cam_ts.nc")
+    >>> result.ok, result["TS"].status, result["TS"].tally.error
     (True, 'equal', 0)
     """
     threads = checked_threads(threads)
-    wanted = [variables] if isinstance(variables, str) else variables
-    asked = checked_bounds(bounds)
+    selection = [variables] if isinstance(variables, str) else variables
+    bounds = checked_bounds(bounds)
     with open_store(source) as first, open_store(target) as second, reading(source, target):
         before = _Side.of(first)
         after = _Side.of(second, before.contents)
         datasets, names = before.contents.datasets, Names(first)
-        labels = names.labels(wanted) if wanted else {path: path for path in datasets}
-        limits, named = assigned_bounds(asked, names, datasets.labelled(labels, others=False), labels)
-        job = _Job(before, after, limits, threads, progress or (lambda *_: None), len(labels))
+        labels = names.labels(selection) if selection else {path: path for path in datasets}
+        limits, named = assigned_bounds(bounds, names, datasets.labelled(labels, others=False), labels)
+        comparison = _Comparison(before, after, limits, threads, progress or (lambda *_: None), len(labels))
         for path in datasets:
             if (variable := before.objects.companions.get(path)) in labels and path in labels:
-                job.companion(path, variable)
+                comparison.companion(path, variable)
             elif path in labels:
-                job.dataset(path, labels[path] if wanted else named.get(path, path))
-        if not wanted:
-            job.rest()
+                comparison.dataset(path, labels[path] if selection else named.get(path, path))
+        if not selection:
+            comparison.rest()
     return Verification(
         os.fsdecode(source),
         os.fsdecode(target),
-        tuple(job.compared),
-        tuple(job.violations),
-        tuple(job.notes),
-        tuple(job.problems),
+        tuple(comparison.compared),
+        tuple(comparison.violations),
+        tuple(comparison.notes),
+        tuple(comparison.problems),
     )
 
 
@@ -142,8 +141,8 @@ class _Side:
 
 
 @dataclass(slots=True)
-class _Job:
-    """What is compared, and what was found so far."""
+class _Comparison:
+    """A comparison of two files, with its results so far."""
 
     before: _Side
     after: _Side
@@ -181,7 +180,7 @@ class _Job:
         self.compared.append(result)
 
     def _bound(self, own: str, target: Hdf5Array) -> dict[str, Any]:
-        """Return the bound of a dataset; one that is recorded is that of the target."""
+        """Return the fields `bound` and `recorded` of a dataset."""
         bound = self.bounds.get(own)
         if bound != RECORDED:
             return {"bound": bound}
@@ -194,11 +193,11 @@ class _Job:
                 self._note(path, "companion", f"{name}: {other}")
 
     def companion(self, path: str, variable: str) -> None:
-        """Leave out the companion of a dataset, whose missing values are put back before they are compared."""
+        """Note that a companion is not compared itself: its missing values are restored to their dataset before."""
         self._note(path, "companion", f"the companion of {variable}: compared as its missing values")
 
     def rest(self) -> None:
-        """Compare what is not in datasets: groups, their attributes and links; and what only the target has."""
+        """Compare groups, their attributes and links, and note what only the target has."""
         pair = self.before.objects, self.after.objects
         known = self.before.contents.datasets.keys() | self.before.contents.groups.keys()
         for side in (self.before, self.after):
@@ -219,24 +218,24 @@ class _Job:
                 for code, text in group_changes(group, other):
                     self._note(path, code, text)
                 for link in link_differences(group, other, pair):
-                    place = f"{path.rstrip('/')}/{link.name}"
-                    (self._note if link.added else self._violation)(place, "link", link.text)
-        for kind, found in (("dataset", self.after.contents.datasets), ("group", self.after.contents.groups)):
-            for path, each in found.items():
-                # Another link to what the source has too is a new link.
-                if path not in known and self.after.objects.named(path, address_of(each)):
+                    link_path = f"{path.rstrip('/')}/{link.name}"
+                    (self._note if link.added else self._violation)(link_path, "link", link.text)
+        for kind, members in (("dataset", self.after.contents.datasets), ("group", self.after.contents.groups)):
+            for path, member in members.items():
+                # Another path to an object of the source is a new link, not a new object.
+                if path not in known and self.after.objects.named(path, address_of(member)):
                     if path in self.after.objects.companions:
                         self.companion(path, self.after.objects.companions[path])
                         continue
                     self._note(path, f"new-{kind}", "only in the target")
 
     def _attributes(self, path: str, source: object, target: object) -> None:
-        for each in attribute_differences(source, target, (self.before.objects, self.after.objects)):
-            harmless = each.added or each.name in _BOOKKEEPING or about_companion(each.name, source, target)
-            (self._note if harmless else self._violation)(path, "attribute", each.text)
+        for change in attribute_differences(source, target, (self.before.objects, self.after.objects)):
+            harmless = change.added or change.name in _BOOKKEEPING or about_companion(change.name, source, target)
+            (self._note if harmless else self._violation)(path, "attribute", change.text)
 
     def _values(self, result: Compared, source: Hdf5Array, target: Hdf5Array) -> Compared:
-        """Compare the values of two datasets; each thing that must not be is a violation."""
+        """Compare the values of two datasets, and add violations."""
         violations = len(self.violations)
         tally, equal = self._tally(result, source, target)
         status: Status = "equal" if equal else "within-bound"
@@ -249,15 +248,15 @@ class _Job:
         if source.shape != target.shape:
             self._violation(path, "shape", f"shape {source.shape} became {target.shape}")
             return None, None
-        if said := named_type_change(source, target):
-            self._note(path, "named-type", said)
+        if change := named_type_change(source, target):
+            self._note(path, "named-type", change)
         if source.maxshape != target.maxshape:
             self._note(path, "maxshape", f"the largest shape {source.maxshape} became {target.maxshape}")
-        words = type_words(source.datatype), type_words(target.datatype)
+        types = type_words(source.datatype), type_words(target.datatype)
         numbers = source.number_type is not None and target.number_type is not None
-        if words[0] != words[1]:
+        if types[0] != types[1]:
             converted = numbers and bound
-            (self._note if converted else self._violation)(path, "type", f"{words[0]} became {words[1]}")
+            (self._note if converted else self._violation)(path, "type", f"{types[0]} became {types[1]}")
             if not numbers:
                 return None, None
         orders = source.byteorder, target.byteorder
@@ -266,20 +265,20 @@ class _Job:
         report = partial(self.progress, Step(f"comparing {path}", len(self.compared) + 1, self.count))
         if source.shape is None:
             return None, True
-        if words[0] == words[1] and (said := changed_fill(source, target)):
-            self._note(path, "fill-value", said)
+        if types[0] == types[1] and (change := changed_fill(source, target)):
+            self._note(path, "fill-value", change)
         try:
-            return self._compared(result, source, target, report)
+            return self._compare(result, source, target, report)
         except TamisError:
             if not same_stored_chunks(source, target):
                 raise
         self._note(path, "stored-bytes", "its values cannot be read; the stored bytes of all chunks are equal")
         return None, True
 
-    def _compared(
+    def _compare(
         self, result: Compared, source: Hdf5Array, target: Hdf5Array, report: Callable[[int, int], None]
     ) -> tuple[Tally | None, bool]:
-        """Compare the values of datasets of one shape, both of numbers or of one type."""
+        """Compare the values of datasets with the same shape, both of numbers or of the same type."""
         path, bound = result.path, result.bound
         if source.number_type is None or target.number_type is None:
             unequal = unequal_elements(source, target, (self.before.objects, self.after.objects), report)
@@ -301,7 +300,7 @@ class _Job:
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[None]:
-        """Take note of what cannot be read, and go on with the rest."""
+        """Turn an error of the block into a problem, so that the comparison continues."""
         try:
             with reading(self.before.store.path, self.after.store.path, dataset=path):
                 yield
@@ -316,15 +315,15 @@ class _Job:
 
 
 def _type_text(dataset: Hdf5Array) -> str:
-    words, order = type_words(dataset.datatype), dataset.byteorder
-    return f"{words}, {order}-endian" if order and order != _NATIVE else words
+    text, order = type_words(dataset.datatype), dataset.byteorder
+    return f"{text}, {order}-endian" if order and order != _NATIVE else text
 
 
 _NATIVE = "little" if np.dtype("<i4").isnative else "big"
 
 
 def _checksum(dataset: Hdf5Array) -> str:
-    """Say which chunks are guarded by a checksum."""
+    """Return the checksum of the chunks as text, and how many have none."""
     names = [stage.filter.name for stage in dataset.pipeline.stages]
     if "fletcher32" not in names or not dataset.size or dataset.chunk_shape is None:
         return "fletcher32" if "fletcher32" in names else "no checksum"

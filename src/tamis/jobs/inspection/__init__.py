@@ -1,4 +1,4 @@
-"""What `tamis.inspect` finds, and the ways to show it: terminal, JSON, notebook, arguments of other programs."""
+"""The result of `tamis.inspect`, and its forms: terminal, JSON, notebook, arguments of other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters and chunk shapes of a file as arguments of programs and calls, ready to paste."""
+"""Write the filters and chunk shapes of a file as arguments of programs and calls, ready to paste."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tamis.jobs.spec import spec
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What to paste.
+    """Arguments to paste.
 
     Parameters
     ----------
     text
-        Lines; empty where no dataset has filters that the notation can say.
+        Lines of arguments; empty if the notation has none for any dataset.
     problems
-        Datasets whose filters it cannot say, and why.
+        Datasets whose filters the notation cannot express, and why.
     notes
-        What becomes of the others that one might not expect.
+        Surprising effects of the arguments.
     """
 
     text: str
@@ -36,19 +36,19 @@ class Arguments:
     notes: tuple[str, ...]
 
 
-def arguments(found: Inspection, notation: str) -> Arguments:
+def arguments(inspection: Inspection, notation: str) -> Arguments:
     """Write the filters and chunk shapes of all datasets that have filters in one of `TARGETS`."""
     texts: dict[str, str] = {}
     problems: list[str] = []
     notes: dict[str, None] = {}
-    for each in found.datasets:
-        if not each.pipeline.stages:
+    for dataset in inspection.datasets:
+        if not dataset.pipeline.stages:
             continue
         try:
-            _check(each, notation)
-            texts[each.path], note = _WRITERS[notation](each)
+            _check(dataset, notation)
+            texts[dataset.path], note = _WRITERS[notation](dataset)
         except ParameterError as error:
-            problems.append(printable(f"{found.path}: {each.path}: {error}"))
+            problems.append(printable(f"{inspection.path}: {dataset.path}: {error}"))
         else:
             notes |= {note: None} if note else {}
     if notation == "zarr":
@@ -56,45 +56,47 @@ def arguments(found: Inspection, notation: str) -> Arguments:
         text = f"{{\n{entries}\n}}" if texts else ""
     else:
         sign = COMMENTS[notation]
-        named = notation not in ("ncgen", "h5py")  # which do not name the dataset, or not its group
+        named = notation not in ("ncgen", "h5py")  # ncgen has no path of the group, h5py no name
         text = "\n".join(line if named else f"{sign} {printable(path)}\n{line}" for path, line in texts.items())
     return Arguments(text, tuple(problems), tuple(notes))
 
 
-def _check(each: DatasetInfo, notation: str) -> None:
-    if each.problem:
-        raise ParameterError(f"expected filters that can be read, got {each.pipeline}: {each.problem}")
-    if not each.path.isprintable() and notation != "zarr":  # JSON has escapes
+def _check(dataset: DatasetInfo, notation: str) -> None:
+    if dataset.problem:
+        raise ParameterError(f"expected filters that can be read, got {dataset.pipeline}: {dataset.problem}")
+    if not dataset.path.isprintable() and notation != "zarr":  # JSON has escapes
         raise ParameterError("expected a name that can be pasted, got one with control characters or broken UTF-8")
 
 
-def _tamis(each: DatasetInfo) -> tuple[str, str]:
-    name = each.path if has_pattern_signs(each.path) else _name(each)  # a whole path is no pattern where it is there
-    pipeline = shlex.quote(f"{name}:{each.pipeline}")
-    return f"-f {pipeline} -c {shlex.quote(f'{name}:{shape_text(each.chunks or ())}')}", ""
+def _tamis(dataset: DatasetInfo) -> tuple[str, str]:
+    name = (
+        dataset.path if has_pattern_signs(dataset.path) else _name(dataset)
+    )  # the whole path of an existing dataset is never a pattern
+    pipeline = shlex.quote(f"{name}:{dataset.pipeline}")
+    return f"-f {pipeline} -c {shlex.quote(f'{name}:{shape_text(dataset.chunks or ())}')}", ""
 
 
 def _spec(notation: str) -> Callable[[DatasetInfo], tuple[str, str]]:
-    def write(each: DatasetInfo) -> tuple[str, str]:
-        dtype = _dtype(each) if notation == "zarr3" else None
-        made = spec(each.pipeline, variable=_name(each), chunks=each.chunks, dtype=dtype)
-        unknown = [str(one) for one in each.pipeline.filters if isinstance(one, UnknownFilter)]
+    def write(dataset: DatasetInfo) -> tuple[str, str]:
+        dtype = _dtype(dataset) if notation == "zarr3" else None
+        result = spec(dataset.pipeline, variable=_name(dataset), chunks=dataset.chunks, dtype=dtype)
+        unknown = [str(item) for item in dataset.pipeline.filters if isinstance(item, UnknownFilter)]
         stored = (
             f"{', '.join(unknown)}: parameters as stored; its plugin may expect the requested ones" if unknown else ""
         )
-        return made[notation], "; ".join(filter(None, [made.notations[notation].note, stored]))
+        return result[notation], "; ".join(filter(None, [result.notations[notation].note, stored]))
 
     return write
 
 
-def _name(each: DatasetInfo) -> str:
-    """Path as users write it: without the slash where the dataset is in the root group."""
-    return each.path if each.path.count("/") > 1 else each.path.removeprefix("/")
+def _name(dataset: DatasetInfo) -> str:
+    """Return the path as users write it: without the slash for a dataset of the root group."""
+    return dataset.path if dataset.path.count("/") > 1 else dataset.path.removeprefix("/")
 
 
-def _dtype(each: DatasetInfo) -> np.dtype[np.generic] | None:
+def _dtype(dataset: DatasetInfo) -> np.dtype[np.generic] | None:
     try:
-        return np.dtype(each.dtype)
+        return np.dtype(dataset.dtype)
     except TypeError:
         return None
 
@@ -108,7 +110,7 @@ _WRITERS: dict[str, Callable[[DatasetInfo], tuple[str, str]]] = {
     "tamis": _tamis,
 }
 TARGETS = tuple(_WRITERS)
-"""Whose arguments can be written."""
+"""Notations of `arguments`."""
 
 COMMENTS = dict.fromkeys(TARGETS, "#") | {"ncgen": "//", "zarr": ""}
-"""What begins a comment; JSON has none."""
+"""Sign that begins a comment; JSON has none."""

@@ -1,4 +1,4 @@
-"""What `tamis.inspect` finds, as typed objects and as JSON; docs/inspect.md describes the JSON, which is stable."""
+"""The result of `tamis.inspect` as typed objects and as JSON; docs/inspect.md describes the JSON, which is stable."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class ChunkGroup:
     Parameters
     ----------
     mask
-        Bit i is set where filter i was not applied.
+        The filter mask: bit i is set if filter i was skipped.
     count
-        How many.
+        Number of chunks.
     applied, skipped
-        Names of the filters that they went through, and of the others.
+        Names of the applied and of the skipped filters.
     """
 
     mask: int
@@ -52,40 +52,40 @@ class DatasetInfo:
     Parameters
     ----------
     path
-        In the file.
+        Path in the file.
     shape, dtype
-        Of the values; shape is None for a null dataspace, which has no values; dtype is text, with its byte order where
-        that is not the machine's.
+        Shape and type of the values; shape is None for a null dataspace, which has no values; dtype is text, with its
+        byte order if that is not the machine's.
     byteorder
-        ``little`` or ``big``; empty where the type has none, or more than one.
+        ``little`` or ``big``; empty if the type has none, or more than one.
     maxshape
-        What the array may grow to; None along an unlimited axis.
+        Largest shape; None along an unlimited axis.
     layout
         ``chunked``, ``contiguous``, ``compact``, ``external`` (values in other files) or ``virtual``.
     chunks
-        Chunk shape, or None where the storage is not chunked.
+        Chunk shape; None if the storage is not chunked.
     pipeline
-        Filters as the file has them.
+        Filters as stored in the file.
     nbytes, stored_nbytes
-        Bytes of the values, 0 where they are of varying length; and bytes that they take in the file.
+        Bytes of the values, 0 for variable lengths; and bytes that they take in the file.
     total_chunks
-        Chunks that the array has, stored or not.
+        Number of chunks of the array, stored or not.
     chunk_groups
-        Stored chunks by the filters that they went through, the largest group first.
+        Stored chunks grouped by applied filters, the largest group first.
     readers
-        What can read it.
+        Which readers can read the dataset.
     zfp_padding
-        Fraction of what ZFP codes for a chunk that is padding; None without ZFP.
+        Fraction of a chunk encoded by ZFP that is padding; None without ZFP.
     notes
-        What its owner should know.
+        Notes for the owner of the file.
     problem
         Why the values cannot be read right, as far as stored parameters tell; empty otherwise.
     role
-        What it is for, by the conventions of CF and netCDF.
+        Role by the conventions of CF and netCDF.
     packing
-        How stored values become those in units of the variable; None where they are in them.
+        Conversion of stored values to units of the variable; None if they are not packed.
     valid_range
-        Smallest and largest valid stored value, None for no limit; None where there are no limits.
+        Smallest and largest valid stored value, each None without a limit; None if there are no limits.
     """
 
     path: str
@@ -110,50 +110,50 @@ class DatasetInfo:
 
     @property
     def filters(self) -> tuple[str, ...]:
-        """The filters in words, in the order in which they run on writing."""
-        return tuple(stage_in_words(each) for each in self.pipeline.stages)
+        """The filters in words, in the order of writing."""
+        return tuple(stage_in_words(stage) for stage in self.pipeline.stages)
 
     @property
     def values_in_words(self) -> str:
-        """How values are packed, and which are valid; empty where nothing is said of that."""
-        said = [f"packed by {self.packing}"] if self.packing else []
+        """Packing and valid range in words; empty if there are none."""
+        texts = [f"packed by {self.packing}"] if self.packing else []
         limits = zip(("from", "to"), self.valid_range or (), strict=False)
         if text := " ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None):
-            said.append(f"valid {text}" + " as stored" * bool(self.packing))
-        return "; ".join(said)
+            texts.append(f"valid {text}" + " as stored" * bool(self.packing))
+        return "; ".join(texts)
 
     @property
     def stored_chunks(self) -> int:
-        """Chunks in the file."""
-        return sum(each.count for each in self.chunk_groups)
+        """Number of chunks in the file."""
+        return sum(group.count for group in self.chunk_groups)
 
     @property
     def unfiltered_chunks(self) -> int:
-        """Chunks that a filter was not applied to."""
-        return sum(each.count for each in self.chunk_groups if each.mask)
+        """Number of chunks that skip a filter."""
+        return sum(group.count for group in self.chunk_groups if group.mask)
 
     @property
     def ratio(self) -> float | None:
-        """Bytes of the values for each byte stored; None where nothing is stored, or cannot be counted."""
+        """Bytes of the values for each stored byte; None if nothing is stored, or cannot be counted."""
         return ratio(self.nbytes, self.stored_nbytes)
 
     @property
     def chunks_in_words(self) -> str:
-        """Which chunks are stored, and went through which filters; empty where all are and did."""
-        said = []
+        """Stored chunks and their filters in words; empty if all chunks are stored through all filters."""
+        texts = []
         if self.stored_chunks < self.total_chunks:
             rest = "the others read" if self.stored_chunks else "all read"
-            said.append(
+            texts.append(
                 f"{self.stored_chunks or 'none'} of {plural(self.total_chunks, 'chunk')} stored, {rest} as fill value"
             )
         if self.unfiltered_chunks:
             first, *others = map(str, self.chunk_groups)
             count, _, rest = first.partition(":")
-            said += [f"{count} of {plural(self.stored_chunks, 'chunk')}:{rest}", *others]
-        return "; ".join(said)
+            texts += [f"{count} of {plural(self.stored_chunks, 'chunk')}:{rest}", *others]
+        return "; ".join(texts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold: see docs/inspect.md."""
+        """Return the content of the JSON: see docs/inspect.md."""
         return {
             "path": self.path,
             "shape": json_value(self.shape),
@@ -163,7 +163,7 @@ class DatasetInfo:
             "layout": self.layout,
             "chunks": json_value(self.chunks),
             "pipeline": str(self.pipeline),
-            "filters": [_stage_dict(each) for each in self.pipeline.stages],
+            "filters": [_stage_dict(stage) for stage in self.pipeline.stages],
             "nbytes": self.nbytes,
             "stored_nbytes": self.stored_nbytes,
             "ratio": self.ratio,
@@ -193,13 +193,13 @@ class GroupInfo:
     Parameters
     ----------
     path
-        In the file.
+        Path in the file.
     pipeline
-        Filters of its links: their names and where they lead, not the data of its datasets.
+        Filters of its links, which are names and targets, not the data of its datasets.
     readers
-        What can read it.
+        Which readers can read the links.
     problem
-        Why its links cannot be listed here, so that nothing is known of what is in it; empty otherwise.
+        Why its links cannot be listed here, so that its content is unknown; empty otherwise.
     """
 
     path: str
@@ -210,14 +210,14 @@ class GroupInfo:
     @property
     def filters(self) -> tuple[str, ...]:
         """The filters in words."""
-        return tuple(stage_in_words(each) for each in self.pipeline.stages)
+        return tuple(stage_in_words(stage) for stage in self.pipeline.stages)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold: see docs/inspect.md."""
+        """Return the content of the JSON: see docs/inspect.md."""
         return {
             "path": self.path,
             "pipeline": str(self.pipeline),
-            "filters": [_stage_dict(each) for each in self.pipeline.stages],
+            "filters": [_stage_dict(stage) for stage in self.pipeline.stages],
             "readers": _readers_dict(self.readers),
             "problem": self.problem or None,
         }
@@ -228,18 +228,16 @@ class GroupInfo:
 
 @dataclass(frozen=True, slots=True)
 class Inspection(DatasetsResult[DatasetInfo]):
-    """What `inspect` found.
+    """Result of `inspect`.
 
     Parameters
     ----------
-    path
-        Of the file.
-    nbytes
-        Of the file.
+    path, nbytes
+        Path and size of the file.
     datasets
-        In the order of their paths.
+        Datasets in the order of their paths.
     groups
-        Those whose links are filtered, or cannot be listed.
+        Groups whose links are filtered, or cannot be listed.
     """
 
     path: str
@@ -249,18 +247,18 @@ class Inspection(DatasetsResult[DatasetInfo]):
 
     @property
     def problems(self) -> tuple[tuple[str, str], ...]:
-        """Datasets and groups that cannot be read right: their paths, and why."""
-        found: tuple[DatasetInfo | GroupInfo, ...] = (*self.datasets, *self.groups)
-        return tuple((each.path, each.problem) for each in found if each.problem)
+        """Paths of the datasets and groups that cannot be read right, with the reasons."""
+        members: tuple[DatasetInfo | GroupInfo, ...] = (*self.datasets, *self.groups)
+        return tuple((member.path, member.problem) for member in members if member.problem)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold: see docs/inspect.md."""
+        """Return the content of the JSON: see docs/inspect.md."""
         return {
             "schema": SCHEMA,
             "path": self.path,
             "nbytes": self.nbytes,
-            "datasets": [each.to_dict() for each in self.datasets],
-            "groups": [each.to_dict() for each in self.groups],
+            "datasets": [item.to_dict() for item in self.datasets],
+            "groups": [item.to_dict() for item in self.groups],
         }
 
     def _parts(self) -> Iterator[Part]:
@@ -270,44 +268,44 @@ class Inspection(DatasetsResult[DatasetInfo]):
 
 
 def json_document(inspections: Iterable[Inspection], errors: Iterable[tuple[str, Exception]] = ()) -> str:
-    """Return the JSON document of the command line: files that were inspected, and errors with their paths."""
-    files = [{key: value for key, value in each.to_dict().items() if key != "schema"} for each in inspections]
+    """Return the JSON document of the command line: inspected files, and errors with their paths."""
+    files = [{key: value for key, value in item.to_dict().items() if key != "schema"} for item in inspections]
     failed = [{**error_dict(error), "path": path} for path, error in errors]
     return json_text({"schema": SCHEMA, "files": files, "errors": failed}, indent=2)
 
 
 def stage_in_words(stage: Stage) -> str:
-    """Return what a filter does, and whether a chunk may go without it where that is not as usual."""
-    words, each = stage.in_words, stage.filter
-    if isinstance(each, UnknownFilter) and each.label:
-        words = words.replace(f"{each.label} [{each.id}]", filter_name(each), 1)
-    if stage.optional == each.optional:
-        return words
-    return f"{words}, {'optional' if stage.optional else 'required'}"
+    """Return a filter in words, with its flag if that is not the default."""
+    text, item = stage.in_words, stage.filter
+    if isinstance(item, UnknownFilter) and item.label:
+        text = text.replace(f"{item.label} [{item.id}]", filter_name(item), 1)
+    if stage.optional == item.optional:
+        return text
+    return f"{text}, {'optional' if stage.optional else 'required'}"
 
 
 def _stage_dict(stage: Stage) -> dict[str, Any]:
-    each = stage.filter
+    item = stage.filter
     return {
-        "id": each.id,
-        "name": each.name,
-        "label": getattr(each, "label", "") or each.registered_name,
+        "id": item.id,
+        "name": item.name,
+        "label": getattr(item, "label", "") or item.registered_name,
         "text": str(stage),
         "words": stage_in_words(stage),
         "optional": stage.optional,
-        "parameters": json_value(_parameters(each)),
+        "parameters": json_value(_parameters(item)),
         "values": list(stage.stored or ()),
     }
 
 
-def _parameters(each: Filter) -> dict[str, Any]:
-    """Return what the filter is made with."""
-    if not isinstance(each, Zfp):
-        return {name: getattr(each, name) for name in each.parameters()}
-    mode = each.mode
+def _parameters(item: Filter) -> dict[str, Any]:
+    """Return the parameters of a filter."""
+    if not isinstance(item, Zfp):
+        return {name: getattr(item, name) for name in item.parameters()}
+    mode = item.mode
     if isinstance(mode, zfp.Accuracy):
         return {"accuracy": mode.tolerance}
-    return {each.name: getattr(mode, each.name) for each in fields(mode)} or {"reversible": True}
+    return {field.name: getattr(mode, field.name) for field in fields(mode)} or {"reversible": True}
 
 
 def _readers_dict(readers: Readers) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""An inspection for people: a row for each dataset, then cards, which datasets with the same facts share."""
+"""The text of an inspection: a row for each dataset, then a card for all datasets with the same facts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RIGHT = (COLUMNS.index("stored"), COLUMNS.index("ratio"))
 _CODE = (COLUMNS.index("filters"),)
 
 Fact = tuple[str, str]
-"""What it is about, and what is said."""
+"""Name and text of a fact."""
 
 
 def parts_of(inspection: Inspection) -> Iterator[Part]:
@@ -25,45 +25,45 @@ def parts_of(inspection: Inspection) -> Iterator[Part]:
     yield "file", f"{printable(inspection.path)} ({size_text(inspection.nbytes)}, {datasets})"
     yield Table([COLUMNS, *map(row, inspection.datasets)], folded=_CODE, right=_RIGHT, code=_CODE)
     by_facts: dict[tuple[Fact, ...], list[str]] = {}
-    facts_of = [(each.path, _facts(each)) for each in inspection.datasets]
-    for path, facts in facts_of + [(each.path, _group_facts(each)) for each in inspection.groups]:
+    facts_of = [(dataset.path, _facts(dataset)) for dataset in inspection.datasets]
+    for path, facts in facts_of + [(group.path, _group_facts(group)) for group in inspection.groups]:
         if facts:
             by_facts.setdefault(facts, []).append(printable(path))
     for facts, paths in by_facts.items():
         yield Card(tuple(paths), facts)
 
 
-def row(each: DatasetInfo) -> tuple[str, ...]:
-    """Cells of a dataset's row, one for each of `COLUMNS`; filters on a line each."""
+def row(dataset: DatasetInfo) -> tuple[str, ...]:
+    """Return the cells of a dataset's row, one for each of `COLUMNS`; each filter has its own line."""
     return (
-        printable(each.path),
-        shape_text(each.shape),
-        each.dtype,
-        each.layout if each.chunks is None else shape_text(each.chunks),
-        "\n".join(printable(_short(stage.filter)) for stage in each.pipeline.stages),
-        size_text(each.stored_nbytes),
-        ratio_text(each.ratio),
+        printable(dataset.path),
+        shape_text(dataset.shape),
+        dataset.dtype,
+        dataset.layout if dataset.chunks is None else shape_text(dataset.chunks),
+        "\n".join(printable(_short(stage.filter)) for stage in dataset.pipeline.stages),
+        size_text(dataset.stored_nbytes),
+        ratio_text(dataset.ratio),
     )
 
 
-def _short(each: Filter) -> str:
-    """Write a filter as tamis text, one that tamis does not know by its name, without its flag."""
-    return filter_name(each) if isinstance(each, UnknownFilter) else str(each).replace(", ", ",")
+def _short(item: Filter) -> str:
+    """Return a filter as tamis text without its flag; one that tamis does not know by its name."""
+    return filter_name(item) if isinstance(item, UnknownFilter) else str(item).replace(", ", ",")
 
 
-def _facts(each: DatasetInfo) -> tuple[Fact, ...]:
-    found = [("filters", printable(" | ".join(each.filters)))] if each.pipeline.stages else []
-    if each.chunks_in_words:
-        found.append(("chunks", printable(each.chunks_in_words)))
-    if each.zfp_padding is not None:
-        found.append(("blocks", _blocks(each.chunks or (), each.zfp_padding)))
-    if each.pipeline.stages:
-        if each.values_in_words:
-            found.append(("values", each.values_in_words))
-        found.append(("read by", printable(str(each.readers))))
-    if each.problem:
-        found.append(("problem", printable(each.problem)))
-    return (*found, *(("note", printable(note.text)) for note in each.notes))
+def _facts(dataset: DatasetInfo) -> tuple[Fact, ...]:
+    facts = [("filters", printable(" | ".join(dataset.filters)))] if dataset.pipeline.stages else []
+    if dataset.chunks_in_words:
+        facts.append(("chunks", printable(dataset.chunks_in_words)))
+    if dataset.zfp_padding is not None:
+        facts.append(("blocks", _blocks(dataset.chunks or (), dataset.zfp_padding)))
+    if dataset.pipeline.stages:
+        if dataset.values_in_words:
+            facts.append(("values", dataset.values_in_words))
+        facts.append(("read by", printable(str(dataset.readers))))
+    if dataset.problem:
+        facts.append(("problem", printable(dataset.problem)))
+    return (*facts, *(("note", printable(note.text)) for note in dataset.notes))
 
 
 def _blocks(chunk: tuple[int, ...], padding: float) -> str:
@@ -72,11 +72,11 @@ def _blocks(chunk: tuple[int, ...], padding: float) -> str:
     return f"{shape_text([4] * len(longer))} values, in chunks of {shape_text(longer)}: {lost}"
 
 
-def _group_facts(each: GroupInfo) -> tuple[Fact, ...]:
-    found = [
-        ("filters", f"of the links of this group: {printable(' | '.join(each.filters))}"),
-        ("read by", printable(str(each.readers))),
+def _group_facts(group: GroupInfo) -> tuple[Fact, ...]:
+    facts = [
+        ("filters", f"of the links of this group: {printable(' | '.join(group.filters))}"),
+        ("read by", printable(str(group.readers))),
     ]
-    if each.problem:
-        found.append(("problem", printable(f"{each.problem}; its contents are not shown")))
-    return tuple(found)
+    if group.problem:
+        facts.append(("problem", printable(f"{group.problem}; its contents are not shown")))
+    return tuple(facts)

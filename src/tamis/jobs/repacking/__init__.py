@@ -1,4 +1,4 @@
-"""The parts of `tamis.repack`: what is to be done, whether there is room for it, what was done."""
+"""The parts of `tamis.repack`: planning, free space, resuming, proof and results."""
 
 from tamis.jobs.repacking.preview import DatasetPreview, RepackPreview
 from tamis.jobs.repacking.result import Repacked, RepackResult

@@ -1,4 +1,4 @@
-"""What the result of a repack says of a dataset beside its numbers."""
+"""Notes about a dataset in the result of a repack."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tamis.rewrite.growth import compresses
 from tamis.rewrite.plan import Plan, Written
 
 GROWN = "it would take more room than in the source: name it to store it so, or use --larger"
-"""Why a dataset that a pattern matches is kept."""
+"""Reason for keeping a dataset that a pattern matches."""
 
 
 def written_notes(
     plan: Plan, source: Hdf5Array, target: Hdf5Array, written: Written, partial_count: int
 ) -> tuple[str, ...]:
-    """Say which chunks are stored otherwise than the pipeline says, why, and what may help."""
+    """Return notes about chunks that are not stored through the whole pipeline: why, and what may help."""
     companion = target.companion
     notes = (
         _growth_note(plan, source, target, companion)
@@ -25,12 +25,12 @@ def written_notes(
         + _partial_note(plan, source.shape, written, partial_count)
     )
     if 2 * partial_count > written.lossless_chunks:
-        return notes  # the note of partial chunks says what to do
+        return notes  # the note about partial chunks already has advice
     return notes + _advice(plan, source, written)
 
 
 def _growth_note(plan: Plan, source: Hdf5Array, target: Hdf5Array, companion: Hdf5Array | None) -> tuple[str, ...]:
-    """Say that a dataset that should have become smaller takes more room than in its source."""
+    """Return a note that a dataset became larger although its filters compress."""
     before, after = source.stored_nbytes, target.stored_nbytes
     after += 0 if companion is None else companion.stored_nbytes
     if after <= before or not compresses(plan.pipeline):
@@ -39,7 +39,7 @@ def _growth_note(plan: Plan, source: Hdf5Array, target: Hdf5Array, companion: Hd
 
 
 def range_text(plan: Plan) -> str:
-    """Write the range of valid stored values; empty where there is no limit."""
+    """Return the range of valid stored values as text; empty if there is no limit."""
     limits = (("from", plan.missing.low), ("to", plan.missing.high))
     return " ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
 
@@ -73,7 +73,7 @@ def _partial_note(plan: Plan, shape: tuple[int, ...], written: Written, partial_
 
 
 def expected_partial_note(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]:
-    """Say how many values are in partial chunks that zfp will not take, before any is read."""
+    """Return a note about values in partial chunks that zfp cannot encode, without reading them."""
     if required := _required_note(plan, shape):
         return required
     if not (share := _partial_share(plan, shape)) or shape is None:
@@ -85,7 +85,7 @@ def expected_partial_note(plan: Plan, shape: tuple[int, ...] | None) -> tuple[st
 
 
 def _required_note(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]:
-    """Say that partial chunks cannot have the fill value, since zfp may not be left out of them."""
+    """Return a note that partial chunks cannot contain the fill value because zfp is required."""
     if not _partial_share(plan, shape) or plan.pipeline.stages[0].optional:
         return ()
     return (
@@ -96,7 +96,7 @@ def _required_note(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]
 
 
 def _partial_share(plan: Plan, shape: tuple[int, ...] | None) -> float:
-    """Fraction of the values in chunks that zfp cannot take because of the fill value beyond the array."""
+    """Return the fraction of values in chunks that zfp cannot encode because of the fill value beyond the array."""
     exact = plan.padding.exact or plan.bound is None
     if shape is None or plan.pipeline.zfp is None or not (plan.lossy and exact):
         return 0.0
@@ -104,14 +104,14 @@ def _partial_share(plan: Plan, shape: tuple[int, ...] | None) -> float:
 
 
 def _better_chunks(plan: Plan, shape: tuple[int, ...]) -> str:
-    """Name chunks that leave at most half of what partial chunks hold to other filters."""
+    """Return advice to use chunks with at most half as many values in partial chunks; empty if there are none."""
     better = plan.padding.best_chunks(shape, plan.chunk_shape)
-    now, left = (plan.padding.lossless_share(shape, chunks) for chunks in (plan.chunk_shape, better))
-    if not now or left > now / 2:
+    present, left = (plan.padding.lossless_share(shape, chunk_shape) for chunk_shape in (plan.chunk_shape, better))
+    if not present or left > present / 2:
         return ""
     return (
         f"; with -c '{plan.path}:{shape_text(better)}' such chunks hold {percent_text(left) if left else 'none'} of the"
-        f" values, not {percent_text(now)}"
+        f" values, not {percent_text(present)}"
     )
 
 
@@ -139,11 +139,11 @@ def _advice(plan: Plan, source: Hdf5Array, written: Written) -> tuple[str, ...]:
         " the bound"
     )
     if 2 * written.lossless_for_range > written.lossless_chunks:
-        return ()  # the note of the range says what to do
+        return ()  # the note about the range already has advice
     if 2 * written.lossless_for_missing <= written.lossless_chunks:
         return (f"{text}: is it too small for such values? If not, chunks smaller than {shape} (-c) may help",)
     text += " next to missing values"
-    # With one already, what is left are NaN of other bits, or valid values that would become missing ones.
+    # Even with a companion, NaN with other bits and valid values that would become missing prevent zfp.
     companion = "" if plan.flags else "; with --missing companion, for tamis.open alone, all could go through zfp"
     if (better := better_chunks(plan, source)) is None:
         return (f"{text}; chunks smaller than {shape} would not help much{companion}",)

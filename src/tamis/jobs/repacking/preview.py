@@ -1,4 +1,4 @@
-"""What `tamis.repack` would do to each dataset."""
+"""The preview of `tamis.repack`: what it would do to each dataset."""
 
 from __future__ import annotations
 
@@ -19,32 +19,31 @@ Action = Literal["store", "copy", "keep", "drop"]
 
 @dataclass(frozen=True, slots=True)
 class DatasetPreview:
-    """What would become of one dataset.
+    """What `repack` would do to one dataset.
 
     Parameters
     ----------
     path
-        In both files.
+        Path in both files.
     action
-        ``store``: through other filters or in other chunks. ``copy``: a recipe is for it, and it is stored that way
-        already. ``keep``: as it is. ``drop``: the companion of a dataset that is stored anew, which gets
-        a new one or none.
+        ``store``: with other filters or chunks. ``copy``: a recipe matches, and the dataset is already stored that way.
+        ``keep``: unchanged. ``drop``: the companion of a dataset that is stored anew, which gets a new one or none.
     reason
-        Why it is kept or dropped; empty otherwise.
+        Why the dataset is kept or dropped; empty otherwise.
     dtype, shape
-        Of the values.
+        Type and shape of the values.
     source_pipeline, source_chunks
-        How it is stored; no chunks where it has none.
+        Filters and chunk shape in the source; None if it is not chunked.
     pipeline, chunks
-        How it would be stored.
+        Filters and chunk shape in the target.
     bound
-        Largest absolute error that would be allowed, in units of the variable; 0 for lossless; None where none is.
+        Largest allowed absolute error, in units of the variable; 0 for lossless; None without a bound.
     notes
-        What else would be done.
+        Notes for the user.
     packing
-        How stored values become those in units of the variable; None where they are in them.
+        Conversion of stored values to units of the variable; None if they are not packed.
     reusable_chunks
-        Chunks that an interrupted run noted, to be taken over where they are in its file as noted.
+        Number of chunks that an interrupted run noted; each is taken over if its bytes match the note.
     """
 
     path: str
@@ -62,7 +61,7 @@ class DatasetPreview:
     packing: Packing | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON holds: see docs/repack.md."""
+        """Return the content of the JSON: see docs/repack.md."""
         return json_fields(self)
 
     def __str__(self) -> str:
@@ -71,16 +70,16 @@ class DatasetPreview:
 
 @dataclass(frozen=True, slots=True)
 class RepackPreview(DatasetsResult[DatasetPreview]):
-    """What `repack` would do.
+    """Result of `preview_repack`.
 
     Parameters
     ----------
     source, target
-        Paths of the files; the target need not be there.
+        Paths of the files; the target need not exist.
     datasets
-        All of the source.
+        All datasets of the source.
     notes
-        What the user should know about runs that were interrupted, and about other files that the file names.
+        Notes about interrupted runs, and about other files that the source names.
     """
 
     source: str
@@ -89,7 +88,7 @@ class RepackPreview(DatasetsResult[DatasetPreview]):
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON holds: see docs/repack.md."""
+        """Return the content of the JSON: see docs/repack.md."""
         return {"schema": SCHEMA, "dry_run": True, **json_fields(self)}
 
     def _parts(self) -> Iterator[Part]:

@@ -1,4 +1,4 @@
-"""Every dataset of a target read again and compared with its source, and what is said of it."""
+"""Read every dataset of a target again, compare it with its source, and return the results."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def prove(
     report: Progress,
     threads: int,
 ) -> tuple[Repacked, ...]:
-    """Compare all datasets of a target that is written with those of the source.
+    """Compare the planned datasets of a written target with those of the source.
 
     Raises
     ------
     BoundError
-        If a dataset is not as planned.
+        If a dataset differs from its plan.
     """
-    done = []
+    results = []
     with open_store(transaction.path) as out:
         together = f"verifying {plural(len(plans), 'dataset')}"
         for number, (path, plan) in enumerate(plans.items(), 1):
@@ -46,17 +46,19 @@ def prove(
             before, after = source[path], Hdf5Array(out.file, path)
             with located(path=transaction.target), reading(before.filename, out.path, dataset=path):
                 if plan.copied:
-                    done.append(_copied(plan, before, after, report, step, threads))
+                    results.append(_check_copied(plan, before, after, report, step, threads))
                 else:
-                    done.append(_result(plan, before, after, written[path], partial(report, step), threads))
-    return tuple(done)
+                    results.append(_check_written(plan, before, after, written[path], partial(report, step), threads))
+    return tuple(results)
 
 
-def _copied(plan: Plan, source: Hdf5Array, target: Hdf5Array, report: Progress, step: Step, threads: int) -> Repacked:
+def _check_copied(
+    plan: Plan, source: Hdf5Array, target: Hdf5Array, report: Progress, step: Step, threads: int
+) -> Repacked:
     masks = verify_copied(plan, source, target, partial(report, step), threads)
     before, after = source.companion, target.companion
     if before and after:
-        # Its values, since a recipe may be for it, and any program may have stored it anew.
+        # Compare the companion's values, not its bytes, because it may have a recipe of its own.
         flags = Plan(after.path, Pipeline(), np.dtype(np.uint8), plan.chunk_shape)
         verify(flags, before, after, partial(report, step), threads)
     zfp = plan.pipeline.zfp is not None
@@ -70,7 +72,7 @@ def _copied(plan: Plan, source: Hdf5Array, target: Hdf5Array, report: Progress, 
     )
 
 
-def _result(
+def _check_written(
     plan: Plan,
     source: Hdf5Array,
     target: Hdf5Array,
@@ -96,7 +98,7 @@ def _result(
 
 
 def _facts(plan: Plan, source: Hdf5Array, target: Hdf5Array) -> dict[str, Any]:
-    """Return what a result says of any dataset."""
+    """Return the fields of a result that all datasets have."""
     facts = {
         "path": plan.path,
         "pipeline": str(plan.pipeline),

@@ -1,7 +1,7 @@
-"""What a finished target says of the run that made it, so that nobody has to do the same run twice.
+"""The record of the run that made a target, so that the same run is not repeated.
 
-The record is an extended attribute of the file: the bytes of the target stay those that source and recipe give, no
-other file lies beside it, and it goes away with the file. docs/design says what else was thought of.
+The record is an extended attribute of the file. So it does not change the bytes of the target, needs no other file, and
+is removed with the target. docs/design has the alternatives.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ class Record:
     Parameters
     ----------
     source
-        What tells whether the source is the same one, unchanged.
+        Identity of the source, see `source_identity`.
     place
         Checksum of the path of the source.
     recipe
-        Checksum of what was asked for, and of what that meant for each dataset.
+        Checksum of the plans of all datasets.
     nbytes, checksum
-        Of the target, once it is there.
+        Size and checksum of the finished target.
     unread
-        How many datasets were copied as stored because their values could not be read.
+        Number of datasets that were copied as stored because their values cannot be read.
     elsewhere
-        Whether it stores values of other files, of whose changes the source says nothing.
+        Whether the target stores values of other files, whose changes do not show in the source.
     """
 
     source: Mapping[str, int]
@@ -59,14 +59,14 @@ class Record:
 
     @classmethod
     def of(cls, source: Path, planning: Planning, missing: str) -> Record:
-        """Describe a run that is to be done."""
+        """Return the record of a planned run."""
         place = _checksum([os.path.realpath(source)])
         recipe = _checksum_of_recipe(planning.plans, planning.kept, missing)
         elsewhere = any(planning.datasets[path].layout in ELSEWHERE for path in planning.plans)
         return cls(source_identity(source), place, recipe, elsewhere=elsewhere)
 
     def write(self, path: Path, nbytes: int, checksum: int, unread: int) -> None:
-        """Write it to the target, where the file system takes it."""
+        """Write the record to the target if the file system has extended attributes."""
         described = replace(self, nbytes=nbytes, checksum=checksum, unread=unread)
         text = json_text({"version": _VERSION, **asdict(described)}).encode()
         with suppress(OSError, AttributeError):  # Python has extended attributes on Linux only
@@ -74,37 +74,37 @@ class Record:
 
     @classmethod
     def read(cls, path: Path) -> Record | None:
-        """Read the record of a file; None where it has none that can be read."""
+        """Return the record of a file; None if there is none that can be read."""
         try:
             text = os.getxattr(path, _NAME)
-            found = json.loads(text[:_MOST_NBYTES])
-            if found.pop("version") != _VERSION:
+            entries = json.loads(text[:_MOST_NBYTES])
+            if entries.pop("version") != _VERSION:
                 return None
-            return cls(**found)
+            return cls(**entries)
         except (OSError, AttributeError, ValueError, TypeError, KeyError, RecursionError):
             return None
 
     def describes(self, path: Path) -> bool:
-        """Return whether a file still has the bytes that it had when it was made; reads all of it."""
+        """Return whether a file is unchanged since it was made; reads all of it."""
         return (self.nbytes, self.checksum) == size_and_checksum(path)
 
 
 def source_identity(source: Path) -> dict[str, int]:
-    """Return what shows whether a source is the same one, unchanged.
+    """Return size, times and inode of a file, which show whether it is the same one, unchanged.
 
-    No program can set the time of the last change of the inode, as it can the time of the last change of the values.
+    Programs can set `mtime`, but not `ctime`.
     """
-    found = source.stat()
+    status = source.stat()
     return {
-        "nbytes": found.st_size,
-        "mtime_ns": found.st_mtime_ns,
-        "ctime_ns": found.st_ctime_ns,
-        "inode": found.st_ino,
+        "nbytes": status.st_size,
+        "mtime_ns": status.st_mtime_ns,
+        "ctime_ns": status.st_ctime_ns,
+        "inode": status.st_ino,
     }
 
 
 def _checksum_of_recipe(plans: Mapping[str, Plan], kept: Iterable[str], missing: str) -> str:
-    """Return a checksum of what is to be done. The versions of what encodes are no part: what is proven stays so."""
+    """Return a checksum of all plans, without versions of libraries: a proven target stays valid after an update."""
     lines = [f"missing {missing}", *(f"keep {path}" for path in sorted(kept))]
     for path, plan in sorted(plans.items()):
         grows = "may grow" if plan.may_grow else "must not grow"

@@ -1,4 +1,4 @@
-"""What `tamis.repack` did, as typed objects and as JSON; docs/repack.md describes the JSON, which is stable."""
+"""The result of `tamis.repack` as typed objects and as JSON; docs/repack.md describes the JSON, which is stable."""
 
 from __future__ import annotations
 
@@ -17,49 +17,49 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Repacked:
-    """What became of one dataset.
+    """The result for one dataset.
 
     Parameters
     ----------
     path
-        In both files.
+        Path in both files.
     pipeline
-        Through which it was stored; the text of a pipeline.
+        Text of the filters in the target.
     nbytes, source_nbytes, target_nbytes
         Bytes of the values, and bytes that they take in source and target.
     bound
-        Largest absolute error that was allowed, in units of the variable; 0 for lossless; None where the mode has none.
+        Largest allowed absolute error, in units of the variable; 0 for lossless; None if the mode has none.
     largest_error
-        Largest absolute error of what the stored bytes decode to, in the same units.
+        Largest absolute error of the decoded values, in the same units.
     chunks, lossless_chunks
-        Chunks written, and those of them that were stored without zfp.
+        Number of chunks written, and how many of them are stored without zfp.
     notes
-        What else a reader of the result should know.
+        Notes for the user.
     chunk_shape
-        Slowest axis first.
+        Chunk shape in the target, slowest axis first.
     missing_values
-        Missing values in the chunks, each of which is what it was; 0 where nothing is lossy, and nobody counted.
+        Number of missing values in the chunks, all unchanged; 0 if nothing is lossy, because they are not counted then.
     lossless_for_missing
-        Chunks stored without zfp that hold missing values.
+        Number of chunks stored without zfp that have missing values.
     copied
-        Whether its chunks were copied as they are stored, since they had these filters, type and shape already.
+        Whether chunks were copied as stored because they already had these filters, type and shape.
     read_by_hdf5
-        Chunks that HDF5 itself was seen to read as tamis does.
+        Number of chunks that HDF5 itself reads as tamis does.
     companion
-        Path of the dataset that says where values are missing; empty where there is none.
+        Path of the dataset that records missing values; empty if there is none.
     companion_nbytes
-        Bytes that it takes in the target.
+        Bytes of the companion in the target.
     reused_chunks
-        Chunks taken over from a run that was interrupted.
+        Number of chunks taken over from an interrupted run.
     lossless_for_range
-        Chunks without missing values that were stored without zfp, which would have made valid values invalid or
-        invalid ones valid.
+        Number of chunks without missing values that are stored without zfp because it would make valid values invalid
+        or invalid ones valid.
     lossless_for_growth
-        Chunks stored without zfp that are partial along an axis that can grow: what is left out there later has to
-        read as the fill value.
+        Number of chunks stored without zfp because they are partial along an axis that can grow: steps that are left
+        out there later must read as the fill value.
     packing
-        How stored values become those in units of the variable, which `pipeline` does not use; None where they are in
-        these units.
+        Conversion of stored values to units of the variable; None if they are not packed. `pipeline` is in stored
+        units.
     """
 
     path: str
@@ -86,16 +86,16 @@ class Repacked:
 
     @property
     def ratio(self) -> float | None:
-        """Bytes of the values for each byte in the target and the companion; None where there are no bytes."""
+        """Bytes of the values for each byte in the target and the companion; None if there are no bytes."""
         return ratio(self.nbytes, self.target_nbytes + self.companion_nbytes)
 
     @property
     def source_ratio(self) -> float | None:
-        """Bytes in the source for each byte in the target and the companion, below 1 where it grew; None for none."""
+        """Bytes in the source for each byte in target and companion, below 1 if it grew; None if there are no bytes."""
         return ratio(self.source_nbytes, self.target_nbytes + self.companion_nbytes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON holds: see docs/repack.md."""
+        """Return the content of the JSON: see docs/repack.md."""
         return {**json_fields(self), "ratio": self.ratio, "source_ratio": self.source_ratio}
 
     def __str__(self) -> str:
@@ -105,27 +105,27 @@ class Repacked:
 
 @dataclass(frozen=True, slots=True)
 class RepackResult(DatasetsResult[Repacked]):
-    """What `repack` did.
+    """Result of `repack`.
 
     Parameters
     ----------
     source, target
         Paths of the files.
     source_nbytes, target_nbytes
-        Their sizes.
+        Sizes of the files.
     datasets
-        Those that a recipe was for; everything else was copied as it was.
+        Datasets that a recipe matched; everything else was copied unchanged.
     kept
-        Datasets that a pattern matched but that cannot take the filters, with the reason.
+        Datasets that a pattern matched but that were kept, with the reason.
     seconds
         Time taken, verification included.
     notes
-        What the user should know about runs that were interrupted, and about other files that the file names.
+        Notes about interrupted runs, and about other files that the source names.
     unreadable
-        Paths of the datasets among those kept whose values cannot be read; their bytes were copied as they are.
+        Paths of the kept datasets whose values cannot be read; their bytes were copied unchanged.
     done_already
-        Whether nothing was done, since the target is what an earlier run made of this source by this recipe.
-        `datasets` is empty then.
+        Whether nothing was done because an earlier run made the target from this source by this recipe. `datasets` is
+        empty then.
     """
 
     source: str
@@ -140,7 +140,7 @@ class RepackResult(DatasetsResult[Repacked]):
     done_already: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON holds: see docs/repack.md."""
+        """Return the content of the JSON: see docs/repack.md."""
         return {
             "schema": SCHEMA,
             **json_fields(self),

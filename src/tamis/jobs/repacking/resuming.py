@@ -1,4 +1,4 @@
-"""What a run takes over from one that was killed, and what it leaves for another."""
+"""Take over the chunks of an interrupted run, and leave chunks for a later one."""
 
 from __future__ import annotations
 
@@ -25,53 +25,53 @@ from tamis.zfp.configuration import config
 
 
 class Resuming:
-    """What was left beside a target, and the journal of this run.
+    """The leftovers of interrupted runs beside a target, and the journal of this run.
 
-    Leftovers are locked, so that no other run takes them over or away, until this is closed.
+    Until it is closed, leftovers are locked, so that no other run takes them over or removes them.
 
     Parameters
     ----------
     transaction
-        Of the target.
+        Transaction of the target.
     source
         Path of the source.
     plans
-        By path; those whose chunks are copied have nothing that could be taken over.
-    wanted
-        Whether to take over what fits, or only to remove it in the end.
+        Plans by path. Datasets whose chunks are copied have no chunks to take over.
+    resume
+        Whether to take over matching chunks; otherwise leftovers are only removed in the end.
 
     Attributes
     ----------
     notes
-        What the user should know.
+        Notes for the user.
     reused
-        Whether chunks of another run were offered to this one.
+        Whether there are chunks to take over.
 
     Raises
     ------
     FileError
-        If something should be taken over from a run that still writes.
+        If the run to resume still writes.
     """
 
-    def __init__(self, transaction: Transaction, source: Path, plans: Mapping[str, Plan], *, wanted: bool) -> None:
+    def __init__(self, transaction: Transaction, source: Path, plans: Mapping[str, Plan], *, resume: bool) -> None:
         self.run = _run(source, [plan for plan in plans.values() if not plan.copied])
         self._numbers = {path: number for number, path in enumerate(self.run.datasets)}
         self._transaction = transaction
-        self._wanted = wanted
+        self._resume = resume
         self._journal: Journal | None = None
-        found = find_leftovers(transaction.place)
-        self._dead = found.dead
+        leftovers = find_leftovers(transaction.place)
+        self._dead = leftovers.dead
         self._leftover: Leftover | None = None  # from which chunks are taken over
         self._left: set[str] = set()  # datasets of which it has chunks that are still to be taken over
         self.reused = False
         self.notes: list[str] = []
-        if wanted and found.busy:
+        if resume and leftovers.busy:
             self.close()
             raise FileError(
-                f"{found.busy[0]}: expected an interrupted run, found one that is still writing, or that another run"
-                " is resuming"
+                f"{leftovers.busy[0]}: expected an interrupted run, found one that is still writing, or that another"
+                " run is resuming"
             ).at(path=transaction.target)
-        if wanted:
+        if resume:
             try:
                 self._choose(source)
             except BaseException:
@@ -80,7 +80,7 @@ class Resuming:
         self.notes += [
             f"{path}: it has no journal that can be read and locked, so a run may still be writing it: remove it if"
             " none is"
-            for path in found.unknown
+            for path in leftovers.unknown
         ]
 
     def __enter__(self) -> Self:
@@ -89,22 +89,22 @@ class Resuming:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A verification that failed says that what was written is of no use.
-        if error is not None and self._wanted and self._journal is not None and not isinstance(error, BoundError):
+        # After a failed verification, the written chunks are useless.
+        if error is not None and self._resume and self._journal is not None and not isinstance(error, BoundError):
             self.flush()
             self._transaction.kept = not self._left and self._journal.count > 0 and self._journal.open
         self.close()
 
     def begin(self) -> None:
-        """Begin the journal, before there is a temporary file: one without a journal is nobody's to remove.
+        """Create the journal, before the temporary file: no run removes a temporary file without a journal.
 
-        What other runs left goes away before, so that a target has one partial file, and two only while chunks are
-        taken over from one to the other.
+        Other leftovers are removed before, so that a target has one partial file, and two only while chunks are taken
+        over from one to the other.
         """
-        for each in self._dead:
-            if each is not self._leftover:
-                removed = [f"{each.path}: left by an interrupted run; removed"] if each.total() else []
-                self.notes += each.remove() or removed
+        for leftover in self._dead:
+            if leftover is not self._leftover:
+                removed = [f"{leftover.path}: left by an interrupted run; removed"] if leftover.total() else []
+                self.notes += leftover.remove() or removed
         self._journal = Journal(self._transaction.journal, self.run)
 
     def history(self, plan: Plan, grid: Grid) -> History | None:
@@ -113,97 +113,97 @@ class Resuming:
             return None
         numbers = self._numbers[plan.path], self._numbers[companion_key(plan.path)]
         leftover = self._leftover if plan.path in self._left else None
-        taken = partial(self._taken, plan.path)
+        taken = partial(self._finish_dataset, plan.path)
         return History(plan, grid, self._journal, numbers, leftover, taken)
 
     def flush(self) -> None:
-        """Write what was noted so far."""
+        """Write all notes of the journal to its file."""
         if self._journal is not None:
             self._journal.flush()
 
     @property
     def removable_nbytes(self) -> int:
-        """Bytes that `begin` makes free."""
-        return sum(each.nbytes for each in self._dead if each is not self._leftover)
+        """Bytes of the files that `begin` removes."""
+        return sum(leftover.nbytes for leftover in self._dead if leftover is not self._leftover)
 
     def reusable(self, path: str) -> int:
-        """Count the chunks of a dataset that an earlier run noted."""
+        """Return how many chunks of a dataset an earlier run noted."""
         return self._leftover.count(path) if self._leftover and path in self._left else 0
 
     def finish(self) -> None:
-        """Remove what chunks were taken over from."""
+        """Remove the leftover whose chunks were taken over."""
         if self._leftover is not None:
             self.notes += self._leftover.remove()
 
     def close(self) -> None:
-        """Let go of the locks."""
+        """Release all locks."""
         if self._journal is not None:
             self._journal.close()
-        for each in self._dead:
-            each.close()
+        for leftover in self._dead:
+            leftover.close()
 
-    def _taken(self, path: str) -> None:
-        """Remove what was left as soon as this run has all of its chunks that it can use."""
+    def _finish_dataset(self, path: str) -> None:
+        """Remove the leftover as soon as this run has all of its usable chunks."""
         self._left.discard(path)
         self.flush()
         if not self._left and self._leftover is not None and self._journal is not None and self._journal.open:
-            self._leftover.remove()  # where that fails, `finish` tries again
+            self._leftover.remove()  # if that fails, `finish` tries again
 
     def _choose(self, source: Path) -> None:
-        """Choose the run that left most of what this one needs."""
-        candidates = [each for each in self._dead if each.total()]
+        """Choose the leftover with the most chunks that this run can use."""
+        candidates = [leftover for leftover in self._dead if leftover.total()]
         if not candidates:
             self.notes.append("nothing to resume: no interrupted run for this target left chunks; started over")
             return
-        fitting = [each for each in candidates if each.run and each.run.source == self.run.source]
+        fitting = [leftover for leftover in candidates if leftover.run and leftover.run.source == self.run.source]
         if not fitting:
             self.notes.append(f"nothing to resume: {source} has changed since a run was interrupted; started over")
             return
-        self._leftover = max(fitting, key=lambda each: sum(map(each.count, self._alike(each))))
+        self._leftover = max(fitting, key=lambda leftover: sum(map(leftover.count, self._alike(leftover))))
         self._left = {path for path in self._alike(self._leftover) if self._leftover.count(path)}
         self.reused = bool(self._left)
         for path, entry in self.run.datasets.items():
             before = self._leftover.run.datasets.get(path, {}) if self._leftover.run else {}
-            # The entry of a companion is empty: it goes with its dataset.
+            # The entry of a companion is empty; the note of its dataset is enough.
             if entry and before != entry and self._leftover.count(path):
                 self.notes.append(f"{path}: stored anew: {_difference(before, entry)}")
         if not self._left:
             self._leftover = None
 
     def _alike(self, leftover: Leftover) -> list[str]:
-        """List the datasets that a run stored as this one does."""
-        found = leftover.run.datasets if leftover.run else {}
-        return [path for path, entry in self.run.datasets.items() if entry and found.get(path) == entry]
+        """Return the datasets that another run stored in the same way as this one."""
+        others = leftover.run.datasets if leftover.run else {}
+        return [path for path, entry in self.run.datasets.items() if entry and others.get(path) == entry]
 
 
 def remove_leftovers(transaction: Transaction) -> list[str]:
-    """Remove what interrupted runs left beside a target that is done; return notes about what cannot be removed."""
+    """Remove the leftovers beside a finished target; return notes about files that cannot be removed."""
     notes = []
-    for each in find_leftovers(transaction.place).dead:
-        notes += each.remove()
-        each.close()
+    for leftover in find_leftovers(transaction.place).dead:
+        notes += leftover.remove()
+        leftover.close()
     return notes
 
 
 def interrupted(target: Path, then: str = "--resume continues it") -> list[str]:
-    """Name what interrupted runs for a target left, with how much of it there is."""
+    """Return notes about the leftovers of interrupted runs for a target, with their sizes."""
     try:
-        found = find_leftovers(Transaction(target).place)
+        leftovers = find_leftovers(Transaction(target).place)
     except FileError:
         return []
     notes = [
-        f"an interrupted run left {each.path} ({each.total()} chunks, {size_text(each.nbytes)}): {then}"
-        for each in found.dead
-        if each.total()
+        f"an interrupted run left {leftover.path} ({leftover.total()} chunks, {size_text(leftover.nbytes)}): {then}"
+        for leftover in leftovers.dead
+        if leftover.total()
     ]
-    for each in found.dead:
-        each.close()
+    for leftover in leftovers.dead:
+        leftover.close()
     return notes
 
 
 @contextmanager
 def naming_leftovers(target: str, resume: bool, note: Callable[[str], None]) -> Iterator[None]:
-    """Name what a run for a target keeps when it fails or is interrupted."""
+    """Note the leftovers of a run for a target if it fails or is interrupted."""
     try:
         yield
     except BaseException:
@@ -218,7 +218,7 @@ def _run(source: Path, plans: Collection[Plan]) -> Run:
 
 
 def _entry(plan: Plan) -> dict[str, str]:
-    """Say what decides the bytes of a dataset's chunks, but for its values."""
+    """Return all that determines the bytes of a dataset's chunks, except its values."""
     return {
         "filters": str(plan.pipeline),
         "chunks": shape_text(plan.chunk_shape),
@@ -230,25 +230,25 @@ def _entry(plan: Plan) -> dict[str, str]:
 
 @cache
 def _versions(pipeline: Pipeline) -> str:
-    """Name the versions of whatever encodes."""
-    modules = set[str]().union(*((*each.needs, type(each).__module__) for each in pipeline.filters))
-    found = [f"zlib {zlib.ZLIB_RUNTIME_VERSION}", f"tamis {config().version}"]
-    others = sorted({each.partition(".")[0] for each in modules} - {"tamis"})
+    """Return the versions of all libraries that encode, as text."""
+    modules = set[str]().union(*((*item.needs, type(item).__module__) for item in pipeline.filters))
+    versions = [f"zlib {zlib.ZLIB_RUNTIME_VERSION}", f"tamis {config().version}"]
+    others = sorted({module.partition(".")[0] for module in modules} - {"tamis"})
     if others:
         from importlib import metadata  # imported late: it takes as long as all of h5py
     for name in others:
         try:
-            found.append(f"{name} {metadata.version(name)}")
+            versions.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
-            found.append(name)
-    return ", ".join(found)
+            versions.append(name)
+    return ", ".join(versions)
 
 
-def _difference(was: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Say what an interrupted run did otherwise."""
-    found = [
-        f"{key} {now[key]}, and {printable(was.get(key, 'none'))} in the interrupted run"
+def _difference(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """Return the differences from an interrupted run as text."""
+    differences = [
+        f"{key} {after[key]}, and {printable(before.get(key, 'none'))} in the interrupted run"
         for key in ("filters", "chunks", "type", "versions")
-        if was.get(key) != now[key]
+        if before.get(key) != after[key]
     ]
-    return "; ".join(found) or "other settings than in the interrupted run"
+    return "; ".join(differences) or "other settings than in the interrupted run"

@@ -1,4 +1,4 @@
-"""Whether the target's folder has room for the target."""
+"""Check that the target's folder has room for the target."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tamis.store.array import StoredArray
 def check_room(
     folder: Path, source: Path, arrays: Mapping[str, StoredArray], plans: Mapping[str, Plan], removable_nbytes: int
 ) -> None:
-    """Refuse a target that the folder has no room for, which is estimated only where it could be so.
+    """Check that a folder has room for the target; its size is estimated by encoding only if space could be short.
 
-    `removable_nbytes` is what interrupted runs left there and this one removes before it writes.
+    `removable_nbytes` are the bytes of interrupted runs that this run removes before it writes.
 
     Raises
     ------
     FileError
-        If it has not; names both sizes.
+        If there is no room; names both sizes.
     """
     free = shutil.disk_usage(folder).free + removable_nbytes
     replaced = most = 0

@@ -1,4 +1,4 @@
-"""What `tamis.verify` finds, as typed objects and as JSON; docs/verify.md describes the JSON, which is stable."""
+"""The result of `tamis.verify` as typed objects and as JSON; docs/verify.md describes the JSON, which is stable."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ Status = Literal["equal", "within-bound", "different"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that the two files have not alike.
+    """A difference between the two files.
 
     Parameters
     ----------
     path
-        Of the dataset or group.
+        Path of the dataset or group.
     code
-        What it is about, one of those in docs/verify.md: stable.
+        Kind of the difference, one of the codes in docs/verify.md; stable.
     text
-        What is so.
+        The difference.
     """
 
     path: str
@@ -44,7 +44,7 @@ class Finding:
         return printable(f"{self.path}: {self.text}")
 
     def to_dict(self) -> dict[str, str]:
-        """Return what JSON can hold: see docs/verify.md."""
+        """Return the content of the JSON: see docs/verify.md."""
         return {"path": self.path, "code": self.code, "text": self.text}
 
 
@@ -55,27 +55,26 @@ class Compared:
     Parameters
     ----------
     path
-        In the source.
+        Path in the source.
     shape
-        Of the values; None where the dataset has none.
+        Shape of the dataset; None for a null dataspace.
     source_type, target_type
-        In words, with the byte order where that is not the machine's.
+        Types in words, with the byte order if it is not the machine's.
     bound
-        Largest absolute error that is allowed, in units of the data; None, where there is no bound, and 0 ask for the
-        same bits.
+        Largest allowed absolute error, in units of the data. Without a bound (None) or with 0, bits must be the same.
     recorded
-        Whether that is what the filters of the target record; they may record none.
+        Whether the bound is that of the target's filters, which may have none.
     status
-        ``equal`` if all bits are the same, in any byte order; ``within-bound`` if all that differ keep the bound;
-        ``different`` if they do not; None if the values could not be read.
+        ``equal`` if all bits are the same, in any byte order; ``within-bound`` if all differences keep the bound;
+        ``different`` if they do not; None if the values cannot be read.
     tally
-        What comparing the values found; None where they are no numbers, or were not compared.
+        Statistics of the comparison; None if the values are not numbers, or were not compared.
     equal
-        Whether all bits are the same, in any byte order; None where they were not compared.
+        Whether all bits are the same, in any byte order; None if they were not compared.
     checksum
-        Whether a checksum guards the chunks of the target: ``fletcher32``, ``no checksum``, or which chunks have none.
+        Checksum of the target's chunks: ``fletcher32``, ``no checksum``, or how many chunks have none.
     problem
-        Why the values could not be read; empty otherwise.
+        Why the values cannot be read; empty otherwise.
     """
 
     path: str
@@ -91,7 +90,7 @@ class Compared:
     problem: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold: see docs/verify.md."""
+        """Return the content of the JSON: see docs/verify.md."""
         return {
             "path": self.path,
             "shape": json_value(self.shape),
@@ -113,20 +112,20 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Verification(DatasetsResult[Compared]):
-    """What `verify` found.
+    """Result of `verify`.
 
     Parameters
     ----------
     source, target
         Paths of the files.
     datasets
-        Those that both have, in the order of their paths.
+        Datasets of both files, in the order of their paths.
     violations
-        What must not be: a bound that is not kept, or something of the source that is not in the target as it was.
+        Broken bounds, and parts of the source that are absent or changed in the target.
     notes
-        What is different too, and no violation.
+        Differences that are no violations.
     problems
-        What could not be read or compared.
+        Datasets and groups that cannot be read or compared.
     """
 
     source: str
@@ -138,20 +137,20 @@ class Verification(DatasetsResult[Compared]):
 
     @property
     def ok(self) -> bool:
-        """Whether all was compared and nothing violates a bound."""
+        """Whether all was compared, without a violation."""
         return not self.violations and not self.problems
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold: see docs/verify.md."""
+        """Return the content of the JSON: see docs/verify.md."""
         return {
             "schema": SCHEMA,
             "source": self.source,
             "target": self.target,
             "ok": self.ok,
-            "datasets": [each.to_dict() for each in self.datasets],
-            "violations": [each.to_dict() for each in self.violations],
-            "notes": [each.to_dict() for each in self.notes],
-            "problems": [each.to_dict() for each in self.problems],
+            "datasets": [item.to_dict() for item in self.datasets],
+            "violations": [item.to_dict() for item in self.violations],
+            "notes": [item.to_dict() for item in self.notes],
+            "problems": [item.to_dict() for item in self.problems],
         }
 
     def _parts(self) -> Iterator[Part]:
