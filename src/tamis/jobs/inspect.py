@@ -52,7 +52,7 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
     --------
     >>> result = inspect("examples/data/cam_ts.nc", ["TS"])
     >>> result.datasets[0].filters
-    ('shuffle', 'deflate 2')
+    ('shuffle', 'deflate level 2')
     """
     selection = [variables] if isinstance(variables, str) else variables
     with open_store(path) as store:
