@@ -124,7 +124,7 @@ def group_filters(group: h5py.Group) -> Pipeline:
         A group of any file; the filters need not be installed. A file means its root group.
     """
     item = group_id(group)
-    return Pipeline() if _is_old(item) else listed_pipeline(item.get_create_plist())
+    return Pipeline() if is_old_group(item) else listed_pipeline(item.get_create_plist())
 
 
 def group_phase_change(group: h5py.Group) -> PhaseChange | None:
@@ -190,7 +190,7 @@ class GroupSettings(NamedTuple):
     @classmethod
     def of(cls, group: h5g.GroupID) -> GroupSettings:
         """Read the settings of a group."""
-        if _is_old(group):
+        if is_old_group(group):
             return _OLD  # the only ones possible
         plist = group.get_create_plist()
         filters, has_links = calls.filter_list(plist), calls.has("H5Pget_link_phase_change")
@@ -232,7 +232,7 @@ _OLD = GroupSettings(0, 0, (8, 6), (), (), None, None, new_format=False)
 """The defaults, which groups in the format before HDF5 1.8 have."""
 
 
-def _is_old(group: h5g.GroupID) -> bool:
+def is_old_group(group: h5g.GroupID) -> bool:
     """Return whether a group and its header have formats before HDF5 1.8; False if h5py's libhdf5 cannot tell.
 
     Most groups do, and have no settings: to ask for their property lists takes 6 µs each.
