@@ -34,7 +34,7 @@ def test_choices_of_the_command_line_are_all_that_there_are() -> None:
         (("spec", "zfp(rate=8)|deflate"), {"h5py"}),
         (("filters", "zfp"), {"h5py"}),
     ],
-    ids=str,
+    ids=["version", "help", "repack help", "spec", "filters"],
 )
 def test_command_that_opens_no_file_does_not_import_h5py(arguments: tuple[str, ...], unneeded: set[str]) -> None:
     code = """
