@@ -28,8 +28,10 @@ TAMIS = Path(sys.executable).with_name("tamis")
 
 # Sends a signal to itself where a run has come so far, on the command line or from Python.
 STOPPED = """
-import os, sys
+import os, signal, sys
 what, count, number, *words = sys.argv[1:]
+if int(number) != signal.SIGKILL:  # ignored by a test run in the background, or under nohup
+    signal.signal(int(number), signal.default_int_handler if int(number) == signal.SIGINT else signal.SIG_DFL)
 import tamis, tamis.cli
 repack = tamis.repack
 def stopped(*args, progress, **more):
