@@ -79,13 +79,8 @@ def test_installed_command_into_a_closed_pipe_has_no_traceback() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_installed_command_on_a_terminal_folds_to_its_width(tmp_path: Path) -> None:
-    tamis.repack(SAMPLE, tmp_path / "b.nc", {"TS": "zfp(accuracy=0.1)|shuffle|deflate(4)"})
-    control, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [TAMIS, "inspect", "b.nc"], stdout=terminal, cwd=tmp_path, env=os.environ | {"TERM": "dumb", "COLUMNS": "80"}
-    )
-    os.close(terminal)
+def read_terminal(control: int) -> bytes:
+    """Return everything that is shown on a terminal until its last user closes it."""
     shown = b""
     try:
         while part := os.read(control, 4096):
@@ -93,6 +88,17 @@ def test_installed_command_on_a_terminal_folds_to_its_width(tmp_path: Path) -> N
     except OSError:
         pass  # the other end is closed
     os.close(control)
+    return shown
+
+
+def test_installed_command_on_a_terminal_folds_to_its_width(tmp_path: Path) -> None:
+    tamis.repack(SAMPLE, tmp_path / "b.nc", {"TS": "zfp(accuracy=0.1)|shuffle|deflate(4)"})
+    control, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [TAMIS, "inspect", "b.nc"], stdout=terminal, cwd=tmp_path, env=os.environ | {"TERM": "dumb", "COLUMNS": "80"}
+    )
+    os.close(terminal)
+    shown = read_terminal(control)
     process.wait()
     lines = shown.decode().splitlines()
     assert max(map(len, lines)) <= 80
@@ -112,13 +118,7 @@ def test_installed_command_on_a_terminal_shows_progress_and_any_name(tmp_path: P
         env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
     )
     os.close(terminal)
-    shown = b""
-    try:
-        while part := os.read(control, 4096):
-            shown += part
-    except OSError:
-        pass  # the other end is closed
-    os.close(control)
+    shown = read_terminal(control)
     process.communicate()
     assert process.returncode == 0, shown.decode(errors="replace")[-2000:]
     assert b"256/256" in shown

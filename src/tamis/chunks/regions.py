@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.chunks.grid import Grid, Origin, Region, origin_of
+from tamis.chunks.grid import Grid, Origin, Region
 
 _AT_ONCE = 4096
 
@@ -165,11 +165,6 @@ def joined(first: Parts, second: Parts) -> Parts:
     if second.are_all or not len(first):
         return second
     return Parts(first.grid, np.union1d(as_array(first.numbers), as_array(second.numbers)))
-
-
-def part_of(region: Region, grid: Grid) -> int:
-    """Return the number of the chunk at the start of a region."""
-    return grid.number_of(origin_of(region))
 
 
 def as_array(numbers: Numbers) -> NDArray[np.int64]:
