@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.statistics import FRAME, Frame, Tally, compare
-from tamis.chunks.boxes import block_shape, several_chunks, slab, within
+from tamis.chunks.boxes import block_shape, cut, several_chunks, whole, within
 from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.reader import ArrayReader
 from tamis.chunks.threads import ordered_map
@@ -55,8 +54,7 @@ def compared(
         return compare(source.read(part), target.read(part), origin_of(part), fills, frame)
 
     if source.chunk_shape == target.chunk_shape:
-        everything = tuple(slice(0, extent) for extent in shape)
-        for part_tally in ordered_map(pair, _parts(everything, source), threads):
+        for part_tally in ordered_map(pair, cut(whole(shape), _step(source, shape)), threads):
             tally = tally.plus(part_tally)
             progress(tally.count, total)
         return tally
@@ -65,7 +63,7 @@ def compared(
     size = block_shape(shape, grids, _BLOCK_NBYTES // itemsize)
     # One array for all blocks, because new memory costs as much time as decoding into it.
     room = np.empty(math.prod(size), source.dtype)
-    for block in _cut(tuple(slice(0, extent) for extent in shape), size):
+    for block in cut(whole(shape), size):
         extents = [span.stop - span.start for span in block]
         values = room[: math.prod(extents)].reshape(extents)
 
@@ -75,34 +73,15 @@ def compared(
         def check(part: Region, values: NDArray[Any] = values, block: Region = block) -> Tally:
             return compare(values[within(part, block)], target.read(part), origin_of(part), fills, frame)
 
-        for _ in ordered_map(fill, _parts(block, source), threads):
+        for _ in ordered_map(fill, cut(block, _step(source, size)), threads):
             pass
-        for part_tally in ordered_map(check, _parts(block, target), threads):
+        for part_tally in ordered_map(check, cut(block, _step(target, size)), threads):
             tally = tally.plus(part_tally)
             progress(tally.count, total)
     return tally
 
 
-def _parts(block: Region, values: ArrayReader) -> Iterator[Region]:
-    """Return the parts of a block: chunks of an array, several small ones at a time, or slabs if it has none."""
-    if values.chunk_shape is not None:
-        return _cut(
-            block, several_chunks(values.shape, values.chunk_shape, _SLAB_NBYTES // max(values.dtype.itemsize, 1))
-        )
-    extents = tuple(span.stop - span.start for span in block)
-    step = slab(extents, _SLAB_NBYTES // max(values.dtype.itemsize, 1))
-    starts = itertools.product(*(range(span.start, span.stop, n) for span, n in zip(block, step, strict=True)))
-    return (
-        tuple(slice(first, min(first + n, span.stop)) for first, n, span in zip(start, step, block, strict=True))
-        for start in starts
-    )
-
-
-def _cut(block: Region, step: Shape) -> Iterator[Region]:
-    """Yield the parts of a block along a grid that begins with the array, last axis fastest."""
-    axes = [range(span.start // n * n, span.stop, n) for span, n in zip(block, step, strict=True)]
-    for corner in itertools.product(*axes):
-        yield tuple(
-            slice(max(first, span.start), min(first + n, span.stop))
-            for first, n, span in zip(corner, step, block, strict=True)
-        )
+def _step(values: ArrayReader, block: Shape) -> Shape:
+    """Return the shape of the parts of a block: chunks of an array, several small ones at a time, or slabs."""
+    chunk_shape = values.chunk_shape or (1,) * len(block)
+    return several_chunks(block, chunk_shape, _SLAB_NBYTES // max(values.dtype.itemsize, 1))

@@ -69,7 +69,22 @@ def pieces_of(part: Region, pieces: tuple[int, ...], itemsize: int, least_nbytes
         extent = part[axis].stop - part[axis].start
         factor = -(-least_nbytes // max(math.prod(steps) * itemsize, 1))
         steps[axis] *= max(1, min(factor, -(-extent // steps[axis])))
-    return [tuple(piece) for piece in itertools.product(*map(_cut, part, steps))]
+    return [*cut(part, steps)]
+
+
+def cut(part: Region, step: Sequence[int]) -> Iterator[Region]:
+    """Yield the pieces of a part along a grid that begins with the array, last axis fastest."""
+
+    def pieces(span: slice, n: int) -> list[slice]:
+        starts = range(span.start // n * n, span.stop, n)
+        return [slice(max(start, span.start), min(start + n, span.stop)) for start in starts]
+
+    return itertools.product(*map(pieces, part, step))
+
+
+def whole(shape: Sequence[int]) -> Region:
+    """Return the region of a whole array."""
+    return tuple(slice(0, extent) for extent in shape)
 
 
 def within(part: Region, outer: Region) -> Region:
@@ -80,11 +95,6 @@ def within(part: Region, outer: Region) -> Region:
 def intersection(part: Region, other: Region) -> Region:
     """Return the intersection of two overlapping parts."""
     return tuple(slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(part, other, strict=True))
-
-
-def _cut(extent: slice, step: int) -> list[slice]:
-    firsts = range(extent.start // step * step, extent.stop, step)
-    return [slice(max(first, extent.start), min(first + step, extent.stop)) for first in firsts]
 
 
 def pieces_read(extent: int, piece: int, part: int) -> int:
@@ -113,17 +123,8 @@ def block_shape(shape: Shape, grids: Sequence[Shape], most: int) -> Shape:
     most
         Largest number of values of a block, unless a chunk has more.
     """
-    block = _clipped(grids[-1], shape) if grids else (1,) * len(shape)
-    while True:
-        best = None
-        for larger in _grown(block, shape, grids):
-            if math.prod(larger) <= most:
-                # Of equally good blocks take the one that grew along the fastest axis, which is stored contiguously.
-                rank = (_decoded_count(larger, shape, grids), larger)
-                best = rank if best is None or rank < best else best
-        if best is None:
-            return block
-        block = best[1]
+    block = gathered_shape(shape, grids[0], grids[-1], 1, most) if grids else (1,) * len(shape)
+    return tuple(map(min, several_chunks(shape, tuple(map(min, block, shape)), most), shape))
 
 
 def several_chunks(shape: Shape, chunk_shape: Shape, most: int) -> Shape:
@@ -132,7 +133,7 @@ def several_chunks(shape: Shape, chunk_shape: Shape, most: int) -> Shape:
     Parameters
     ----------
     shape, chunk_shape
-        Of the array and of its chunks.
+        Of the array and of its chunks; chunks of one value give parts that are whole along the fastest axes.
     most
         Most values of the shape, unless one chunk has more.
     """
@@ -143,34 +144,3 @@ def several_chunks(shape: Shape, chunk_shape: Shape, most: int) -> Shape:
         if steps[axis] < shape[axis]:
             break
     return tuple(steps)
-
-
-def slab(shape: Shape, most: int) -> Shape:
-    """Return the shape of parts of at most `most` values, which are whole along the fastest axes."""
-    extents = [1] * len(shape)
-    for axis in reversed(range(len(shape))):
-        extents[axis] = max(1, min(shape[axis], most // math.prod(extents)))
-        if extents[axis] < shape[axis]:
-            break
-    return tuple(extents)
-
-
-def _grown(block: Shape, shape: Shape, grids: Sequence[Shape]) -> Iterator[Shape]:
-    for axis, (step, extent) in enumerate(zip(block, shape, strict=True)):
-        if step >= extent:
-            continue
-        # At least twice as long, or to the end of a chunk, so that few steps are needed.
-        ends = {2 * step}
-        for chunk_extent in (chunk[axis] for chunk in grids):
-            ends |= {-(-2 * step // chunk_extent) * chunk_extent, -(-step // chunk_extent) * chunk_extent}
-        for end in sorted({min(candidate, extent) for candidate in ends if candidate > step}):
-            yield (*block[:axis], end, *block[axis + 1 :])
-
-
-def _decoded_count(block: Shape, shape: Shape, grids: Sequence[Shape]) -> int:
-    """Return the number of values that are decoded to read the array block by block."""
-    return sum(math.prod(chunk) * math.prod(map(pieces_read, shape, chunk, block)) for chunk in grids)
-
-
-def _clipped(chunk: Shape, shape: Shape) -> Shape:
-    return tuple(min(step, extent) for step, extent in zip(chunk, shape, strict=True))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.chunks.boxes import whole
 from tamis.rewrite.estimate import RECORD_NBYTES
 from tamis.rewrite.plan import Plan
 from tamis.store.array import StoredArray
@@ -42,7 +43,7 @@ def better_chunks(plan: Plan, source: StoredArray) -> tuple[tuple[int, ...], flo
     """
     box = _sample(source.shape, plan.dtype.itemsize)
     with closing(source.open_reader()) as reader:
-        data = reader.read(tuple(slice(0, extent) for extent in box)).astype(plan.dtype, copy=False)
+        data = reader.read(whole(box)).astype(plan.dtype, copy=False)
     missing = plan.missing.find(data)
     if missing is None:
         return None

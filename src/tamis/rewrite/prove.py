@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import same_bits
-from tamis.chunks.boxes import within
+from tamis.chunks.boxes import whole, within
 from tamis.chunks.gather import chunks_at_once, one_by_one, over_chunks
 from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.index import ChunkIndex
@@ -225,8 +225,7 @@ def _check_library(plan: Plan, source: StoredArray, target: StoredArray, after: 
 
         if target.nbytes <= _SMALL_NBYTES:
             # One call of the library for the whole array is cheaper than one for each chunk.
-            whole = tuple(slice(0, extent) for extent in target.shape)
-            check(whole, whole)
+            check(whole(target.shape), whole(target.shape))
             return len(parts)
         samples = _samples(target, parts)
         for part in samples:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -14,8 +13,8 @@ import numpy as np
 from h5py import h5r, h5t
 from numpy.typing import NDArray
 
-from tamis.chunks.boxes import block_shape
-from tamis.chunks.grid import Region
+from tamis.chunks.boxes import block_shape, cut, whole
+from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.reader import ArrayReader
 from tamis.errors import FileError
 from tamis.hdf5.library_reader import read_bytes, selected
@@ -71,16 +70,13 @@ def unequal_elements(
     )
     with ExitStack() as stack:
         read = [partial(_elements, dataset, _open_bytes(dataset, stack)) for dataset in (source, target)]
-        for corner in itertools.product(*(range(0, extent, step) for extent, step in zip(shape, block, strict=True))):
-            part = tuple(
-                slice(start, min(start + n, extent)) for start, n, extent in zip(corner, block, shape, strict=True)
-            )
+        for part in cut(whole(shape), block):
             before, after = (read_part(part) for read_part in read)
             different = differing(before, after, before.dtype, objects)
             if different.any():
                 count += int(np.count_nonzero(different))
                 inside = np.unravel_index(int(different.argmax()), different.shape)
-                index = tuple(int(i) + start for i, start in zip(inside, corner, strict=True))
+                index = tuple(int(i) + start for i, start in zip(inside, origin_of(part), strict=True))
                 first = first or (index, _change_text(before[inside], after[inside], objects))
             done += before.size
             progress(done, total)
