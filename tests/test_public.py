@@ -25,7 +25,7 @@ PUBLIC = """
     inspect repack preview_repack verify spec encoding open
     Inspection RepackResult RepackPreview Verification Spec Encoding
     Config config plugin_path __version__
-    cf filters hdf5 zfp
+    cf filters hdf5 zarr zfp
 """
 """Frozen: a name that goes away or changes breaks somebody's program, and one that is added is promised for ever."""
 
@@ -37,8 +37,9 @@ MODULES = {
         from_values number real requested_filter""",
     "hdf5": """Appender Partial PhaseChange chunk_type create_dataset create_group group_filters group_phase_change
         pipeline_of read_chunk write write_stream""",
+    "zarr": """H5zZfp PipelineCodec ReshapeCodec ZfpCodec Zfpy codecs""",
     "zfp": """Accuracy Expert Header MAX_RANK Mode Precision Rate Reversible as_mode check_encodable decode
-        decode_with_header encode encode_with_header is_lossless max_extent mode mode_of""",
+        decode_with_header encode encode_with_header is_lossless max_extent mode mode_of prove""",
 }
 
 

@@ -45,6 +45,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 LIBRARIES = {
     "h5py": "hdf5",
     "netCDF4": "netcdf",
+    "numcodecs": "zarr",
     "zarr": "zarr",
     "hdf5plugin": "",
     "zfpy": "",

@@ -21,7 +21,7 @@ from tamis.errors import (
 )
 
 if TYPE_CHECKING:
-    from tamis import cf, filters, hdf5, zfp
+    from tamis import cf, filters, hdf5, zarr, zfp
     from tamis.filters import (
         Bitshuffle,
         Blosc,
@@ -100,6 +100,7 @@ __all__ = [
     "repack",
     "spec",
     "verify",
+    "zarr",
     "zfp",
 ]
 
@@ -107,7 +108,7 @@ __version__ = _native.version
 
 
 _LATE = {
-    "tamis": "cf filters hdf5 zfp",
+    "tamis": "cf filters hdf5 zarr zfp",
     "tamis.filters": "Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Scaleoffset Shuffle Sperr Sz3 Szip"
     " UnknownFilter Zfp Zstd",
     "tamis.hdf5.file": "open",

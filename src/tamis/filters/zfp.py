@@ -214,12 +214,9 @@ class Zfp(Filter, Mapping[str, Any]):
         """
         stream = self.encode_unproven(data, chunk)
         header = _parsed(stored) if is_stored(stored) else None
-        if chunk.dtype.kind != "u" and (header is None or header.proven):
-            values = chunk_values(data, chunk).view(chunk.dtype.newbyteorder("="))  # without h5py's metadata
-            params = self._mode.params(chunk.dtype, values.ndim)
-            failure = _native.prove(values, stream, params, None if header is None else header.fill_bits)
-            if failure is not None:
-                refuse(failure, chunk.dtype, values.shape, self._mode)
+        if header is None or header.proven:
+            values = chunk_values(data, chunk)
+            zfp.prove(values, stream, self._mode, None if header is None else header.fill_bits)
         return stream
 
     def encode_unproven(self, data: Data, chunk: ChunkType) -> bytes:

@@ -127,7 +127,7 @@ def version_3(chain: Chain, dtype: np.dtype[Any] | None = None) -> list[Json]:
 
 def _codec(owner: Filter, dtype: np.dtype[Any] | None) -> Json:
     if isinstance(owner, Zfp):
-        return {"name": "zfp", "configuration": _zfp_configuration(owner)}
+        return {"name": "zfp", "configuration": zfp_configuration(owner.mode)}
     config = _config(owner, dtype)
     name = config.pop("id")
     if name == "zstd":
@@ -138,8 +138,9 @@ def _codec(owner: Filter, dtype: np.dtype[Any] | None) -> Json:
     return codec if config else {"name": codec["name"]}
 
 
-def _zfp_configuration(zfp_filter: Zfp) -> Json:
-    match zfp_filter.mode:
+def zfp_configuration(mode: zfp.Mode) -> Json:
+    """Return the configuration of the registered codec zfp for a mode."""
+    match mode:
         case zfp.Rate(rate):
             return {"mode": "fixed_rate", "rate": rate}
         case zfp.Precision(precision):
@@ -249,22 +250,34 @@ def _read_zfpy(config: Mapping[str, Any]) -> Filter:
     raise ParameterError(f"expected zfpy of mode 2 rate, 3 precision or 4 accuracy, got {mode!r}")
 
 
-def _read_zfp(config: Mapping[str, Any]) -> Filter:
-    match config.get("mode"):
-        case "fixed_rate":
-            return _zfp_filter({"rate": config.get("rate")})
-        case "fixed_precision":
-            return _zfp_filter({"precision": config.get("precision")})
-        case "fixed_accuracy":
-            return _zfp_filter({"accuracy": config.get("tolerance")})
-        case "expert":
-            return _zfp_filter({name: config.get(name) for name in ("minbits", "maxbits", "maxprec", "minexp")})
-        case "reversible":
-            return Zfp(reversible=True)
-    raise ParameterError(f"expected a mode of zfp such as 'fixed_accuracy', got {config.get('mode')!r}")
+_ZFP_KEYS = {
+    "fixed_rate": {"rate": "rate"},
+    "fixed_precision": {"precision": "precision"},
+    "fixed_accuracy": {"tolerance": "accuracy"},
+    "expert": {name: name for name in ("minbits", "maxbits", "maxprec", "minexp")},
+    "reversible": {},
+}
+"""Parameters of the registered codec zfp and of `Zfp`, by the registered names of modes."""
 
 
-def _zfp_filter(arguments: Mapping[str, Any]) -> Filter:
+def zfp_of(config: Mapping[str, Any]) -> Zfp:
+    """Return the filter of a configuration of the registered codec zfp.
+
+    Raises
+    ------
+    ParameterError
+        If it names no mode, lacks a parameter, has one too many, or a value is out of range.
+    """
+    mode = config.get("mode")
+    if not isinstance(mode, str) or mode not in _ZFP_KEYS:
+        raise ParameterError(f"expected a mode of zfp such as 'fixed_accuracy', got {mode!r}")
+    keys = _ZFP_KEYS[mode]
+    if unknown := sorted(map(str, config.keys() - {"mode", *keys})):
+        raise ParameterError(f"expected {', '.join(['mode', *keys])} for zfp of mode {mode}, got {unknown[0]!r} too")
+    return _zfp_filter({name: config.get(key) for key, name in keys.items()}) if keys else Zfp(reversible=True)
+
+
+def _zfp_filter(arguments: Mapping[str, Any]) -> Zfp:
     # Larger integers do not fit into a float.
     if wrong := [name for name, value in arguments.items() if type(value) not in (int, float) or abs(value) > 1e308]:
         raise ParameterError(f"expected a number as {wrong[0]}, got {arguments[wrong[0]]!r}")
@@ -278,6 +291,6 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Request | Filter]] = {
     "bz2": lambda config: Request(307, (_whole(config, "level", 1, 9, 1),)),
     "zstd": _read_zstd,
     "blosc": _read_blosc,
-    "zfp": _read_zfp,
+    "zfp": zfp_of,
     "zfpy": _read_zfpy,
 }

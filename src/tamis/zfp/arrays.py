@@ -105,6 +105,35 @@ def decode_with_header(buffer: Bytes, out: NDArray[Any] | None = None, *, thread
     return _decode(buffer, header.shape, header.dtype, header.mode, out, nbits, threads)
 
 
+def prove(array: NDArray[Any], stream: Bytes, mode: Mode, fill_bits: int | None = None) -> None:
+    """Raise DataError unless a stream of `encode` keeps the tolerance of accuracy mode on every value.
+
+    Most arrays are decided by their largest magnitude; only doubtful ones are decoded. Other modes promise no
+    tolerance, and nothing is checked.
+
+    Parameters
+    ----------
+    array
+        The encoded values, in C order and native byte order.
+    stream, mode
+        What `encode` returned, and its mode.
+    fill_bits
+        Bits of a value that stands for missing ones: values equal to it stay equal, and no others become so.
+
+    Raises
+    ------
+    DataError
+        Names the index of the first value that is not kept.
+    """
+    if array.dtype.kind == "u":
+        return
+    mode = as_mode(mode)
+    values = array.view(array.dtype.newbyteorder("="))  # without metadata of other packages, or a spelled-out order
+    failure = _native.prove(values, stream, mode.params(array.dtype, array.ndim), fill_bits)
+    if failure is not None:
+        refuse(failure, array.dtype, array.shape, mode)
+
+
 class _Setup(NamedTuple):
     """Values derived from type, shape and mode, cached because many arrays share them."""
 

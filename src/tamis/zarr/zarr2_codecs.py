@@ -1,0 +1,202 @@
+"""Codecs of Zarr 2, for numcodecs: ZFP streams with a header (``zfpy``), and HDF5 chunks without one (``h5z_zfp``)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numcodecs.abc import Codec
+from numpy.typing import NDArray
+
+from tamis import zfp
+from tamis.errors import DataError, ParameterError, StreamError, located
+from tamis.filters import Zfp
+from tamis.notation.zarr import zfp_configuration, zfp_of
+
+_ZFPY_MODES = {2: "rate", 3: "precision", 4: "tolerance"}
+_DTYPES = ("int32", "int64", "float32", "float64")
+
+
+class Zfpy(Codec):  # type: ignore[misc]  # numcodecs has no type information
+    """Self-describing ZFP streams, as ``numcodecs.zfpy`` writes and reads them, without the package zfpy.
+
+    Any stream with a full header can be read, whatever its mode. Writing has the modes of numcodecs (2 rate,
+    3 precision, 4 accuracy) and 5, reversible; the bytes are those of zfpy.
+
+    Parameters
+    ----------
+    mode
+        zfpy's number of the mode.
+    tolerance, rate, precision
+        The parameter of the mode; the others are -1, as numcodecs has it.
+
+    Raises
+    ------
+    ParameterError
+        When an array is encoded, if mode and parameter do not fit each other.
+    """
+
+    codec_id = "zfpy"
+
+    def __init__(
+        self,
+        mode: int = 4,
+        tolerance: float = -1,
+        rate: float = -1,
+        precision: int = -1,
+        compression_kwargs: object = None,
+    ) -> None:
+        self.mode, self.tolerance, self.rate, self.precision = mode, tolerance, rate, precision
+
+    def encode(self, buf: Any) -> bytes:
+        """Encode an array of 1 to 4 axes; raises DataError if a value cannot be kept within the tolerance."""
+        values, mode = _array(buf), self._mode()
+        with located(filter=self.codec_id):
+            stream = zfp.encode_with_header(values, mode)
+            header = len(zfp.Header(values.dtype, values.shape, mode).pack())
+            if header == 12:  # in whole bytes: the stream behind it is that of a chunk
+                zfp.prove(values, stream[header:], mode)
+        return stream
+
+    def decode(self, buf: Any, out: Any = None) -> NDArray[Any]:
+        """Decode a stream; raises StreamError if it is damaged or has no header."""
+        with located(filter=self.codec_id):
+            values = zfp.decode_with_header(_view(buf))
+        return _into(values, out)
+
+    def _mode(self) -> zfp.Mode:
+        if self.mode == 5:
+            return zfp.Reversible()
+        if self.mode not in _ZFPY_MODES:
+            raise ParameterError(
+                f"expected zfpy mode 2 rate, 3 precision, 4 accuracy or 5 reversible, got {self.mode!r}"
+            )
+        key = _ZFPY_MODES[self.mode]
+        value = getattr(self, key)
+        return zfp.mode(**{"accuracy" if key == "tolerance" else key: value})
+
+
+class H5zZfp(Codec):  # type: ignore[misc]  # numcodecs has no type information
+    """ZFP streams without a header, the chunks of HDF5 filter 32013, in Zarr 2.
+
+    Zarr 2 tells a codec neither type nor shape of a chunk: the metadata have them. A chunk that ZFP cannot keep within
+    its tolerance is stored as it is; it is known by its size, which no stream has.
+
+    Parameters
+    ----------
+    dtype
+        int32, int64, float32 or float64.
+    shape
+        Shape of the chunks without unit axes, slowest first, 1 to 4 axes.
+    mode
+        Name of the mode in Zarr's registry, such as ``"fixed_accuracy"``.
+    **parameters
+        The mode's parameters by their registered names, such as ``tolerance``.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is wrong or missing.
+    """
+
+    codec_id = "h5z_zfp"
+
+    def __init__(self, mode: str, dtype: str, shape: Any, **parameters: Any) -> None:
+        with located("numcodecs codec h5z_zfp"):
+            self._filter = zfp_of({"mode": mode, **parameters})
+            if dtype not in _DTYPES:
+                raise ParameterError(f"expected dtype to be one of {', '.join(_DTYPES)}, got {dtype!r}")
+            is_list = isinstance(shape, (list, tuple)) and all(type(extent) is int and extent > 1 for extent in shape)
+            if not is_list or not 1 <= len(shape) <= zfp.MAX_RANK:
+                raise ParameterError(f"expected the shape of a chunk without unit axes, 1 to 4 of them, got {shape!r}")
+            self._dtype, self._shape = np.dtype(dtype), tuple(shape)
+            zfp.check_encodable(self._dtype, self._filter.mode)
+
+    @classmethod
+    def of(cls, zfp_filter: Zfp, dtype: Any, chunk_shape: tuple[int, ...]) -> Self:
+        """Return the codec of a filter for chunks of a type and shape, unit axes included."""
+        shape = [extent for extent in chunk_shape if extent > 1]
+        return cls(dtype=np.dtype(dtype).name, shape=shape, **zfp_configuration(zfp_filter.mode))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the codec's metadata."""
+        configuration = zfp_configuration(self._filter.mode)
+        return {"id": self.codec_id, **configuration, "dtype": self._dtype.name, "shape": [*self._shape]}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Read the codec's metadata; raises ParameterError if something is missing."""
+        if missing := sorted({"mode", "dtype", "shape"} - config.keys()):
+            raise ParameterError(f"numcodecs codec h5z_zfp: expected {missing[0]}, got {dict(config)!r}")
+        return cls(**config)
+
+    def encode(self, buf: Any) -> bytes:
+        """Encode the values of a chunk, or return them as they are if ZFP cannot keep them."""
+        values = _array(buf)
+        if values.dtype.name != self._dtype.name or values.size != math.prod(self._shape):
+            raise ParameterError(
+                f"numcodecs codec h5z_zfp: expected {self._dtype} of shape {self._shape}, got {values.dtype} of"
+                f" {values.shape}"
+            )
+        values = values.reshape(self._shape)
+        try:
+            stream = zfp.encode(values, self._filter.mode)
+            zfp.prove(values, stream, self._filter.mode)
+        except DataError:
+            if not self._may_be_raw:
+                raise
+            return values.tobytes()
+        # One byte more tells a stream from values as they are; decoders ignore it.
+        return stream + b"\0" if self._may_be_raw and len(stream) == values.nbytes else stream
+
+    def decode(self, buf: Any, out: Any = None) -> NDArray[Any]:
+        """Decode a chunk; raises StreamError if it is damaged."""
+        data = _view(buf)
+        with located(filter=self.codec_id):
+            if self._may_be_raw and len(data) == math.prod(self._shape) * self._dtype.itemsize:
+                values = np.frombuffer(data, self._dtype.newbyteorder("<")).reshape(self._shape)
+            else:
+                values = zfp.decode(data, self._shape, self._dtype, self._filter.mode)
+        return _into(values, out)
+
+    @property
+    def _may_be_raw(self) -> bool:
+        """True if values as they are can be told from a stream by their size."""
+        mode = self._filter.mode
+        if zfp.is_lossless(mode):
+            return False
+        params = mode.params(self._dtype, len(self._shape))
+        blocks = math.prod(-(-extent // 4) for extent in self._shape)
+        nbytes = math.prod(self._shape) * self._dtype.itemsize
+        return params.minbits != params.maxbits or -(-blocks * params.maxbits // 8) != nbytes
+
+    def __repr__(self) -> str:
+        return f"H5zZfp({', '.join(f'{key}={value!r}' for key, value in self.get_config().items() if key != 'id')})"
+
+
+def _array(buf: Any) -> NDArray[Any]:
+    if not isinstance(buf, np.ndarray):
+        raise ParameterError(f"expected an array for ZFP, got {type(buf).__name__}: put it first among the codecs")
+    if not buf.flags.c_contiguous:
+        raise ParameterError(f"expected an array in C order for ZFP, got strides {buf.strides} of shape {buf.shape}")
+    return buf
+
+
+def _view(buf: Any) -> memoryview:
+    try:
+        return memoryview(buf).cast("B")
+    except TypeError as error:
+        raise StreamError(f"expected the bytes of a chunk, got {type(buf).__name__}") from error
+
+
+def _into(values: NDArray[Any], out: Any) -> NDArray[Any]:
+    if out is None:
+        return values
+    target = np.frombuffer(out, np.uint8)
+    if target.size != values.nbytes:
+        raise ParameterError(f"expected room for {values.nbytes} bytes, got {target.size}")
+    target[:] = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+    result: NDArray[Any] = out
+    return result

@@ -1,0 +1,105 @@
+"""The Zarr 3 codec tamis.pipeline: HDF5 chunks behind their masks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+import tamis
+from tamis.zarr import PipelineCodec, codecs
+
+LOSSY = "zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"
+
+
+def field() -> np.ndarray[Any, Any]:
+    return (280 + 10 * np.sin(np.arange(4096) / 50)).reshape(16, 16, 16).astype("f4")
+
+
+def write(path: Path, values: np.ndarray[Any, Any], filters: str, **options: Any) -> Any:
+    array = zarr.create_array(
+        str(path),
+        shape=values.shape,
+        dtype=values.dtype,
+        chunks=(8,) * values.ndim,
+        serializer=PipelineCodec(filters),
+        compressors=None,
+        **options,
+    )
+    array[...] = values
+    return zarr.open_array(str(path))
+
+
+def test_missing_values_kept_bit_by_bit_and_others_within_the_bound(tmp_path: Path) -> None:
+    values = field()
+    values[0, 3, 4] = np.nan
+    values[9, 9, 9] = 9.96921e36
+    result = write(tmp_path / "a.zarr", values, LOSSY, fill_value=np.nan)[...]
+    ordinary = np.isfinite(values) & (values < 1e30)
+    assert np.abs(result - values)[ordinary].max() <= 0.1
+    np.testing.assert_array_equal(result[~ordinary], values[~ordinary])
+    masks = {
+        (tmp_path / "a.zarr" / "c" / f"{i}/{j}/{k}").read_bytes()[0] for i in (0, 1) for j in (0, 1) for k in (0, 1)
+    }
+    assert masks == {0, 1}  # zfp was skipped for some chunks
+
+
+def test_chunk_is_mask_and_bytes_of_hdf5(tmp_path: Path) -> None:
+    values = field()
+    filters = "zfp(accuracy=0.1)|fletcher32"
+    write(tmp_path / "a.zarr", values, filters)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        tamis.hdf5.create_dataset(file, "x", values.shape, "f4", filters=filters, chunks=(8, 8, 8))[...] = values
+        mask, chunk = file["x"].id.read_direct_chunk((8, 0, 8))
+    assert (tmp_path / "a.zarr" / "c" / "1" / "0" / "1").read_bytes() == mask.to_bytes(4, "little") + chunk
+
+
+@pytest.mark.parametrize("filters", ["scaleoffset(integer)", "bitshuffle(lz4)", "shuffle|deflate(4)", "nbit", "none"])
+def test_filters_without_a_codec_of_zarr_work(tmp_path: Path, filters: str) -> None:
+    values = np.arange(512, dtype="i4").reshape(8, 8, 8)
+    np.testing.assert_array_equal(write(tmp_path / "a.zarr", values, filters)[...], values)
+
+
+def test_big_endian_values_stored_little_endian(tmp_path: Path) -> None:
+    values = np.arange(64, dtype=">f8").reshape(8, 8)
+    np.testing.assert_array_equal(write(tmp_path / "a.zarr", values, "shuffle")[...], values)
+
+
+@pytest.mark.parametrize("chunk", [b"", b"\0\0", b"\x10\0\0\0" + bytes(256), b"\0\0\0\1" + bytes(256)])
+def test_damaged_mask_refused(tmp_path: Path, chunk: bytes) -> None:
+    write(tmp_path / "a.zarr", np.zeros((8, 8), "f4") + 1, "shuffle")
+    (tmp_path / "a.zarr" / "c" / "0" / "0").write_bytes(chunk)
+    with pytest.raises(tamis.StreamError, match="expected a filter mask of 1 bits"):
+        zarr.open_array(str(tmp_path / "a.zarr"))[...]
+
+
+def test_damaged_bytes_refused_by_the_checksum(tmp_path: Path) -> None:
+    write(tmp_path / "a.zarr", field()[:8, :8, :8], LOSSY)
+    chunk = tmp_path / "a.zarr" / "c" / "0" / "0" / "0"
+    data = bytearray(chunk.read_bytes())
+    data[20] ^= 1
+    chunk.write_bytes(data)
+    with pytest.raises(tamis.StreamError, match="fletcher32"):
+        zarr.open_array(str(tmp_path / "a.zarr"))[...]
+
+
+@pytest.mark.parametrize("configuration", [{}, {"filters": 3}, {"filters": "shuffle", "x": 1}, {"filters": "gzip5"}])
+def test_metadata_malformed_refused(configuration: dict[str, Any]) -> None:
+    with pytest.raises(tamis.ParameterError, match=r"tamis\.pipeline"):
+        PipelineCodec.from_dict({"name": "tamis.pipeline", "configuration": configuration})
+
+
+def test_codecs_shuffle_behind_zfp_refused_with_what_to_use() -> None:
+    with pytest.raises(tamis.ParameterError, match=r"serializer=tamis\.zarr\.PipelineCodec"):
+        codecs(LOSSY, "f4", (8, 8, 8))
+
+
+def test_codecs_filter_without_codec_refused() -> None:
+    with pytest.raises(tamis.ParameterError, match="Zarr has none"):
+        codecs("nbit", "f4", (8, 8))
+    with pytest.raises(tamis.ParameterError, match="zarr_format 2 or 3"):
+        codecs("shuffle", "f4", (8, 8), zarr_format=4)
