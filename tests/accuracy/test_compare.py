@@ -16,6 +16,7 @@ from tamis.accuracy.compare import compared
 from tamis.accuracy.statistics import compare
 from tamis.chunks.boxes import block_shape, pieces_read, several_chunks
 from tamis.chunks.grid import Region
+from tamis.missing.definition import Missing
 
 Shape = tuple[int, ...]
 
@@ -74,7 +75,9 @@ def test_compared_any_two_chunk_shapes_as_the_whole_arrays(
     monkeypatch.setattr(pairing, "_SLAB_NBYTES", 4 * most)
     source, target = pair(shape)
     expected = compare(source, target, (0,) * len(shape))
-    found = [compared(InMemory(source, first), InMemory(target, second), (), threads, silent) for threads in (1, 2, 8)]
+    found = [
+        compared(InMemory(source, first), InMemory(target, second), Missing(), threads, silent) for threads in (1, 2, 8)
+    ]
     assert found[0] == found[1] == found[2]
     for name in ("count", "different", "error", "worst", "relative", "low", "high", "compared"):
         assert getattr(found[0], name) == getattr(expected, name)
@@ -85,19 +88,21 @@ def test_compared_progress_reaches_all_values(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(pairing, "_SLAB_NBYTES", 4 * 12000)
     source, target = pair((20, 30, 40))
     steps: list[tuple[int, int]] = []
-    compared(InMemory(source, (10, 30, 40)), InMemory(target, (10, 30, 40)), (), 2, lambda *each: steps.append(each))
+    compared(
+        InMemory(source, (10, 30, 40)), InMemory(target, (10, 30, 40)), Missing(), 2, lambda *each: steps.append(each)
+    )
     assert steps == [(0, 24000), (12000, 24000), (24000, 24000)]
 
 
 def test_compared_empty_arrays_read_nothing() -> None:
     empty = np.zeros((0, 5), "f4")
-    assert compared(InMemory(empty, (2, 5)), InMemory(empty, (1, 5)), (), 2, silent).count == 0
+    assert compared(InMemory(empty, (2, 5)), InMemory(empty, (1, 5)), Missing(), 2, silent).count == 0
 
 
 def test_compared_without_chunks_reads_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairing, "_SLAB_NBYTES", 400)
     source, target = (InMemory(each, None) for each in pair((20, 30, 40)))
-    assert compared(source, target, (), 1, silent).count == 24000
+    assert compared(source, target, Missing(), 1, silent).count == 24000
     assert max(source.largest, target.largest) <= 100
 
 
@@ -106,7 +111,7 @@ def test_block_shape_holds_both_chunks_where_there_is_room_each_is_read_once() -
     assert block == (60, 384, 320)
     source, target = (np.zeros((8, 64, 64), "f4") for _ in range(2))
     first, second = InMemory(source, (1, 64, 64)), InMemory(target, (8, 16, 16))
-    compared(first, second, (), 1, silent)
+    compared(first, second, Missing(), 1, silent)
     assert (first.read_values, second.read_values) == (source.size, target.size)
 
 
@@ -151,7 +156,7 @@ def test_compared_memory_is_bounded(first: Shape | None, second: Shape | None, m
     target = source + np.float32(0.5)
     tracemalloc.start()
     try:
-        found = compared(InMemory(source, first), InMemory(target, second), (), 2, silent)
+        found = compared(InMemory(source, first), InMemory(target, second), Missing(), 2, silent)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tamis.accuracy import statistics
 from tamis.accuracy.difference import Comparison, compare, largest_error, same_bits
 from tamis.missing.definition import Missing
 
@@ -131,3 +132,18 @@ def test_survey_of_types_that_the_kernel_has_not_is_the_same(dtype: str) -> None
     if values.dtype.kind == "f":
         values[1] = NAN
         assert Missing((values.dtype.type(7),)).survey(values) == (100, 2, False)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f4", "i2", "i4", "u8"])
+def test_comparison_and_tally_agree_on_errors_and_missing_values(dtype: str) -> None:
+    random = np.random.default_rng(7)
+    source = random.integers(0, 9, 500).astype(dtype)
+    target = source.copy()
+    target[::7] = random.integers(0, 9, len(target[::7])).astype(dtype)
+    missing = Missing((source.dtype.type(3),), source.dtype.type(1), source.dtype.type(7))
+    comparison, tally = compare(source, target, missing), statistics.compare(source, target, (0,), missing)
+    assert comparison.missing == tally.missing > 0
+    assert comparison.kept == (not tally.lost and not tally.gained and not comparison.crossed)
+    valid = (source != 3) & (target != 3)
+    assert tally.error == largest_error(source[valid], target[valid]) > 0
+    assert comparison.crossed >= tally.crossed > 0

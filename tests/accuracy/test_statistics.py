@@ -14,13 +14,14 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from tamis.accuracy.statistics import Place, Squares, Tally, compare
+from tamis.missing.definition import Missing
 
 FILL = np.float32(9.96921e36)
 
 
 def tally(source: Any, target: Any, dtype: str = "f4", *fills: float) -> Tally:
     before, after = np.array(source, dtype), np.array(target, dtype)
-    return compare(before, after, (0,) * before.ndim, tuple(np.array(each, dtype) for each in fills))
+    return compare(before, after, (0,) * before.ndim, Missing(tuple(np.array(each, dtype) for each in fills)))
 
 
 def noisy(shape: tuple[int, ...], dtype: str) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -88,8 +89,8 @@ def test_compare_different_widths_by_value() -> None:
 
 def test_compare_missing_values_where_types_differ_are_kept_if_rounded() -> None:
     source = np.array([1.0, 1e20 / 3, np.nan], "f8")
-    assert compare(source, source.astype("f4"), (0,), (source[1],)).lost == 0
-    assert compare(source, np.array([1, 2, 3], "f4"), (0,), (source[1],)).lost == 2
+    assert compare(source, source.astype("f4"), (0,), Missing((source[1],))).lost == 0
+    assert compare(source, np.array([1, 2, 3], "f4"), (0,), Missing((source[1],))).lost == 2
 
 
 def test_compare_missing_values_same_bits_are_kept_and_left_out_of_errors() -> None:
@@ -217,7 +218,9 @@ def test_compare_first_places_of_a_long_array_are_the_first() -> None:
 
 
 def test_compare_fill_value_that_the_other_type_lacks() -> None:
-    found = compare(np.array([-99999, 31073], "i4"), np.array([5, 31073], "i2"), (0,), (np.array(-99999, "i4"),))
+    found = compare(
+        np.array([-99999, 31073], "i4"), np.array([5, 31073], "i2"), (0,), Missing((np.array(-99999, "i4"),))
+    )
     assert (found.missing, found.lost, found.gained, found.compared) == (1, 1, 0, 1)  # -99999 wraps to 31073
-    found = compare(np.array([1.5, 2.0]), np.array([1, 2]), (0,), (np.array(1e300),))
+    found = compare(np.array([1.5, 2.0]), np.array([1, 2]), (0,), Missing((np.array(1e300),)))
     assert (found.missing, found.gained, found.error) == (0, 0, 0.5)

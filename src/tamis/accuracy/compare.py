@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.accuracy.statistics import FRAME, Frame, Tally, compare
+from tamis.accuracy.statistics import Tally, compare
 from tamis.chunks.boxes import block_shape, cut, several_chunks, whole, within
 from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.reader import ArrayReader
 from tamis.chunks.threads import ordered_map
+from tamis.missing.definition import Missing
 
 Shape = tuple[int, ...]
 
@@ -24,10 +25,10 @@ _SLAB_NBYTES = 1 << 20
 def compared(
     source: ArrayReader,
     target: ArrayReader,
-    fills: tuple[NDArray[Any], ...],
+    missing: Missing,
     threads: int,
     progress: Callable[[int, int], None],
-    frame: Frame = FRAME,
+    zero: float = 0.0,
 ) -> Tally:
     """Compare all values of two arrays of one shape, in threads; the result does not depend on their number.
 
@@ -38,7 +39,7 @@ def compared(
     ----------
     source, target
         The arrays.
-    fills, frame
+    missing, zero
         As for `compare`.
     threads
         Number of threads.
@@ -51,7 +52,7 @@ def compared(
         return tally
 
     def pair(part: Region) -> Tally:
-        return compare(source.read(part), target.read(part), origin_of(part), fills, frame)
+        return compare(source.read(part), target.read(part), origin_of(part), missing, zero)
 
     if source.chunk_shape == target.chunk_shape:
         for part_tally in ordered_map(pair, cut(whole(shape), _step(source, shape)), threads):
@@ -71,7 +72,7 @@ def compared(
             values[within(part, block)] = source.read(part)
 
         def check(part: Region, values: NDArray[Any] = values, block: Region = block) -> Tally:
-            return compare(values[within(part, block)], target.read(part), origin_of(part), fills, frame)
+            return compare(values[within(part, block)], target.read(part), origin_of(part), missing, zero)
 
         for _ in ordered_map(fill, cut(block, _step(source, size)), threads):
             pass

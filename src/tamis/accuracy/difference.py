@@ -27,17 +27,41 @@ def largest_error(expected: NDArray[Any], actual: NDArray[Any]) -> float:
     """
     if has_native(expected.dtype):
         return _compare(expected, actual, _NO_MARKS)[0]
+    errors = differences(expected, actual)
     if expected.dtype.kind != "f":
-        larger, smaller = np.maximum(expected, actual), np.minimum(expected, actual)
-        distance = larger.view(f"u{larger.itemsize}") - smaller.view(f"u{larger.itemsize}")
-        return float(distance.max(initial=0))
-    finite = np.isfinite(expected)
-    if not np.array_equal(expected[~finite], actual[~finite], equal_nan=True):
-        return float("inf")
+        return float(errors.max(initial=0))
+    error = float(errors[~_equal(expected, actual)].max(initial=0))
+    return error if not math.isnan(error) else math.inf
+
+
+def differences(source: NDArray[Any], target: NDArray[Any]) -> NDArray[Any]:
+    """Return the magnitudes of differences: of integers as unsigned or Python integers, of floats rounded once."""
+    if source.dtype.kind != "f" and target.dtype.kind != "f":
+        common = np.result_type(source, target)
+        if common.kind == "f":  # no integer type holds both int64 and uint64
+            return np.asarray(np.abs(source.astype(object) - target.astype(object)))
+        source, target = source.astype(common, copy=False), target.astype(common, copy=False)
+        unsigned = f"u{common.itemsize}"
+        larger, smaller = np.maximum(source, target), np.minimum(source, target)
+        return np.asarray(larger.view(unsigned) - smaller.view(unsigned))
+    wide = np.promote_types(np.result_type(source, target), np.float64)
+    errors = source.astype(wide)
     with np.errstate(over="ignore", invalid="ignore"):
-        wide = np.promote_types(expected.dtype, np.float64)
-        error = float(np.abs(expected[finite].astype(wide) - actual[finite]).max(initial=0))
-    return error if not math.isnan(error) else float("inf")
+        errors -= target.astype(wide, copy=False)
+        return np.asarray(np.abs(errors, out=errors))
+
+
+def same_values(source: NDArray[Any], target: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which values have the same bits; for different types, or types with unused bits, which are equal."""
+    if source.dtype == target.dtype and source.dtype.itemsize <= 8:
+        bits = f"u{source.dtype.itemsize}"
+        return np.asarray(source.view(bits) == target.view(bits))
+    return _equal(source, target)
+
+
+def _equal(source: NDArray[Any], target: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which values are equal, or both NaN."""
+    return np.asarray((source == target) | ((source != source) & (target != target)))
 
 
 def same_bits(expected: NDArray[Any], actual: NDArray[Any]) -> bool:
@@ -86,21 +110,23 @@ def compare(expected: NDArray[Any], actual: NDArray[Any], missing: Missing | Non
     """
     if missing is not None:
         error, kept, count = _differences(expected, actual, missing)
-        crossed = count_crossed(expected, actual, missing)
-        return Comparison(error, kept and not crossed, count, crossed)
+        beyond = crossed(expected, actual, missing)
+        crossed_count = 0 if beyond is None else int(np.count_nonzero(beyond))
+        return Comparison(error, kept and not crossed_count, count, crossed_count)
     if same_bits(expected, actual):
         return Comparison(0.0, True, 0)
     return Comparison(math.inf if expected.dtype.kind == "V" else largest_error(expected, actual), False, 0)
 
 
-def count_crossed(expected: NDArray[Any], actual: NDArray[Any], missing: Missing) -> int:
-    """Return how many values crossed a limit of the valid range."""
-    crossed = 0
-    for limit, sign in ((missing.low, np.less), (missing.high, np.greater)):
+def crossed(source: NDArray[Any], target: NDArray[Any], missing: Missing) -> NDArray[np.bool_] | None:
+    """Return which values crossed a limit of the valid range; None if none did."""
+    result: NDArray[np.bool_] | None = None
+    for limit, beyond in ((missing.low, np.less), (missing.high, np.greater)):
         # Most chunks are inside the limits, which the extremes show in one pass; they ignore NaN.
-        if limit is not None and any(sign(_extreme(values, sign), limit) for values in (expected, actual)):
-            crossed += int(np.count_nonzero(sign(expected, limit) != sign(actual, limit)))
-    return crossed
+        if limit is not None and any(beyond(_extreme(values, beyond), limit) for values in (source, target)):
+            changed = beyond(source, limit) != beyond(target, limit)
+            result = changed if result is None else result | changed
+    return result
 
 
 def _differences(expected: NDArray[Any], actual: NDArray[Any], missing: Missing) -> tuple[float, bool, int]:
@@ -115,9 +141,9 @@ def _differences(expected: NDArray[Any], actual: NDArray[Any], missing: Missing)
     return error, np.array_equal(before, after) and same_bits(expected[before], actual[before]), count
 
 
-def _extreme(values: NDArray[Any], sign: np.ufunc) -> Any:
-    """Return the smallest or largest value, by the sign of a comparison; 0 for an empty array."""
-    extreme = np.fmin if sign is np.less else np.fmax
+def _extreme(values: NDArray[Any], beyond: np.ufunc) -> Any:
+    """Return the smallest or largest value, by a comparison; 0 for an empty array."""
+    extreme = np.fmin if beyond is np.less else np.fmax
     return extreme.reduce(values, axis=None) if values.size else 0
 
 

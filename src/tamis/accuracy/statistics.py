@@ -9,41 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.accuracy.difference import crossed, differences, same_values
+from tamis.missing.definition import NONE_MISSING, Missing
+
 Array = NDArray[Any]
 Index = tuple[int, ...]
 Number = int | float
 
 _STEP = 1 << 15
 """Values that are compared at once: they fit into the processor's cache, and memory does not depend on chunks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """The valid range of an array, and its zero.
-
-    Parameters
-    ----------
-    low, high
-        Smallest and largest valid value; None if there is no limit.
-    zero
-        The stored value that means 0.
-    """
-
-    low: Any = None
-    high: Any = None
-    zero: float = 0.0
-
-    def crossed(self, source: Array, target: Array) -> Array | None:
-        """Return which values crossed a limit; None if there is no limit."""
-        result = None
-        for limit, beyond in ((self.low, np.less), (self.high, np.greater)):
-            if limit is not None:
-                crossed = beyond(source, limit) != beyond(target, limit)
-                result = crossed if result is None else result | crossed
-        return result
-
-
-FRAME = Frame()
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +173,7 @@ class Tally:
         return 20 * (math.log10(half) + math.log10(2) - mean) if half else None
 
 
-def compare(source: Array, target: Array, origin: Index, fills: tuple[Array, ...] = (), frame: Frame = FRAME) -> Tally:
+def compare(source: Array, target: Array, origin: Index, missing: Missing = NONE_MISSING, zero: float = 0.0) -> Tally:
     """Compare the values of two arrays of one shape, floats or integers of any byte order.
 
     Parameters
@@ -208,16 +182,17 @@ def compare(source: Array, target: Array, origin: Index, fills: tuple[Array, ...
         Arrays of floats or integers, not necessarily of one type.
     origin
         Index of the first value in the whole array.
-    fills
-        Markers of missing values, in the source's native type.
-    frame
-        Valid range and zero.
+    missing
+        Missing values and valid range, in the type of the source.
+    zero
+        The stored value that means 0.
     """
     flat_source, flat_target = _flat(source), _flat(target)
+    both = missing, missing.of_type(flat_target.dtype)
     tally = Tally()
     for start in range(0, source.size, _STEP):
         part = slice(start, start + _STEP)
-        tally = tally.plus(_compare(flat_source[part], flat_target[part], start, fills, frame))
+        tally = tally.plus(_compare(flat_source[part], flat_target[part], start, both, zero))
     return _with_indices(tally, source.shape, origin)
 
 
@@ -246,15 +221,15 @@ def _with_indices(tally: Tally, shape: Index, origin: Index) -> Tally:
     )
 
 
-def _compare(source: Array, target: Array, start: int, fills: tuple[Array, ...], frame: Frame) -> Tally:
-    same = _same(source, target)
+def _compare(source: Array, target: Array, start: int, missing: tuple[Missing, Missing], zero: float) -> Tally:
+    same = same_values(source, target)
     different = source.size - int(np.count_nonzero(same))
-    absent, low, high = _missing(source, fills)
+    absent = missing[0].find(source)
+    values = source if absent is None else source[~absent]
+    low, high = (_item(values.min()), _item(values.max())) if values.size else (None, None)
     if absent is None and not different:
         return Tally(source.size, low=low, high=high, compared=source.size)
-    absent_target, *_ = _missing(
-        target, tuple(fill.astype(target.dtype) for fill in fills if _fits(fill, target.dtype))
-    )
+    absent_target = missing[1].find(target)
     base = Tally(
         source.size,
         different,
@@ -265,14 +240,12 @@ def _compare(source: Array, target: Array, start: int, fills: tuple[Array, ...],
     )
     valid = None
     if absent is not None or absent_target is not None:
-        missing, missing_target = (
-            np.zeros(source.shape, bool) if mask is None else mask for mask in (absent, absent_target)
-        )
-        lost, gained = missing & ~_kept(source, target, same), missing_target & ~missing
-        valid = ~(missing | missing_target)
+        before, after = (np.zeros(source.shape, bool) if mask is None else mask for mask in (absent, absent_target))
+        lost, gained = before & ~_kept(source, target, same), after & ~before
+        valid = ~(before | after)
         base = replace(
             base,
-            missing=int(np.count_nonzero(missing)),
+            missing=int(np.count_nonzero(before)),
             lost=int(np.count_nonzero(lost)),
             gained=int(np.count_nonzero(gained)),
             first_lost=_first(lost, source, target, start),
@@ -281,18 +254,17 @@ def _compare(source: Array, target: Array, start: int, fills: tuple[Array, ...],
         )
     if not different or not base.compared:
         return base
-    crossed = frame.crossed(source, target)
-    if crossed is not None:
-        crossed = crossed if valid is None else crossed & valid
-        first = _first(crossed, source, target, start)
-        base = replace(base, crossed=int(np.count_nonzero(crossed)), first_crossed=first)
-    return _with_errors(base, source, target, valid, start, frame.zero)
+    beyond = crossed(source, target, missing[0])
+    if beyond is not None:
+        beyond = beyond if valid is None else beyond & valid
+        base = replace(base, crossed=int(np.count_nonzero(beyond)), first_crossed=_first(beyond, source, target, start))
+    return _with_errors(base, source, target, valid, start, zero)
 
 
 def _with_errors(base: Tally, source: Array, target: Array, valid: Array | None, start: int, zero: float) -> Tally:
     """Return a tally with the errors of valid values added."""
     sources, targets = (source, target) if valid is None else (source[valid], target[valid])
-    errors = _errors(sources, targets)
+    errors = differences(sources, targets)
     worst = int(errors.argmax())
     error = _item(errors[worst])
     if not error:
@@ -318,43 +290,12 @@ def _with_errors(base: Tally, source: Array, target: Array, valid: Array | None,
     )
 
 
-def _same(source: Array, target: Array) -> Array:
-    """Return which values have the same bits; for different types, or types with unused bits, which are equal."""
-    if source.dtype == target.dtype and source.dtype.itemsize <= 8:
-        bits = f"u{source.dtype.itemsize}"
-        return np.asarray(source.view(bits) == target.view(bits))
-    return np.asarray((source == target) | ((source != source) & (target != target)))
-
-
 def _kept(source: Array, target: Array, same: Array) -> Array:
     """Return which values are the same, also after conversion to the target's type."""
     if source.dtype == target.dtype:
         return same
     with np.errstate(all="ignore"):
-        return same | _same(source.astype(target.dtype), target)
-
-
-def _missing(values: Array, fills: tuple[Array, ...]) -> tuple[Array | None, Number | None, Number | None]:
-    """Return which values are missing, None if no value is, and the range of the others."""
-    with np.errstate(invalid="ignore"):
-        low, high = values.min(), values.max()
-    finite = values.dtype.kind != "f" or (np.isfinite(low) and np.isfinite(high))
-    if finite and not any(low <= fill <= high for fill in fills):
-        return None, _item(low), _item(high)
-    absent = np.zeros(values.shape, bool) if finite else ~np.isfinite(values)
-    for fill in fills:
-        absent |= values == fill
-    valid = values[~absent]
-    return absent, *((_item(valid.min()), _item(valid.max())) if valid.size else (None, None))
-
-
-def _fits(fill: Array, dtype: np.dtype[Any]) -> bool:
-    """Return whether another type can hold a fill value; floats may round it."""
-    if dtype.kind == "f":
-        return True
-    limits = np.iinfo(dtype)
-    value = fill.item()
-    return bool(math.isfinite(value) and value == int(value) and limits.min <= value <= limits.max)
+        return same | same_values(source.astype(target.dtype), target)
 
 
 def _first(mask: Array, source: Array, target: Array, start: int) -> Place | None:
@@ -362,23 +303,6 @@ def _first(mask: Array, source: Array, target: Array, start: int) -> Place | Non
         return None
     position = int(mask.argmax())
     return Place((start + position,), _item(source[position]), _item(target[position]))
-
-
-def _errors(source: Array, target: Array) -> Array:
-    """Return the magnitudes of differences: of integers as unsigned or Python integers, of floats rounded once."""
-    if source.dtype.kind != "f" and target.dtype.kind != "f":
-        common = np.result_type(source, target)
-        if common.kind == "f":  # no integer type holds both int64 and uint64
-            return np.asarray(np.abs(source.astype(object) - target.astype(object)))
-        source, target = source.astype(common, copy=False), target.astype(common, copy=False)
-        unsigned = f"u{common.itemsize}"
-        larger, smaller = np.maximum(source, target), np.minimum(source, target)
-        return np.asarray(larger.view(unsigned) - smaller.view(unsigned))
-    wide = np.promote_types(np.result_type(source, target), np.float64)
-    errors = source.astype(wide)
-    with np.errstate(over="ignore"):
-        errors -= target.astype(wide, copy=False)
-        return np.asarray(np.abs(errors, out=errors))
 
 
 def _item(value: Any) -> Number:

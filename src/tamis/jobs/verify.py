@@ -13,7 +13,7 @@ import numpy as np
 
 from tamis._open import open_store
 from tamis.accuracy.compare import compared
-from tamis.accuracy.statistics import Frame, Tally
+from tamis.accuracy.statistics import Tally
 from tamis.chunks.threads import checked_threads
 from tamis.errors import TamisError
 from tamis.hdf5.companions import about_companion
@@ -287,9 +287,9 @@ class _Comparison:
                 self._violation(path, "values", f"{unequal.count} of {source.size} differ: at {at} {unequal.text}")
             return None, unequal is None
         with closing(source.open_reader()) as before, closing(target.open_reader()) as after:
-            missing, packing = source.missing, source.packing
-            frame = Frame(missing.low, missing.high, packing.stored_zero if packing else 0.0)
-            tally = in_units(compared(before, after, missing.values, self.threads, report, frame), packing)
+            packing = source.packing
+            zero = packing.stored_zero if packing else 0.0
+            tally = in_units(compared(before, after, source.missing, self.threads, report, zero), packing)
         if packing and tally.different:
             self._note(path, "packed", f"values, errors and bounds are unpacked, by {packing}")
         reason = f"{target.pipeline} records no bound" if result.recorded else "no bound was given"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +47,12 @@ class Missing:
     low: Any = None
     high: Any = None
 
+    def of_type(self, dtype: np.dtype[Any]) -> Missing:
+        """Return the markers in another type, without those that it cannot hold; floats may round them."""
+        if all(marker.dtype == dtype for marker in self.values):
+            return self
+        return replace(self, values=tuple(marker.astype(dtype) for marker in self.values if _fits(marker, dtype)))
+
     def find(self, data: NDArray[Any]) -> NDArray[np.bool_] | None:
         """Return for each value whether it is missing; None if no value is."""
         mask: NDArray[np.bool_] | None = None
@@ -69,6 +76,16 @@ class Missing:
     def marks(self, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return the markers as an array."""
         return np.array(self.values, dtype) if self.values else np.empty(0, dtype)
+
+
+NONE_MISSING = Missing()
+
+
+def _fits(marker: NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    if dtype.kind == "f":
+        return True
+    limits, value = np.iinfo(dtype), marker.item()
+    return bool(math.isfinite(value) and value == int(value) and limits.min <= value <= limits.max)
 
 
 def has_native(dtype: np.dtype[Any]) -> bool:

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.errors import BoundError, DataError
-from tamis.missing.definition import Missing
-
-_NONE_MISSING = Missing()
+from tamis.missing.definition import NONE_MISSING, Missing
 
 # Pairs of kinds that are converted if all values fit.
 _CHECKED = ("ii", "iu", "ui", "uu", "ff", "if", "uf")
@@ -36,7 +34,7 @@ def cast(
     dtype: np.dtype[Any],
     *,
     masked: Any = None,
-    missing: Missing = _NONE_MISSING,
+    missing: Missing = NONE_MISSING,
     bound: float | None = None,
     origin: tuple[int, ...] = (),
 ) -> Cast:

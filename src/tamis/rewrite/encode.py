@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tamis.accuracy.difference import Comparison, compare
 from tamis.errors import BoundError, DataError, ParameterError
 from tamis.filters import Bitshuffle, ChunkType, Filter, Fletcher32, Shuffle, Zfp
-from tamis.missing.definition import Missing
+from tamis.missing.definition import NONE_MISSING, Missing
 from tamis.missing.fill import fill_gaps
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
@@ -21,7 +21,6 @@ from tamis.rewrite.padding import Padding
 # by one conversion.
 _ROUNDING_SHARE = {4: 2.0**-18, 8: 2.0**-44}
 
-_NONE_MISSING = Missing()
 _REPEATED = Padding()
 
 
@@ -62,7 +61,7 @@ def encode_chunk(
     *,
     lossless: bool = False,
     padding: Padding = _REPEATED,
-    missing: Missing = _NONE_MISSING,
+    missing: Missing = NONE_MISSING,
     rounding: float = 0.0,
 ) -> Encoded:
     """Encode a chunk so that every value keeps the bound of the pipeline, and missing values do not change.
@@ -113,7 +112,7 @@ def encode_compared(
     values: NDArray[Any],
     chunk: ChunkType,
     padding: Padding = _REPEATED,
-    missing: Missing = _NONE_MISSING,
+    missing: Missing = NONE_MISSING,
 ) -> tuple[Encoded, Comparison]:
     """Encode a chunk as `encode_chunk` does, and always compare the decoded values with the original ones.
 
