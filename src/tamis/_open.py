@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 
+from tamis.hdf5.compare.file_pair import Hdf5Pair
 from tamis.hdf5.store import Hdf5Store
+from tamis.rewrite.plan import Recreate
+from tamis.store.array import ArrayWriter, Store
+from tamis.store.pair import Pair
 
 
-def open_store(path: str | os.PathLike[str]) -> Hdf5Store:
+def open_store(path: str | os.PathLike[str]) -> Store:
     """Open what is at a path for reading; use it in a ``with``.
 
     Raises
@@ -16,3 +22,46 @@ def open_store(path: str | os.PathLike[str]) -> Hdf5Store:
         If there is nothing, or it is of a format that tamis does not read.
     """
     return Hdf5Store.open(path)
+
+
+def copy_store(
+    source: Store,
+    target: Path,
+    recreate: Mapping[str, Recreate],
+    dropped: Collection[str],
+    companions: Callable[[], Mapping[str, ArrayWriter | None]],
+    created: Callable[[], None],
+) -> list[str]:
+    """Copy a store to a new file, except the arrays that functions create, and return notes about other files.
+
+    Parameters
+    ----------
+    source
+        The store.
+    target
+        Path of the new file, which must not exist.
+    recreate
+        Functions by path of an array. If a function raises `CopyInsteadError`, the array is copied as stored.
+    dropped
+        Paths of outdated companions.
+    companions
+        Called when all arrays exist: returns new companions by the path of their variables, None for variables that
+        lose theirs.
+    created
+        Called when the new file exists and is empty.
+
+    Raises
+    ------
+    FileError
+        If something cannot be copied. Errors of functions are passed on.
+    """
+    if isinstance(source, Hdf5Store):
+        return source.copy_to(target, recreate, dropped, companions, created)
+    raise NotImplementedError
+
+
+def pair_of(source: Store, target: Store) -> Pair:
+    """Return what compares two stores except for the numbers in their arrays."""
+    if isinstance(source, Hdf5Store) and isinstance(target, Hdf5Store):
+        return Hdf5Pair(source, target)
+    raise NotImplementedError

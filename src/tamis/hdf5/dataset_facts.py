@@ -16,18 +16,16 @@ from numpy.typing import NDArray
 from tamis import cf
 from tamis.filters import ChunkType
 from tamis.hdf5.lib import calls, datatypes
-from tamis.hdf5.lib.attributes import known_attributes
+from tamis.hdf5.lib.attributes import is_bare_dimension, known_attributes
 from tamis.hdf5.lib.file_facts import address_nbytes, filename_of, is_read_only
 from tamis.hdf5.lib.filter_list import listed_pipeline
+from tamis.hdf5.lib.type_text import type_words
 from tamis.hdf5.stored_zfp import zfp_problem
 from tamis.missing.definition import Missing
 from tamis.pipeline import Pipeline
-from tamis.rewrite.padding import Padding
+from tamis.store.array import ELSEWHERE
 
 _LAYOUTS = {h5d.CHUNKED: "chunked", h5d.CONTIGUOUS: "contiguous", h5d.COMPACT: "compact", h5d.VIRTUAL: "virtual"}
-
-ELSEWHERE = ("virtual", "external")
-"""Layouts whose values are in other files."""
 
 _OPEN = "_tamis_open"
 """Attribute of h5py's file objects: datasets that are open."""
@@ -145,6 +143,11 @@ class DatasetFacts:
         return datatypes.dtype_text(self.numpy_type)
 
     @cached_property
+    def type_words(self) -> str:
+        """Type of the values in words: equal texts mean equal types, in any byte order."""
+        return type_words(self.datatype)
+
+    @cached_property
     def byteorder(self) -> str:
         """Byte order of the values, ``little`` or ``big``; empty if they have none or several."""
         return datatypes.byteorder(self.datatype)
@@ -235,21 +238,27 @@ class DatasetFacts:
         undefined = self.fill_state == h5d.FILL_VALUE_UNDEFINED
         return undefined and self.layout not in ELSEWHERE and self.stored_nbytes == 0
 
-    def padding(self, dtype: np.dtype[Any]) -> Padding:
-        """Return the values of chunks beyond the end of the array, also for chunks of plain bytes."""
-        growing = tuple(end is None or end > n for n, end in zip(self.shape, self.maxshape, strict=True))
-        if not any(growing):
-            return Padding()
-        is_set = self.fill_state == h5d.FILL_VALUE_USER_DEFINED
-        if dtype.kind == "V":
-            raw = calls.fill_bytes(self.creation_list, self.datatype) if is_set else bytes(dtype.itemsize)
-            return Padding(growing, np.frombuffer(raw, dtype)[0], is_set)
-        return Padding(growing, self.fill_value.astype(dtype)[()], is_set)
+    @property
+    def has_fill(self) -> bool:
+        """Whether a user chose the fill value."""
+        return bool(self.fill_state == h5d.FILL_VALUE_USER_DEFINED)
+
+    def fill_as(self, dtype: np.dtype[Any]) -> Any:
+        """Return the fill value in the type of chunks, numbers or bytes."""
+        if dtype.kind != "V":
+            return self.fill_value.astype(dtype)[()]
+        raw = calls.fill_bytes(self.creation_list, self.datatype) if self.has_fill else bytes(dtype.itemsize)
+        return np.frombuffer(raw, dtype)[0]
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
         """The attributes of the conventions, without unreadable ones."""
         return known_attributes(self.dataset, "CLASS")
+
+    @property
+    def is_bare_dimension(self) -> bool:
+        """Whether the dataset only stands for a netCDF-4 dimension without a variable, and has no values."""
+        return is_bare_dimension(self.dataset)
 
     @cached_property
     def address(self) -> int:
@@ -288,6 +297,6 @@ class DatasetFacts:
         return None if self.number_type is None else cf.packing_of(self.attributes)
 
     @cached_property
-    def zfp_problem(self) -> str:
+    def problem(self) -> str:
         """How the stored parameters of zfp contradict the dataset; empty if they do not."""
         return zfp_problem(self.pipeline, math.prod(self.chunk_shape or ()) * self.value_nbytes)

@@ -5,55 +5,16 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from h5py import h5z
 
 from tamis.filters import Filter, UnknownFilter, Zfp
 from tamis.filters.registered import REGISTERED
+from tamis.store.readability import Readers
 
 _EVERYWHERE = frozenset({1, 2, 3, 5, 6})
 _SZIP, _LZF = 4, 32000
 _HDF5PLUGIN = frozenset({307, 32001, 32004, 32008, 32013, 32015, 32017, 32018, 32024, 32026, 32028})
-
-
-@dataclass(frozen=True, slots=True)
-class Readers:
-    """Requirements of readers of filtered data.
-
-    Parameters
-    ----------
-    plugins
-        Plugins that an HDF5 library needs; empty if every library has the filters.
-    szip
-        Whether the library must be built with szip.
-    h5py
-        Whether h5py's HDF5 library has all filters here and now.
-    tamis
-        Whether tamis can decode all of them here without HDF5.
-    hint
-        How to get absent filters for h5py, if that is known.
-    """
-
-    plugins: tuple[str, ...]
-    szip: bool
-    h5py: bool
-    tamis: bool
-    hint: str
-
-    @property
-    def any_hdf5(self) -> bool:
-        """Whether every HDF5 library since 1.8 can read the data."""
-        return not self.plugins and not self.szip
-
-    def __str__(self) -> str:
-        if self.any_hdf5:
-            return "any HDF5"
-        needs = ["built with szip"] if self.szip else []
-        if self.plugins:
-            needs.append(f"with the plugin{'s' * (len(self.plugins) > 1)} {' and '.join(self.plugins)}")
-        h5py = "yes" if self.h5py else f"no{', ' * bool(self.hint)}{self.hint}"
-        return f"HDF5 {' and '.join(needs)} (here: h5py {h5py}; tamis {'yes' if self.tamis else 'no'})"
 
 
 def readers_of(filters: Iterable[Filter]) -> Readers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -12,23 +12,24 @@ import h5py
 
 from tamis import cf
 from tamis.errors import FileError
+from tamis.filters import Filter
 from tamis.hdf5.cf_variables import roles_in
 from tamis.hdf5.companion_writer import create_empty, replace_companions
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.source_file import open_source
+from tamis.hdf5.readers import readers_of
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.copy import copy_tree, create_target
+from tamis.hdf5.tree.groups import group_filters
 from tamis.hdf5.tree.objects import array_at
 from tamis.hdf5.tree.relocation import Relocation
 from tamis.hdf5.tree.times import keep_times
-from tamis.hdf5.tree.walk import Contents, walk
+from tamis.hdf5.tree.walk import Contents, Datasets, walk
 from tamis.hdf5.writer import FileEnd, Hdf5Writer, create_writer
-from tamis.rewrite.plan import Plan
+from tamis.pipeline import Pipeline
+from tamis.rewrite.plan import Plan, Recreate
 from tamis.store.array import ArrayWriter
-
-Create = Callable[[Plan], Hdf5Writer]
-Recreate = Callable[[Hdf5Array, Create], object]
-"""Fill the copy of an array, which the second argument creates."""
+from tamis.store.readability import Readers
 
 
 class Hdf5Store:
@@ -70,6 +71,26 @@ class Hdf5Store:
         """All arrays and groups, even if some groups cannot be listed."""
         with reading(self.path):
             return walk(self.file)
+
+    @property
+    def arrays(self) -> Datasets:
+        """All datasets by their first paths."""
+        return self.contents.datasets
+
+    def paths(self) -> dict[str, str]:
+        """Return the first path of each dataset by all its paths."""
+        return self.contents.paths()
+
+    def filtered_groups(self) -> Iterator[tuple[str, Pipeline, str]]:
+        """Yield groups whose links are filtered or cannot be listed: path, filters, and why they cannot."""
+        for path, group in self.contents.groups.items():
+            pipeline = group_filters(group)
+            if pipeline.stages or path in self.contents.closed:
+                yield path, pipeline, self.contents.closed.get(path, "")
+
+    def readers_of(self, filters: Iterable[Filter]) -> Readers:
+        """Return which readers can read data with these filters."""
+        return readers_of(filters)
 
     def check_listed(self) -> None:
         """Raise FileError if the links of a group cannot be listed."""

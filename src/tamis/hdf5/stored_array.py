@@ -126,7 +126,7 @@ class Hdf5Array(DatasetFacts):
             and self.dtype is not None
             and is_plain(self.file)
             and not self.pipeline.missing()
-            and not self.zfp_problem
+            and not self.problem
         )
 
     @property
@@ -146,8 +146,8 @@ class Hdf5Array(DatasetFacts):
                     raise FileError(
                         f"{self.label}: No such file or directory: {part.file_name}, a source of this virtual dataset"
                     )
-        if self.zfp_problem:
-            raise FileError(f"{self.label}: {self.zfp_problem}")
+        if self.problem:
+            raise FileError(f"{self.label}: {self.problem}")
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
         """Return a reader of the values, numbers or bytes, without HDF5's lock if possible.

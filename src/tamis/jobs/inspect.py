@@ -14,14 +14,12 @@ from tamis.errors import FileError
 from tamis.filters import Filter
 from tamis.filters.unknown import filter_name
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.readers import Readers, readers_of
-from tamis.hdf5.stored_array import Hdf5Array
-from tamis.hdf5.tree.groups import group_filters
-from tamis.hdf5.tree.walk import Contents
 from tamis.jobs.inspection import ChunkGroup, DatasetInfo, GroupInfo, Inspection
 from tamis.jobs.naming import Names
 from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Chunking, Note, judge, zfp_padding
+from tamis.store.array import Store, StoredArray
+from tamis.store.readability import Readers
 
 _Readers = Callable[[tuple[Filter, ...]], Readers]
 
@@ -57,30 +55,27 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
     selection = [variables] if isinstance(variables, str) else variables
     with open_store(path) as store:
         with reading(path):
-            contents = store.contents
             labels = Names(store).labels(selection) if selection else {}
-            chosen = contents.datasets.labelled(labels, others=False) if selection else contents.datasets
-            roles = store.roles | {label: store.roles[path] for path, label in labels.items()}
+            chosen = store.arrays.labelled(labels, others=False) if selection else store.arrays
+            roles = {**store.roles} | {label: store.roles[path] for path, label in labels.items()}
             # Most datasets have the same filters. Available plugins may change until the next call.
-            readers = cache(readers_of)
+            readers = cache(store.readers_of)
 
             def examine(name: str) -> DatasetInfo:
                 with reading(path, dataset=name):
                     return _examine(name, chosen[name], readers, roles[name])
 
             datasets = tuple(map(examine, chosen))
-            groups = () if selection else tuple(_filtered_groups(contents, readers))
+            groups = () if selection else tuple(_filtered_groups(store, readers))
         return Inspection(os.fsdecode(path), store.nbytes, datasets, groups)
 
 
-def _filtered_groups(contents: Contents, readers: _Readers) -> Iterator[GroupInfo]:
-    for path, group in contents.groups.items():
-        pipeline = group_filters(group)
-        if pipeline.stages or path in contents.closed:
-            yield GroupInfo(path, pipeline, readers(pipeline.filters), contents.closed.get(path, ""))
+def _filtered_groups(store: Store, readers: _Readers) -> Iterator[GroupInfo]:
+    for path, pipeline, problem in store.filtered_groups():
+        yield GroupInfo(path, pipeline, readers(pipeline.filters), problem)
 
 
-def _examine(name: str, dataset: Hdf5Array, readers: _Readers, role: Role) -> DatasetInfo:
+def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role) -> DatasetInfo:
     pipeline = dataset.pipeline
     shape, maxshape, steps = dataset.shape, dataset.maxshape, dataset.chunk_shape
     index = dataset.chunk_index() if shape and steps is not None and 0 not in shape else None
@@ -115,7 +110,7 @@ def _examine(name: str, dataset: Hdf5Array, readers: _Readers, role: Role) -> Da
         readers=readers(pipeline.filters if chunking is None else chunking.applied_filters),
         zfp_padding=zfp_padding(steps) if steps and chunking and chunking.zfp else None,
         notes=(judge(chunking) if chunking else ()) + companion_notes,
-        problem=dataset.zfp_problem or problem,
+        problem=dataset.problem or problem,
         role=role,
         packing=dataset.packing,
         valid_range=None if missing.low is missing.high is None else (_number(missing.low), _number(missing.high)),
@@ -127,7 +122,7 @@ def _number(limit: Any) -> int | float | None:
     return number if isinstance(number, int) or number is None else float(number)
 
 
-def _companion(dataset: Hdf5Array) -> tuple[tuple[Note, ...], str]:
+def _companion(dataset: StoredArray) -> tuple[tuple[Note, ...], str]:
     """Return notes about a companion, and why the values of the dataset cannot be restored; empty if they can."""
     if dataset.is_companion:
         text = "marks the missing values of another dataset: do not rename or change one without the other"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from tamis.errors import FileError
-from tamis.hdf5.store import Hdf5Store
 from tamis.jobs.recipe import Match, absolute, matching
+from tamis.store.array import Store
 
 
 class Names:
@@ -21,8 +21,8 @@ class Names:
         The file, which must stay open.
     """
 
-    def __init__(self, store: Hdf5Store) -> None:
-        self._store, self._contents = store, store.contents
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     @property
     def filename(self) -> str:
@@ -38,7 +38,7 @@ class Names:
             If none matches; names the file and its datasets.
         """
         path = absolute(name)
-        if path in self._contents.datasets:
+        if path in self._store.arrays:
             return Match({path: path}, exact=True)
         if first := self._store.first_path(path):
             return Match({first: path}, exact=True)
@@ -60,5 +60,5 @@ class Names:
         return {path: label for match in reversed(matches) for path, label in match.labels.items()}
 
     @cached_property
-    def _paths(self) -> dict[str, str]:
-        return self._contents.paths()
+    def _paths(self) -> Mapping[str, str]:
+        return self._store.paths()

@@ -10,14 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tamis._open import open_store
+from tamis._open import copy_store, open_store
 from tamis.chunks.threads import checked_threads
 from tamis.errors import BoundError, DataError, FileError, ParameterError, TamisError
 from tamis.filters import Filter
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.store import Create, Hdf5Store
-from tamis.hdf5.stored_array import Hdf5Array
-from tamis.hdf5.tree.copy import CopyInsteadError
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipe import Recipes, chunk_shape, least_nbytes
 from tamis.jobs.repacking import Repacked, RepackPreview, RepackResult
@@ -40,9 +37,9 @@ from tamis.pipeline import as_pipeline
 from tamis.rewrite.count_missing import count_missing
 from tamis.rewrite.estimate import unreadable
 from tamis.rewrite.growth import LargerError
-from tamis.rewrite.plan import Plan, Written
+from tamis.rewrite.plan import Create, Plan, Written
 from tamis.rewrite.write import would_grow, write
-from tamis.store.array import ArrayWriter
+from tamis.store.array import ArrayWriter, CopyInsteadError, Store, StoredArray
 from tamis.store.disk import disk_text, is_disk_full
 from tamis.store.transaction import Transaction
 
@@ -245,7 +242,7 @@ class _Done(NamedTuple):
 
 
 def _run(
-    store: Hdf5Store,
+    store: Store,
     planning: Planning,
     record: Record,
     transaction: Transaction,
@@ -262,7 +259,7 @@ def _run(
         transaction.begin_sync()
         stored = {path: plan for path, plan in planning.plans.items() if plan.copied or path in written}
         try:
-            done = prove(planning.datasets, stored, written, transaction, report, threads)
+            done = prove(store, planning.datasets, stored, written, transaction, report, threads)
         except BoundError as error:
             if not any(result.reused for result in written.values()):
                 raise
@@ -298,7 +295,7 @@ def _refuse_missing(planning: Planning, report: Progress, threads: int) -> None:
 
 
 def _write(
-    store: Hdf5Store,
+    store: Store,
     planning: Planning,
     transaction: Transaction,
     resuming: Resuming,
@@ -311,7 +308,7 @@ def _write(
     written: dict[str, Written] = {}
     unread: dict[str, str] = {}
 
-    def recreate(plan: Plan, source: Hdf5Array, create: Create) -> None:
+    def recreate(plan: Plan, source: StoredArray, create: Create) -> None:
         history = resuming.history(plan, plan.grid(source))
         step = Step(f"writing {plan.path}", len(written) + 1, count)
         try:
@@ -339,7 +336,7 @@ def _write(
     try:
         anew = {path: partial(recreate, plan) for path, plan in plans.items() if not plan.copied}
         old = replaced_companions(planning.datasets, plans)
-        notes = store.copy_to(transaction.path, anew, old, companions, transaction.protect)
+        notes = copy_store(store, transaction.path, anew, old, companions, transaction.protect)
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,21 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tamis._open import open_store
+from tamis._open import open_store, pair_of
 from tamis.accuracy.compare import compared
 from tamis.accuracy.statistics import Tally
 from tamis.chunks.threads import checked_threads
 from tamis.errors import TamisError
-from tamis.hdf5.companions import about_companion
-from tamis.hdf5.compare.elements import unequal_elements
-from tamis.hdf5.compare.stored_bytes import changed_fill, same_stored_chunks
-from tamis.hdf5.compare.structure import attribute_differences, group_changes, link_differences, named_type_change
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.lib.type_text import type_words
-from tamis.hdf5.store import Hdf5Store
-from tamis.hdf5.stored_array import Hdf5Array
-from tamis.hdf5.tree.objects import Objects, array_at, group_at
-from tamis.hdf5.tree.walk import Contents, address_of
 from tamis.jobs.naming import Names
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.verification.bounds import (
@@ -39,9 +30,8 @@ from tamis.jobs.verification.bounds import (
 )
 from tamis.jobs.verification.result import Compared, Finding, Status, Verification
 from tamis.jobs.verification.units import in_units
-
-# Attributes of the netCDF library for its own use; it numbers dimensions anew in each file.
-_BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict")
+from tamis.store.array import Store, StoredArray
+from tamis.store.pair import Change, Pair, companion_note
 
 
 def verify(
@@ -101,15 +91,13 @@ def verify(
     selection = [variables] if isinstance(variables, str) else variables
     bounds = checked_bounds(bounds)
     with open_store(source) as first, open_store(target) as second, reading(source, target):
-        before = _Side.of(first)
-        after = _Side.of(second, before.contents)
-        datasets, names = before.contents.datasets, Names(first)
+        pair, datasets, names = pair_of(first, second), first.arrays, Names(first)
         labels = names.labels(selection) if selection else {path: path for path in datasets}
         limits, named = assigned_bounds(bounds, names, datasets.labelled(labels, others=False), labels)
-        comparison = _Comparison(before, after, limits, threads, progress or (lambda *_: None), len(labels))
+        comparison = _Comparison(first, second, pair, limits, threads, progress or (lambda *_: None), len(labels))
         for path in datasets:
-            if (variable := before.objects.companions.get(path)) in labels and path in labels:
-                comparison.companion(path, variable)
+            if (variable := pair.companions.get(path)) in labels and path in labels:
+                comparison.add(companion_note(path, variable))
             elif path in labels:
                 comparison.dataset(path, labels[path] if selection else named.get(path, path))
         if not selection:
@@ -125,27 +113,12 @@ def verify(
 
 
 @dataclass(slots=True)
-class _Side:
-    store: Hdf5Store
-    objects: Objects
-
-    @classmethod
-    def of(cls, store: Hdf5Store, like: Contents | None = None) -> _Side:
-        with reading(store.path):
-            return cls(store, Objects(store.file, store.contents, like))
-
-    @property
-    def contents(self) -> Contents:
-        """Every array and group."""
-        return self.store.contents
-
-
-@dataclass(slots=True)
 class _Comparison:
     """A comparison of two files, with its results so far."""
 
-    before: _Side
-    after: _Side
+    before: Store
+    after: Store
+    pair: Pair
     bounds: Mapping[str, Bound]
     threads: int
     progress: Progress
@@ -157,18 +130,16 @@ class _Comparison:
 
     def dataset(self, own: str, path: str) -> None:
         """Compare a dataset of the source with that of the same path in the target; `own` is its first path."""
-        source, target = self.before.contents.datasets[own], self.after.contents.datasets.get(path)
-        if target is None:  # another link may lead to one
-            target = array_at(self.after.store.file, path)
+        source, target = self.before.arrays[own], self.pair.counterpart(path)
         if target is None:
             self._violation(path, "missing-dataset", "no such dataset in the target")
             return
         result, problems = Compared(path), len(self.problems)
         with self._reading(path):
-            with reading(self.before.store.path, dataset=path):
+            with reading(self.before.path, dataset=path):
                 result = replace(result, shape=source.shape, source_type=_type_text(source))
                 self._note_companion(path, "source", source)
-            with reading(self.after.store.path, dataset=path):
+            with reading(self.after.path, dataset=path):
                 result = replace(result, target_type=_type_text(target), checksum=_checksum(target))
                 result = replace(result, **self._bound(own, target))
                 self._note_companion(path, "target", target)
@@ -176,65 +147,41 @@ class _Comparison:
         if len(self.problems) > problems:
             result = replace(result, problem=self.problems[-1].text)
         with self._reading(path):
-            self._attributes(path, source.dataset.id, target.dataset.id)
+            self._add_all(self.pair.attribute_changes(path, source, target))
         self.compared.append(result)
 
-    def _bound(self, own: str, target: Hdf5Array) -> dict[str, Any]:
+    def _bound(self, own: str, target: StoredArray) -> dict[str, Any]:
         """Return the fields `bound` and `recorded` of a dataset."""
         bound = self.bounds.get(own)
         if bound != RECORDED:
             return {"bound": bound}
         return {"bound": recorded_bound(target), "recorded": True}
 
-    def _note_companion(self, path: str, name: str, dataset: Hdf5Array) -> None:
+    def _note_companion(self, path: str, name: str, dataset: StoredArray) -> None:
         if dataset.number_type is not None and (companion := dataset.companion_flags):
             self._note(path, "companion", f"missing values of the {name} are restored from its companion")
             if other := companion.other_shape(dataset.shape):
                 self._note(path, "companion", f"{name}: {other}")
 
-    def companion(self, path: str, variable: str) -> None:
-        """Note that a companion is not compared itself: its missing values are restored to their dataset before."""
-        self._note(path, "companion", f"the companion of {variable}: compared as its missing values")
-
     def rest(self) -> None:
         """Compare groups, their attributes and links, and note what only the target has."""
-        pair = self.before.objects, self.after.objects
-        known = self.before.contents.datasets.keys() | self.before.contents.groups.keys()
-        for side in (self.before, self.after):
-            for path, reason in side.contents.closed.items():
-                self.problems.append(Finding(path, "unreadable", f"{side.store.path}: {reason}"))
-        for path, group in self.before.contents.groups.items():
-            other = self.after.contents.groups.get(path)
-            if other is None:
-                other = group_at(self.after.store.file, path)
-            if other is None:
-                self._violation(path, "missing-group", "no such group in the target")
-                continue
-            with self._reading(path):
-                self._attributes(path, group.id, other.id)
-            if path in self.before.contents.closed or path in self.after.contents.closed:
-                continue
-            with self._reading(path):
-                for code, text in group_changes(group, other):
-                    self._note(path, code, text)
-                for link in link_differences(group, other, pair):
-                    link_path = f"{path.rstrip('/')}/{link.name}"
-                    (self._note if link.added else self._violation)(link_path, "link", link.text)
-        for kind, members in (("dataset", self.after.contents.datasets), ("group", self.after.contents.groups)):
-            for path, member in members.items():
-                # Another path to an object of the source is a new link, not a new object.
-                if path not in known and self.after.objects.named(path, address_of(member)):
-                    if path in self.after.objects.companions:
-                        self.companion(path, self.after.objects.companions[path])
-                        continue
-                    self._note(path, f"new-{kind}", "only in the target")
+        for path, reason in self.pair.unlisted():
+            self.problems.append(Finding(path, "unreadable", reason))
+        for path, comparisons in self.pair.groups():
+            for changes in comparisons:
+                with self._reading(path):
+                    self._add_all(changes())
+        self._add_all(self.pair.new_objects())
 
-    def _attributes(self, path: str, source: object, target: object) -> None:
-        for change in attribute_differences(source, target, (self.before.objects, self.after.objects)):
-            harmless = change.added or change.name in _BOOKKEEPING or about_companion(change.name, source, target)
-            (self._note if harmless else self._violation)(path, "attribute", change.text)
+    def add(self, change: Change) -> None:
+        """Add a change to notes or violations."""
+        (self._note if change.harmless else self._violation)(change.path, change.code, change.text)
 
-    def _values(self, result: Compared, source: Hdf5Array, target: Hdf5Array) -> Compared:
+    def _add_all(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            self.add(change)
+
+    def _values(self, result: Compared, source: StoredArray, target: StoredArray) -> Compared:
         """Compare the values of two datasets, and add violations."""
         violations = len(self.violations)
         tally, equal = self._tally(result, source, target)
@@ -243,16 +190,16 @@ class _Comparison:
             status = "different"
         return replace(result, tally=tally, equal=equal, status=status)
 
-    def _tally(self, result: Compared, source: Hdf5Array, target: Hdf5Array) -> tuple[Tally | None, bool | None]:
+    def _tally(self, result: Compared, source: StoredArray, target: StoredArray) -> tuple[Tally | None, bool | None]:
         path, bound = result.path, result.bound
         if source.shape != target.shape:
             self._violation(path, "shape", f"shape {source.shape} became {target.shape}")
             return None, None
-        if change := named_type_change(source, target):
+        if change := self.pair.type_note(source, target):
             self._note(path, "named-type", change)
         if source.maxshape != target.maxshape:
             self._note(path, "maxshape", f"the largest shape {source.maxshape} became {target.maxshape}")
-        types = type_words(source.datatype), type_words(target.datatype)
+        types = source.type_words, target.type_words
         numbers = source.number_type is not None and target.number_type is not None
         if types[0] != types[1]:
             converted = numbers and bound
@@ -265,23 +212,23 @@ class _Comparison:
         report = partial(self.progress, Step(f"comparing {path}", len(self.compared) + 1, self.count))
         if source.shape is None:
             return None, True
-        if types[0] == types[1] and (change := changed_fill(source, target)):
+        if types[0] == types[1] and (change := self.pair.fill_note(source, target)):
             self._note(path, "fill-value", change)
         try:
             return self._compare(result, source, target, report)
         except TamisError:
-            if not same_stored_chunks(source, target):
+            if not self.pair.same_stored_chunks(source, target):
                 raise
         self._note(path, "stored-bytes", "its values cannot be read; the stored bytes of all chunks are equal")
         return None, True
 
     def _compare(
-        self, result: Compared, source: Hdf5Array, target: Hdf5Array, report: Callable[[int, int], None]
+        self, result: Compared, source: StoredArray, target: StoredArray, report: Callable[[int, int], None]
     ) -> tuple[Tally | None, bool]:
         """Compare the values of datasets with the same shape, both of numbers or of the same type."""
         path, bound = result.path, result.bound
         if source.number_type is None or target.number_type is None:
-            unequal = unequal_elements(source, target, (self.before.objects, self.after.objects), report)
+            unequal = self.pair.unequal_elements(source, target, report)
             if unequal:
                 at = list(unequal.index)
                 self._violation(path, "values", f"{unequal.count} of {source.size} differ: at {at} {unequal.text}")
@@ -295,14 +242,14 @@ class _Comparison:
         reason = f"{target.pipeline} records no bound" if result.recorded else "no bound was given"
         for code, text in broken_bounds(tally, bound, reason):
             self._violation(path, code, text)
-        same_type = type_words(source.datatype) == type_words(target.datatype)
+        same_type = source.type_words == target.type_words
         return tally, not tally.different and same_type
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[None]:
         """Turn an error of the block into a problem, so that the comparison continues."""
         try:
-            with reading(self.before.store.path, self.after.store.path, dataset=path):
+            with reading(self.before.path, self.after.path, dataset=path):
                 yield
         except TamisError as error:
             self.problems.append(Finding(path, "unreadable", str(error)))
@@ -314,15 +261,15 @@ class _Comparison:
         self.notes.append(Finding(path, code, text))
 
 
-def _type_text(dataset: Hdf5Array) -> str:
-    text, order = type_words(dataset.datatype), dataset.byteorder
+def _type_text(dataset: StoredArray) -> str:
+    text, order = dataset.type_words, dataset.byteorder
     return f"{text}, {order}-endian" if order and order != _NATIVE else text
 
 
 _NATIVE = "little" if np.dtype("<i4").isnative else "big"
 
 
-def _checksum(dataset: Hdf5Array) -> str:
+def _checksum(dataset: StoredArray) -> str:
     """Return the checksum of the chunks as text, and how many have none."""
     names = [stage.filter.name for stage in dataset.pipeline.stages]
     if "fletcher32" not in names or not dataset.size or dataset.chunk_shape is None:

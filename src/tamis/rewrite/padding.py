@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tamis.accuracy.difference import largest_error, same_bits
 from tamis.chunks.grid import pads_little
+from tamis.store.array import StoredArray
 from tamis.zfp.checks import BLOCK_SIDE
 
 _MOST_COUNTS = 64
@@ -41,6 +42,12 @@ class Padding:
     growing: tuple[bool, ...] = ()
     fill: Any = 0
     exact: bool = True
+
+    @classmethod
+    def of(cls, array: StoredArray, dtype: np.dtype[Any]) -> Padding:
+        """Return the padding of an array for chunks of a type, numbers or plain bytes."""
+        growing = tuple(end is None or end > n for n, end in zip(array.shape, array.maxshape, strict=True))
+        return cls(growing, array.fill_as(dtype), array.has_fill) if any(growing) else cls()
 
     def pad(self, values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
         """Return a whole chunk that begins with these values."""

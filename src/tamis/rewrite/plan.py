@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,6 +107,13 @@ class Plan:
         if self.streams_kept:
             return source.chunk_index().parts.touching(self.grid(source))
         return source.parts(self.grid(source))
+
+
+Create = Callable[[Plan], ArrayWriter]
+"""Creates the array of a plan in the target."""
+
+Recreate = Callable[[StoredArray, Create], object]
+"""Fills the copy of an array, which the second argument creates; may raise `CopyInsteadError`."""
 
 
 @dataclass(frozen=True, slots=True)

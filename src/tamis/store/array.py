@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
-from typing import Any, Protocol
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,19 @@ from tamis.chunks.grid import Grid, Origin
 from tamis.chunks.index import ChunkIndex
 from tamis.chunks.reader import ArrayReader
 from tamis.chunks.regions import Parts
+from tamis.filters import ChunkType, Filter
 from tamis.missing.definition import Missing
 from tamis.missing.restore import CompanionFlags
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
+from tamis.store.readability import Readers
+
+ELSEWHERE = ("virtual", "external")
+"""Layouts whose values are in other files."""
+
+
+class CopyInsteadError(Exception):
+    """Raised by a function that writes an array to give up: what it created is removed, and the source's is copied."""
 
 
 class Store(Protocol):
@@ -35,6 +44,11 @@ class Store(Protocol):
         ...
 
     @property
+    def arrays(self) -> Arrays[StoredArray]:
+        """All arrays by their first paths."""
+        ...
+
+    @property
     def roles(self) -> Mapping[str, Role]:
         """What each array is for, by path; no values are read."""
         ...
@@ -47,23 +61,33 @@ class Store(Protocol):
         """Return the path by which an array is known here, for any path that leads to it; empty if none does."""
         ...
 
-    def copy_to(
-        self,
-        target: Path,
-        recreate: Mapping[str, Callable[[Any, Callable[[Any], Any]], object]],
-        dropped: Collection[str],
-        companions: Callable[[], Mapping[str, ArrayWriter | None]],
-        created: Callable[[], None],
-    ) -> list[str]:
-        """Copy everything to a new store of the same format, except the arrays that functions create, and return notes.
+    def paths(self) -> Mapping[str, str]:
+        """Return the first path of each array by all its paths."""
+        ...
 
-        A function gets an array and what creates the `ArrayWriter` of a plan.
-        """
+    def check_listed(self) -> None:
+        """Raise FileError if not all arrays are known because some groups cannot be listed."""
+        ...
+
+    def filtered_groups(self) -> Iterable[tuple[str, Pipeline, str]]:
+        """Yield groups whose links are filtered or cannot be listed: path, filters, and why they cannot."""
+        ...
+
+    def readers_of(self, filters: Iterable[Filter]) -> Readers:
+        """Return which readers can read data with these filters in such a store."""
+        ...
+
+    def survey_other_files(self, target: str) -> Sequence[str]:
+        """Return notes about names of other files that change, or lead nowhere, in a copy at `target`."""
         ...
 
     def close(self) -> None:
         """Close the store."""
         ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
 
 
 class StoredArray(Protocol):
@@ -80,6 +104,16 @@ class StoredArray(Protocol):
         ...
 
     @property
+    def address(self) -> int:
+        """Number that identifies the array in its store, whatever its path."""
+        ...
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """Attributes by name, at least those that `tamis.cf` knows and that can be read."""
+        ...
+
+    @property
     def shape(self) -> Any:
         """Extents, slowest axis first; None if there are no values at all."""
         ...
@@ -87,6 +121,11 @@ class StoredArray(Protocol):
     @property
     def maxshape(self) -> Any:
         """Largest extents; None for an unlimited axis."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
         ...
 
     @property
@@ -102,6 +141,31 @@ class StoredArray(Protocol):
     @property
     def type_text(self) -> str:
         """Type of the values, for people."""
+        ...
+
+    @property
+    def type_words(self) -> str:
+        """Type of the values in words: equal texts mean equal types, in any byte order."""
+        ...
+
+    @property
+    def byteorder(self) -> str:
+        """Byte order of the values, ``little`` or ``big``; empty if they have none or several."""
+        ...
+
+    @property
+    def varies(self) -> bool:
+        """Whether values have variable lengths."""
+        ...
+
+    @property
+    def layout(self) -> str:
+        """How the values are stored, in a word; one of `ELSEWHERE` if they are in other files."""
+        ...
+
+    @property
+    def chunk(self) -> ChunkType:
+        """Type and shape of the chunks."""
         ...
 
     @property
@@ -130,6 +194,15 @@ class StoredArray(Protocol):
         ...
 
     @property
+    def has_fill(self) -> bool:
+        """Whether a user chose the fill value."""
+        ...
+
+    def fill_as(self, dtype: np.dtype[Any]) -> Any:
+        """Return the fill value in the type of chunks, numbers or bytes."""
+        ...
+
+    @property
     def missing(self) -> Missing:
         """Markers of missing values, and limits of valid ones."""
         ...
@@ -145,6 +218,31 @@ class StoredArray(Protocol):
         ...
 
     @property
+    def problem(self) -> str:
+        """Why the values cannot be read right, as far as filters tell; empty otherwise."""
+        ...
+
+    @property
+    def is_bare_dimension(self) -> bool:
+        """Whether the array only stands for a dimension, and has no values."""
+        ...
+
+    @property
+    def has_companion(self) -> bool:
+        """Whether the array names a companion, so that some values only stand in for missing ones."""
+        ...
+
+    @property
+    def is_companion(self) -> bool:
+        """Whether the array is the companion of another one."""
+        ...
+
+    @property
+    def companion(self) -> StoredArray | None:
+        """The array of flags of missing values; None if there is none."""
+        ...
+
+    @property
     def companion_flags(self) -> CompanionFlags | None:
         """The flags of the companion, with their meaning; None if there is no companion."""
         ...
@@ -152,6 +250,11 @@ class StoredArray(Protocol):
     @property
     def nbytes(self) -> int:
         """Bytes of the values."""
+        ...
+
+    @property
+    def values_nbytes(self) -> int:
+        """Bytes of the values; 0 if their lengths vary."""
         ...
 
     @property
@@ -192,6 +295,25 @@ class StoredArray(Protocol):
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks."""
         ...
+
+
+A_co = TypeVar("A_co", bound=StoredArray, covariant=True)
+
+
+class Arrays(Mapping[str, A_co]):
+    """Arrays by path; each is looked at when it is asked for, once."""
+
+    @abstractmethod
+    def labelled(self, labels: Mapping[str, str], *, others: bool = True) -> Self:
+        """Return arrays by other paths, `labels`; arrays without a label are left out if `others` is False."""
+
+    def marked(self) -> list[str]:
+        """Return the paths of arrays that name a companion."""
+        return []
+
+    def companions(self) -> Iterator[tuple[A_co, str]]:
+        """Yield each companion that some arrays have, and the path of its variable; damaged ones are left out."""
+        return iter(())
 
 
 class ArrayWriter(Protocol):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,30 +19,12 @@ from tamis.errors import FileError
 from tamis.hdf5.library_reader import read_bytes, selected
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.objects import Objects
+from tamis.store.pair import Unequal
 
 Array = NDArray[Any]
 
 _BLOCK_NBYTES = 1 << 20
 _LONGEST = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Unequal:
-    """Elements that differ.
-
-    Parameters
-    ----------
-    count
-        Number of elements that differ.
-    index
-        Index of the first.
-    text
-        The first element in source and target.
-    """
-
-    count: int
-    index: tuple[int, ...]
-    text: str
 
 
 def unequal_elements(

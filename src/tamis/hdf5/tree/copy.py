@@ -31,15 +31,12 @@ from tamis.hdf5.tree.references import (
     rewrite_references,
 )
 from tamis.hdf5.tree.relocation import Relocation
+from tamis.store.array import CopyInsteadError
 
-__all__ = ["CopyInsteadError", "Recreate", "copy_tree", "create_like", "create_target"]
+__all__ = ["Recreate", "copy_tree", "create_like", "create_target"]
 
 Recreate = Callable[[h5py.Dataset, h5py.Group, str], h5py.Dataset]
 """Create and fill the copy of a dataset: source dataset, group in the target, and name in that group."""
-
-
-class CopyInsteadError(Exception):
-    """Raised by a `Recreate` to give up: its dataset is removed, and the source's is copied as stored."""
 
 
 # H5O_COPY_MERGE_COMMITTED_DTYPE_FLAG of H5Opublic.h, which h5py does not have.

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import h5py
 import numpy as np
 from h5py import h5g, h5o, h5r, h5s
 
-from tamis.errors import FileError
-from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.stored_array import Hdf5Array
-from tamis.hdf5.tree.walk import Contents, Datasets
+from tamis.hdf5.tree.walk import Contents
 
 _LARGEST_MASK = 1 << 24
 """Largest box, in elements, around a selection that is examined element by element."""
@@ -55,7 +52,7 @@ class Objects:
                     self._paths.setdefault(info.addr, path)
         for path in (*contents.groups, *contents.datasets):
             self._paths.setdefault(addresses[path], path)
-        for companion, path in companions_in(contents.datasets):
+        for companion, path in contents.datasets.companions():
             self.companions[self.path_at(companion.address)] = path
 
     def path_at(self, address: int) -> str:
@@ -88,14 +85,6 @@ def _kinds(contents: Contents) -> Iterator[tuple[str, int]]:
     """Yield the path of each group and dataset, and which of both it is."""
     yield from ((path, h5o.TYPE_GROUP) for path in contents.groups)
     yield from ((path, h5o.TYPE_DATASET) for path in contents.datasets)
-
-
-def companions_in(arrays: Datasets) -> Iterator[tuple[Hdf5Array, str]]:
-    """Yield each companion that some arrays have, and the path of its variable; damaged ones are left out."""
-    for path in arrays.marked():
-        with suppress(FileError), reading(path):
-            if (companion := arrays[path].companion) is not None and arrays[path].companion_flags is not None:
-                yield companion, path
 
 
 def info_at(file: h5py.File, path: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from tamis.hdf5.companions import MARK
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.links import Link, links_of
+from tamis.store.array import Arrays
 
 _MOST_LINKS = 1_000_000
 """Limit of links that are followed to find all paths of all datasets: a few links can make very many paths."""
@@ -22,7 +24,7 @@ _MOST_LINKS = 1_000_000
 _Open = tuple[str, h5g.GroupID, list[Link]]  # path, group, links still to visit
 
 
-class Datasets(Mapping[str, Hdf5Array]):
+class Datasets(Arrays[Hdf5Array]):
     """Datasets of a file by their paths, in the order of names; each is looked at when it is asked for, once."""
 
     def __init__(self, file: h5py.File) -> None:
@@ -36,6 +38,13 @@ class Datasets(Mapping[str, Hdf5Array]):
     def marked(self) -> list[str]:
         """Return the paths of datasets that name a companion."""
         return [path for path, (_, marked) in self._paths.items() if marked]
+
+    def companions(self) -> Iterator[tuple[Hdf5Array, str]]:
+        """Yield each companion that some datasets have, and the path of its variable; damaged ones are left out."""
+        for path in self.marked():
+            with suppress(FileError), reading(path):
+                if (companion := self[path].companion) is not None and self[path].companion_flags is not None:
+                    yield companion, path
 
     def addresses(self) -> dict[int, str]:
         """Return the paths by address, without opening a dataset."""

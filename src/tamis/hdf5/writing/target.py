@@ -92,7 +92,7 @@ class Target:
         array = Hdf5Array.of(dataset)
         recorded = pipeline or array.pipeline
         missing = array.missing if is_lossy(recorded) and dtype.kind in "fiu" else Missing()
-        return cls(dataset, recorded, ChunkType(dtype, dataset.chunks), place, missing, array.padding(dtype))
+        return cls(dataset, recorded, ChunkType(dtype, dataset.chunks), place, missing, Padding.of(array, dtype))
 
     @property
     def fill(self) -> NDArray[Any]:

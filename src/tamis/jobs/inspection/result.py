@@ -11,11 +11,11 @@ from tamis.cf import DATA, Packing, Role
 from tamis.filters import Filter, Stage, UnknownFilter, Zfp
 from tamis.filters.unknown import filter_name
 from tamis.formatting import plural, printable, ratio, ratio_text, shape_text
-from tamis.hdf5.readers import Readers
 from tamis.jobs.json_rule import SCHEMA, error_dict, json_text, json_value
 from tamis.jobs.result import DatasetsResult
 from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Note
+from tamis.store.readability import Readers
 
 if TYPE_CHECKING:
     from tamis.jobs.parts import Part

@@ -9,13 +9,13 @@ from pathlib import Path
 from tamis._open import open_store
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
-from tamis.hdf5.store import Hdf5Store
 from tamis.jobs.repacking.planning import Request, plan_datasets
 from tamis.jobs.repacking.record import Record
 from tamis.rewrite.count_missing import count_missing
 from tamis.rewrite.identical import are_stored_alike
 from tamis.rewrite.plan import Plan
 from tamis.rewrite.write import would_grow
+from tamis.store.array import Store
 from tamis.store.disk import disk_text
 from tamis.store.transaction import Transaction
 
@@ -134,7 +134,7 @@ def _compare(target: Path, source: Path, plans: Mapping[str, Plan], request: Req
     return Earlier(True, True, "it has the filters and chunks of the recipe, and all values are within the bounds")
 
 
-def _kept(after: Hdf5Store, before: Hdf5Store, plans: Mapping[str, Plan], request: Request) -> set[str] | None:
+def _kept(after: Store, before: Store, plans: Mapping[str, Plan], request: Request) -> set[str] | None:
     """Return the datasets that are kept in the target because they would grow; None if other datasets differ."""
     stored = plan_datasets(after, request).plans
     kept = set()
@@ -150,7 +150,7 @@ def _kept(after: Hdf5Store, before: Hdf5Store, plans: Mapping[str, Plan], reques
     return kept
 
 
-def _other_missing(before: Hdf5Store, after: Hdf5Store, plans: Iterable[Plan], request: Request) -> str:
+def _other_missing(before: Store, after: Store, plans: Iterable[Plan], request: Request) -> str:
     """Return how a target treats missing values in another way than requested; empty if it does not."""
     if request.missing == "exact":
         return ""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from tamis.formatting import percent_text, plural, shape_text, size_text
-from tamis.hdf5.stored_array import Hdf5Array
 from tamis.rewrite.better_chunks import better_chunks
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.plan import Plan, Written
+from tamis.store.array import StoredArray
 
 GROWN = "it would take more room than in the source: name it to store it so, or use --larger"
 """Reason for keeping a dataset that a pattern matches."""
 
 
 def written_notes(
-    plan: Plan, source: Hdf5Array, target: Hdf5Array, written: Written, partial_count: int
+    plan: Plan, source: StoredArray, target: StoredArray, written: Written, partial_count: int
 ) -> tuple[str, ...]:
     """Return notes about chunks that are not stored through the whole pipeline: why, and what may help."""
     companion = target.companion
@@ -29,7 +29,9 @@ def written_notes(
     return notes + _advice(plan, source, written)
 
 
-def _growth_note(plan: Plan, source: Hdf5Array, target: Hdf5Array, companion: Hdf5Array | None) -> tuple[str, ...]:
+def _growth_note(
+    plan: Plan, source: StoredArray, target: StoredArray, companion: StoredArray | None
+) -> tuple[str, ...]:
     """Return a note that a dataset became larger although its filters compress."""
     before, after = source.stored_nbytes, target.stored_nbytes
     after += 0 if companion is None else companion.stored_nbytes
@@ -115,7 +117,7 @@ def _better_chunks(plan: Plan, shape: tuple[int, ...]) -> str:
     )
 
 
-def _missing_note(written: Written, companion: Hdf5Array | None) -> tuple[str, ...]:
+def _missing_note(written: Written, companion: StoredArray | None) -> tuple[str, ...]:
     if not written.missing_values:
         return ()
     if companion is not None:
@@ -130,7 +132,7 @@ def _missing_note(written: Written, companion: Hdf5Array | None) -> tuple[str, .
     )
 
 
-def _advice(plan: Plan, source: Hdf5Array, written: Written) -> tuple[str, ...]:
+def _advice(plan: Plan, source: StoredArray, written: Written) -> tuple[str, ...]:
     if not plan.recoded or 2 * written.lossless_chunks <= written.chunks:
         return ()
     shape = shape_text(plan.chunk_shape)

@@ -12,13 +12,7 @@ from tamis import cf
 from tamis.chunks.grid import default_chunks
 from tamis.errors import MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32
-from tamis.hdf5.dataset_facts import ELSEWHERE
-from tamis.hdf5.lib.attributes import is_bare_dimension
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.store import Hdf5Store
-from tamis.hdf5.stored_array import Hdf5Array
-from tamis.hdf5.tree.objects import companions_in
-from tamis.hdf5.tree.walk import Datasets
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import Assigned, assigned
 from tamis.jobs.repacking.notes import expected_partial_note, range_text
@@ -28,8 +22,10 @@ from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Chunking, padding_note
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.identical import is_stored_so
+from tamis.rewrite.padding import Padding
 from tamis.rewrite.plan import Plan, flags_for
 from tamis.rewrite.streams import has_streams
+from tamis.store.array import ELSEWHERE, Arrays, Store, StoredArray
 from tamis.zfp.checks import BLOCK_SIDE
 
 MissingPolicy = Literal["exact", "companion", "refuse"]
@@ -86,11 +82,11 @@ class Planning(NamedTuple):
 
     plans: dict[str, Plan]
     kept: dict[str, str]
-    datasets: Datasets
+    datasets: Arrays[StoredArray]
     exact: frozenset[str]
 
 
-def plan_datasets(store: Hdf5Store, request: Request) -> Planning:
+def plan_datasets(store: Store, request: Request) -> Planning:
     """Return a plan for each dataset that a recipe matches, and the reason for each dataset that is kept.
 
     Raises
@@ -113,14 +109,14 @@ def plan_datasets(store: Hdf5Store, request: Request) -> Planning:
     labels: dict[str, str] = {}
     for recipe in recipes:
         labels.setdefault(recipe.path, recipe.label)
-    datasets = store.contents.datasets.labelled(labels)
+    datasets = store.arrays.labelled(labels)
     plans: dict[str, Plan] = {}
     kept: dict[str, str] = {}
     for recipe in recipes:
         if (path := labels[recipe.path]) in plans:
             continue
         dataset, chunks = datasets[path], shapes[recipe.path].value if recipe.path in shapes else None
-        if not recipe.exact and is_bare_dimension(dataset.dataset):
+        if not recipe.exact and dataset.is_bare_dimension:
             kept[path] = "expected values, got a netCDF-4 dimension without a variable"
             continue
         if not (recipe.exact or request.follow) and (layout := dataset.layout) in ELSEWHERE:
@@ -167,7 +163,7 @@ def plan_datasets(store: Hdf5Store, request: Request) -> Planning:
     return Planning(plans, kept, datasets, explicit)
 
 
-def _too_small(dataset: Hdf5Array, min_size: int | None) -> str:
+def _too_small(dataset: StoredArray, min_size: int | None) -> str:
     """Return why patterns keep a dataset because of its size; empty if they do not."""
     least = min_size if min_size is not None else 0 if dataset.chunk_shape else MIN_NBYTES
     small = dataset.values_nbytes < least
@@ -178,12 +174,12 @@ def _too_small(dataset: Hdf5Array, min_size: int | None) -> str:
     )
 
 
-def _own(dataset: Hdf5Array) -> Pipeline:
+def _own(dataset: StoredArray) -> Pipeline:
     """Return the filters of a dataset as a request for other chunks, without stored parameters."""
     return Pipeline(replace(stage, stored=None) for stage in dataset.pipeline.stages)
 
 
-def replaced_companions(datasets: Datasets, plans: Mapping[str, Plan]) -> dict[str, str]:
+def replaced_companions(datasets: Arrays[StoredArray], plans: Mapping[str, Plan]) -> dict[str, str]:
     """Return the paths of companions that become outdated because their variables are stored anew, and of these.
 
     Raises
@@ -193,7 +189,7 @@ def replaced_companions(datasets: Datasets, plans: Mapping[str, Plan]) -> dict[s
     """
     marked = datasets.marked()
     unchanged = {path for path in marked if path not in plans or not plans[path].recoded}
-    in_use = {companion.address for companion, variable in companions_in(datasets) if variable in unchanged}
+    in_use = {companion.address for companion, variable in datasets.companions() if variable in unchanged}
     replaced = {}
     for path in marked:
         if path not in unchanged and (companion := datasets[path].companion) is not None:
@@ -218,7 +214,7 @@ def describe(planning: Planning) -> tuple[DatasetPreview, ...]:
     )
 
 
-def _preview(path: str, dataset: Hdf5Array, plan: Plan | None, reason: str, dropped: bool) -> DatasetPreview:
+def _preview(path: str, dataset: StoredArray, plan: Plan | None, reason: str, dropped: bool) -> DatasetPreview:
     stored = str(dataset.pipeline)
     return DatasetPreview(
         path=path,
@@ -255,7 +251,7 @@ def _range_note(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def _check(pipeline: Pipeline, chunk: ChunkType, dataset: Hdf5Array) -> None:
+def _check(pipeline: Pipeline, chunk: ChunkType, dataset: StoredArray) -> None:
     try:
         pipeline.check(chunk)
     except ParameterError as error:
@@ -282,7 +278,7 @@ def _with_checksum(pipeline: Pipeline) -> Pipeline:
 
 
 def _plan_dataset(
-    path: str, dataset: Hdf5Array, requested: Pipeline | None, chunks: tuple[int, ...] | None, request: Request
+    path: str, dataset: StoredArray, requested: Pipeline | None, chunks: tuple[int, ...] | None, request: Request
 ) -> Plan:
     """Return the plan of a dataset for filters in units of the variable; None keeps its filters for other chunks."""
     dtype = dataset.dtype
@@ -302,10 +298,9 @@ def _plan_dataset(
         notes.append(f"its values are read from other files ({layout}), and stored in the target")
     filters = dataset.pipeline if requested is None else requested
     if not dtype.isnative and (filters.zfp is not None or filters.error_bound != 0):
-        dtype = dtype.newbyteorder("=")
-        notes.append(
-            f"converted from {dataset.dataset.dtype.str} to native {dtype.str}, which {filters.filters[0].name} needs"
-        )
+        native = dtype.newbyteorder("=")
+        notes.append(f"converted from {dtype.str} to native {native.str}, which {filters.filters[0].name} needs")
+        dtype = native
     packing = cf.packing_of(dataset.attributes)
     pipeline = _own(dataset) if requested is None else in_stored_units(requested, packing, dtype)
     if requested is not None:
@@ -357,5 +352,5 @@ def _plan_dataset(
     missing, flags = dataset.missing, None
     if request.missing == "companion" and guarded.error_bound != 0:
         flags = flags_for(dataset, dtype)
-    padding = dataset.padding(dtype)
+    padding = Padding.of(dataset, dtype)
     return Plan(path, guarded, dtype, chunks, tuple(notes), missing, flags=flags, packing=packing, padding=padding)

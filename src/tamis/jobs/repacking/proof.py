@@ -12,7 +12,6 @@ from tamis._open import open_store
 from tamis.errors import located
 from tamis.formatting import plural
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.stored_array import Hdf5Array
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repacking import Repacked
 from tamis.jobs.repacking.notes import written_notes
@@ -20,11 +19,13 @@ from tamis.pipeline import Pipeline
 from tamis.rewrite.count_missing import count_partial
 from tamis.rewrite.plan import Plan, Written
 from tamis.rewrite.prove import verify, verify_copied
+from tamis.store.array import Store, StoredArray
 from tamis.store.transaction import Transaction
 
 
 def prove(
-    source: Mapping[str, Hdf5Array],
+    store: Store,
+    source: Mapping[str, StoredArray],
     plans: Mapping[str, Plan],
     written: Mapping[str, Written],
     transaction: Transaction,
@@ -43,8 +44,8 @@ def prove(
         together = f"verifying {plural(len(plans), 'dataset')}"
         for number, (path, plan) in enumerate(plans.items(), 1):
             step = Step(f"verifying {path}", number, len(plans), together)
-            before, after = source[path], Hdf5Array(out.file, path)
-            with located(path=transaction.target), reading(before.filename, out.path, dataset=path):
+            before, after = source[path], out.array(path)
+            with located(path=transaction.target), reading(store.path, out.path, dataset=path):
                 if plan.copied:
                     results.append(_check_copied(plan, before, after, report, step, threads))
                 else:
@@ -53,7 +54,7 @@ def prove(
 
 
 def _check_copied(
-    plan: Plan, source: Hdf5Array, target: Hdf5Array, report: Progress, step: Step, threads: int
+    plan: Plan, source: StoredArray, target: StoredArray, report: Progress, step: Step, threads: int
 ) -> Repacked:
     masks = verify_copied(plan, source, target, partial(report, step), threads)
     before, after = source.companion, target.companion
@@ -74,8 +75,8 @@ def _check_copied(
 
 def _check_written(
     plan: Plan,
-    source: Hdf5Array,
-    target: Hdf5Array,
+    source: StoredArray,
+    target: StoredArray,
     written: Written,
     progress: Callable[[int, int], None],
     threads: int,
@@ -97,7 +98,7 @@ def _check_written(
     )
 
 
-def _facts(plan: Plan, source: Hdf5Array, target: Hdf5Array) -> dict[str, Any]:
+def _facts(plan: Plan, source: StoredArray, target: StoredArray) -> dict[str, Any]:
     """Return the fields of a result that all datasets have."""
     facts = {
         "path": plan.path,

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tamis.formatting import shape_text
-from tamis.hdf5.dataset_facts import ELSEWHERE
 from tamis.jobs.json_rule import json_text
+from tamis.store.array import ELSEWHERE
 from tamis.store.disk import size_and_checksum
 
 if TYPE_CHECKING:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from tamis.accuracy.statistics import Place, Tally
 from tamis.errors import FileError, ParameterError
-from tamis.hdf5.lib.type_text import type_words
-from tamis.hdf5.stored_array import Hdf5Array
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import assigned
-
-if TYPE_CHECKING:
-    from tamis.hdf5.tree.walk import Datasets
+from tamis.store.array import StoredArray
 
 RECORDED: Literal["recorded"] = "recorded"
 """Means the bound that the filters of a target dataset record in the file."""
@@ -72,7 +68,7 @@ def _checked_bound(name: object, value: object) -> Bound:
 
 
 def assigned_bounds(
-    bounds: Bounds, names: Names, chosen: Datasets, labels: Mapping[str, str]
+    bounds: Bounds, names: Names, chosen: Mapping[str, StoredArray], labels: Mapping[str, str]
 ) -> tuple[dict[str, Bound], dict[str, str]]:
     """Return for each first path its bound, and the path by which the bound named the dataset.
 
@@ -107,7 +103,7 @@ def assigned_bounds(
         dataset = chosen[labels[item.path]]
         if item.value not in (0, RECORDED) and dataset.number_type is None:
             if item.name in unused:  # otherwise the pattern already matched a dataset of numbers
-                unused[item.name] = f"{item.path}: {type_words(dataset.datatype)}"
+                unused[item.name] = f"{item.path}: {dataset.type_words}"
             continue
         unused.pop(item.name, None)
         by_path.setdefault(item.path, item.value)
@@ -121,7 +117,7 @@ def assigned_bounds(
     return by_path, named
 
 
-def recorded_bound(dataset: Hdf5Array) -> float | None:
+def recorded_bound(dataset: StoredArray) -> float | None:
     """Return the largest error that the filters of a dataset allow, in units of the variable; None without a bound."""
     bound, packing = dataset.pipeline.error_bound, dataset.packing
     return bound if bound is None or packing is None else packing.unpacked_error(bound)

@@ -1,0 +1,112 @@
+"""Two HDF5 files that are compared, object by object; see `tamis.store.pair.Pair`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tamis.hdf5.companions import about_companion
+from tamis.hdf5.compare.elements import unequal_elements
+from tamis.hdf5.compare.stored_bytes import changed_fill, same_stored_chunks
+from tamis.hdf5.compare.structure import attribute_differences, group_changes, link_differences, named_type_change
+from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.store import Hdf5Store
+from tamis.hdf5.stored_array import Hdf5Array
+from tamis.hdf5.tree.objects import Objects, array_at, group_at
+from tamis.hdf5.tree.walk import Contents, address_of
+from tamis.store.pair import Change, Unequal, companion_note
+
+# Attributes of the netCDF library for its own use; it numbers dimensions anew in each file.
+_BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict")
+
+
+class Hdf5Pair:
+    """Two files; their objects are compared by the paths of the first."""
+
+    def __init__(self, before: Hdf5Store, after: Hdf5Store) -> None:
+        self._before, self._after = before, after
+        self._objects = _objects(before), _objects(after, before.contents)
+
+    @property
+    def companions(self) -> Mapping[str, str]:
+        """Companions of the first file, with the paths of their variables."""
+        return self._objects[0].companions
+
+    def counterpart(self, path: str) -> Hdf5Array | None:
+        """Return the array of the second file at a path, through any links; None if there is none."""
+        return self._after.contents.datasets.get(path) or array_at(self._after.file, path)
+
+    def attribute_changes(self, path: str, source: Hdf5Array, target: Hdf5Array) -> Iterator[Change]:
+        """Yield changes of the attributes of an array."""
+        return self._attribute_changes(path, source.dataset.id, target.dataset.id)
+
+    def type_note(self, source: Hdf5Array, target: Hdf5Array) -> str:
+        """Return how a named type changed; empty if it did not."""
+        return named_type_change(source, target)
+
+    def fill_note(self, source: Hdf5Array, target: Hdf5Array) -> str:
+        """Return how the fill value of arrays of one type changed; empty if it did not."""
+        return changed_fill(source, target)
+
+    def unequal_elements(
+        self, source: Hdf5Array, target: Hdf5Array, progress: Callable[[int, int], None]
+    ) -> Unequal | None:
+        """Compare the elements of arrays of one shape and type, which are no numbers."""
+        return unequal_elements(source, target, self._objects, progress)
+
+    def same_stored_chunks(self, source: Hdf5Array, target: Hdf5Array) -> bool:
+        """Return whether arrays have the same values because all stored bytes are the same."""
+        return same_stored_chunks(source, target)
+
+    def unlisted(self) -> Iterator[tuple[str, str]]:
+        """Yield the groups that cannot be listed, with the reason."""
+        for store in (self._before, self._after):
+            for path, reason in store.contents.closed.items():
+                yield path, f"{store.path}: {reason}"
+
+    def groups(self) -> Iterator[tuple[str, list[Callable[[], Iterator[Change]]]]]:
+        """Yield the path of each group of the first file, and functions that yield its changes."""
+        for path, group in self._before.contents.groups.items():
+            other = self._after.contents.groups.get(path)
+            if other is None:
+                other = group_at(self._after.file, path)
+            yield path, self._comparisons(path, group, other)
+
+    def _comparisons(self, path: str, group: Any, other: Any) -> list[Callable[[], Iterator[Change]]]:
+        if other is None:
+            return [lambda: iter([Change(path, "missing-group", "no such group in the target", harmless=False)])]
+        attributes = partial(self._attribute_changes, path, group.id, other.id)
+        if path in self._before.contents.closed or path in self._after.contents.closed:
+            return [attributes]
+        return [attributes, partial(self._group_changes, path, group, other)]
+
+    def _group_changes(self, path: str, group: Any, other: Any) -> Iterator[Change]:
+        for code, text in group_changes(group, other):
+            yield Change(path, code, text)
+        for link in link_differences(group, other, self._objects):
+            yield Change(f"{path.rstrip('/')}/{link.name}", "link", link.text, harmless=link.added)
+
+    def new_objects(self) -> Iterator[Change]:
+        """Yield the objects that only the second file has."""
+        before, after = self._before.contents, self._after.contents
+        known = before.datasets.keys() | before.groups.keys()
+        for kind, members in (("dataset", after.datasets), ("group", after.groups)):
+            for path, member in members.items():
+                # Another path to an object of the source is a new link, not a new object.
+                if path in known or not self._objects[1].named(path, address_of(member)):
+                    continue
+                if path in self._objects[1].companions:
+                    yield companion_note(path, self._objects[1].companions[path])
+                else:
+                    yield Change(path, f"new-{kind}", "only in the target")
+
+    def _attribute_changes(self, path: str, source: Any, target: Any) -> Iterator[Change]:
+        for change in attribute_differences(source, target, self._objects):
+            harmless = change.added or change.name in _BOOKKEEPING or about_companion(change.name, source, target)
+            yield Change(path, "attribute", change.text, harmless=harmless)
+
+
+def _objects(store: Hdf5Store, like: Contents | None = None) -> Objects:
+    with reading(store.path):
+        return Objects(store.file, store.contents, like)

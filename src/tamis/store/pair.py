@@ -1,0 +1,100 @@
+"""The protocol of two stores that are compared except for the numbers in their arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tamis.store.array import StoredArray
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A difference of two stores.
+
+    Parameters
+    ----------
+    path
+        Path of the array, group or link.
+    code
+        Kind of difference, in a word.
+    text
+        The difference in words.
+    harmless
+        Whether the second store still has everything that the first one has.
+    """
+
+    path: str
+    code: str
+    text: str
+    harmless: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Unequal:
+    """Elements that differ.
+
+    Parameters
+    ----------
+    count
+        Number of elements that differ.
+    index
+        Index of the first.
+    text
+        The first element in source and target.
+    """
+
+    count: int
+    index: tuple[int, ...]
+    text: str
+
+
+class Pair(Protocol):
+    """Two stores, source and target, of one format or of two. Any method may raise FileError for a damaged one."""
+
+    @property
+    def companions(self) -> Mapping[str, str]:
+        """Companions of the source, with the paths of their variables."""
+        ...
+
+    def counterpart(self, path: str) -> StoredArray | None:
+        """Return the array of the target for a path of the source; None if there is none."""
+        ...
+
+    def attribute_changes(self, path: str, source: Any, target: Any) -> Iterable[Change]:
+        """Yield changes of the attributes of an array."""
+        ...
+
+    def type_note(self, source: Any, target: Any) -> str:
+        """Return how a named type changed; empty if it did not."""
+        ...
+
+    def fill_note(self, source: Any, target: Any) -> str:
+        """Return how the fill value of arrays of one type changed; empty if it did not."""
+        ...
+
+    def unequal_elements(self, source: Any, target: Any, progress: Callable[[int, int], None]) -> Unequal | None:
+        """Compare the elements of arrays of one shape and type, which are no numbers."""
+        ...
+
+    def same_stored_chunks(self, source: Any, target: Any) -> bool:
+        """Return whether arrays have the same values because all stored bytes are the same."""
+        ...
+
+    def unlisted(self) -> Iterable[tuple[str, str]]:
+        """Yield the groups that cannot be listed, with the reason."""
+        ...
+
+    def groups(self) -> Iterable[tuple[str, list[Callable[[], Iterator[Change]]]]]:
+        """Yield the path of each group of the source, and functions that yield its changes."""
+        ...
+
+    def new_objects(self) -> Iterable[Change]:
+        """Yield the objects that only the target has."""
+        ...
+
+
+def companion_note(path: str, variable: str) -> Change:
+    """Return the note that a companion is not compared itself: its missing values are restored to their array."""
+    return Change(path, "companion", f"the companion of {variable}: compared as its missing values")
