@@ -8,6 +8,7 @@ variable: docs/missing.md describes both.
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 from typing import Any
 
 import h5py
@@ -101,6 +102,13 @@ def other_ancillary(dataset: h5py.Dataset) -> list[str]:
     """Return the names of the ancillary variables of a dataset, except its companion."""
     own = (text_attribute(dataset, MARK) or "").rpartition("/")[2]
     return [name for name in (text_attribute(dataset, ANCILLARY) or "").split() if name != own]
+
+
+def without_companion(attributes: Mapping[str, Any], dataset: h5py.Dataset) -> dict[str, Any]:
+    """Return the attributes of a dataset that has a companion, without what they say about it."""
+    others = " ".join(other_ancillary(dataset))
+    changed = {MARK: "", ANCILLARY: others}
+    return {name: changed.get(name, value) for name, value in attributes.items() if changed.get(name, True)}
 
 
 def about_companion(name: str, source: Any, target: Any) -> bool:

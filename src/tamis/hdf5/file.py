@@ -17,6 +17,7 @@ from tamis.errors import FileError, MissingFilterError
 from tamis.formatting import printable
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.source_file import open_source
+from tamis.hdf5.model.hdf5_model import Hdf5Model
 from tamis.hdf5.opened_array import Array
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.groups import check_links
@@ -182,6 +183,17 @@ class File(Group):
                 return Array(self, target, path)
             except (TypeError, ValueError) as error:
                 raise FileError(f"{self.path}: {path}: expected values of a type that NumPy has: {error}") from error
+
+    def data_model(self, phony_dims: str = "sort") -> Hdf5Model:
+        """Return the file in netCDF's data model: variables with named dimensions, in groups.
+
+        Parameters
+        ----------
+        phony_dims
+            Numbers of dimensions without a name: ``"sort"`` as in netCDF-C, ``"access"`` from 0 on in each group.
+        """
+        self.check_open()
+        return Hdf5Model(self._group, phony_dims, restore=self.restore)
 
     def source(self, name: str, array: Hdf5Array) -> ChunkReader:
         """Return the chunks of a dataset by its path; the chunk index is read once."""

@@ -19,7 +19,7 @@ from tamis.chunks.selection import Piece, Points, Selection, select
 from tamis.chunks.threads import ordered_map
 from tamis.errors import FileError, ParameterError, located
 from tamis.formatting import printable
-from tamis.hdf5.companions import ANCILLARY, MARK, other_ancillary
+from tamis.hdf5.companions import without_companion
 from tamis.hdf5.conversion import Conversion
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.readers import library_failure
@@ -115,13 +115,7 @@ class Array:
         self._file.check_open()
         with reading(self._file.path, dataset=self.name):
             attributes = dict(self._dataset.attrs)
-        if self._companion is not None:
-            del attributes[MARK]
-            if others := " ".join(other_ancillary(self._dataset)):
-                attributes[ANCILLARY] = others
-            else:
-                attributes.pop(ANCILLARY, None)
-        return attributes
+        return attributes if self._companion is None else without_companion(attributes, self._dataset)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -182,6 +176,14 @@ class Array:
             return out
         self._fill(out, select((), self.shape))
         return out if self._by_piece else self._restored(out, ())
+
+    def prepare(self) -> bool:
+        """Read the chunk index, and return whether selections are then read without HDF5, that is, without its lock."""
+        self._file.check_open()
+        if self._conversion is None:
+            return False
+        self._file.source(self.name, self._array)
+        return self._flags is None or self._flags.prepare()
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:

@@ -37,7 +37,12 @@ def known_attributes(owner: h5py.HLObject, *others: str) -> dict[str, Any]:
 
 def is_bare_dimension(dataset: h5py.Dataset) -> bool:
     """Return whether a dataset only stands for a netCDF-4 dimension without variable, and has no values."""
-    return (text_attribute(dataset, "NAME") or "").startswith(_BARE_DIMENSION)
+    return is_bare_name(text_attribute(dataset, "NAME"))
+
+
+def is_bare_name(name: Any) -> bool:
+    """Return whether the name of a dimension scale says that it stands for a dimension without variable."""
+    return isinstance(name, str) and name.startswith(_BARE_DIMENSION)
 
 
 def _value(owner: h5py.HLObject, name: str) -> Any:

@@ -1,0 +1,1 @@
+"""The data model of netCDF in HDF5 files."""

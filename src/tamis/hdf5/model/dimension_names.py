@@ -1,0 +1,116 @@
+"""The dimensions of a group's datasets by name, also of datasets without dimension scales."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tamis.hdf5.model.scanned_group import ScannedArray, ScannedGroup, largest_extent
+from tamis.store.data_model import Dimension
+
+
+@dataclass(slots=True)
+class GroupDimensions:
+    """The dimensions of a group.
+
+    Parameters
+    ----------
+    around
+        Dimensions of the group around it; None for the root group.
+    own
+        Dimensions by name. Those without a name of their own are numbered: see `phony_name`.
+    addresses
+        Names by address of their datasets.
+    ids
+        Names by number.
+    axes
+        Names of the dimensions of each dataset, by its name in the file.
+    """
+
+    around: GroupDimensions | None
+    own: dict[str, Dimension] = field(default_factory=dict)
+    addresses: dict[int, str] = field(default_factory=dict)
+    ids: dict[int, str] = field(default_factory=dict)
+    axes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def size(self, name: str) -> int:
+        """Return the size of a dimension of this group or of one around it."""
+        return self.own[name].size if name in self.own or self.around is None else self.around.size(name)
+
+    def at(self, address: int) -> str | None:
+        """Return the name of the dimension at an address, in this group or one around it."""
+        if address in self.addresses or self.around is None:
+            return self.addresses.get(address)
+        return self.around.at(address)
+
+    def of_id(self, number: int) -> str | None:
+        """Return the name of the dimension with a number, in this group or one around it."""
+        return self.ids.get(number) or (None if self.around is None else self.around.of_id(number))
+
+
+def named_dimensions(group: ScannedGroup, around: GroupDimensions | None) -> GroupDimensions:
+    """Return the named dimensions of a group; `axes` is empty still."""
+    dimensions = GroupDimensions(around)
+    users: dict[int, list[int]] = {}
+    for item in group.arrays:
+        for scale, extent in zip(item.scales, item.array.shape, strict=True):
+            if scale is not None:
+                users.setdefault(scale, []).append(extent)
+    for item in group.arrays:
+        if item.is_scale:
+            size, address = item.array.shape[0], item.array.address
+            if item.is_unlimited:
+                extents = users.get(address, [])
+                # Its other users are in other groups.
+                elsewhere = item.user_count > len(extents)
+                size = largest_extent(item.array.dataset) if elsewhere else max(size, *extents, size)
+            dimensions.own[item.name] = Dimension(size, item.is_unlimited)
+            dimensions.addresses[address] = item.name
+            if item.dimension_id is not None:
+                dimensions.ids[item.dimension_id] = item.name
+    return dimensions
+
+
+def count_phony(group: ScannedGroup, dimensions: GroupDimensions) -> int:
+    """Return how many numbered dimensions a group has."""
+    before = len(dimensions.own)
+    trial = GroupDimensions(dimensions.around, dict(dimensions.own), dimensions.addresses, dimensions.ids)
+    name_axes(group, trial, 0)
+    return len(trial.own) - before
+
+
+def name_axes(group: ScannedGroup, dimensions: GroupDimensions, first: int) -> None:
+    """Name the dimensions of each dataset; dimensions without a name are numbered from `first` on.
+
+    As in netCDF-C, an axis without a dimension takes one of the group that has its size, is unlimited like it, and is
+    none of its other axes.
+    """
+    for item in group.arrays:
+        names: list[str | None] = list(_known_names(item, dimensions))
+        for axis, (size, most) in enumerate(zip(item.array.shape, item.array.maxshape, strict=True)):
+            if names[axis] is None:
+                wanted = Dimension(size, most is None)
+                alike = (name for name, own in dimensions.own.items() if own == wanted and name not in names)
+                names[axis] = name = next(alike, f"phony_dim_{first}")
+                if name not in dimensions.own:
+                    dimensions.own[name] = wanted
+                    first += 1
+        dimensions.axes[item.link] = tuple(name or "" for name in names)
+
+
+def _known_names(item: ScannedArray, dimensions: GroupDimensions) -> tuple[str | None, ...]:
+    """Return the names that the file gives to the axes of a dataset; None for an axis without one that fits."""
+    array = item.array
+    if item.dimension_ids:
+        names = tuple(map(dimensions.of_id, item.dimension_ids))
+    elif item.is_scale:
+        names = (item.name, *(None,) * (len(array.shape) - 1))
+    else:
+        names = tuple(None if address is None else dimensions.at(address) for address in item.scales)
+    # HDF5 accepts scales of another length, such as edges of cells; netCDF does not.
+    lengths = zip(names, array.shape, array.maxshape, strict=True)
+    return tuple(
+        name
+        if name is not None and (dimensions.size(name) == extent or (most is None and dimensions.size(name) > extent))
+        else None
+        for name, extent, most in lengths
+    )

@@ -1,0 +1,151 @@
+"""An HDF5 file in netCDF's data model: which variable has which dimensions."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from functools import cached_property
+
+import h5py
+
+from tamis.errors import FileError, ParameterError
+from tamis.hdf5.companions import without_companion
+from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.lib.file_facts import filename_of
+from tamis.hdf5.model.dimension_names import GroupDimensions, count_phony, name_axes, named_dimensions
+from tamis.hdf5.model.scanned_group import ScannedArray, ScannedGroup, scan_group
+from tamis.hdf5.tree.walk import address_of
+from tamis.store.data_model import NamedArray, NamedGroup
+
+PHONY_NAMES = ("sort", "access")
+"""How dimensions without a name are numbered."""
+
+_MOST_LEVELS = 500
+"""Limit of groups within groups, which Python can recurse into."""
+
+
+class Hdf5Model:
+    """A file in netCDF's data model. See `tamis.store.data_model.DataModel`.
+
+    Parameters
+    ----------
+    file
+        The file, open for reading.
+    phony_dims
+        Numbers of dimensions without a name: ``"sort"`` as netCDF-C numbers them, for which all groups are looked at,
+        or ``"access"`` from 0 on, in the order in which groups are asked for.
+    restore
+        Whether missing values in companions are restored: companions are then no variables.
+    """
+
+    def __init__(self, file: h5py.File, phony_dims: str = "sort", *, restore: bool = True) -> None:
+        if phony_dims not in PHONY_NAMES:
+            raise ParameterError(f"expected phony_dims to be {' or '.join(map(repr, PHONY_NAMES))}, got {phony_dims!r}")
+        self._file, self._phony_dims, self._restore = file, phony_dims, restore
+        self._scanned: dict[str, ScannedGroup] = {}
+        self._named: dict[str, GroupDimensions] = {}
+        self._phony_count = 0
+
+    def group(self, path: str) -> NamedGroup:
+        """Return the group at a path.
+
+        Raises
+        ------
+        FileError
+            If there is no such group, or it cannot be read.
+        """
+        path = _normal(path)
+        scanned, dimensions = self._scan(path), self._dimensions(path)
+        if not dimensions.axes:
+            self._name_axes(path, scanned, dimensions)
+        companions = (item.array.companion for item in scanned.arrays if self._restored(item))
+        hidden = {companion.address for companion in companions if companion is not None}
+        variables = {
+            item.name: self._variable(item, dimensions)
+            for item in scanned.arrays
+            if not item.is_bare and item.array.address not in hidden
+        }
+        return NamedGroup(path, dimensions.own, variables, scanned.attributes, scanned.left_out)
+
+    def group_paths(self, path: str = "/") -> list[str]:
+        """Return the paths of a group and of the groups in it, each group once, in the order of the file.
+
+        Raises
+        ------
+        FileError
+            If a group cannot be read.
+        """
+        return list(self._inner_paths(_normal(path), set(), own_first=True))
+
+    def _variable(self, item: ScannedArray, dimensions: GroupDimensions) -> NamedArray:
+        array, names = item.array, dimensions.axes[item.link]
+        restored = self._restored(item)
+        return NamedArray(
+            array.path,
+            names,
+            tuple(map(dimensions.size, names)),
+            array.shape,
+            array.numpy_type or array.chunk.dtype,
+            array.fill_value,
+            without_companion(item.attributes, array.dataset) if restored else item.attributes,
+            array.chunk_shape,
+            array.pipeline,
+            item.enum,
+        )
+
+    def _restored(self, item: ScannedArray) -> bool:
+        return self._restore and item.array.has_companion
+
+    def _scan(self, path: str) -> ScannedGroup:
+        if path not in self._scanned:
+            filename = filename_of(self._file)
+            with reading(filename, dataset=path):
+                group = self._file.get(path.encode("utf-8", "surrogateescape"))
+                if not isinstance(group, h5py.Group):
+                    kind = "none" if group is None else "a dataset"
+                    raise FileError(f"{filename}: expected a group at {path!r}, found {kind}").at(dataset=path)
+                self._scanned[path] = scan_group(self._file, path, group)
+        return self._scanned[path]
+
+    def _dimensions(self, path: str) -> GroupDimensions:
+        """Return the dimensions of a group, those without a name perhaps still missing."""
+        if path not in self._named:
+            around = None if path == "/" else self._dimensions(posixpath.dirname(path))
+            with reading(filename_of(self._file), dataset=path):
+                self._named[path] = named_dimensions(self._scan(path), around)
+        return self._named[path]
+
+    def _name_axes(self, path: str, scanned: ScannedGroup, dimensions: GroupDimensions) -> None:
+        count = count_phony(scanned, dimensions)
+        first = self._phony_count if self._phony_dims == "access" or not count else self._first_numbers[path]
+        name_axes(scanned, dimensions, first)
+        self._phony_count += count
+
+    @cached_property
+    def _first_numbers(self) -> dict[str, int]:
+        """The number of the first dimension without a name in each group, by path, as netCDF-C numbers them."""
+        paths = list(self._inner_paths("/", set(), own_first=False))
+        ids = [number for path in paths for number in self._dimensions(path).ids]
+        first = max(sum(len(self._dimensions(path).own) for path in paths), *(number + 1 for number in ids), 0)
+        numbers = {}
+        for path in paths:
+            numbers[path] = first
+            first += count_phony(self._scan(path), self._dimensions(path))
+        return numbers
+
+    def _inner_paths(self, path: str, visited: set[int], *, own_first: bool) -> Iterator[str]:
+        """Yield the paths of a group and of the groups in it."""
+        if path.count("/") > _MOST_LEVELS:
+            raise FileError(f"{filename_of(self._file)}: expected at most {_MOST_LEVELS} levels of groups, found more")
+        visited.add(address_of(self._scan(path).group))
+        if own_first:
+            yield path
+        for name, address in self._scan(path).groups.items():
+            if address not in visited:
+                yield from self._inner_paths(posixpath.join(path, name), visited, own_first=own_first)
+        if not own_first:
+            yield path
+
+
+def _normal(path: str) -> str:
+    return "/" + posixpath.normpath(posixpath.join("/", path)).strip("/")

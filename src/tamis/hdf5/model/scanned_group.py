@@ -1,0 +1,189 @@
+"""The datasets of a group, with what netCDF-4 stores in them about dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5a, h5d, h5g, h5i, h5l, h5o, h5r, h5t
+
+from tamis.hdf5.lib.attributes import is_bare_name
+from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.lib.file_facts import filename_of
+from tamis.hdf5.model.attribute_values import attribute_value, attribute_values, references
+from tamis.hdf5.stored_array import Hdf5Array
+from tamis.hdf5.tree.links import in_order, links_of
+from tamis.store.data_model import EnumType
+
+_NON_COORDINATE = "_nc4_non_coord_"
+"""Prefix of a variable that has the name of a dimension without being its coordinate."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedArray:
+    """A dataset of a group.
+
+    Parameters
+    ----------
+    name
+        Name as a variable.
+    link
+        Name in the file.
+    array
+        The dataset, closed.
+    attributes
+        Its attributes, without internal ones.
+    is_scale, is_bare
+        Whether it is a dimension, and a dimension alone.
+    dimension_id, dimension_ids
+        Number of its dimension, and those of its axes if it is a coordinate of several; None and none if not known.
+    scales
+        Address of the dimension of each axis; None for an axis without one.
+    user_count
+        Number of axes of datasets that have this dimension.
+    enum
+        The enumeration of its values, if that has a name.
+    """
+
+    name: str
+    link: str
+    array: Hdf5Array
+    attributes: Mapping[str, Any]
+    is_scale: bool
+    is_bare: bool
+    dimension_id: int | None
+    dimension_ids: tuple[int, ...]
+    scales: tuple[int | None, ...]
+    user_count: int
+    enum: EnumType | None
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether it is an unlimited dimension."""
+        return self.is_scale and self.array.maxshape[0] is None
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedGroup:
+    """A group, its datasets in the order of the file, and the addresses of the groups in it."""
+
+    group: h5py.Group
+    attributes: Mapping[str, Any]
+    arrays: tuple[ScannedArray, ...]
+    groups: Mapping[str, int]
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def scan_group(file: h5py.File, path: str, group: h5py.Group) -> ScannedGroup:
+    """Look at all objects of a group; external links are not followed.
+
+    Raises
+    ------
+    FileError
+        If an object cannot be read.
+    """
+    arrays: list[ScannedArray] = []
+    groups: dict[str, int] = {}
+    left_out: dict[str, str] = {}
+    for link in in_order(links_of(group.id)):
+        if link.kind not in (h5l.TYPE_HARD, h5l.TYPE_SOFT):
+            continue
+        name = link.name.decode("utf-8", "surrogateescape")
+        item_path = f"{path.rstrip('/')}/{name}"
+        with reading(filename_of(file), dataset=item_path):
+            try:
+                item = h5o.open(group.id, link.name)
+            except (KeyError, OSError, RuntimeError):
+                if link.kind == h5l.TYPE_HARD and h5o.get_info(group.id, link.name).type == h5o.TYPE_DATASET:
+                    raise
+                continue  # a link that leads nowhere, or a type of values that HDF5 cannot open
+            if isinstance(item, h5g.GroupID):
+                if link.kind == h5l.TYPE_HARD:
+                    groups[name] = link.address
+            elif isinstance(item, h5d.DatasetID):
+                array = Hdf5Array(file, item_path)
+                array.keep(h5py.Dataset(item, readonly=True))
+                if reason := _no_variable(array):
+                    left_out[name] = reason
+                else:
+                    arrays.append(_scanned(array, name))
+    return ScannedGroup(group, attribute_values(group), tuple(arrays), groups, left_out)
+
+
+def _no_variable(array: Hdf5Array) -> str:
+    """Return why a dataset cannot be a variable; empty if it can."""
+    if array.shape is None:
+        return "it has no values (a null dataspace)"
+    if array.numpy_type is None:
+        return "NumPy has no such type"
+    if array.datatype.detect_class(h5t.REFERENCE):
+        return "references to objects mean nothing outside the file"
+    return ""
+
+
+def _scanned(array: Hdf5Array, link: str) -> ScannedArray:
+    """Read everything about a dataset while it is open."""
+    dataset = array.dataset
+    names = list(dataset.attrs)
+    is_scale = bool(array.shape) and _internal(dataset, names, "CLASS") == "DIMENSION_SCALE"
+    ids = np.atleast_1d(_internal(dataset, names, "_Netcdf4Coordinates", ())).tolist() if is_scale else ()
+    number = _internal(dataset, names, "_Netcdf4Dimid") if is_scale else None
+    _ = array.maxshape, array.chunk_shape, array.pipeline, array.fill_value, array.has_companion, array.address
+    return ScannedArray(
+        link.removeprefix(_NON_COORDINATE),
+        link,
+        array,
+        attribute_values(dataset, names),
+        is_scale,
+        is_scale and is_bare_name(_internal(dataset, names, "NAME", "")),
+        int(number) if isinstance(number, np.integer) else None,
+        tuple(ids) if len(ids) == len(array.shape) else (),
+        _scales(dataset, names),
+        h5a.open(dataset.id, b"REFERENCE_LIST").shape[0] if is_scale and "REFERENCE_LIST" in names else 0,
+        _named_enum(array),
+    )
+
+
+def _internal(dataset: h5py.Dataset, names: list[str], name: str, default: Any = None) -> Any:
+    """Return the value of an internal attribute; the default if it does not exist or is damaged."""
+    if name in names:
+        with suppress(Exception):  # HDF5 and h5py raise many kinds
+            return attribute_value(dataset, name)
+    return default
+
+
+def _scales(dataset: h5py.Dataset, names: list[str]) -> tuple[int | None, ...]:
+    """Return the address of the last scale of each axis, which is the one that netCDF takes."""
+    nothing = (None,) * len(dataset.shape)
+    if "DIMENSION_LIST" in names:
+        with suppress(Exception):  # HDF5 and h5py raise many kinds
+            axes = references(dataset, "DIMENSION_LIST")
+            return tuple(_target(dataset, refs) for refs in axes) if len(axes) == len(nothing) else nothing
+    return nothing
+
+
+def _target(dataset: h5py.Dataset, refs: list[Any]) -> int | None:
+    return int(h5o.get_info(h5r.dereference(refs[-1], dataset.id)).addr) if refs else None
+
+
+def largest_extent(scale: h5py.Dataset) -> int:
+    """Return the largest extent of the axes that have a dimension, in all groups of the file."""
+    largest = int(scale.shape[0])
+    for ref, axis in scale.attrs.get("REFERENCE_LIST", ()):
+        with suppress(Exception):  # of a dataset that was deleted
+            largest = max(largest, h5r.dereference(ref, scale.id).shape[axis])
+    return largest
+
+
+def _named_enum(array: Hdf5Array) -> EnumType | None:
+    datatype = array.datatype
+    if not isinstance(datatype, h5t.TypeEnumID) or not array.has_named_type:
+        return None
+    name = (h5i.get_name(datatype) or b"").decode("utf-8", "surrogateescape").rpartition("/")[2]
+    count = datatype.get_nmembers()
+    members = {datatype.get_member_name(i).decode("utf-8"): int(datatype.get_member_value(i)) for i in range(count)}
+    return EnumType(name, members) if name else None

@@ -1,0 +1,118 @@
+"""The data model of netCDF, for files of any format: variables with named dimensions and attributes, in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from tamis.pipeline import Pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A dimension of a group.
+
+    Parameters
+    ----------
+    size
+        Number of elements; of an unlimited dimension, the largest extent of its variables.
+    is_unlimited
+        Whether it may grow.
+    """
+
+    size: int
+    is_unlimited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EnumType:
+    """A named enumeration: its name, and its numbers by member."""
+
+    name: str
+    members: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedArray:
+    """A variable of a group.
+
+    Parameters
+    ----------
+    path
+        Absolute path of its array in the file, with which the file gives the values.
+    dimensions
+        Name of the dimension of each axis, slowest first.
+    shape
+        Sizes of the dimensions.
+    stored_shape
+        Shape of the array, smaller than `shape` where an unlimited dimension grew without it.
+    dtype
+        Type of the values; ``str`` values are objects.
+    fill_value
+        The value of elements that were never written.
+    attributes
+        Attributes as readers of netCDF have them: text as `str`, one number without an axis, no internal ones.
+    chunk_shape
+        Chunk shape; None if there are no chunks.
+    pipeline
+        Filters with stored parameters.
+    enum
+        The enumeration of the values, if it has a name.
+    """
+
+    path: str
+    dimensions: tuple[str, ...]
+    shape: tuple[int, ...]
+    stored_shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fill_value: Any
+    attributes: Mapping[str, Any]
+    chunk_shape: tuple[int, ...] | None
+    pipeline: Pipeline
+    enum: EnumType | None = None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the values are texts of varying length."""
+        metadata = self.dtype.metadata
+        return self.dtype.kind == "O" and metadata is not None and metadata.get("vlen") in (str, bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedGroup:
+    """A group of a file.
+
+    Parameters
+    ----------
+    path
+        Absolute path.
+    dimensions
+        Its own dimensions by name, without those of the groups around it.
+    variables
+        Variables by name, in the order of the file.
+    attributes
+        As those of a variable.
+    left_out
+        Arrays that are no variables, by name, with the reason.
+    """
+
+    path: str
+    dimensions: Mapping[str, Dimension]
+    variables: Mapping[str, NamedArray]
+    attributes: Mapping[str, Any]
+    left_out: Mapping[str, str]
+
+
+class DataModel(Protocol):
+    """A file as netCDF's data model."""
+
+    def group(self, path: str) -> NamedGroup:
+        """Return the group at a path."""
+        ...
+
+    def group_paths(self, path: str = "/") -> list[str]:
+        """Return the paths of a group and of the groups in it, each once."""
+        ...
