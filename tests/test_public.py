@@ -37,7 +37,7 @@ MODULES = {
         from_values number real requested_filter""",
     "hdf5": """Appender Partial PhaseChange chunk_type create_dataset create_group group_filters group_phase_change
         pipeline_of read_chunk write write_stream""",
-    "zarr": """H5zZfp PipelineCodec ReshapeCodec ZfpCodec Zfpy codecs""",
+    "zarr": """H5zZfp Pipeline2Codec PipelineCodec ReshapeCodec ZfpCodec Zfpy codecs""",
     "zfp": """Accuracy Expert Header MAX_RANK Mode Precision Rate Reversible as_mode check_encodable decode
         decode_with_header encode encode_with_header is_lossless max_extent mode mode_of prove""",
 }

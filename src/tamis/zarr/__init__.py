@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tamis.zarr.arguments_of import codecs
+    from tamis.zarr.pipeline2_codec import Pipeline2Codec
     from tamis.zarr.pipeline_codec import PipelineCodec
     from tamis.zarr.reshape_codec import ReshapeCodec
     from tamis.zarr.zarr2_codecs import H5zZfp, Zfpy
     from tamis.zarr.zfp_codec import ZfpCodec
 
-__all__ = ["H5zZfp", "PipelineCodec", "ReshapeCodec", "ZfpCodec", "Zfpy", "codecs"]
+__all__ = ["H5zZfp", "Pipeline2Codec", "PipelineCodec", "ReshapeCodec", "ZfpCodec", "Zfpy", "codecs"]
 
 _MODULES = {
     "H5zZfp": "zarr2_codecs",
+    "Pipeline2Codec": "pipeline2_codec",
     "PipelineCodec": "pipeline_codec",
     "ReshapeCodec": "reshape_codec",
     "ZfpCodec": "zfp_codec",

@@ -63,8 +63,8 @@ class Zfpy(Codec):  # type: ignore[misc]  # numcodecs has no type information
     def decode(self, buf: Any, out: Any = None) -> NDArray[Any]:
         """Decode a stream; raises StreamError if it is damaged or has no header."""
         with located(filter=self.codec_id):
-            values = zfp.decode_with_header(_view(buf))
-        return _into(values, out)
+            values = zfp.decode_with_header(as_bytes(buf))
+        return into(values, out)
 
     def _mode(self) -> zfp.Mode:
         if self.mode == 5:
@@ -153,13 +153,13 @@ class H5zZfp(Codec):  # type: ignore[misc]  # numcodecs has no type information
 
     def decode(self, buf: Any, out: Any = None) -> NDArray[Any]:
         """Decode a chunk; raises StreamError if it is damaged."""
-        data = _view(buf)
+        data = as_bytes(buf)
         with located(filter=self.codec_id):
             if self._may_be_raw and len(data) == math.prod(self._shape) * self._dtype.itemsize:
                 values = np.frombuffer(data, self._dtype.newbyteorder("<")).reshape(self._shape)
             else:
                 values = zfp.decode(data, self._shape, self._dtype, self._filter.mode)
-        return _into(values, out)
+        return into(values, out)
 
     @property
     def _may_be_raw(self) -> bool:
@@ -184,14 +184,16 @@ def _array(buf: Any) -> NDArray[Any]:
     return buf
 
 
-def _view(buf: Any) -> memoryview:
+def as_bytes(buf: Any) -> memoryview:
+    """Return the bytes of what numcodecs gives a codec."""
     try:
         return memoryview(buf).cast("B")
     except TypeError as error:
         raise StreamError(f"expected the bytes of a chunk, got {type(buf).__name__}") from error
 
 
-def _into(values: NDArray[Any], out: Any) -> NDArray[Any]:
+def into(values: NDArray[Any], out: Any) -> NDArray[Any]:
+    """Return decoded values, in the memory that numcodecs wants them in."""
     if out is None:
         return values
     target = np.frombuffer(out, np.uint8)
