@@ -14,9 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 import tamis
-from tamis.hdf5 import Appender, create_dataset, write, write_stream
+from tamis.hdf5 import Appender, create_dataset, write, write_stream, writer
 from tamis.hdf5.writing import appender as appending
-from tamis.hdf5.writing import dataset as whole
 
 FILTERS = "zfp(accuracy=0.01)|shuffle|deflate(1)|fletcher32"
 STEPS = np.cumsum(np.random.default_rng(0).normal(size=(24, 16, 16)), axis=0).astype("f4") + 1000
@@ -116,8 +115,8 @@ def test_u23_reader_beside_write_into_a_dataset_sees_whole_chunks(
     dataset = create_dataset(file, "x", STEPS.shape, "f4", chunks=(4, 16, 16), filters=FILTERS)
     data = STEPS.copy()
     data[::4, 0, 0] = np.nan  # so that every chunk goes without zfp
-    probe = Probe(read, whole.settle)
-    monkeypatch.setattr(whole, "settle", probe)
+    probe = Probe(read, writer.settle)
+    monkeypatch.setattr(writer, "settle", probe)
     write(dataset, data, threads=1)
     results = probe.ended()
     assert len(results) == 6
@@ -129,8 +128,8 @@ def test_u23_reader_beside_write_stream_sees_it_whole(file: h5py.File, monkeypat
     mode = tamis.zfp.Rate(24)
     dataset = create_dataset(file, "x", (8, 16), "f4", chunks=(4, 16), filters=f"zfp({mode})|lzf")
     noise = np.random.default_rng(0).normal(size=(8, 16)).astype("f4")
-    probe = Probe(by_another_object, whole.settle)
-    monkeypatch.setattr(whole, "settle", probe)
+    probe = Probe(by_another_object, writer.settle)
+    monkeypatch.setattr(writer, "settle", probe)
     for start in (0, 4):
         write_stream(dataset, (start, 0), tamis.zfp.encode(noise[start : start + 4], mode), mode)
     for part, values in probe.ended():

@@ -6,16 +6,15 @@ import os
 from typing import Any
 
 import h5py
-import numpy as np
 from h5py import h5t
-from numpy.typing import NDArray
 
 from tamis.chunks.chunk_notes import ChunkNotes
 from tamis.chunks.grid import Grid, Origin
-from tamis.chunks.regions import as_array
-from tamis.errors import FileError, ParameterError
+from tamis.errors import ParameterError
 from tamis.hdf5.companion_writer import create_companion
-from tamis.hdf5.lib.chunk_index import chunk_info, read_index
+from tamis.hdf5.lib import calls
+from tamis.hdf5.lib.chunk_index import chunk_info
+from tamis.hdf5.lib.direct_chunks import SIZE_AND_MASK, check_recorded, settle
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.create import create_like
 from tamis.hdf5.writing.creation import as_recorded, filter_parameters
@@ -62,25 +61,38 @@ class Hdf5Writer:
     pipeline
         Its filters, with stored parameters.
     end
-        The end of its file.
+        The end of its file; None if nobody asks for offsets.
+    shared
+        Whether other threads may read the dataset meanwhile: each chunk appears in one step for them.
     """
 
-    def __init__(self, dataset: h5py.Dataset, grid: Grid, pipeline: Pipeline, end: FileEnd) -> None:
+    def __init__(
+        self,
+        dataset: h5py.Dataset,
+        grid: Grid,
+        pipeline: Pipeline,
+        end: FileEnd | None = None,
+        *,
+        shared: bool = False,
+    ) -> None:
         self.dataset, self.grid, self.recorded = dataset, grid, pipeline
         self.stored_nbytes = 0
-        self._notes, self._end = ChunkNotes("qI"), end
+        self._notes, self._end, self._shared = ChunkNotes(SIZE_AND_MASK), end, shared
         self._last: tuple[Origin, int] | None = None
 
     def put(self, origin: Origin, data: bytes, mask: int) -> None:
         """Write a chunk; each chunk may be written once."""
-        self.dataset.id.write_direct_chunk(origin, data, mask)
+        with calls.lock:
+            self.dataset.id.write_direct_chunk(origin, data, mask)
+            if self._shared:
+                settle(self.dataset, origin, mask)
         self._notes.add(self.grid.number_of(origin), len(data), mask)
         self.stored_nbytes += len(data)
         self._last = origin, len(data)
 
     def last_offset(self) -> int | None:
         """Return the offset of the last written chunk in the file."""
-        return None if self._last is None else self._end.offset_of(self.dataset, *self._last)
+        return None if self._last is None or self._end is None else self._end.offset_of(self.dataset, *self._last)
 
     def create_companion(self, pipeline: Pipeline, flags: Flags) -> Hdf5Writer:
         """Create the companion of the dataset, which disappears if it gets no name."""
@@ -89,27 +101,7 @@ class Hdf5Writer:
 
     def finish(self) -> None:
         """Raise FileError unless HDF5's records of all chunks match what was written, without others."""
-        if not self.grid.chunk_count:
-            return
-        written = self._notes.columns()
-        index = read_index(self.dataset.id, self.grid, 0)
-        recorded: list[NDArray[Any]] = [as_array(index.numbers), index.sizes, index.masks]
-        if all(np.array_equal(*columns) for columns in zip(written, recorded, strict=True)):
-            return
-        tables = (written, recorded)
-        expected, stored = ({number: rest for number, *rest in zip(*table, strict=True)} for table in tables)
-        number = next(
-            candidate for candidate in sorted({*expected, *stored}) if expected.get(candidate) != stored.get(candidate)
-        )
-        raise FileError(
-            f"{self.dataset.name}: expected size and filter mask {_pair(expected.get(number))} for the chunk at"
-            f" {self.grid.origin_of(int(number))}, found {_pair(stored.get(number))}: HDF5 did not record it as it was"
-            " written"
-        )
-
-
-def _pair(sizes: list[Any] | None) -> tuple[int, ...] | None:
-    return None if sizes is None else tuple(map(int, sizes))
+        check_recorded(self.dataset, self.grid, self._notes)
 
 
 def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, end: FileEnd) -> Hdf5Writer:

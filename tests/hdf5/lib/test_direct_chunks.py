@@ -9,8 +9,9 @@ import h5py
 import numpy as np
 import pytest
 
+from tamis.chunks.grid import Grid
 from tamis.errors import FileError
-from tamis.hdf5.lib.direct_chunks import check_recorded, first_stored, put_chunk, record_of, settle
+from tamis.hdf5.lib.direct_chunks import check_recorded, first_stored, noted, put_chunk, record_of, settle
 
 
 @pytest.fixture
@@ -35,15 +36,23 @@ def test_put_chunk_second_time_with_the_same_size_gets_its_mask(dataset: h5py.Da
     assert dataset.id.get_storage_size() == 32
 
 
-def test_check_recorded_names_the_chunk_that_differs(dataset: h5py.Dataset) -> None:
+@pytest.mark.parametrize("others", [False, True])
+def test_check_recorded_names_the_chunk_that_differs(others: bool, dataset: h5py.Dataset) -> None:
+    def check(chunks: dict[tuple[int, ...], tuple[int, int]]) -> None:
+        grid = Grid(dataset.shape, dataset.chunks)
+        check_recorded(dataset, grid, noted(grid, chunks), others=others)
+
     put_chunk(dataset, (0,), RAW, 1)
-    check_recorded(dataset, {(0,): (32, 1)})
+    check({(0,): (32, 1)})
     with pytest.raises(FileError, match=r"/x: expected .* \(32, 0\) for the chunk at \(0,\), found \(32, 1\)"):
-        check_recorded(dataset, {(0,): (32, 0)})
+        check({(0,): (32, 0)})
     with pytest.raises(FileError, match=r"\(32, 1\) for the chunk at \(8,\), found None"):
-        check_recorded(dataset, {(0,): (32, 1), (8,): (32, 1)})
+        check({(0,): (32, 1), (8,): (32, 1)})
+    if others:
+        check({})
+        return
     with pytest.raises(FileError, match=r"None for the chunk at \(0,\), found \(32, 1\)"):
-        check_recorded(dataset, {})
+        check({})
 
 
 def test_first_stored_finds_what_hdf5_still_holds_in_memory(dataset: h5py.Dataset) -> None:

@@ -9,17 +9,33 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from typing import Any
 
 import h5py
+import numpy as np
 from h5py import h5d
+from numpy.typing import NDArray
 
-from tamis.chunks.grid import Origin
+from tamis.chunks.chunk_notes import ChunkNotes
+from tamis.chunks.grid import Grid, Origin
+from tamis.chunks.regions import as_array
 from tamis.errors import FileError
 from tamis.hdf5.lib import calls, chunk_index
-from tamis.hdf5.lib.chunk_index import chunk_info, stored_chunks
+from tamis.hdf5.lib.chunk_index import chunk_info
+
+SIZE_AND_MASK = "qI"
+"""Columns of `ChunkNotes`."""
 
 
-def check_recorded(dataset: h5py.Dataset, expected: Mapping[Origin, tuple[int, int]], *, others: bool = False) -> None:
+def noted(grid: Grid, chunks: Mapping[Origin, tuple[int, int]]) -> ChunkNotes:
+    """Return sizes and filter masks of chunks, given by their origins, as `check_recorded` takes them."""
+    notes = ChunkNotes(SIZE_AND_MASK)
+    for origin, sizes in chunks.items():
+        notes.add(grid.number_of(origin), *sizes)
+    return notes
+
+
+def check_recorded(dataset: h5py.Dataset, grid: Grid, written: ChunkNotes, *, others: bool = False) -> None:
     """Compare the records of all chunks in HDF5 with what was written.
 
     A chunk that is written again with the same size keeps its old mask, and then reads as wrong values.
@@ -28,8 +44,10 @@ def check_recorded(dataset: h5py.Dataset, expected: Mapping[Origin, tuple[int, i
     ----------
     dataset
         May still be open for writing: the chunk index is right even if reads are wrong.
-    expected
-        Size in bytes and filter mask of each chunk, by its origin.
+    grid
+        The grid of its chunks.
+    written
+        Size in bytes and filter mask of each chunk (`SIZE_AND_MASK`).
     others
         Whether there may be other chunks.
 
@@ -38,15 +56,24 @@ def check_recorded(dataset: h5py.Dataset, expected: Mapping[Origin, tuple[int, i
     FileError
         If a chunk is absent or unexpected, or has another size or mask; names the chunk.
     """
-    records = {
-        record.chunk_offset: (record.size, record.filter_mask)
-        for record in stored_chunks(dataset.id)
-        if not others or record.chunk_offset in expected
-    }
-    if records == expected:
+    if not grid.chunk_count:
         return
-    for origin in sorted(expected.keys() | records.keys()):
-        _compare(dataset, origin, expected.get(origin), records.get(origin))
+    expected = written.columns()
+    index = chunk_index.read_index(dataset.id, grid, 0)
+    recorded: list[NDArray[Any]] = [as_array(index.numbers), index.sizes, index.masks]
+    if others:
+        recorded = [column[np.isin(recorded[0], expected[0])] for column in recorded]
+    if all(np.array_equal(*columns) for columns in zip(expected, recorded, strict=True)):
+        return
+    tables = (expected, recorded)
+    before, after = (
+        {int(number): tuple(map(int, rest)) for number, *rest in zip(*columns, strict=True)} for columns in tables
+    )
+    number = min(number for number in before.keys() | after if before.get(number) != after.get(number))
+    raise FileError(
+        f"{dataset.name}: expected size and filter mask {before.get(number)} for the chunk at"
+        f" {grid.origin_of(number)}, found {after.get(number)}: HDF5's record differs from what was written"
+    )
 
 
 def first_stored(dataset: h5py.Dataset) -> Origin | None:
@@ -118,14 +145,4 @@ def settle(dataset: h5py.Dataset, last: Origin, mask: int, *, again: bool = Fals
             f"{parent.filename}: another object holds {name} open, and HDF5 misreads its only chunk until that is"
             " closed; the file itself is correct",
             stacklevel=3,
-        )
-
-
-def _compare(
-    dataset: h5py.Dataset, origin: Origin, expected: tuple[int, int] | None, got: tuple[int, int] | None
-) -> None:
-    if expected != got:
-        raise FileError(
-            f"{dataset.name}: expected size and filter mask {expected} for the chunk at {origin}, found {got}: HDF5's"
-            " record differs from what was written"
         )

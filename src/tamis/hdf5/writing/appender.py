@@ -21,10 +21,10 @@ from tamis.errors import FileError, ParameterError, StreamError, TamisError, loc
 from tamis.formatting import printable
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.lib.direct_chunks import check_recorded, record_of, settle
+from tamis.hdf5.lib.direct_chunks import check_recorded, noted, put_chunk, record_of, settle
 from tamis.hdf5.writing.target import Target, growing_axis
 from tamis.rewrite.cast import cast, rounding_of
-from tamis.rewrite.encode import Encoded, can_skip_loss, encode_chunk, is_lossy
+from tamis.rewrite.encode import Encoded, can_skip_loss, is_lossy
 from tamis.store.disk import disk_text
 
 
@@ -224,7 +224,8 @@ class Appender:
         if self._closed:
             return
         self.flush()
-        check_recorded(self._target.dataset, self._recorded, others=True)
+        grid = Grid(self._target.dataset.shape, self._target.chunk.shape)
+        check_recorded(self._target.dataset, grid, noted(grid, self._recorded), others=True)
         self._closed = True
 
     def __enter__(self) -> Self:
@@ -324,7 +325,7 @@ class Appender:
             with calls.lock:
                 self._target.dataset.resize(shape)
                 for origin, chunk in encoded:
-                    self._target.put(origin, chunk)
+                    put_chunk(self._target.dataset, origin, *chunk)
                     self._recorded[origin] = (len(chunk.data), chunk.mask)
                 settle(self._target.dataset, last, stored.mask, again=self._written > 0)
         except BaseException as error:
@@ -339,23 +340,10 @@ class Appender:
         keep = partial and is_lossy(target.pipeline) and can_skip_loss(target.pipeline)
 
         def encode(part: Region) -> tuple[Origin, Encoded]:
-            origin = self._origin(part)
+            origin, values = self._origin(part), self._buffer[part]
+            rounding = min(self._rounding, rounding_of(values, self._missing)) if self._rounding else 0.0
             lossless = keep or origin in self._frozen
-            try:
-                values = self._buffer[part]
-                encoded = encode_chunk(
-                    target.pipeline,
-                    values,
-                    target.chunk,
-                    lossless=lossless,
-                    padding=target.padding,
-                    missing=self._missing,
-                    rounding=min(self._rounding, rounding_of(values, self._missing)) if self._rounding else 0.0,
-                )
-            except TamisError as error:
-                error.at(f"{target.place}: chunk at {origin}", chunk=origin)
-                raise
-            return origin, encoded
+            return origin, target.encode(origin, values, self._missing, rounding, lossless=lossless)
 
         with closing(ordered_map(encode, self._parts(), self._threads)) as results:
             return list(results)

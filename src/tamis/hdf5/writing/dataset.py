@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -13,19 +12,20 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from tamis import zfp
-from tamis.chunks.grid import Origin, Region, origin_of, region
+from tamis.chunks.boxes import cut, whole, within
+from tamis.chunks.grid import Grid, Origin, Region, origin_of
 from tamis.chunks.threads import checked_threads, ordered_map
-from tamis.errors import FileError, ParameterError, TamisError, located
+from tamis.errors import FileError, ParameterError, located
 from tamis.filters import ChunkType, StoredZfp, Zfp
 from tamis.formatting import did_you_mean
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.lib.direct_chunks import check_recorded, first_stored, settle
+from tamis.hdf5.lib.direct_chunks import first_stored
+from tamis.hdf5.writer import Hdf5Writer
 from tamis.hdf5.writing.creation import check_place, named, new_dataset, new_path
 from tamis.hdf5.writing.target import Target, array_like
-from tamis.pipeline import Pipeline
 from tamis.rewrite.cast import cast
-from tamis.rewrite.encode import Encoded, encode_chunk
+from tamis.rewrite.encode import Encoded
 from tamis.store.disk import disk_text
 from tamis.zfp.blocks import block_count
 
@@ -178,11 +178,10 @@ def _store_stream(target: Target, chunk_origin: Origin, stream_bytes: bytes, mod
         )
     if calls.stored_nbytes(dataset.id, chunk_origin):
         raise FileError(f"{target.place}: expected no chunk at {chunk_origin} yet, found one: write into a new dataset")
-    encoded = _after_zfp(target, stream_bytes)
+    encoded = Encoded(*target.pipeline.encode_rest(stream_bytes, target.chunk))
     target.pipeline.decode(*encoded, target.chunk)
-    with calls.lock:
-        target.put(chunk_origin, encoded)
-        settle(dataset, chunk_origin, encoded.mask)
+    grid = Grid(dataset.shape, target.chunk.shape)
+    Hdf5Writer(dataset, grid, target.pipeline, shared=True).put(chunk_origin, *encoded)
     if calls.stored_nbytes(dataset.id, chunk_origin) != len(encoded.data):
         raise FileError(f"{target.place}: HDF5's record of the chunk at {chunk_origin} differs from what was written")
 
@@ -259,58 +258,37 @@ def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
     def encode(item: tuple[Region, NDArray[Any]]) -> tuple[Origin, Encoded]:
         part, values = item
         origin = origin_of(part)
-        try:
-            missing = target.missing_in(values)
+        missing = target.missing_in(values)
+        with located(f"{target.place}: chunk at {origin}", chunk=origin):
             converted, rounding = cast(
                 values, target.chunk.dtype, masked=masked, missing=missing, bound=target.bound, origin=origin
             )
-            return origin, encode_chunk(
-                target.pipeline, converted, target.chunk, padding=target.padding, missing=missing, rounding=rounding
-            )
-        except TamisError as error:
-            error.at(f"{target.place}: chunk at {origin}", chunk=origin)
-            raise
+        return origin, target.encode(origin, converted, missing, rounding)
 
     masked = target.masked
-    recorded: dict[Origin, tuple[int, int]] = {}
+    grid = Grid(target.dataset.shape, target.chunk.shape)
+    writer = Hdf5Writer(target.dataset, grid, target.pipeline, shared=shared)
     # Closed, so that no thread continues if this one is interrupted.
-    with closing(ordered_map(encode, _parts(data, target.chunk), threads)) as encoded:
-        for origin, (stored, mask) in encoded:
+    with closing(ordered_map(encode, _parts(data, target.chunk), threads)) as chunks:
+        for origin, encoded in chunks:
             try:
-                with calls.lock:
-                    target.dataset.id.write_direct_chunk(origin, stored, mask)
-                    if shared:
-                        settle(target.dataset, origin, mask)
+                writer.put(origin, *encoded)
             except (OSError, RuntimeError, ValueError) as error:
                 text = f"{target.place}: chunk at {origin}: HDF5 cannot write: {disk_text(error)}"
                 raise FileError(text).at(chunk=origin) from error
-            recorded[origin] = (len(stored), mask)
-    if recorded:
-        check_recorded(target.dataset, recorded)
+    writer.finish()
 
 
 def _parts(data: Any, chunk: ChunkType) -> Iterator[tuple[Region, NDArray[Any]]]:
     """Yield the part of each chunk and its values; chunked sources are read in pieces of whole chunks of both."""
-    shape = tuple(data.shape)
-    whole = tuple(slice(0, extent) for extent in shape)
+    everything = whole(tuple(data.shape))
     if isinstance(data, np.ndarray):
-        yield from ((part, data[part]) for part in _regions(whole, shape, chunk.shape))
+        yield from ((part, data[part]) for part in cut(everything, chunk.shape))
         return
-    for piece in _regions(whole, shape, _read_shape(data, chunk)):
+    for piece in cut(everything, _read_shape(data, chunk)):
         values = data[piece]
         values = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
-        for part in _regions(piece, shape, chunk.shape):
-            inside = zip(part, piece, strict=True)
-            yield (
-                part,
-                values[tuple(slice(span.start - outer.start, span.stop - outer.start) for span, outer in inside)],
-            )
-
-
-def _regions(part: Region, shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> Iterator[Region]:
-    """Return the regions of the chunks in a part that consists of whole chunks, last axis fastest."""
-    starts = (range(span.start, span.stop, step) for span, step in zip(part, chunk_shape, strict=True))
-    return (region(origin, shape, chunk_shape) for origin in itertools.product(*starts))
+        yield from ((part, values[within(part, piece)]) for part in cut(piece, chunk.shape))
 
 
 def _read_shape(data: Any, chunk: ChunkType) -> tuple[int, ...]:
@@ -338,11 +316,3 @@ def _check_mode(target: Target, stored: StoredZfp, mode: zfp.Mode, nbytes: int) 
                 f"{target.place}: expected a stream of {whole} bytes for a chunk of {target.chunk.shape} with {mode},"
                 f" got {nbytes}"
             )
-
-
-def _after_zfp(target: Target, stream: bytes) -> Encoded:
-    """Encode a ZFP stream by the filters after zfp."""
-    raw = ChunkType(np.dtype("u1"), (len(stream),))
-    rest = Pipeline(target.pipeline.stages[1:])
-    data, mask = rest.encode(np.frombuffer(stream, raw.dtype))
-    return Encoded(data, mask << 1)

@@ -13,17 +13,16 @@ from h5py import h5d, h5t
 from numpy.typing import NDArray
 
 from tamis.chunks.grid import Origin
-from tamis.errors import FileError, ParameterError
+from tamis.errors import FileError, ParameterError, located
 from tamis.filters import ChunkType
 from tamis.hdf5.companions import MARK, has_companion, is_companion
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.attributes import text_attribute
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.lib.direct_chunks import put_chunk
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.missing.definition import Missing
 from tamis.pipeline import Pipeline
-from tamis.rewrite.encode import Encoded, is_lossy
+from tamis.rewrite.encode import Encoded, encode_chunk, is_lossy
 from tamis.rewrite.padding import Padding
 
 
@@ -118,9 +117,20 @@ class Target:
         has_fill = fill in self.missing.values or fill != fill
         return self.missing if has_fill else replace(self.missing, values=(*self.missing.values, fill))
 
-    def put(self, origin: Origin, encoded: Encoded) -> None:
-        """Write a chunk, which may exist already; see `put_chunk`."""
-        put_chunk(self.dataset, origin, *encoded)
+    def encode(
+        self, origin: Origin, values: NDArray[Any], missing: Missing, rounding: float, *, lossless: bool = False
+    ) -> Encoded:
+        """Encode the values of a chunk, rounded to the type of the file; see `encode_chunk`."""
+        with located(f"{self.place}: chunk at {origin}", chunk=origin):
+            return encode_chunk(
+                self.pipeline,
+                values,
+                self.chunk,
+                lossless=lossless,
+                padding=self.padding,
+                missing=missing,
+                rounding=rounding,
+            )
 
 
 def _role_text(dataset: h5py.Dataset) -> str:
