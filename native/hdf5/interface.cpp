@@ -17,6 +17,7 @@ Hdf5::Hdf5(const void* caller) {
                 bind(space_rank, "H5Sget_simple_extent_ndims") & bind(space_extents, "H5Sget_simple_extent_dims") &
                 bind(filter_count, "H5Pget_nfilters") & bind(filter_at, "H5Pget_filter2") &
                 bind(filter_by_id, "H5Pget_filter_by_id2") & bind(modify_filter, "H5Pmodify_filter") &
+                bind(remove_filter, "H5Premove_filter") & bind(set_filter, "H5Pset_filter") &
                 bind(fill_defined, "H5Pfill_value_defined") & bind(fill_value, "H5Pget_fill_value") &
                 bind(has_property, "H5Pexist");
 }

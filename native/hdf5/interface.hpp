@@ -64,6 +64,8 @@ public:
     herr_t (*filter_by_id)(hid_t dcpl, int id, unsigned* flags, std::size_t* count, unsigned* values,
                            std::size_t name_nbytes, char* name, unsigned* config) = nullptr;
     herr_t (*modify_filter)(hid_t dcpl, int id, unsigned flags, std::size_t count, const unsigned* values) = nullptr;
+    herr_t (*remove_filter)(hid_t dcpl, int id) = nullptr;
+    herr_t (*set_filter)(hid_t dcpl, int id, unsigned flags, std::size_t count, const unsigned* values) = nullptr;
     herr_t (*fill_defined)(hid_t dcpl, int* status) = nullptr;
     herr_t (*fill_value)(hid_t dcpl, hid_t type, void* value) = nullptr;
     htri_t (*has_property)(hid_t plist, const char* name) = nullptr;

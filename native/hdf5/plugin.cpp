@@ -6,6 +6,7 @@
 
 #include "hdf5/configure.hpp"
 #include "hdf5/filter.hpp"
+#include "hdf5/order.hpp"
 
 namespace tamis::hdf5 {
 
@@ -25,8 +26,10 @@ htri_t can_apply(hid_t dcpl, hid_t type, hid_t) {
 herr_t set_local(hid_t dcpl, hid_t type, hid_t space) {
     const Hdf5 hdf5(__builtin_return_address(0));
     Chunk chunk;
-    return inspect(hdf5, "set_local", dcpl, type, space, chunk) && configure(hdf5, "set_local", dcpl, type, chunk) ? 0
-                                                                                                                   : -1;
+    return restore_order(hdf5, "set_local", dcpl) && inspect(hdf5, "set_local", dcpl, type, space, chunk) &&
+                   configure(hdf5, "set_local", dcpl, type, chunk)
+               ? 0
+               : -1;
 }
 
 std::size_t filter(unsigned flags, std::size_t count, const unsigned* values, std::size_t nbytes,
