@@ -25,7 +25,7 @@ PUBLIC = """
     inspect repack preview_repack verify spec encoding open
     Inspection RepackResult RepackPreview Verification Spec Encoding
     Config config plugin_path __version__
-    cf filters hdf5 zarr zfp
+    cf filters hdf5 netcdf zarr zfp
 """
 """Frozen: a name that goes away or changes breaks somebody's program, and one that is added is promised for ever."""
 
@@ -37,6 +37,13 @@ MODULES = {
         from_values number real requested_filter""",
     "hdf5": """Appender Partial PhaseChange chunk_type create_dataset create_group group_filters group_phase_change
         pipeline_of read_chunk write write_stream""",
+    "netcdf": """Deflation FilterInfo NetcdfError Quantization create_variable def_var_blosc def_var_bzip2
+        def_var_deflate
+        def_var_filter def_var_fletcher32 def_var_quantize def_var_shuffle def_var_szip def_var_zstandard filters
+        filterspec_fix8 filterspec_parse filterspec_parse_parameter filterspec_parselist inq_filter_avail inq_var_blosc
+        inq_var_bzip2 inq_var_deflate inq_var_filter inq_var_filter_ids inq_var_filter_info inq_var_fletcher32
+        inq_var_quantize inq_var_shuffle inq_var_szip inq_var_zstandard plugin_path_append plugin_path_get
+        plugin_path_prepend plugin_path_set""",
     "zarr": """H5zZfp Pipeline2Codec PipelineCodec ReshapeCodec ZfpCodec Zfpy codecs""",
     "zfp": """Accuracy Expert Header MAX_RANK Mode Precision Rate Reversible as_mode check_encodable decode
         decode_with_header encode encode_with_header is_lossless max_extent mode mode_of prove""",

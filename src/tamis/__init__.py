@@ -21,7 +21,7 @@ from tamis.errors import (
 )
 
 if TYPE_CHECKING:
-    from tamis import cf, filters, hdf5, zarr, zfp
+    from tamis import cf, filters, hdf5, netcdf, zarr, zfp
     from tamis.filters import (
         Bitshuffle,
         Blosc,
@@ -94,6 +94,7 @@ __all__ = [
     "filters",
     "hdf5",
     "inspect",
+    "netcdf",
     "open",
     "plugin_path",
     "preview_repack",
@@ -108,7 +109,7 @@ __version__ = _native.version
 
 
 _LATE = {
-    "tamis": "cf filters hdf5 zarr zfp",
+    "tamis": "cf filters hdf5 netcdf zarr zfp",
     "tamis.filters": "Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Scaleoffset Shuffle Sperr Sz3 Szip"
     " UnknownFilter Zfp Zstd",
     "tamis.hdf5.file": "open",

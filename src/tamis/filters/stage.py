@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from tamis.filters.base import Filter, Request
-from tamis.filters.registry import requested_filter
+from tamis.filters.registry import from_values, requested_filter
+from tamis.filters.unknown import UnknownFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,27 @@ class Stage:
         """
         stage_filter = requested if isinstance(requested, Filter) else requested_filter(requested)
         return cls(stage_filter, stage_filter.optional)
+
+    @classmethod
+    def listed(cls, request: Request, label: str, *, optional: bool, total: int) -> Self:
+        """Return a stage of a filter that HDF5 lists for an object in a file.
+
+        Parameters
+        ----------
+        request
+            Id and stored parameters, as far as HDF5 returns them.
+        label
+            The filter's name in the file.
+        optional
+            Its flag.
+        total
+            Number of all parameters.
+        """
+        stage_filter = from_values(request, label, stored=True)
+        if total > len(request.values):
+            reason = f"it has {total} parameters, of which HDF5 returns {len(request.values)}"
+            stage_filter = UnknownFilter(request.id, request.values, label or stage_filter.name, reason)
+        return cls(stage_filter, optional, request.values)
 
     @property
     def request(self) -> Request:

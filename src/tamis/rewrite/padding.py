@@ -12,12 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import largest_error, same_bits
-from tamis.chunks.grid import pads_little
+from tamis.chunks.grid import LEAST_CHUNK_NBYTES, default_chunks, pads_little, whole_blocks
+from tamis.pipeline import Pipeline
 from tamis.store.array import StoredArray
 from tamis.zfp.checks import BLOCK_SIDE
 
 _MOST_COUNTS = 64
 """How many numbers of chunks along an axis are tried."""
+
+_GROWING_NBYTES = 64 << 10
+"""Smallest size of chunks of a growing array, however small it is now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,3 +155,41 @@ def _counts(extent: int, most: int) -> range:
     """Return numbers of chunks along an axis to try, from the longest chunks on."""
     fewest = -(-extent // most)
     return range(max(fewest, 1), fewest + _MOST_COUNTS)
+
+
+def growing_chunks(
+    shape: tuple[int, ...], most: tuple[int | None, ...], itemsize: int, pipeline: Pipeline, fill: Any
+) -> tuple[int, ...]:
+    """Return chunks for a new array: whole blocks of zfp, and few steps of growing axes that zfp cannot encode.
+
+    zfp cannot encode steps in a last chunk that share blocks with a fill value that has to be kept.
+
+    Parameters
+    ----------
+    shape, most
+        Present and largest extents, None for an axis that can grow.
+    itemsize
+        Bytes of a value.
+    pipeline
+        The filters.
+    fill
+        Fill value of a user; None for the default of 0.
+    """
+    ends = [
+        whole_blocks(max(extent, 1)) if end is None else min(end, max(extent, BLOCK_SIDE))
+        for extent, end in zip(shape, most, strict=False)
+    ]
+    growing = next((axis for axis, end in enumerate(most[: len(ends)]) if end is None), None)
+    if growing is not None:
+        others = math.prod(ends) // ends[growing] * itemsize
+        ends[growing] = max(ends[growing], whole_blocks(_GROWING_NBYTES // max(others, 1)))
+    chunks = default_chunks(tuple(ends), itemsize, zfp=pipeline.zfp is not None)
+    if pipeline.zfp is None or (fill is None and pipeline.error_bound is not None):
+        return chunks
+    padding = Padding(tuple(end is None for end in most), 0 if fill is None else fill)
+    for axis, (extent, end) in enumerate(zip(shape, most, strict=False)):
+        if extent and end is None:
+            others = math.prod(chunks) // chunks[axis] * itemsize
+            step = padding.best_step(axis, extent, chunks[axis], -(-LEAST_CHUNK_NBYTES // others))
+            chunks = (*chunks[:axis], step, *chunks[axis + 1 :])
+    return chunks

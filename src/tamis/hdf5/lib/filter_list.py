@@ -7,7 +7,7 @@ from typing import Any
 
 from h5py import h5z
 
-from tamis.filters import Request, Stage, UnknownFilter, from_values
+from tamis.filters import Request, Stage
 from tamis.hdf5.lib import calls
 from tamis.pipeline import Pipeline
 
@@ -23,8 +23,5 @@ def _pipeline(listed: tuple[calls.ListedFilter, ...]) -> Pipeline:
 
 
 def _stage(listed: calls.ListedFilter) -> Stage:
-    stage_filter = from_values(Request(listed.id, listed.values), listed.label, stored=True)
-    if listed.total > len(listed.values):
-        reason = f"it has {listed.total} parameters, of which HDF5 returns {len(listed.values)}"
-        stage_filter = UnknownFilter(listed.id, listed.values, listed.label or stage_filter.name, reason)
-    return Stage(stage_filter, bool(listed.flags & h5z.FLAG_OPTIONAL), listed.values)
+    optional = bool(listed.flags & h5z.FLAG_OPTIONAL)
+    return Stage.listed(Request(listed.id, listed.values), listed.label, optional=optional, total=listed.total)

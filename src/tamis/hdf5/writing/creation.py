@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,16 +13,11 @@ import numpy as np
 from h5py import h5d, h5p, h5s, h5t, h5z
 from numpy.typing import DTypeLike
 
-from tamis.chunks.grid import LEAST_CHUNK_NBYTES, default_chunks, whole_blocks
 from tamis.errors import FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Stage
 from tamis.hdf5.lib import calls
 from tamis.pipeline import Pipeline, as_pipeline
-from tamis.rewrite.padding import Padding
-from tamis.zfp.checks import BLOCK_SIDE
-
-_GROWING_NBYTES = 64 << 10
-"""Smallest size of chunks of a growing array, however small it is now."""
+from tamis.rewrite.padding import growing_chunks
 
 
 def create_dataset(
@@ -104,7 +98,7 @@ def new_dataset(
     most = shape if maxshape is None else _extents("maxshape", maxshape, unlimited=True)
     fill = None if fillvalue is None else _fill_value(fillvalue, kind)
     if chunks is None or chunks is True:  # h5py accepts True, too
-        sizes = _default_chunks(shape, most, kind.itemsize, pipeline, fill)
+        sizes = growing_chunks(shape, most, kind.itemsize, pipeline, fill)
     else:
         sizes = _extents("chunks", chunks)
     _check_shapes(shape, sizes, most)
@@ -222,33 +216,6 @@ def _check_shapes(shape: tuple[int, ...], chunk_shape: tuple[int, ...], most: tu
     if any(end is not None and end < step for end, step in zip(most, chunk_shape, strict=True)):
         fitting = tuple(step if end is None else min(step, end) for end, step in zip(most, chunk_shape, strict=True))
         raise ParameterError(f"expected chunks that fit in {most}, got chunks={chunk_shape}: use {fitting}")
-
-
-def _default_chunks(
-    shape: tuple[int, ...], most: tuple[int | None, ...], itemsize: int, pipeline: Pipeline, fill: Any
-) -> tuple[int, ...]:
-    """Return chunks for an array with growing axes: whole blocks of zfp, and few steps that zfp cannot encode.
-
-    zfp cannot encode steps in a last chunk that share blocks with a fill value that has to be kept.
-    """
-    ends = [
-        whole_blocks(max(extent, 1)) if end is None else min(end, max(extent, BLOCK_SIDE))
-        for extent, end in zip(shape, most, strict=False)
-    ]
-    growing = next((axis for axis, end in enumerate(most[: len(ends)]) if end is None), None)
-    if growing is not None:
-        others = math.prod(ends) // ends[growing] * itemsize
-        ends[growing] = max(ends[growing], whole_blocks(_GROWING_NBYTES // max(others, 1)))
-    chunks = default_chunks(tuple(ends), itemsize, zfp=pipeline.zfp is not None)
-    if pipeline.zfp is None or (fill is None and pipeline.error_bound is not None):
-        return chunks
-    padding = Padding(tuple(end is None for end in most), 0 if fill is None else fill)
-    for axis, (extent, end) in enumerate(zip(shape, most, strict=False)):
-        if extent and end is None:
-            others = math.prod(chunks) // chunks[axis] * itemsize
-            step = padding.best_step(axis, extent, chunks[axis], -(-LEAST_CHUNK_NBYTES // others))
-            chunks = (*chunks[:axis], step, *chunks[axis + 1 :])
-    return chunks
 
 
 def _unlimited(maxshape: Sequence[int | None]) -> tuple[int, ...]:

@@ -1,0 +1,117 @@
+"""netCDF-C's filter functions for variables of netCDF4-python, through the libnetcdf that it carries.
+
+Names and semantics are those of netCDF-C; typed filters go in and come out; what netCDF-C silently does not do is an
+error. netCDF4 is imported when a function is first used: ``pip install 'tamis[netcdf]'``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tamis.netcdf.define import (
+        def_var_blosc,
+        def_var_bzip2,
+        def_var_deflate,
+        def_var_filter,
+        def_var_fletcher32,
+        def_var_quantize,
+        def_var_shuffle,
+        def_var_szip,
+        def_var_zstandard,
+    )
+    from tamis.netcdf.filterspec import (
+        filterspec_fix8,
+        filterspec_parse,
+        filterspec_parse_parameter,
+        filterspec_parselist,
+    )
+    from tamis.netcdf.inquire import (
+        Deflation,
+        FilterInfo,
+        Quantization,
+        inq_filter_avail,
+        inq_var_blosc,
+        inq_var_bzip2,
+        inq_var_deflate,
+        inq_var_filter,
+        inq_var_filter_ids,
+        inq_var_filter_info,
+        inq_var_fletcher32,
+        inq_var_quantize,
+        inq_var_shuffle,
+        inq_var_szip,
+        inq_var_zstandard,
+    )
+    from tamis.netcdf.new_variable import create_variable
+    from tamis.netcdf.plugin_folders import (
+        plugin_path_append,
+        plugin_path_get,
+        plugin_path_prepend,
+        plugin_path_set,
+    )
+    from tamis.netcdf.status import NetcdfError
+    from tamis.netcdf.true_pipeline import filters
+
+__all__ = [
+    "Deflation",
+    "FilterInfo",
+    "NetcdfError",
+    "Quantization",
+    "create_variable",
+    "def_var_blosc",
+    "def_var_bzip2",
+    "def_var_deflate",
+    "def_var_filter",
+    "def_var_fletcher32",
+    "def_var_quantize",
+    "def_var_shuffle",
+    "def_var_szip",
+    "def_var_zstandard",
+    "filters",
+    "filterspec_fix8",
+    "filterspec_parse",
+    "filterspec_parse_parameter",
+    "filterspec_parselist",
+    "inq_filter_avail",
+    "inq_var_blosc",
+    "inq_var_bzip2",
+    "inq_var_deflate",
+    "inq_var_filter",
+    "inq_var_filter_ids",
+    "inq_var_filter_info",
+    "inq_var_fletcher32",
+    "inq_var_quantize",
+    "inq_var_shuffle",
+    "inq_var_szip",
+    "inq_var_zstandard",
+    "plugin_path_append",
+    "plugin_path_get",
+    "plugin_path_prepend",
+    "plugin_path_set",
+]
+
+_MODULES = {
+    "def_var_": "define",
+    "filterspec_": "filterspec",
+    "inq_": "inquire",
+    "plugin_path_": "plugin_folders",
+    "create_variable": "new_variable",
+    "NetcdfError": "status",
+    "filters": "true_pipeline",
+}
+"""Modules of names by how these begin; the others are results of inquiries. Modules are imported when first used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = next((module for start, module in _MODULES.items() if name.startswith(start)), "inquire")
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

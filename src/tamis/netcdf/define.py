@@ -1,0 +1,242 @@
+"""Define filters of a new variable, as netCDF-C's ``nc_def_var_`` functions do, and nothing silently not.
+
+Names, order and redefinition are those of netCDF-C: filters run in the order of the calls, but fletcher32 and then
+shuffle run first; a filter that is defined again keeps its place and gets the new parameters; none can be removed. Each
+function raises `NetcdfError` with the code of netCDF-C, also where netCDF-C returns NC_NOERR and drops the filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from tamis.errors import ParameterError, located
+from tamis.filters import Blosc, Bzip2, Deflate, Fletcher32, Request, Shuffle, Szip, Zfp, Zstd
+from tamis.netcdf import explain
+from tamis.netcdf.filter_order import check_order, completed
+from tamis.netcdf.library import Unsigned, call, version
+from tamis.netcdf.requests import Requested, requested_filters
+from tamis.netcdf.status import named_error
+from tamis.netcdf.variable import NCZARR, VariableHandle, variable_handle
+from tamis.pipeline import Pipeline
+
+_SZIP_CODINGS = {"ec": 4, "nn": 32}
+VARYING = (
+    "expected values of a fixed size, got {}: HDF5 stores them outside the chunks, where no filter reaches them, and"
+    " netCDF-C may drop the filter without a word"
+)
+"""Why strings have no filters."""
+
+QUANTIZE_MODES = ("", "BitGroom", "GranularBR", "BitRound")
+"""Names of netCDF's quantize modes by their numbers."""
+
+
+def def_var_filter(variable: Any, filters: object, values: Sequence[int] | None = None) -> None:
+    """Define one filter, or a pipeline.
+
+    Parameters
+    ----------
+    variable
+        A netCDF4 variable that is not yet in the file: define filters right after ``createVariable``.
+    filters
+        A filter such as ``tamis.Zfp(accuracy=0.1)``; a `Pipeline`; text of either, as ``"shuffle|deflate(4)"`` or
+        netCDF's ``"32013,3,0,0.1d|3"``; or, with `values`, the id of a filter.
+    values
+        Parameters as netCDF-C takes them, 32-bit words; they are not checked further than netCDF-C does.
+
+    Raises
+    ------
+    ParameterError
+        If the text is wrong, the filter cannot encode the variable's chunks, or netCDF would run the filters in another
+        order.
+    NetcdfError
+        With the status of netCDF-C.
+    """
+    handle = variable_handle(variable)
+    with located(path=handle.group.path):
+        define(handle, requested_filters(filters, values))
+
+
+def define(handle: VariableHandle, requested: Requested) -> None:
+    """Define filters, and the rounding before them; see `def_var_filter`."""
+    requests, zarr = requested.requests, handle.group.format == NCZARR
+    _check_place(handle, [request.id for request in requests])
+    listed = handle.listed()
+    check_order(handle.name, listed, requests, zarr=zarr)
+    chunk = handle.chunk_type() if requests else None
+    if chunk is not None and requested.stages is not None:
+        with located(f"{handle.group.path}: {handle.name}", dataset=handle.name):
+            Pipeline(requested.stages).check(chunk)
+    for request in completed(listed, requests, chunk, zarr=zarr):
+        _define(handle, [request.id], partial(_set_filter, handle, request))
+
+
+def def_var_deflate(variable: Any, shuffle: bool = False, deflate: bool = True, level: int = 4) -> None:
+    """Define deflate, and shuffle before it.
+
+    Parameters
+    ----------
+    variable
+        A new netCDF4 variable.
+    shuffle, deflate
+        Whether to define each.
+    level
+        0 to 9; as in netCDF-C, level 0 defines no deflate.
+    """
+    ids = [Shuffle.id] * bool(shuffle) + [Deflate.id] * bool(deflate and level)
+    _define_by("nc_def_var_deflate", variable, ids, bool(shuffle), bool(deflate), level)
+
+
+def def_var_shuffle(variable: Any, shuffle: bool = True) -> None:
+    """Define shuffle, by netCDF-C's ``nc_def_var_deflate``; False is refused where shuffle is defined already."""
+    handle = variable_handle(variable)
+    if not shuffle:
+        _refuse_removal(handle, Shuffle.id)
+        return
+    define(handle, requested_filters(Shuffle(), None))
+
+
+def def_var_fletcher32(variable: Any, fletcher32: bool = True) -> None:
+    """Define fletcher32; False is refused where fletcher32 is defined already, because netCDF cannot remove it."""
+    if not fletcher32:
+        _refuse_removal(variable_handle(variable), Fletcher32.id)
+    _define_by("nc_def_var_fletcher32", variable, [Fletcher32.id] * bool(fletcher32), bool(fletcher32))
+
+
+def def_var_szip(variable: Any, coding: str | int = "nn", pixels: int = 8) -> None:
+    """Define szip.
+
+    Parameters
+    ----------
+    variable
+        A new netCDF4 variable.
+    coding
+        ``"nn"`` (nearest neighbour), ``"ec"`` (entropy), or netCDF's number, 32 or 4.
+    pixels
+        Pixels of a block: even, at most 32.
+    """
+    if isinstance(coding, str) and coding not in _SZIP_CODINGS:
+        raise ParameterError(f"expected coding 'nn' or 'ec', got {coding!r}")
+    mask = _SZIP_CODINGS[coding] if isinstance(coding, str) else coding
+    _define_by("nc_def_var_szip", variable, [Szip.id], mask, pixels)
+
+
+def def_var_bzip2(variable: Any, level: int = 9) -> None:
+    """Define bzip2 with a level of 1 to 9."""
+    _define_by("nc_def_var_bzip2", variable, [Bzip2.id], level)
+
+
+def def_var_zstandard(variable: Any, level: int = 3) -> None:
+    """Define zstd with a level of -131072 to 22."""
+    _define_by("nc_def_var_zstandard", variable, [Zstd.id], level)
+
+
+def def_var_blosc(
+    variable: Any, compressor: str | int = "lz4", level: int = 5, blocksize: int = 0, shuffle: str | int = "byte"
+) -> None:
+    """Define blosc.
+
+    Parameters
+    ----------
+    variable
+        A new netCDF4 variable.
+    compressor
+        Name as in `tamis.Blosc`, or netCDF's number, 0 to 5.
+    level
+        0 to 9.
+    blocksize
+        Bytes; 0 lets blosc choose.
+    shuffle
+        ``"none"``, ``"byte"``, ``"bit"``, or netCDF's number, 0 to 2.
+    """
+    names = {"compressor": compressor, "shuffle": shuffle, "level": level}
+    blosc = Blosc(**{name: value for name, value in names.items() if isinstance(value, str) or name == "level"})  # type: ignore[arg-type]
+    numbers = blosc.requested
+    number_of = {"compressor": numbers[6], "shuffle": numbers[5]}
+    first = number_of["compressor"] if isinstance(compressor, str) else compressor
+    last = number_of["shuffle"] if isinstance(shuffle, str) else shuffle
+    _define_by("nc_def_var_blosc", variable, [Blosc.id], first, level, blocksize, last)
+
+
+def def_var_quantize(variable: Any, mode: str | int, digits: int) -> None:
+    """Define netCDF-C's own quantization of floats, which is recorded in an attribute and is no filter.
+
+    Parameters
+    ----------
+    variable
+        A new netCDF4 variable of floats.
+    mode
+        ``"BitGroom"``, ``"GranularBR"`` or ``"BitRound"``, or netCDF's number, 1 to 3; 0 for none.
+    digits
+        Significant decimal digits; for BitRound significant bits.
+    """
+    handle = variable_handle(variable)
+    if isinstance(mode, str) and mode not in QUANTIZE_MODES[1:]:
+        raise ParameterError(f"expected mode {', '.join(map(repr, QUANTIZE_MODES[1:]))}, got {mode!r}")
+    number = QUANTIZE_MODES.index(mode) if isinstance(mode, str) else mode
+    explain.check(handle, "nc_def_var_quantize", call("nc_def_var_quantize", *handle.ids, number, digits))
+
+
+def _define_by(name: str, variable: Any, ids: list[int], *arguments: int) -> None:
+    """Define filters by a function of netCDF-C."""
+    handle = variable_handle(variable)
+    _check_place(handle, ids)
+    requests = [Request(number, ()) for number in ids]
+    check_order(handle.name, handle.listed(), requests, zarr=handle.group.format == NCZARR)
+    _define(handle, ids, lambda: explain.check(handle, name, call(name, *handle.ids, *arguments), ids))
+    _settle_zfp(handle)
+
+
+def _define(handle: VariableHandle, ids: Sequence[int], function: Callable[[], None]) -> None:
+    """Call a function that defines filters, and check that netCDF lists them afterwards."""
+    function()
+    if dropped := [number for number in ids if number not in handle.filter_ids()]:
+        raise handle.error(
+            named_error(
+                "NC_ENOFILTER",
+                f"expected netcdf-c {version()} to define {explain.filter_text(dropped[0])}, but it dropped the filter"
+                " and reported success",
+            )
+        )
+
+
+def _set_filter(handle: VariableHandle, request: Request) -> None:
+    words = (Unsigned * max(len(request.values), 1))(*request.values)
+    status = call("nc_def_var_filter", *handle.ids, request.id, len(request.values), words)
+    explain.check(handle, "nc_def_var_filter", status, [request.id])
+
+
+def _check_place(handle: VariableHandle, ids: Sequence[int]) -> None:
+    """Raise NetcdfError where netCDF-C drops filters without a word: strings, and plugins that NCZarr cannot use."""
+    if handle.varies and ids:
+        raise handle.error(
+            named_error(
+                "NC_EFILTER",
+                VARYING.format(explain.type_text(handle)),
+            )
+        )
+    if handle.group.format == NCZARR:
+        for number in ids:
+            explain.check(
+                handle, "nc_inq_filter_avail", call("nc_inq_filter_avail", handle.group.ncid, number), [number]
+            )
+
+
+def _settle_zfp(handle: VariableHandle) -> None:
+    """Give zfp stored parameters, if another filter that was just defined is listed before it."""
+    listed = handle.listed()
+    if Zfp.id in (request.id for request in listed):
+        for request in completed(listed, (), handle.chunk_type(), zarr=handle.group.format == NCZARR):
+            _set_filter(handle, request)
+
+
+def _refuse_removal(handle: VariableHandle, number: int) -> None:
+    if number in handle.filter_ids():
+        raise handle.error(
+            named_error(
+                "NC_EINVAL",
+                f"expected True, got False for {explain.filter_text(number)}, which is defined already: netCDF cannot"
+                " remove a filter",
+            )
+        )

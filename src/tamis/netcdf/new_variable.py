@@ -1,0 +1,203 @@
+"""Create a netCDF4 variable with filters, in one call that checks everything before it creates anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tamis.errors import ParameterError, located
+from tamis.filters import ChunkType
+from tamis.netcdf import define, explain
+from tamis.netcdf.filter_order import check_order
+from tamis.netcdf.library import call, netcdf4
+from tamis.netcdf.requests import Requested, requested_filters
+from tamis.netcdf.status import named_error
+from tamis.netcdf.variable import HDF5, NCZARR, Group, group_handle, variable_handle
+from tamis.pipeline import Pipeline
+from tamis.rewrite.padding import growing_chunks
+
+_BYTE_ORDERS = {"<": "little", ">": "big"}
+
+
+def create_variable(
+    dataset: Any,
+    name: str,
+    dtype: Any,
+    dimensions: Sequence[Any] | str = (),
+    filters: object = "none",
+    *,
+    chunksizes: Sequence[int] | None = None,
+    fill_value: Any = None,
+    endian: str = "native",
+) -> Any:
+    """Create a variable with filters. If anything is wrong with them, nothing is created.
+
+    Parameters
+    ----------
+    dataset
+        A netCDF4 dataset or group, open for writing, of the format NETCDF4 or NETCDF4_CLASSIC.
+    name, dtype, dimensions, fill_value, endian
+        As for netCDF4's ``createVariable``.
+    filters
+        A `Pipeline`, a filter, or text of either, such as ``"zfp(accuracy=0.1)|fletcher32"``.
+    chunksizes
+        Chunk shape; by default at most 1 MiB, in whole blocks of 4 for zfp, and 64 KiB or more if a dimension is
+        unlimited.
+
+    Returns
+    -------
+    netCDF4.Variable
+
+    Raises
+    ------
+    ParameterError
+        If the text is wrong, a filter cannot encode such chunks, or netCDF would run the filters in another order.
+    NetcdfError
+        With the status that netCDF-C has for it: NC_EPERM, NC_ENOTNC4, NC_ENOFILTER, NC_EFILTER, NC_EINVAL.
+    """
+    group = group_handle(dataset)
+    label = f"{group.path}: {name}"
+    with located(path=group.path, dataset=name):
+        requested = requested_filters(filters)
+        if not requested.requests:
+            return dataset.createVariable(
+                name, dtype, dimensions, chunksizes=chunksizes, fill_value=fill_value, endian=endian
+            )
+        new = _NewVariable(dataset, group, name, dtype, _dimensions(dataset, name, dimensions))
+        new.check_place()
+        with located(label):
+            kind, chunks = new.chunk_type(requested, chunksizes, fill_value, endian)
+            _check_filters(group, name, requested, ChunkType(kind, chunks))
+    endian = _BYTE_ORDERS.get(kind.byteorder, endian)
+    return new.create(requested, chunksizes=chunks, fill_value=fill_value, endian=endian)
+
+
+@dataclass(frozen=True, slots=True)
+class _NewVariable:
+    """A variable before it is created; see `create_variable`."""
+
+    dataset: Any
+    group: Group
+    name: str
+    dtype: Any
+    dimensions: tuple[Any, ...]
+
+    def check_place(self) -> None:
+        """Raise NetcdfError if the dataset cannot have such a variable with filters."""
+        kind = self.group.format
+        if kind not in (HDF5, NCZARR):
+            text = f"expected a netCDF-4 dataset, got {self.dataset.data_model}, which has no filters"
+            raise self.group.error(named_error("NC_ENOTNC4", text), self.name)
+        if self.group.is_read_only:
+            text = "expected a dataset that is open for writing, got one that is open for reading only"
+            raise self.group.error(named_error("NC_EPERM", text), self.name)
+        if self.is_varying:
+            text = define.VARYING.format("strings or values of a vlen type")
+            raise self.group.error(named_error("NC_EFILTER", text), self.name)
+        if not self.dimensions:
+            text = "expected a variable with dimensions, got a scalar, which has no chunks to filter"
+            raise self.group.error(named_error("NC_EINVAL", text), self.name)
+
+    @property
+    def is_varying(self) -> bool:
+        """Whether values have variable lengths."""
+        if self.dtype is str or isinstance(self.dtype, netcdf4().VLType):
+            return True
+        kind = None if self.is_defined_by_user else np.dtype(self.dtype)
+        return kind is not None and (kind.kind == "U" or (kind.kind == "S" and kind.itemsize > 1))
+
+    @property
+    def is_defined_by_user(self) -> bool:
+        """Whether the type is one of netCDF's user-defined types."""
+        module = netcdf4()
+        return isinstance(self.dtype, (module.CompoundType, module.EnumType, module.VLType))
+
+    def chunk_type(
+        self, requested: Requested, chunksizes: Sequence[int] | None, fill_value: Any, endian: str
+    ) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        """Return type and shape of the chunks."""
+        kind = np.dtype(self.dtype.dtype if self.is_defined_by_user else self.dtype)
+        if endian in ("little", "big"):
+            kind = kind.newbyteorder("<" if endian == "little" else ">")
+        shape = tuple(len(dimension) for dimension in self.dimensions)
+        most = tuple(None if dimension.isunlimited() else len(dimension) for dimension in self.dimensions)
+        if chunksizes is None:
+            fill = None if fill_value is False else fill_value
+            default = netcdf4().default_fillvals.get(kind.str[1:])
+            fill = default if fill is None or isinstance(fill, str) else fill
+            return kind, growing_chunks(shape, most, kind.itemsize, Pipeline(requested.stages or ()), fill)
+        chunks = tuple(int(step) for step in chunksizes)
+        if len(chunks) != len(most) or any(step < 1 for step in chunks):
+            raise ParameterError(f"expected {len(most)} chunk sizes of 1 or more, got {chunks}")
+        if any(end is not None and step > end for step, end in zip(chunks, most, strict=True)):
+            fitting = tuple(step if end is None else min(step, end) for step, end in zip(chunks, most, strict=True))
+            raise ParameterError(f"expected chunks that fit in the dimensions, got {chunks}: use {fitting}")
+        return kind, chunks
+
+    def create(self, requested: Requested, **settings: Any) -> Any:
+        """Create the variable with its filters."""
+        arguments = (self.dtype, self.dimensions)
+        if self.dataset.data_model != "NETCDF4_CLASSIC":
+            variable = self.dataset.createVariable(self.name, *arguments, **settings)
+            define.define(variable_handle(variable), requested)
+            return variable
+        # createVariable would end define mode, after which filters are refused.
+        module = netcdf4()
+        self.dataset._redef()
+        try:
+            pending = module.Variable(_InDefineMode(self.dataset), self.name, *arguments, **settings)
+            variable = module.Variable(
+                self.dataset, self.name, *arguments, id=pending._varid, endian=settings["endian"]
+            )
+            define.define(variable_handle(variable), requested)
+        finally:
+            self.dataset._enddef()
+        self.dataset.variables[self.name] = variable
+        return variable
+
+
+class _InDefineMode:
+    """A dataset of the classic model that netCDF4's Variable takes for one without define mode."""
+
+    data_model = "NETCDF4"
+    keepweakref = False
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._dataset, name)
+
+
+def _check_filters(group: Group, name: str, requested: Requested, chunk: ChunkType) -> None:
+    """Raise an error if the filters cannot be defined for such chunks."""
+    check_order(name, (), requested.requests, zarr=group.format == NCZARR)
+    if requested.stages is not None:
+        Pipeline(requested.stages).check(chunk)
+    for request in requested.requests:
+        status = call("nc_inq_filter_avail", group.ncid, request.id)
+        if status:
+            raise explain.availability_error(group, status, request.id)
+
+
+def _dimensions(dataset: Any, name: str, dimensions: Sequence[Any] | str) -> tuple[Any, ...]:
+    """Return dimensions by their names, in the variable's group and those around it."""
+    module = netcdf4()
+    wanted = (dimensions,) if isinstance(dimensions, (str, module.Dimension)) else tuple(dimensions)
+    group = dataset
+    for part in str(name).strip("/").split("/")[:-1]:
+        group = group.groups.get(part, group)
+    return tuple(_dimension(group, entry) if isinstance(entry, str) else entry for entry in wanted)
+
+
+def _dimension(group: Any, name: str) -> Any:
+    place = group
+    while place is not None:
+        if name in place.dimensions:
+            return place.dimensions[name]
+        place = place.parent
+    known = ", ".join(group.dimensions) or "none"
+    raise ParameterError(f"expected a dimension of the dataset, got {name!r}: it has {known}")

@@ -1,0 +1,75 @@
+"""Folders in which netCDF-C searches plugins, for HDF5 and NCZarr: ``nc_plugin_path_…``, from netcdf-c 4.9.3 on.
+
+HDF5 searches a folder when it first needs a filter, so that folders can be added at any time; NCZarr loads all plugins
+once, when it first needs one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterable
+
+from tamis.errors import ParameterError
+from tamis.netcdf.library import call
+from tamis.netcdf.status import status_error
+
+
+class _List(ctypes.Structure):
+    """NCPluginList."""
+
+    _fields_ = (("ndirs", ctypes.c_size_t), ("dirs", ctypes.POINTER(ctypes.c_char_p)))
+
+
+def plugin_path_get() -> list[str]:
+    """Return the folders, in the order of the search.
+
+    Raises
+    ------
+    FileError
+        If netcdf-c is older than 4.9.3, which has no such function.
+    """
+    count = ctypes.c_size_t()
+    _check(call("nc_plugin_path_ndirs", ctypes.byref(count)))
+    room = (ctypes.c_char_p * max(count.value, 1))()
+    folders = _List(count.value, room)
+    _check(call("nc_plugin_path_get", ctypes.byref(folders)))
+    # The texts are netCDF's to allocate and ours to free; a few bytes for a call made a few times are left.
+    return [os.fsdecode(folder) for folder in room[: folders.ndirs] if folder is not None]
+
+
+def plugin_path_set(folders: Iterable[str | os.PathLike[str]]) -> None:
+    """Replace the folders.
+
+    Parameters
+    ----------
+    folders
+        Folders that exist, in the order of the search.
+    """
+    if isinstance(folders, (str, os.PathLike)):
+        raise ParameterError(f"expected a list of folders, got {os.fspath(folders)!r}: write [{os.fspath(folders)!r}]")
+    names = [_folder(folder) for folder in folders]
+    room = (ctypes.c_char_p * max(len(names), 1))(*names)
+    _check(call("nc_plugin_path_set", ctypes.byref(_List(len(names), room))))
+
+
+def plugin_path_append(folder: str | os.PathLike[str]) -> None:
+    """Add a folder, which is searched last."""
+    plugin_path_set([*plugin_path_get(), folder])
+
+
+def plugin_path_prepend(folder: str | os.PathLike[str]) -> None:
+    """Add a folder, which is searched first."""
+    plugin_path_set([folder, *plugin_path_get()])
+
+
+def _folder(folder: str | os.PathLike[str]) -> bytes:
+    name = os.fsencode(folder)
+    if b"\0" in name or not name:
+        raise ParameterError(f"expected the name of a folder, got {os.fsdecode(name)!r}")
+    return name
+
+
+def _check(status: int) -> None:
+    if status:
+        raise status_error(status)

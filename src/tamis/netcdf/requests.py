@@ -1,0 +1,69 @@
+"""Filters in any form that callers write, as netCDF-C takes them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tamis.errors import ParameterError
+from tamis.filters import Filter, Request, Stage, requested_filter
+from tamis.notation.chain import refuse_other_flags
+from tamis.notation.detect import read
+from tamis.pipeline import Pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """Filters to define.
+
+    Parameters
+    ----------
+    requests
+        Ids and requested parameters, in the order in which they are to run.
+    stages
+        The same as stages; None if they are words that tamis does not check.
+    """
+
+    requests: tuple[Request, ...]
+    stages: tuple[Stage, ...] | None
+
+    @property
+    def is_pipeline(self) -> bool:
+        """Whether there is an order to keep."""
+        return len(self.requests) > 1
+
+
+def requested_filters(filters: object, values: Sequence[int] | None = None) -> Requested:
+    """Return the filters of an object, of text in any notation, or of an id and its parameters.
+
+    Raises
+    ------
+    ParameterError
+        If the text is wrong, a filter occurs twice, or a flag is asked for, which netCDF sets itself.
+    """
+    if isinstance(filters, int) and not isinstance(filters, bool):
+        words = tuple(int(value) & 0xFFFFFFFF for value in values or ())
+        return Requested((Request(filters, words),), None)
+    if values is not None:
+        raise ParameterError(f"expected the id of a filter with values={values!r}, got {filters!r}")
+    stages = _stages(filters)
+    refuse_other_flags(stages, "netCDF")
+    counts = Counter(stage.filter.id for stage in stages)
+    if twice := [stage.filter.name for stage in stages if counts[stage.filter.id] > 1]:
+        raise ParameterError(f"expected each filter once, got {twice[0]} twice: netCDF keeps one of them")
+    return Requested(tuple(stage.request for stage in stages), stages)
+
+
+def _stages(filters: object) -> tuple[Stage, ...]:
+    if isinstance(filters, Pipeline):
+        return filters.stages
+    if isinstance(filters, Request):
+        return (Stage.of(requested_filter(filters)),)
+    if isinstance(filters, Stage):
+        return (filters,)
+    if isinstance(filters, Filter):
+        return (Stage.of(filters),)
+    if isinstance(filters, str):
+        return read(filters).chain
+    raise ParameterError(f"expected a filter, a pipeline, their text, or an id with values, got {filters!r}")

@@ -1,0 +1,194 @@
+"""A netCDF4 variable as netCDF-C knows it: ids, place, format, type, chunks."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from tamis.errors import ParameterError
+from tamis.filters import ChunkType, Request
+from tamis.netcdf.library import Unsigned, call, has, netcdf4
+from tamis.netcdf.open_files import is_read_only
+from tamis.netcdf.status import NetcdfError, named_error, status_error
+
+HDF5, NCZARR = "HDF5", "NCZarr"
+_FORMATS = {1: "classic", 2: HDF5, 3: "HDF4", 4: "PnetCDF", 5: "DAP2", 6: "DAP4", 8: "user-defined", 10: NCZARR}
+_CHUNKED = 0
+_BYTE_ORDERS: dict[str, Literal["<", ">"]] = {"little": "<", "big": ">"}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A dataset or group that is open.
+
+    Parameters
+    ----------
+    ncid
+        Its id in netCDF-C.
+    path
+        Path of the file, as given to netCDF4.
+    name
+        Path of the group.
+    """
+
+    ncid: int
+    path: str
+    name: str
+
+    @property
+    def format(self) -> str:
+        """How the data is stored: `HDF5`, `NCZARR` or another name."""
+        code, mode = ctypes.c_int(), ctypes.c_int()
+        self.check(call("nc_inq_format_extended", self.ncid, ctypes.byref(code), ctypes.byref(mode)))
+        return _FORMATS.get(code.value, f"format {code.value}")
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether HDF5 opened the file for reading only; False where that is not known."""
+        return self.format == HDF5 and is_read_only(self.path)
+
+    def error(self, error: NetcdfError, variable: str = "") -> NetcdfError:
+        """Add file and variable to an error, and return it."""
+        path = f"{self.name.rstrip('/')}/{variable}" if variable else self.name
+        error.at(f"{self.path}: {path}", path=self.path, dataset=path)
+        return error
+
+    def check(self, status: int) -> None:
+        """Raise NetcdfError unless a status is NC_NOERR."""
+        if status:
+            raise self.error(status_error(status))
+
+
+@dataclass(frozen=True, slots=True)
+class VariableHandle:
+    """A variable of a dataset that is open.
+
+    Parameters
+    ----------
+    group
+        Its group.
+    varid
+        Its id in netCDF-C.
+    variable
+        The netCDF4 variable.
+    """
+
+    group: Group
+    varid: int
+    variable: Any
+
+    @property
+    def name(self) -> str:
+        """Name without groups."""
+        return str(self.variable.name)
+
+    @property
+    def ids(self) -> tuple[int, int]:
+        """First arguments of netCDF-C's functions."""
+        return self.group.ncid, self.varid
+
+    @property
+    def varies(self) -> bool:
+        """Whether values have variable lengths: strings and vlen types."""
+        return self.variable.dtype is str or isinstance(self.variable.datatype, netcdf4().VLType)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values in the file."""
+        dtype: np.dtype[Any] = np.dtype(self.variable.dtype)
+        return dtype.newbyteorder(_BYTE_ORDERS.get(self.variable.endian(), "="))
+
+    def error(self, error: NetcdfError) -> NetcdfError:
+        """Add file and variable to an error, and return it."""
+        return self.group.error(error, self.name)
+
+    def check(self, status: int) -> None:
+        """Raise NetcdfError unless a status is NC_NOERR."""
+        if status:
+            raise self.error(status_error(status))
+
+    def chunk_shape(self, *, chunk: bool = False) -> tuple[int, ...] | None:
+        """Return the chunk shape; None without chunks.
+
+        Parameters
+        ----------
+        chunk
+            Give a variable without chunks those of netCDF, as defining a filter does.
+        """
+        storage, sizes = ctypes.c_int(), (ctypes.c_size_t * max(self.variable.ndim, 1))()
+        self.check(call("nc_inq_var_chunking", *self.ids, ctypes.byref(storage), sizes))
+        if storage.value == _CHUNKED and self.variable.ndim:
+            return tuple(sizes[: self.variable.ndim])
+        if not chunk or not self.variable.ndim or call("nc_def_var_chunking", *self.ids, _CHUNKED, None):
+            return None
+        return self.chunk_shape()
+
+    def chunk_type(self) -> ChunkType | None:
+        """Return type and shape of the chunks, None without chunks; a new contiguous variable gets netCDF's chunks."""
+        shape = self.chunk_shape(chunk=True)
+        return None if shape is None or self.varies else ChunkType(self.dtype, shape)
+
+    def listed(self) -> list[Request]:
+        """Return the filters that netCDF lists, in its order, with the parameters that it knows."""
+        ids = self.filter_ids()
+        return [Request(number, self.parameters(number)) for number in ids]
+
+    def filter_ids(self) -> tuple[int, ...]:
+        """Return the ids of the filters that netCDF lists."""
+        if not has("nc_inq_var_filter_ids"):
+            return ()
+        count = ctypes.c_size_t()
+        self.check(call("nc_inq_var_filter_ids", *self.ids, ctypes.byref(count), None))
+        ids = (Unsigned * max(count.value, 1))()
+        self.check(call("nc_inq_var_filter_ids", *self.ids, ctypes.byref(count), ids))
+        return tuple(ids[: count.value])
+
+    def parameters(self, number: int) -> tuple[int, ...]:
+        """Return the parameters of a filter of the variable."""
+        count = ctypes.c_size_t()
+        self.check(call("nc_inq_var_filter_info", *self.ids, number, ctypes.byref(count), None))
+        values = (Unsigned * max(count.value, 1))()
+        self.check(call("nc_inq_var_filter_info", *self.ids, number, ctypes.byref(count), values))
+        return tuple(values[: count.value])
+
+
+def variable_handle(variable: Any) -> VariableHandle:
+    """Return the handle of a netCDF4 variable.
+
+    Raises
+    ------
+    ParameterError
+        If it is something else.
+    NetcdfError
+        NC_EBADID if its dataset is closed: netCDF-C may have given the id to another dataset.
+    """
+    if not isinstance(variable, netcdf4().Variable):
+        raise ParameterError(
+            f"expected a variable of netCDF4, got {type(variable).__name__}: tamis.netcdf works through netCDF4 alone;"
+            " for h5py and h5netcdf use tamis.hdf5"
+        )
+    name = str(variable._name)  # its property asks netCDF-C, which may not know the variable any more
+    try:
+        group = group_handle(variable.group())
+    except ReferenceError:
+        raise named_error("NC_EBADID", f"{name}: expected an open dataset, got one that is gone").at(
+            dataset=name
+        ) from None
+    except NetcdfError as error:
+        raise error.at(name, dataset=name) from None
+    return VariableHandle(group, int(variable._varid), variable)
+
+
+def group_handle(dataset: Any) -> Group:
+    """Return the handle of a netCDF4 dataset or group; see `variable_handle` for errors."""
+    if not isinstance(dataset, netcdf4().Dataset):
+        raise ParameterError(f"expected a dataset or group of netCDF4, got {type(dataset).__name__}")
+    root = dataset
+    while root.parent is not None:
+        root = root.parent
+    if not root.isopen():
+        raise named_error("NC_EBADID", "expected an open dataset, got a closed one")
+    return Group(int(dataset._grpid), str(root.filepath()), str(dataset.path))
