@@ -20,45 +20,15 @@ from turns import times_in_turns
 
 import tamis
 from tamis.filters import ChunkType
+from tamis.filters._plugin_worker import LIBC, Callback, load_filter
 
 UNPROVEN = 0x666F7270
 OPTIONAL = 1
-LIBC = ctypes.CDLL(None)
-LIBC.malloc.restype = ctypes.c_void_p
-LIBC.malloc.argtypes = (ctypes.c_size_t,)
-LIBC.free.argtypes = (ctypes.c_void_p,)
-
-Callback = ctypes.CFUNCTYPE(
-    ctypes.c_size_t,
-    ctypes.c_uint,
-    ctypes.c_size_t,
-    ctypes.POINTER(ctypes.c_uint),
-    ctypes.c_size_t,
-    ctypes.POINTER(ctypes.c_size_t),
-    ctypes.POINTER(ctypes.c_void_p),
-)
-
-
-class FilterClass(ctypes.Structure):
-    """H5Z_class2_t."""
-
-    _fields_ = (
-        ("version", ctypes.c_int),
-        ("id", ctypes.c_int),
-        ("encoder", ctypes.c_uint),
-        ("decoder", ctypes.c_uint),
-        ("name", ctypes.c_char_p),
-        ("can_apply", ctypes.c_void_p),
-        ("set_local", ctypes.c_void_p),
-        ("filter", Callback),
-    )
 
 
 def plugin_filter() -> Callback:
     """The callback of the installed plugin."""
-    library = ctypes.CDLL(str(tamis.plugin_path() / "libh5ztamis.so"))
-    library.H5PLget_plugin_info.restype = ctypes.POINTER(FilterClass)
-    return library.H5PLget_plugin_info().contents.filter
+    return load_filter(str(tamis.plugin_path() / "libh5ztamis.so"))
 
 
 def encoder(callback: Callback, values: NDArray[np.generic], words: tuple[int, ...]) -> Callable[[], float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,10 @@ import pytest
 from hypothesis import settings
 
 from tamis import _native
+from tamis.hdf5.stored_array import Hdf5Array
+from tamis.hdf5.writer import FileEnd, Hdf5Writer, create_writer
+from tamis.rewrite.plan import Plan, Written
+from tamis.rewrite.write import write as write_array
 
 SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
 
@@ -57,6 +62,39 @@ def make_ocean() -> Callable[..., Any]:
         return values
 
     return make
+
+
+@pytest.fixture
+def run_script(tmp_path: Path) -> Callable[..., str]:
+    """Run a Python script with its temporary files in `tmp_path`, check its exit code, and give what it printed."""
+
+    def run(script: Path, *arguments: str) -> str:
+        command = [sys.executable, script, *arguments]
+        environment = os.environ | {"TMPDIR": str(tmp_path)}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def write_beside() -> Callable[..., tuple[h5py.Dataset, Written]]:
+    """Write the dataset of a plan into the file of its source, by such a name."""
+
+    def write(
+        plan: Plan, source: h5py.Dataset, file: h5py.File, name: str, progress: Any, threads: int = 1
+    ) -> tuple[h5py.Dataset, Written]:
+        array, end, writers = Hdf5Array.of(source), FileEnd(file.filename), []
+
+        def create(plan: Plan) -> Hdf5Writer:
+            writers.append(create_writer(plan, array, file, name, end))
+            return writers[0]
+
+        written = write_array(plan, array, create, progress, threads)
+        return writers[0].dataset, written
+
+    return write
 
 
 X86_KERNELS = ("avx2", "avx2-tzcnt", "avx512")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,19 +15,14 @@ SWEEP = Path(__file__).with_name("sweep.py")
 
 
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("cc"), reason="needs Linux and a C compiler")
-def test_failing_system_calls_end_in_a_message_and_a_complete_target_or_none(tmp_path: Path) -> None:
+def test_failing_system_calls_end_in_a_message_and_a_complete_target_or_none(
+    run_script: Callable[..., str], tmp_path: Path
+) -> None:
     """3 calls of each kind in each job, chosen at random by a fixed seed."""
-    done = subprocess.run(
-        [sys.executable, SWEEP, "3", "1"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"TMPDIR": str(tmp_path)},
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    codes = re.search(r"^exit code 0: (\d+), 1: (\d+)$", done.stdout, re.MULTILINE)
+    printed = run_script(SWEEP, "3", "1")
+    codes = re.search(r"^exit code 0: (\d+), 1: (\d+)$", printed, re.MULTILINE)
     assert codes is not None
     assert min(map(int, codes.groups())) >= 30  # otherwise these calls would show little
     for kind in ("open", "read", "write", "sync", "truncate", "link", "rename", "unlink", "close", "lock"):
-        assert f"{kind} " in done.stdout, kind
+        assert f"{kind} " in printed, kind
     assert os.listdir(tmp_path) == []

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,17 +19,10 @@ TAMIS = Path(sys.executable).with_name("tamis")
 KILL = Path(__file__).with_name("kill.py")
 
 
-def test_repack_killed_at_random_moments_keeps_its_promises(tmp_path: Path) -> None:
+def test_repack_killed_at_random_moments_keeps_its_promises(run_script: Callable[..., str], tmp_path: Path) -> None:
     """30 runs, 10 of them killed again while they resume."""
-    done = subprocess.run(
-        [sys.executable, KILL, "30", "3"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"TMPDIR": str(tmp_path)},
-    )
-    assert done.returncode == 0, done.stderr
-    seen = {what: int(count) for what, count in (line.rsplit(maxsplit=1) for line in done.stdout.splitlines())}
+    lines = run_script(KILL, "30", "3").splitlines()
+    seen = {what: int(count) for what, count in (line.rsplit(maxsplit=1) for line in lines)}
     assert sum(count for what, count in seen.items() if what.startswith("resumed: ")) == 30
     assert seen["resumed: chunks taken over"] > 0
     assert sum(count for what, count in seen.items() if what.startswith("killed in: ")) == 30

@@ -20,29 +20,14 @@ from tamis.filters import Deflate
 from tamis.hdf5.chunk_access import chunk_type, pipeline_of
 from tamis.hdf5.lib.direct_chunks import check_recorded, noted
 from tamis.hdf5.stored_array import Hdf5Array
-from tamis.hdf5.writer import FileEnd, Hdf5Writer, create_writer
 from tamis.rewrite.plan import Plan, Written
-from tamis.rewrite.write import write as write_array
 
 Run = Callable[..., str]
+Write = Callable[..., tuple[h5py.Dataset, Written]]
 VALUES = np.arange(8, dtype="<i4") * 70001
 SHUFFLED, _ = Pipeline.parse("shuffle").encode(VALUES)
 PLAIN = VALUES.tobytes()
 INDEXES = ["one chunk", "fixed array", "extensible array", "v2 B-tree", "v1 B-tree"]
-
-
-def write(
-    plan: Plan, source: h5py.Dataset, file: h5py.File, name: str, progress: Any, threads: int = 1
-) -> tuple[h5py.Dataset, Written]:
-    """Write one dataset beside its source."""
-    array, end, writers = Hdf5Array.of(source), FileEnd(file.filename), []
-
-    def create(plan: Plan) -> Hdf5Writer:
-        writers.append(create_writer(plan, array, file, name, end))
-        return writers[0]
-
-    written = write_array(plan, array, create, progress, threads)
-    return writers[0].dataset, written
 
 
 def create(path: Path, filters: list[tuple[int, int, tuple[int, ...]]], index: str = "v1 B-tree") -> None:
@@ -128,7 +113,7 @@ def test_d20_a_mask_that_hdf5_did_not_record_is_found(tmp_path: Path, index: str
             check(found, {origin: (32, 0)})
 
 
-def test_d20_write_finds_a_chunk_that_was_recorded_otherwise(tmp_path: Path) -> None:
+def test_d20_write_finds_a_chunk_that_was_recorded_otherwise(write_beside: Write, tmp_path: Path) -> None:
     """Somebody else rewrites a chunk with the same size while the dataset is written."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
         source = file.create_dataset("s", data=np.tile(VALUES, 2), chunks=(8,))
@@ -139,7 +124,7 @@ def test_d20_write_finds_a_chunk_that_was_recorded_otherwise(tmp_path: Path) -> 
                 file["v"].id.write_direct_chunk((8,), SHUFFLED, 1)
 
         with pytest.raises(FileError, match=r"/v: expected size .* \(32, 0\) for the chunk at \(8,\), found \(32, 1\)"):
-            write(plan, source, file, "v", interfere)
+            write_beside(plan, source, file, "v", interfere)
 
 
 def test_d20_a_chunk_missing_or_too_many_is_found(tmp_path: Path) -> None:
@@ -169,11 +154,13 @@ def test_d20_repack_of_the_confused_file_gives_what_hdf5_reads_with_masks_of_its
         np.testing.assert_array_equal(file["x"][...], values)
 
 
-def test_write_chunks_without_another_optional_filter_not_counted_as_stored_without_zfp(tmp_path: Path) -> None:
+def test_write_chunks_without_another_optional_filter_not_counted_as_stored_without_zfp(
+    write_beside: Write, tmp_path: Path
+) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         source = file.create_dataset("s", data=np.random.default_rng(0).standard_normal(16), chunks=(8,))
         plan = Plan("/v", Pipeline.parse("zfp(reversible=true)|lzf"), source.dtype, (8,))
-        target, written = write(plan, source, file, "v", lambda *_: None)
+        target, written = write_beside(plan, source, file, "v", lambda *_: None)
         assert Hdf5Array.of(target).chunk_index().mask_counts() == {0b10: 2}
         assert (written.chunks, written.lossless_chunks) == (2, 0)
 

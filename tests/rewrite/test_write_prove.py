@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,12 @@ from tamis.chunks.grid import Grid
 from tamis.errors import BoundError
 from tamis.filters import Zfp
 from tamis.hdf5.stored_array import Hdf5Array
-from tamis.hdf5.writer import FileEnd, Hdf5Writer, create_writer
 from tamis.pipeline import Pipeline
 from tamis.rewrite.plan import Plan, Written
 from tamis.rewrite.prove import Verified
 from tamis.rewrite.prove import verify as verify_array
-from tamis.rewrite.write import write as write_array
+
+Write = Callable[..., tuple[h5py.Dataset, Written]]
 
 
 def quiet(done: int, total: int) -> None:
@@ -34,20 +34,6 @@ def quiet(done: int, total: int) -> None:
 
 def plan(text: str, dtype: str = "f4", chunks: tuple[int, ...] = (8, 8)) -> Plan:
     return Plan("/v", Pipeline.parse(text), np.dtype(dtype), chunks)
-
-
-def write(
-    plan: Plan, source: h5py.Dataset, file: h5py.File, name: str, progress: Any, threads: int = 1
-) -> tuple[h5py.Dataset, Written]:
-    """Write one dataset beside its source."""
-    array, end, writers = Hdf5Array.of(source), FileEnd(file.filename), []
-
-    def create(plan: Plan) -> Hdf5Writer:
-        writers.append(create_writer(plan, array, file, name, end))
-        return writers[0]
-
-    written = write_array(plan, array, create, progress, threads)
-    return writers[0].dataset, written
 
 
 def verify(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, *arguments: Any) -> Verified:
@@ -88,10 +74,10 @@ def test_plan_bound_follows_from_the_mode(text: str, bound: float | None) -> Non
 
 @pytest.mark.parametrize("text", ["zfp(accuracy=0.1)|fletcher32", "zfp(accuracy=0.1)|shuffle|deflate(1)|fletcher32"])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_write_then_verify_gives_the_largest_error(text: str, dtype: str, file: h5py.File) -> None:
+def test_write_then_verify_gives_the_largest_error(write_beside: Write, text: str, dtype: str, file: h5py.File) -> None:
     source = file.create_dataset("s", data=field(dtype))
     counts: list[tuple[int, int]] = []
-    target, written = write(plan(text, dtype), source, file, "v", lambda *each: counts.append(each))
+    target, written = write_beside(plan(text, dtype), source, file, "v", lambda *each: counts.append(each))
     assert counts == [(done, 6) for done in range(7)]
     assert (target.chunks, target.dtype, written.lossless_chunks) == ((8, 8), source.dtype, 0)
     error = np.abs(source[()].astype("f8") - target[()].astype("f8")).max()
@@ -99,11 +85,11 @@ def test_write_then_verify_gives_the_largest_error(text: str, dtype: str, file: 
     assert 0 < error <= 0.1
 
 
-def test_write_value_that_zfp_cannot_hold_masks_that_chunk_only(file: h5py.File) -> None:
+def test_write_value_that_zfp_cannot_hold_masks_that_chunk_only(write_beside: Write, file: h5py.File) -> None:
     data = field()
     data[12, 20] = np.nan
     source = file.create_dataset("s", data=data)
-    _, written = write(plan("zfp(accuracy=0.1)|deflate"), source, file, "v", quiet)
+    _, written = write_beside(plan("zfp(accuracy=0.1)|deflate"), source, file, "v", quiet)
     assert written.lossless_chunks == 1
     path = file.filename
     # Until the file is opened again, HDF5 takes the last chunk for one with mask 0 (seen in 2.0).
@@ -116,18 +102,18 @@ def test_write_value_that_zfp_cannot_hold_masks_that_chunk_only(file: h5py.File)
         assert verify(plan("zfp(accuracy=0.1)|deflate"), source, target, quiet).largest_error <= 0.1
 
 
-def test_write_bound_that_zfp_misses_beside_huge_values_masks_that_chunk(file: h5py.File) -> None:
+def test_write_bound_that_zfp_misses_beside_huge_values_masks_that_chunk(write_beside: Write, file: h5py.File) -> None:
     data = field()
     data[0, 0] = 9.96921e36
     source = file.create_dataset("s", data=data)
-    target, written = write(plan("zfp(accuracy=0.1)"), source, file, "v", quiet)
+    target, written = write_beside(plan("zfp(accuracy=0.1)"), source, file, "v", quiet)
     assert written.lossless_chunks == 1
     assert np.array_equal(target[:8, :8], data[:8, :8])
 
 
-def test_write_big_endian_source_as_native(file: h5py.File) -> None:
+def test_write_big_endian_source_as_native(write_beside: Write, file: h5py.File) -> None:
     source = file.create_dataset("s", data=field(">f4"))
-    target, _ = write(plan("shuffle|deflate"), source, file, "v", quiet)
+    target, _ = write_beside(plan("shuffle|deflate"), source, file, "v", quiet)
     assert target.dtype.isnative
     assert np.array_equal(target[()], source[()])
 
@@ -177,12 +163,12 @@ def test_verify_missing_value_that_changed_is_never_within_a_bound(was: float, b
 
 @pytest.mark.parametrize("text", ["zfp(accuracy=0.1)", "zfp(accuracy=0.1)|shuffle|deflate(1)|fletcher32", "deflate"])
 def test_verify_of_what_was_proven_in_writing_decodes_nothing_again(
-    text: str, file: h5py.File, monkeypatch: pytest.MonkeyPatch
+    write_beside: Write, text: str, file: h5py.File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = field()
     data[12, 20] = np.nan
     source = file.create_dataset("s", data=data)
-    _, written = write(plan(text), source, file, "v", quiet, threads=2)
+    _, written = write_beside(plan(text), source, file, "v", quiet, threads=2)
     assert len(written.proven) == written.chunks == 6
     path = file.filename
     file.close()
@@ -205,18 +191,18 @@ def test_verify_of_what_was_proven_in_writing_decodes_nothing_again(
         assert len(read) == found.read_by_library, "those that HDF5 reads too"
 
 
-def rewritten(file: h5py.File, text: str) -> tuple[Path, Written]:
+def rewritten(write_beside: Write, file: h5py.File, text: str) -> tuple[Path, Written]:
     """Write a dataset, and close the file."""
-    _, written = write(plan(text), file.create_dataset("s", data=field()), file, "v", quiet)
+    _, written = write_beside(plan(text), file.create_dataset("s", data=field()), file, "v", quiet)
     path = Path(file.filename)
     file.close()
     return path, written
 
 
 @pytest.mark.parametrize("change", ["byte", "mask", "longer"])
-def test_verify_chunk_that_is_not_as_it_was_written_refused(change: str, file: h5py.File) -> None:
+def test_verify_chunk_that_is_not_as_it_was_written_refused(write_beside: Write, change: str, file: h5py.File) -> None:
     """A bit that does no harm to any value is enough: what the file holds was not proven."""
-    path, written = rewritten(file, "zfp(accuracy=0.1)|deflate")
+    path, written = rewritten(write_beside, file, "zfp(accuracy=0.1)|deflate")
     with h5py.File(path, "r+") as again:
         mask, data = again["v"].id.read_direct_chunk((8, 0))
         data = bytes(data)
@@ -233,8 +219,8 @@ def test_verify_chunk_that_is_not_as_it_was_written_refused(change: str, file: h
         verify(plan("zfp(accuracy=0.1)|deflate"), again["s"], again["v"], quiet, 1, written)
 
 
-def test_verify_chunk_of_what_was_written_that_is_gone_refused(file: h5py.File) -> None:
-    path, written = rewritten(file, "zfp(accuracy=0.1)")
+def test_verify_chunk_of_what_was_written_that_is_gone_refused(write_beside: Write, file: h5py.File) -> None:
+    path, written = rewritten(write_beside, file, "zfp(accuracy=0.1)")
     with h5py.File(path, "r+") as again:
         chunks = {tuple(origin): again["v"].id.read_direct_chunk(origin) for origin in proven_origins(written)}
         words = Zfp(accuracy=0.1).requested
@@ -247,9 +233,11 @@ def test_verify_chunk_of_what_was_written_that_is_gone_refused(file: h5py.File) 
         verify(plan("zfp(accuracy=0.1)"), again["s"], again["v"], quiet, 1, written)
 
 
-def test_verify_filters_that_are_others_than_those_of_the_proof_decodes_all(file: h5py.File) -> None:
+def test_verify_filters_that_are_others_than_those_of_the_proof_decodes_all(
+    write_beside: Write, file: h5py.File
+) -> None:
     """The very bytes of the proof, in a dataset whose header tells readers to decode them otherwise."""
-    path, written = rewritten(file, "scaleoffset(kind=decimal,factor=1)")
+    path, written = rewritten(write_beside, file, "scaleoffset(kind=decimal,factor=1)")
     with h5py.File(path, "r+") as again:
         chunks = {tuple(origin): again["v"].id.read_direct_chunk(origin) for origin in proven_origins(written)}
         del again["v"]

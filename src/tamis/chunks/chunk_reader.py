@@ -111,22 +111,8 @@ class ChunkReader:
     def values(self, origin: Origin, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read and decode a whole chunk, including the part beyond the array; fill values if it is not stored.
 
-        Parameters
-        ----------
-        origin
-            Origin of the chunk.
-        out
-            Array to fill, of the shape of the chunk; by default a new array.
-
-        Returns
-        -------
-        array
-            `out`, or another array, which may be read-only.
-
-        Raises
-        ------
-        FileError
-            If the chunk is damaged; names the filter that noticed.
+        `out` and the result are those of `ArrayReader.read`; the FileError of a damaged chunk names the filter that
+        noticed.
         """
         record = self.index.record_of(origin)
         if record is None:

@@ -36,6 +36,17 @@ _TIMES = 64
 _EVERY = 0.05  # seconds between two checks of resident memory
 
 
+Callback = ctypes.CFUNCTYPE(
+    ctypes.c_size_t,
+    ctypes.c_uint,
+    ctypes.c_size_t,
+    ctypes.POINTER(ctypes.c_uint),
+    ctypes.c_size_t,
+    ctypes.POINTER(ctypes.c_size_t),
+    ctypes.POINTER(ctypes.c_void_p),
+)
+
+
 class _Class(ctypes.Structure):
     """H5Z_class2_t of H5Zpublic.h, which a plugin returns."""
 
@@ -47,42 +58,33 @@ class _Class(ctypes.Structure):
         ("name", ctypes.c_char_p),
         ("can_apply", ctypes.c_void_p),
         ("set_local", ctypes.c_void_p),
-        ("filter", ctypes.c_void_p),
+        ("filter", Callback),
     )
 
 
-_FILTER = ctypes.CFUNCTYPE(
-    ctypes.c_size_t,
-    ctypes.c_uint,
-    ctypes.c_size_t,
-    ctypes.POINTER(ctypes.c_uint),
-    ctypes.c_size_t,
-    ctypes.POINTER(ctypes.c_size_t),
-    ctypes.POINTER(ctypes.c_void_p),
-)
-
-_C = ctypes.CDLL(None)
-_C.malloc.restype = ctypes.c_void_p
-_C.malloc.argtypes = (ctypes.c_size_t,)
-_C.free.argtypes = (ctypes.c_void_p,)
+LIBC = ctypes.CDLL(None)
+LIBC.malloc.restype = ctypes.c_void_p
+LIBC.malloc.argtypes = (ctypes.c_size_t,)
+LIBC.free.argtypes = (ctypes.c_void_p,)
 
 
-def _load(folder: str, name: str) -> Any:
-    plugin = ctypes.CDLL(os.path.join(folder, name))
+def load_filter(path: str) -> Any:
+    """Return the callback of a plugin."""
+    plugin = ctypes.CDLL(path)
     plugin.H5PLget_plugin_info.restype = ctypes.POINTER(_Class)
-    return _FILTER(plugin.H5PLget_plugin_info().contents.filter)
+    return plugin.H5PLget_plugin_info().contents.filter
 
 
 def _decode(call: Any, cd_values: tuple[int, ...], data: bytes, expected: int) -> bytes:
     """Call a filter as HDF5 does: it may replace the buffer with another."""
-    buffer = ctypes.c_void_p(_C.malloc(max(1, len(data))))
+    buffer = ctypes.c_void_p(LIBC.malloc(max(1, len(data))))
     ctypes.memmove(buffer, data, len(data))
     size = ctypes.c_size_t(len(data))
     c_values = (ctypes.c_uint * len(cd_values))(*cd_values)
     nbytes = call(_REVERSE, len(cd_values), c_values, len(data), ctypes.byref(size), ctypes.byref(buffer))
     # in bounds: a filter returns the bytes of the buffer that it leaves.
     plain = ctypes.string_at(buffer, nbytes) if nbytes == expected and buffer else b""
-    _C.free(buffer)
+    LIBC.free(buffer)
     return plain
 
 
@@ -122,7 +124,7 @@ def _serve(folder: str, source: BinaryIO, sink: BinaryIO) -> None:
         cd_values = struct.unpack(f"<{count}I", source.read(4 * count))
         data = source.read(length)
         try:
-            filters[name] = filters.get(name) or _load(folder, name)
+            filters[name] = filters.get(name) or load_filter(os.path.join(folder, name))
         except (OSError, AttributeError):
             sink.write(ANSWER.pack(UNLOADABLE))
             sink.flush()

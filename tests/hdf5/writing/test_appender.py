@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,32 +21,17 @@ from numpy.typing import NDArray
 from tamis.errors import BoundError, DataError, FileError, ParameterError
 from tamis.hdf5 import Appender, create_dataset, write
 
+Make = Callable[..., Any]
 SMALL = "zfp(accuracy=0.1)"
 LOSSLESS_REST = f"{SMALL}|shuffle|deflate(4)|fletcher32"
-
-
-def steps(count: int, shape: tuple[int, ...] = (9, 10)) -> NDArray[np.float32]:
-    """Make steps along the first axis, that no zfp stream holds exactly."""
-    noise = np.random.default_rng(0).standard_normal((count, *shape))
-    smooth = np.sin(np.arange(np.prod(shape)) / 11).reshape(shape)
-    return (50 * smooth + np.arange(count).reshape(-1, *[1] * len(shape)) + noise).astype("f4")
-
-
-def empty(file: h5py.File, filters: str = SMALL, name: str = "x", **options: Any) -> h5py.Dataset:
-    keywords: dict[str, Any] = {"maxshape": (None, 9, 10), "chunks": (4, 8, 8)} | options
-    return create_dataset(file, name, (0, 9, 10), "f4", filters=filters, **keywords)
-
-
-def masks(dataset: h5py.Dataset) -> list[int]:
-    found: dict[tuple[int, ...], int] = {}
-    dataset.id.chunk_iter(lambda each: found.update({each.chunk_offset: each.filter_mask}))
-    return [found[origin] for origin in sorted(found)]
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("filters", [SMALL, LOSSLESS_REST, "shuffle|deflate", f"{SMALL}!", "zfp(rate=16)", "none"])
-def test_append_one_step_at_a_time_along_any_axis(filters: str, threads: int, axis: int, file: h5py.File) -> None:
+def test_append_one_step_at_a_time_along_any_axis(
+    steps: Make, filters: str, threads: int, axis: int, file: h5py.File
+) -> None:
     values = np.moveaxis(steps(11), 0, axis)
     shape, maxshape, chunks = ([*np.shape(np.take(values, 0, axis))] for _ in range(3))
     at = axis % 3
@@ -67,7 +53,9 @@ def test_append_one_step_at_a_time_along_any_axis(filters: str, threads: int, ax
 
 
 @given(st.lists(st.integers(0, 9), max_size=6), st.lists(st.booleans(), min_size=6, max_size=6))
-def test_append_in_any_portions_and_flushes_same_values_as_at_once(portions: list[int], flushes: list[bool]) -> None:
+def test_append_in_any_portions_and_flushes_same_values_as_at_once(
+    steps: Make, portions: list[int], flushes: list[bool]
+) -> None:
     """Whatever is flushed in between, full chunks hold what they would hold if they were written once."""
     values = steps(max(sum(portions), 1), (5,))
     with h5py.File("memory", "w", driver="core", backing_store=False) as file:
@@ -88,7 +76,7 @@ def test_append_in_any_portions_and_flushes_same_values_as_at_once(portions: lis
             np.testing.assert_array_equal(made[:full], write(file, "y", values[:full], filters=SMALL, chunks=(4, 5)))
 
 
-def test_append_bytes_of_the_file_same_for_any_number_of_threads(tmp_path: Path) -> None:
+def test_append_bytes_of_the_file_same_for_any_number_of_threads(steps: Make, empty: Make, tmp_path: Path) -> None:
     found = set()
     for threads in (1, 2, 8):
         with h5py.File(tmp_path / f"{threads}.h5", "w") as file, Appender(empty(file), threads=threads) as appender:
@@ -97,7 +85,9 @@ def test_append_bytes_of_the_file_same_for_any_number_of_threads(tmp_path: Path)
     assert len(found) == 1
 
 
-def test_partial_chunk_stored_without_loss_and_its_cost_said(file: h5py.File) -> None:
+def test_partial_chunk_stored_without_loss_and_its_cost_said(
+    steps: Make, empty: Make, masks: Make, file: h5py.File
+) -> None:
     made = empty(file, LOSSLESS_REST)
     with Appender(made) as appender:
         assert appender.partial is None
@@ -119,7 +109,9 @@ def test_partial_chunk_stored_without_loss_and_its_cost_said(file: h5py.File) ->
     assert masks(made) == [0b0110] * 8
 
 
-def test_partial_chunk_beyond_the_end_reads_as_fill_value_when_something_else_grows_it(file: h5py.File) -> None:
+def test_partial_chunk_beyond_the_end_reads_as_fill_value_when_something_else_grows_it(
+    steps: Make, empty: Make, file: h5py.File
+) -> None:
     made = empty(file, fillvalue=-1)
     with Appender(made) as appender:
         appender.append(steps(2))
@@ -127,7 +119,9 @@ def test_partial_chunk_beyond_the_end_reads_as_fill_value_when_something_else_gr
     assert (made[2:] == -1).all()
 
 
-def test_partial_chunk_of_the_same_size_as_the_full_one_gets_its_mask(file: h5py.File) -> None:
+def test_partial_chunk_of_the_same_size_as_the_full_one_gets_its_mask(
+    steps: Make, masks: Make, file: h5py.File
+) -> None:
     """D20: HDF5 keeps the mask of a chunk that is written over with the same size."""
     made = create_dataset(file, "x", (0, 16), "f4", filters="zfp(rate=32)", chunks=(4, 16), maxshape=(None, 16))
     values = steps(4, (16,))
@@ -142,7 +136,9 @@ def test_partial_chunk_of_the_same_size_as_the_full_one_gets_its_mask(file: h5py
 
 
 @pytest.mark.parametrize("value", [np.nan, 9e36])
-def test_append_values_that_zfp_cannot_keep_go_lossless(value: float, file: h5py.File) -> None:
+def test_append_values_that_zfp_cannot_keep_go_lossless(
+    steps: Make, empty: Make, masks: Make, value: float, file: h5py.File
+) -> None:
     made = empty(file)
     values = steps(8)
     values[5, 0, 0] = value
@@ -155,7 +151,7 @@ def test_append_values_that_zfp_cannot_keep_go_lossless(value: float, file: h5py
 
 @pytest.mark.parametrize(("value", "error"), [(np.nan, DataError), (9e36, BoundError)])
 def test_append_step_that_a_required_filter_refuses_is_not_taken(
-    value: float, error: type[Exception], file: h5py.File
+    steps: Make, empty: Make, value: float, error: type[Exception], file: h5py.File
 ) -> None:
     made = empty(file, f"{SMALL}!")
     good = steps(12)
@@ -176,7 +172,7 @@ def fail_in(appender: Appender, values: NDArray[Any]) -> None:
         raise ZeroDivisionError
 
 
-def test_append_error_in_the_block_writes_what_was_appended(file: h5py.File) -> None:
+def test_append_error_in_the_block_writes_what_was_appended(steps: Make, empty: Make, file: h5py.File) -> None:
     made = empty(file)
     appender = Appender(made)
     with pytest.raises(ZeroDivisionError):
@@ -187,14 +183,14 @@ def test_append_error_in_the_block_writes_what_was_appended(file: h5py.File) -> 
     appender.close()
 
 
-def test_append_error_in_the_block_not_hidden_by_one_on_closing(file: h5py.File) -> None:
+def test_append_error_in_the_block_not_hidden_by_one_on_closing(empty: Make, file: h5py.File) -> None:
     made = empty(file, f"{SMALL}!")
     with pytest.raises(ZeroDivisionError) as raised:
         fail_in(Appender(made), np.full((9, 10), np.nan))
     assert "1 steps before it could not be written" in raised.value.__notes__[0]
 
 
-def test_append_dataset_changed_by_something_else_refused(file: h5py.File) -> None:
+def test_append_dataset_changed_by_something_else_refused(steps: Make, empty: Make, file: h5py.File) -> None:
     made = empty(file)
     appender = Appender(made)
     appender.append(steps(3))
@@ -206,7 +202,7 @@ def test_append_dataset_changed_by_something_else_refused(file: h5py.File) -> No
     np.testing.assert_array_equal(made, steps(3))
 
 
-def test_append_file_closed_meanwhile_says_so_and_takes_no_more(tmp_path: Path) -> None:
+def test_append_file_closed_meanwhile_says_so_and_takes_no_more(steps: Make, empty: Make, tmp_path: Path) -> None:
     file = h5py.File(tmp_path / "a.h5", "w")
     appender = Appender(empty(file))
     appender.append(steps(3))
@@ -217,7 +213,7 @@ def test_append_file_closed_meanwhile_says_so_and_takes_no_more(tmp_path: Path) 
         del appender
 
 
-def test_append_shapes_and_types_that_do_not_fit_refused(file: h5py.File) -> None:
+def test_append_shapes_and_types_that_do_not_fit_refused(steps: Make, empty: Make, file: h5py.File) -> None:
     with Appender(empty(file, maxshape=(8, 9, 10))) as appender:
         for wrong in (np.zeros((9, 11)), np.zeros((2, 9, 11)), np.zeros(9), np.zeros(()), np.zeros((1, 1, 9, 10))):
             with pytest.raises(ParameterError, match=r"expected a step of shape \(9, 10\), or n .* as \(n, 9, 10\)"):
@@ -234,7 +230,7 @@ def test_append_shapes_and_types_that_do_not_fit_refused(file: h5py.File) -> Non
         assert repr(appender).endswith("/x: 8 steps, 0 waiting>")
 
 
-def test_append_masked_values_become_the_fill_value(file: h5py.File) -> None:
+def test_append_masked_values_become_the_fill_value(steps: Make, empty: Make, file: h5py.File) -> None:
     made = empty(file, fillvalue=9e36)
     step = np.ma.masked_less(steps(1)[0], 0)
     with Appender(made) as appender:
@@ -242,7 +238,7 @@ def test_append_masked_values_become_the_fill_value(file: h5py.File) -> None:
     np.testing.assert_array_equal(made[0], step.filled(np.float32(9e36)))
 
 
-def test_append_missing_values_are_what_they_were(file: h5py.File) -> None:
+def test_append_missing_values_are_what_they_were(steps: Make, empty: Make, masks: Make, file: h5py.File) -> None:
     made = empty(file, fillvalue=-99.9)
     values = steps(8)
     values[5, 0, 0] = np.float32(-99.9)
@@ -252,7 +248,7 @@ def test_append_missing_values_are_what_they_were(file: h5py.File) -> None:
     assert masks(made) == [0, 0, 0, 0, 1, 0, 0, 0]
 
 
-def test_appender_of_what_cannot_grow_refused(file: h5py.File) -> None:
+def test_appender_of_what_cannot_grow_refused(empty: Make, file: h5py.File) -> None:
     made = empty(file)
     for axis in (3, -4, 1.0, True):
         with pytest.raises(ParameterError, match="expected an axis of"):
@@ -275,7 +271,7 @@ def test_append_scalars_along_the_only_axis(file: h5py.File) -> None:
     np.testing.assert_array_equal(made, [0.1 * n for n in range(6)] + [0.6, 0.7, 0.8])
 
 
-def test_appender_partial_chunk_reads_right_at_once(file: h5py.File) -> None:
+def test_appender_partial_chunk_reads_right_at_once(steps: Make, file: h5py.File) -> None:
     """HDF5 2.0 takes the chunk that was written last for one with mask 0, as long as the dataset is open."""
     made = create_dataset(file, "x", (0, 8), "f4", maxshape=(None, 8), chunks=(4, 8), filters=SMALL)
     values = steps(6, (8,))
@@ -328,7 +324,7 @@ def test_full_disk_said_by_write_and_append(tmp_path: Path) -> None:
     assert said[3].endswith("got one that failed to write: the last steps in the file may be incomplete")
 
 
-def test_append_to_a_file_of_netcdf_read_back_by_it(tmp_path: Path) -> None:
+def test_append_to_a_file_of_netcdf_read_back_by_it(steps: Make, tmp_path: Path) -> None:
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as made:
         made.createDimension("time", None)
         made.createDimension("x", 90)

@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import tamis
 from tamis.errors import FileError, ParameterError
-from tamis.hdf5 import Appender, create_dataset
+from tamis.hdf5 import Appender
 
+Make = Callable[..., Any]
 SMALL = "zfp(accuracy=0.1)"
-
-
 LOSSLESS_REST = f"{SMALL}|shuffle|deflate(4)|fletcher32"
-
-
-def steps(count: int, shape: tuple[int, ...] = (9, 10)) -> NDArray[np.float32]:
-    """Make steps along the first axis, that no zfp stream holds exactly."""
-    noise = np.random.default_rng(0).standard_normal((count, *shape))
-    smooth = np.sin(np.arange(np.prod(shape)) / 11).reshape(shape)
-    return (50 * smooth + np.arange(count).reshape(-1, *[1] * len(shape)) + noise).astype("f4")
-
-
-def empty(file: h5py.File, filters: str = SMALL, name: str = "x", **options: Any) -> h5py.Dataset:
-    keywords: dict[str, Any] = {"maxshape": (None, 9, 10), "chunks": (4, 8, 8)} | options
-    return create_dataset(file, name, (0, 9, 10), "f4", filters=filters, **keywords)
-
-
-def masks(dataset: h5py.Dataset) -> list[int]:
-    found: dict[tuple[int, ...], int] = {}
-    dataset.id.chunk_iter(lambda each: found.update({each.chunk_offset: each.filter_mask}))
-    return [found[origin] for origin in sorted(found)]
 
 
 @pytest.mark.parametrize("filters", [SMALL, LOSSLESS_REST])
 @pytest.mark.parametrize("chunks", [(4, 8, 8), (4, 9, 10)])
-def test_restart_from_partial_chunk_is_exact(filters: str, chunks: tuple[int, ...], tmp_path: Path) -> None:
+def test_restart_from_partial_chunk_is_exact(
+    steps: Make, empty: Make, masks: Make, filters: str, chunks: tuple[int, ...], tmp_path: Path
+) -> None:
     for path, stops in ((tmp_path / "once.h5", [11]), (tmp_path / "often.h5", [2, 3, 6, 7, 11])):
         with h5py.File(path, "w") as file:
             empty(file, filters, chunks=chunks)
@@ -55,7 +38,7 @@ def test_restart_from_partial_chunk_is_exact(filters: str, chunks: tuple[int, ..
         assert masks(once["x"]) == masks(often["x"])
 
 
-def by_h5py(file: h5py.File, count: int, **options: Any) -> h5py.Dataset:
+def by_h5py(steps: Make, file: h5py.File, count: int, **options: Any) -> h5py.Dataset:
     """Make a dataset that ends in a partial chunk with loss, as other writers do."""
     keywords: dict[str, Any] = dict(tamis.Zfp(accuracy=0.1)) | options
     file.create_dataset("x", data=steps(count), chunks=(4, 8, 8), maxshape=(None, 9, 10), **keywords)
@@ -64,9 +47,9 @@ def by_h5py(file: h5py.File, count: int, **options: Any) -> h5py.Dataset:
     return h5py.File(path, "r+")["x"]
 
 
-def test_restart_from_partial_chunk_with_loss_adds_no_error(file: h5py.File) -> None:
+def test_restart_from_partial_chunk_with_loss_adds_no_error(steps: Make, masks: Make, file: h5py.File) -> None:
     """D15: values that were encoded twice are off by up to twice the bound."""
-    made = by_h5py(file, 6)
+    made = by_h5py(steps, file, 6)
     before = made[()]
     assert np.abs(before[4:] - steps(6)[4:]).max() > 0
     with Appender(made) as appender:
@@ -78,23 +61,25 @@ def test_restart_from_partial_chunk_with_loss_adds_no_error(file: h5py.File) -> 
     assert masks(made) == [0] * 4 + [1] * 4 + [0] * 4  # that chunk stays without loss, those after it need not
 
 
-def test_restart_with_recode_encodes_again(file: h5py.File) -> None:
-    made = by_h5py(file, 6)
+def test_restart_with_recode_encodes_again(steps: Make, masks: Make, file: h5py.File) -> None:
+    made = by_h5py(steps, file, 6)
     with Appender(made, recode=True) as appender:
         appender.append(steps(12)[6:])
     assert masks(made) == [0] * 12
     assert np.abs(made[()] - steps(12)).max() <= 0.2
 
 
-def test_restart_from_partial_chunk_with_loss_closed_before_it_is_full_warns(file: h5py.File) -> None:
-    made = by_h5py(file, 5)
+def test_restart_from_partial_chunk_with_loss_closed_before_it_is_full_warns(steps: Make, file: h5py.File) -> None:
+    made = by_h5py(steps, file, 5)
     before = made[()]
     with pytest.warns(UserWarning, match="the last 2 steps are lossy already"), Appender(made) as appender:
         appender.append(steps(6)[5])
     np.testing.assert_array_equal(made[:5], before)
 
 
-def test_restart_from_partial_chunk_with_loss_required_refused_unless_recode(file: h5py.File) -> None:
+def test_restart_from_partial_chunk_with_loss_required_refused_unless_recode(
+    steps: Make, empty: Make, masks: Make, file: h5py.File
+) -> None:
     made = empty(file, f"{SMALL}!")
     with Appender(made) as appender:
         appender.append(steps(6))
@@ -110,7 +95,9 @@ def test_restart_from_partial_chunk_with_loss_required_refused_unless_recode(fil
     assert masks(made) == [0] * 8
 
 
-def test_restart_where_chunks_were_never_written_goes_on_from_fill_values(file: h5py.File) -> None:
+def test_restart_where_chunks_were_never_written_goes_on_from_fill_values(
+    steps: Make, empty: Make, file: h5py.File
+) -> None:
     made = empty(file, fillvalue=3)
     made.resize(5, 0)
     with Appender(made) as appender:
@@ -119,7 +106,7 @@ def test_restart_where_chunks_were_never_written_goes_on_from_fill_values(file: 
     assert np.abs(made[5] - steps(1)[0]).max() <= 0.1
 
 
-def test_restart_damaged_partial_chunk_refused(file: h5py.File) -> None:
+def test_restart_damaged_partial_chunk_refused(empty: Make, file: h5py.File) -> None:
     made = empty(file, "deflate")
     made.resize(1, 0)
     made.id.write_direct_chunk((0, 0, 0), b"nonsense", 0)
