@@ -22,7 +22,7 @@ from tamis.formatting import printable_lines
 
 
 class _Place(TypedDict, total=False):
-    """Where an error happened, as far as it is known; see the properties of `TamisError`."""
+    """The place of an error, as far as it is known; see the properties of `TamisError`."""
 
     path: str | os.PathLike[str] | None
     dataset: str | None

@@ -72,7 +72,7 @@ class Role:
 
     @property
     def is_exact(self) -> bool:
-        """Whether values must stay exact unless the variable is named: here errors harm more than they save."""
+        """True if values must stay exact unless the variable is named: here errors harm more than they save."""
         return self.kind not in ("data", "ancillary variable")
 
 

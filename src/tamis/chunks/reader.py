@@ -45,11 +45,9 @@ class ArrayReader(Protocol):
         FileError
             If the part cannot be read.
         """
-        ...
 
     def close(self) -> None:
         """Close what was opened to read; the array itself belongs to its owner, who closes it."""
-        ...
 
 
 def put(values: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:

@@ -36,7 +36,7 @@ class Parts(Sequence[Region]):
 
     @property
     def are_all(self) -> bool:
-        """Whether these are all chunks of the grid."""
+        """True if these are all chunks of the grid."""
         return len(self) == self.grid.chunk_count
 
     def __len__(self) -> int:

@@ -24,19 +24,15 @@ class ByteSource(Protocol):
     @property
     def nbytes(self) -> int:
         """Number of all bytes."""
-        ...
 
     def read(self, offset: int, nbytes: int) -> bytes:
         """Return so many bytes from an offset; fewer only at the end."""
-        ...
 
     def read_into(self, offset: int, room: memoryview) -> int:
         """Fill memory as `read` does, and return the count of bytes."""
-        ...
 
     def read_many(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
         """Return the bytes of several ranges of offset and size, which a remote source may ask for at once."""
-        ...
 
 
 class Descriptor:

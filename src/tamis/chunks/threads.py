@@ -25,11 +25,9 @@ class Task(Protocol):
 
     def result(self) -> Any:
         """Wait for the call, and return its result or raise its error."""
-        ...
 
     def cancel(self) -> object:
         """Cancel the call if it has not started."""
-        ...
 
 
 class Executor(Protocol):
@@ -45,7 +43,6 @@ class Executor(Protocol):
 
     def submit(self, function: Callable[[Any], Any], item: Any) -> Task:
         """Call a function with one argument."""
-        ...
 
 
 class ThreadExecutor:

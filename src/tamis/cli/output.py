@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How one command prints.
+    """The output of one command.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ class Frame:
 
     @property
     def zeros(self) -> bool:
-        """Whether the chunk is all zeros, and absent."""
+        """True if the chunk is all zeros, and absent."""
         return not self.chunk
 
 

@@ -1,4 +1,4 @@
-"""How several filters read their parameters: none at all, one number, or a name for a number."""
+"""Parameters as several filters read them: none at all, one number, or a name for a number."""
 
 from __future__ import annotations
 

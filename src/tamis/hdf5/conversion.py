@@ -44,7 +44,7 @@ class Conversion:
 
     @property
     def is_plain(self) -> bool:
-        """Whether chunks decode to the values themselves."""
+        """True if chunks decode to the values themselves."""
         return self.stored == self.dtype
 
     def __call__(self, raw: NDArray[Any]) -> NDArray[Any]:

@@ -154,12 +154,12 @@ class DatasetFacts:
 
     @cached_property
     def has_named_type(self) -> bool:
-        """Whether the type is an object in the file."""
+        """True if the type is an object in the file."""
         return bool(self.datatype.committed())
 
     @cached_property
     def varies(self) -> bool:
-        """Whether values have variable lengths, and are therefore stored outside the chunks."""
+        """True if values have variable lengths, and are therefore stored outside the chunks."""
         return datatypes.varies(self.datatype)
 
     @cached_property
@@ -200,7 +200,7 @@ class DatasetFacts:
 
     @cached_property
     def partial_filtered(self) -> bool:
-        """Whether chunks that extend beyond the array are filtered, which is HDF5's default."""
+        """True if chunks that extend beyond the array are filtered, which is HDF5's default."""
         return calls.filters_partial_chunks(self.creation_list)
 
     @cached_property
@@ -234,13 +234,13 @@ class DatasetFacts:
 
     @cached_property
     def is_unreadable_empty(self) -> bool:
-        """Whether there are neither values nor a fill value: HDF5 then refuses to read, and tamis reads zeros."""
+        """True if there are neither values nor a fill value: HDF5 then refuses to read, and tamis reads zeros."""
         undefined = self.fill_state == h5d.FILL_VALUE_UNDEFINED
         return undefined and self.layout not in ELSEWHERE and self.stored_nbytes == 0
 
     @property
     def has_fill(self) -> bool:
-        """Whether a user chose the fill value."""
+        """True if a user chose the fill value."""
         return bool(self.fill_state == h5d.FILL_VALUE_USER_DEFINED)
 
     def fill_as(self, dtype: np.dtype[Any]) -> Any:
@@ -257,7 +257,7 @@ class DatasetFacts:
 
     @property
     def is_bare_dimension(self) -> bool:
-        """Whether the dataset only stands for a netCDF-4 dimension without a variable, and has no values."""
+        """True if the dataset only stands for a netCDF-4 dimension without a variable, and has no values."""
         return is_bare_dimension(self.dataset)
 
     @cached_property
@@ -298,5 +298,5 @@ class DatasetFacts:
 
     @cached_property
     def problem(self) -> str:
-        """How the stored parameters of zfp contradict the dataset; empty if they do not."""
+        """A contradiction between stored parameters of zfp and the dataset; empty if there is none."""
         return zfp_problem(self.pipeline, math.prod(self.chunk_shape or ()) * self.value_nbytes)

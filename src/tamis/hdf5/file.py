@@ -141,7 +141,7 @@ class File(Group):
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
+        """True if `close` was called."""
         return self._h5py is None
 
     def check_open(self) -> None:

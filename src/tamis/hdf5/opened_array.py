@@ -283,7 +283,7 @@ class Array:
 
     @property
     def _direct(self) -> bool:
-        """Whether chunks decode to the values themselves."""
+        """True if chunks decode to the values themselves."""
         return self._conversion is not None and self._conversion.is_plain
 
     @property

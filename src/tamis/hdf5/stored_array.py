@@ -42,12 +42,12 @@ class Hdf5Array(DatasetFacts):
 
     @cached_property
     def has_companion(self) -> bool:
-        """Whether the dataset names a companion, so that some values only stand in for missing ones."""
+        """True if the dataset names a companion, so that some values only stand in for missing ones."""
         return companions.has_companion(self.dataset)
 
     @cached_property
     def is_companion(self) -> bool:
-        """Whether the dataset is the companion of another one, by its attributes."""
+        """True if the dataset is the companion of another one, by its attributes."""
         return companions.is_companion(self.dataset)
 
     @cached_property
@@ -120,7 +120,7 @@ class Hdf5Array(DatasetFacts):
 
     @cached_property
     def can_read_chunks(self) -> bool:
-        """Whether the values are chunks in one ordinary file, and tamis can decode all filters."""
+        """True if the values are chunks in one ordinary file, and tamis can decode all filters."""
         return (
             self.chunk_shape is not None
             and self.dtype is not None
@@ -131,7 +131,7 @@ class Hdf5Array(DatasetFacts):
 
     @property
     def can_read_independently(self) -> bool:
-        """Whether HDF5 itself has all filters."""
+        """True if HDF5 itself has all filters."""
         return all(h5z.filter_avail(stage.filter.id) for stage in self.pipeline.stages)
 
     def check_readable(self) -> None:

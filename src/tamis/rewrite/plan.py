@@ -22,7 +22,7 @@ from tamis.store.array import ArrayWriter, StoredArray
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How one array is written.
+    """The plan by which one array is written.
 
     Parameters
     ----------

@@ -36,54 +36,42 @@ class Store(Protocol):
     @property
     def path(self) -> str:
         """Path of the file or folder."""
-        ...
 
     @property
     def nbytes(self) -> int:
         """Bytes of all of it."""
-        ...
 
     @property
     def arrays(self) -> Arrays[StoredArray]:
         """All arrays by their first paths."""
-        ...
 
     @property
     def roles(self) -> Mapping[str, Role]:
-        """What each array is for, by path; no values are read."""
-        ...
+        """The role of each array, by path; no values are read."""
 
     def array(self, path: str) -> StoredArray:
         """Return the array at a path."""
-        ...
 
     def first_path(self, path: str) -> str:
         """Return the path by which an array is known here, for any path that leads to it; empty if none does."""
-        ...
 
     def paths(self) -> Mapping[str, str]:
         """Return the first path of each array by all its paths."""
-        ...
 
     def check_listed(self) -> None:
         """Raise FileError if not all arrays are known because some groups cannot be listed."""
-        ...
 
     def filtered_groups(self) -> Iterable[tuple[str, Pipeline, str]]:
         """Yield groups whose links are filtered or cannot be listed: path, filters, and why they cannot."""
-        ...
 
     def readers_of(self, filters: Iterable[Filter]) -> Readers:
         """Return which readers can read data with these filters in such a store."""
-        ...
 
     def survey_other_files(self, target: str) -> Sequence[str]:
         """Return notes about names of other files that change, or lead nowhere, in a copy at `target`."""
-        ...
 
     def close(self) -> None:
         """Close the store."""
-        ...
 
     def __enter__(self) -> Self: ...
 
@@ -96,205 +84,163 @@ class StoredArray(Protocol):
     @property
     def path(self) -> str:
         """Path in the store."""
-        ...
 
     @property
     def label(self) -> str:
         """Store and path, for messages."""
-        ...
 
     @property
     def address(self) -> int:
         """Number that identifies the array in its store, whatever its path."""
-        ...
 
     @property
     def attributes(self) -> Mapping[str, Any]:
         """Attributes by name, at least those that `tamis.cf` knows and that can be read."""
-        ...
 
     @property
     def shape(self) -> Any:
         """Extents, slowest axis first; None if there are no values at all."""
-        ...
 
     @property
     def maxshape(self) -> Any:
         """Largest extents; None for an unlimited axis."""
-        ...
 
     @property
     def size(self) -> int:
         """Number of values."""
-        ...
 
     @property
     def number_type(self) -> np.dtype[Any] | None:
         """Type of the values, if they are numbers in a form that NumPy has."""
-        ...
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
         """Type in which chunks are copied to another array: numbers or bytes; None if bytes are not the values."""
-        ...
 
     @property
     def type_text(self) -> str:
         """Type of the values, for people."""
-        ...
 
     @property
     def type_words(self) -> str:
         """Type of the values in words: equal texts mean equal types, in any byte order."""
-        ...
 
     @property
     def byteorder(self) -> str:
         """Byte order of the values, ``little`` or ``big``; empty if they have none or several."""
-        ...
 
     @property
     def varies(self) -> bool:
-        """Whether values have variable lengths."""
-        ...
+        """True if values have variable lengths."""
 
     @property
     def layout(self) -> str:
-        """How the values are stored, in a word; one of `ELSEWHERE` if they are in other files."""
-        ...
+        """The layout of the values, in a word; one of `ELSEWHERE` if they are in other files."""
 
     @property
     def chunk(self) -> ChunkType:
         """Type and shape of the chunks."""
-        ...
 
     @property
     def chunk_shape(self) -> tuple[int, ...] | None:
         """Chunk shape; None if there are no chunks."""
-        ...
 
     @property
     def pipeline(self) -> Pipeline:
         """Filters with stored parameters."""
-        ...
 
     @property
     def partial_filtered(self) -> bool:
-        """Whether chunks that extend beyond the array are filtered."""
-        ...
+        """True if chunks that extend beyond the array are filtered."""
 
     @property
     def has_named_type(self) -> bool:
-        """Whether the type is an object in the store."""
-        ...
+        """True if the type is an object in the store."""
 
     @property
     def fill_value(self) -> NDArray[Any]:
         """The value of elements that were never written."""
-        ...
 
     @property
     def has_fill(self) -> bool:
-        """Whether a user chose the fill value."""
-        ...
+        """True if a user chose the fill value."""
 
     def fill_as(self, dtype: np.dtype[Any]) -> Any:
         """Return the fill value in the type of chunks, numbers or bytes."""
-        ...
 
     @property
     def missing(self) -> Missing:
         """Markers of missing values, and limits of valid ones."""
-        ...
 
     @property
     def missing_nan(self) -> list[NDArray[Any]]:
         """NaN values of attributes and fill value, with their bits."""
-        ...
 
     @property
     def packing(self) -> Packing | None:
         """The relation of stored values to values in units of the variable; None if they are not packed."""
-        ...
 
     @property
     def problem(self) -> str:
         """Why the values cannot be read right, as far as filters tell; empty otherwise."""
-        ...
 
     @property
     def is_bare_dimension(self) -> bool:
-        """Whether the array only stands for a dimension, and has no values."""
-        ...
+        """True if the array only stands for a dimension, and has no values."""
 
     @property
     def has_companion(self) -> bool:
-        """Whether the array names a companion, so that some values only stand in for missing ones."""
-        ...
+        """True if the array names a companion, so that some values only stand in for missing ones."""
 
     @property
     def is_companion(self) -> bool:
-        """Whether the array is the companion of another one."""
-        ...
+        """True if the array is the companion of another one."""
 
     @property
     def companion(self) -> StoredArray | None:
         """The array of flags of missing values; None if there is none."""
-        ...
 
     @property
     def companion_flags(self) -> CompanionFlags | None:
         """The flags of the companion, with their meaning; None if there is no companion."""
-        ...
 
     @property
     def nbytes(self) -> int:
         """Bytes of the values."""
-        ...
 
     @property
     def values_nbytes(self) -> int:
         """Bytes of the values; 0 if their lengths vary."""
-        ...
 
     @property
     def stored_nbytes(self) -> int:
         """Bytes of the values in the store."""
-        ...
 
     @property
     def can_read_chunks(self) -> bool:
-        """Whether `open_chunks` works: tamis can decode all filters."""
-        ...
+        """True if `open_chunks` works: tamis can decode all filters."""
 
     @property
     def can_read_independently(self) -> bool:
-        """Whether the library of the format can read the array here."""
-        ...
+        """True if the library of the format can read the array here."""
 
     def chunk_index(self) -> ChunkIndex:
         """Return the chunk index."""
-        ...
 
     def parts(self, grid: Grid) -> Parts:
         """Return the parts of a grid that have values in the store; all others read as the fill value."""
-        ...
 
     def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
         """Return roughly how many bytes a chunk index and a list of filters take in such a store."""
-        ...
 
     def check_readable(self) -> None:
         """Raise FileError if a reader would silently get wrong values."""
-        ...
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
         """Open the values, with missing ones restored; `independent` reads by the library of the format itself."""
-        ...
 
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks."""
-        ...
 
 
 A_co = TypeVar("A_co", bound=StoredArray, covariant=True)
@@ -322,30 +268,23 @@ class ArrayWriter(Protocol):
     @property
     def grid(self) -> Grid:
         """The grid of its chunks."""
-        ...
 
     @property
     def recorded(self) -> Pipeline:
         """The filters in the store, by which readers decode."""
-        ...
 
     @property
     def stored_nbytes(self) -> int:
         """Bytes of all written chunks."""
-        ...
 
     def put(self, origin: Origin, data: bytes, mask: int) -> None:
         """Write an encoded chunk; a store without masks refuses a mask other than 0."""
-        ...
 
     def last_offset(self) -> int | None:
         """Return the offset of the last written chunk in the file; None if it is not known."""
-        ...
 
     def create_companion(self, pipeline: Pipeline, flags: Flags) -> ArrayWriter:
         """Create the companion of the array, which gets its name after all other arrays."""
-        ...
 
     def finish(self) -> None:
         """Raise FileError unless the store's records of all chunks match what was written, without others."""
-        ...

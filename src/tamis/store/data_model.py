@@ -76,7 +76,7 @@ class NamedArray:
 
     @property
     def is_text(self) -> bool:
-        """Whether the values are texts of varying length."""
+        """True if the values are texts of varying length."""
         metadata = self.dtype.metadata
         return self.dtype.kind == "O" and metadata is not None and metadata.get("vlen") in (str, bytes)
 
@@ -111,8 +111,6 @@ class DataModel(Protocol):
 
     def group(self, path: str) -> NamedGroup:
         """Return the group at a path."""
-        ...
 
     def group_paths(self, path: str = "/") -> list[str]:
         """Return the paths of a group and of the groups in it, each once."""
-        ...

@@ -123,7 +123,7 @@ class Journal:
 
     @property
     def open(self) -> bool:
-        """Whether the journal can be written."""
+        """True if the journal can be written."""
         return self._handle is not None
 
     def add(

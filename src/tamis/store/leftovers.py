@@ -121,7 +121,7 @@ class Leftover:
 
     @property
     def known(self) -> bool:
-        """Whether the temporary file can be opened, or does not exist."""
+        """True if the temporary file can be opened, or does not exist."""
         return self._handle is not None or not os.path.lexists(self.path)
 
     def remove(self) -> list[str]:

@@ -56,43 +56,33 @@ class Pair(Protocol):
     @property
     def companions(self) -> Mapping[str, str]:
         """Companions of the source, with the paths of their variables."""
-        ...
 
     def counterpart(self, path: str) -> StoredArray | None:
         """Return the array of the target for a path of the source; None if there is none."""
-        ...
 
     def attribute_changes(self, path: str, source: Any, target: Any) -> Iterable[Change]:
         """Yield changes of the attributes of an array."""
-        ...
 
     def type_note(self, source: Any, target: Any) -> str:
         """Return how a named type changed; empty if it did not."""
-        ...
 
     def fill_note(self, source: Any, target: Any) -> str:
         """Return how the fill value of arrays of one type changed; empty if it did not."""
-        ...
 
     def unequal_elements(self, source: Any, target: Any, progress: Callable[[int, int], None]) -> Unequal | None:
         """Compare the elements of arrays of one shape and type, which are no numbers."""
-        ...
 
     def same_stored_chunks(self, source: Any, target: Any) -> bool:
         """Return whether arrays have the same values because all stored bytes are the same."""
-        ...
 
     def unlisted(self) -> Iterable[tuple[str, str]]:
         """Yield the groups that cannot be listed, with the reason."""
-        ...
 
     def groups(self) -> Iterable[tuple[str, list[Callable[[], Iterator[Change]]]]]:
         """Yield the path of each group of the source, and functions that yield its changes."""
-        ...
 
     def new_objects(self) -> Iterable[Change]:
         """Yield the objects that only the target has."""
-        ...
 
 
 def companion_note(path: str, variable: str) -> Change:

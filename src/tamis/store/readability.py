@@ -31,7 +31,7 @@ class Readers:
 
     @property
     def any_hdf5(self) -> bool:
-        """Whether every HDF5 library since 1.8 can read the data."""
+        """True if every HDF5 library since 1.8 can read the data."""
         return not self.plugins and not self.szip
 
     def __str__(self) -> str:

@@ -63,7 +63,7 @@ class ScannedArray:
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether it is an unlimited dimension."""
+        """True if it is an unlimited dimension."""
         return self.is_scale and self.array.maxshape[0] is None
 
 

@@ -40,7 +40,7 @@ class Relocation:
 
     @property
     def moved(self) -> bool:
-        """Whether the files are in different folders."""
+        """True if the files are in different folders."""
         return os.path.realpath(os.path.dirname(self._source)) != self._folder
 
     def linked(self, path: str, name: bytes) -> bytes:

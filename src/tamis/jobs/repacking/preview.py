@@ -19,7 +19,7 @@ Action = Literal["store", "copy", "keep", "drop"]
 
 @dataclass(frozen=True, slots=True)
 class DatasetPreview:
-    """What `repack` would do to one dataset.
+    """The change that `repack` would make to one dataset.
 
     Parameters
     ----------

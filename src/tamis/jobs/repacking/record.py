@@ -31,7 +31,7 @@ _MOST_NBYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """How a target was made.
+    """The source and the recipe of a target, and its checksum.
 
     Parameters
     ----------

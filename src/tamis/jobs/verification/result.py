@@ -19,7 +19,7 @@ SCHEMA = 2
 
 
 Status = Literal["equal", "within-bound", "different"]
-"""How the values of a dataset compare with those of the source."""
+"""The values of a dataset, compared with those of the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Verification(DatasetsResult[Compared]):
 
     @property
     def ok(self) -> bool:
-        """Whether all was compared, without a violation."""
+        """True if all was compared, without a violation."""
         return not self.violations and not self.problems
 
     def to_dict(self) -> dict[str, Any]:
