@@ -17,6 +17,7 @@ from tamis.hdf5.cf_variables import roles_in
 from tamis.hdf5.companion_writer import create_empty, replace_companions
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.source_file import open_source
+from tamis.hdf5.model.hdf5_model import Hdf5Model
 from tamis.hdf5.readers import readers_of
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.copy import copy_tree, create_target
@@ -101,6 +102,11 @@ class Hdf5Store:
     def roles(self) -> dict[str, cf.Role]:
         """The role of each array by path, found without reading values."""
         return roles_in(self.file, self.contents.datasets)
+
+    @cached_property
+    def model(self) -> Hdf5Model:
+        """The file in netCDF's data model, with companions of missing values as variables."""
+        return Hdf5Model(self.file, restore=False)
 
     def array(self, path: str) -> Hdf5Array:
         """Return the array at a path, which must exist."""

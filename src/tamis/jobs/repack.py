@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -132,9 +132,25 @@ def repack(
     BoundError
         If decoded values differ by more than allowed, or the target does not hold the encoded bytes; it is removed.
     """
+    request = _request(recipes, chunks, checksum, missing, follow, min_size, larger)
+    return run_repack(
+        source, target, lambda _: request, overwrite=overwrite, threads=threads, resume=resume, progress=progress
+    )
+
+
+def run_repack(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    request_for: Callable[[Store], Request],
+    *,
+    overwrite: bool = False,
+    threads: int | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> RepackResult:
+    """Do as `repack` does, for a request that depends on what is in the source."""
     began = time.perf_counter()
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
-    request = _request(recipes, chunks, checksum, missing, follow, min_size, larger)
     threads = checked_threads(threads)
     report = progress or (lambda *_: None)
     notes: list[str] = []
@@ -144,15 +160,16 @@ def repack(
         reading(source, only_damage=True),
         Transaction(target, overwrite=overwrite) as transaction,
     ):
+        request = request_for(store)
         planning = plan_datasets(store, request)
-        record = Record.of(source, planning, missing)
+        record = Record.of(source, planning, request.missing)
         earlier = check_target(transaction, source, record, planning.plans, request, resume=resume)
         if earlier is not None:
             notes.append(f"{target}: {earlier}")
         if earlier is not None and earlier.done:
             notes += remove_leftovers(transaction)
         else:
-            if missing == "refuse":
+            if request.missing == "refuse":
                 _refuse_missing(planning, report, threads)
             done = _run(store, planning, record, transaction, report, threads, resume=resume)
     return RepackResult(
@@ -194,16 +211,28 @@ def preview_repack(
     resume
         Also report the chunks that could be taken over from an interrupted run.
     """
-    source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
     request = _request(recipes, chunks, checksum, missing, follow, min_size, larger)
+    return run_preview(source, target, lambda _: request, resume=resume)
+
+
+def run_preview(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    request_for: Callable[[Store], Request],
+    *,
+    resume: bool = False,
+) -> RepackPreview:
+    """Do as `preview_repack` does, for a request that depends on what is in the source."""
+    source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
     with open_store(source) as store, reading(source):
+        request = request_for(store)
         planning = plan_datasets(store, request)
         datasets = describe(planning)
         notes = store.survey_other_files(os.fspath(target))
         if not resume:
             return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*interrupted(target), *notes))
         transaction = Transaction(target)
-        record = Record.of(source, planning, missing)
+        record = Record.of(source, planning, request.missing)
         if (
             earlier := check_target(transaction, source, record, planning.plans, request, resume=True)
         ) and earlier.done:

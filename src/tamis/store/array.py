@@ -20,6 +20,7 @@ from tamis.missing.definition import Missing
 from tamis.missing.restore import CompanionFlags
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
+from tamis.store.data_model import DataModel
 from tamis.store.readability import Readers
 
 ELSEWHERE = ("virtual", "external")
@@ -48,6 +49,11 @@ class Store(Protocol):
     @property
     def roles(self) -> Mapping[str, Role]:
         """The role of each array, by path; no values are read."""
+
+    @property
+    def model(self) -> DataModel:
+        """The variables and their dimensions by name, in groups."""
+        ...
 
     def array(self, path: str) -> StoredArray:
         """Return the array at a path."""

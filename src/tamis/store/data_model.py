@@ -109,6 +109,11 @@ class NamedGroup:
 class DataModel(Protocol):
     """A file as netCDF's data model."""
 
+    @property
+    def kind(self) -> str:
+        """The kind of netCDF file, as ``ncdump -k`` calls it."""
+        ...
+
     def group(self, path: str) -> NamedGroup:
         """Return the group at a path."""
 

@@ -46,6 +46,11 @@ class Hdf5Model:
         self._named: dict[str, GroupDimensions] = {}
         self._phony_count = 0
 
+    @property
+    def kind(self) -> str:
+        """The kind of netCDF file, as ``ncdump -k`` calls it."""
+        return "netCDF-4 classic model" if "_nc3_strict" in self._file.attrs else "netCDF-4"
+
     def group(self, path: str) -> NamedGroup:
         """Return the group at a path.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, get_args
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple, TypeVar, get_args
 
 from tamis import cf
 from tamis.chunks.grid import default_chunks
@@ -27,6 +27,8 @@ from tamis.rewrite.plan import Plan, flags_for
 from tamis.rewrite.streams import has_streams
 from tamis.store.array import ELSEWHERE, Arrays, Store, StoredArray
 from tamis.zfp.checks import BLOCK_SIDE
+
+T = TypeVar("T")
 
 MissingPolicy = Literal["exact", "companion", "refuse"]
 POLICIES = get_args(MissingPolicy)
@@ -54,6 +56,9 @@ class Request:
         Bytes of values below which patterns keep a dataset; None for `MIN_NBYTES` if it is not chunked.
     larger
         Whether patterns may store datasets that become larger than in the source.
+    rule_pipelines, rule_chunks
+        Filters and chunk shapes by first path, which apply as if a pattern had matched. These chunk shapes are also for
+        datasets that get no filters.
     """
 
     pipelines: Mapping[str, Pipeline]
@@ -63,6 +68,8 @@ class Request:
     follow: bool = False
     min_size: int | None = None
     larger: bool = False
+    rule_pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
+    rule_chunks: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 class Planning(NamedTuple):
@@ -101,11 +108,14 @@ def plan_datasets(store: Store, request: Request) -> Planning:
     store.check_listed()
     names = Names(store)
     shapes: dict[str, Assigned[tuple[int, ...]]] = {}
-    for shape in assigned(request.chunks, names.match):
+    for shape in (*assigned(request.chunks, names.match), *_by_rule(request.rule_chunks, store)):
         shapes.setdefault(shape.path, shape)
-    recipes: list[Assigned[Pipeline] | Assigned[tuple[int, ...]]] = [*assigned(request.pipelines, names.match)]
+    recipes: list[Assigned[Pipeline] | Assigned[tuple[int, ...]]] = [
+        *assigned(request.pipelines, names.match),
+        *_by_rule(request.rule_pipelines, store),
+    ]
     # Chunks without filters. A pattern for chunks is for datasets that get filters, unless there are no recipes.
-    recipes += [shape for shape in shapes.values() if shape.exact or not recipes]
+    recipes += [shape for shape in shapes.values() if shape.exact or not recipes or shape.path in request.rule_chunks]
     labels: dict[str, str] = {}
     for recipe in recipes:
         labels.setdefault(recipe.path, recipe.label)
@@ -135,10 +145,12 @@ def plan_datasets(store: Store, request: Request) -> Planning:
             named = recipe.exact or (recipe.path in shapes and shapes[recipe.path].exact)
             # With `follow`, values of other files are to be in the target, although it becomes larger.
             unconditional = named or filters is None or not compresses(filters) or dataset.layout in ELSEWHERE
+            by_rule = filters is None and recipe.path in request.rule_chunks and not named
+            chosen = unconditional and not by_rule
+            if not (chosen or plan.copied) and (reason := _too_small(dataset, request.min_size)):
+                kept[path] = reason
+                continue
             if not unconditional and not plan.copied:
-                if reason := _too_small(dataset, request.min_size):
-                    kept[path] = reason
-                    continue
                 # A dataset may not return to "kept" after its values are read: its old companion is gone by then.
                 plan = replace(plan, may_grow=request.larger or dataset.has_companion)
             plans[path] = plan
@@ -161,6 +173,11 @@ def plan_datasets(store: Store, request: Request) -> Planning:
         plans.pop(path, None)
         kept.pop(path, None)
     return Planning(plans, kept, datasets, explicit)
+
+
+def _by_rule(values: Mapping[str, T], store: Store) -> Iterator[Assigned[T]]:
+    """Yield values by first path for the datasets that there are."""
+    return (Assigned(path, path, path, value, False) for path, value in values.items() if path in store.arrays)
 
 
 def _too_small(dataset: StoredArray, min_size: int | None) -> str:

@@ -1,0 +1,129 @@
+"""Copy a netCDF-4 file by the options of nccopy, with the engine and the proof of `tamis.repack`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tamis.errors import ParameterError
+from tamis.jobs.copying.chunk_argument import parse_chunk_argument
+from tamis.jobs.copying.nccopy_rules import NccopyOptions, rules_for
+from tamis.jobs.progress import Progress
+from tamis.jobs.recipe import least_nbytes
+from tamis.jobs.repack import run_preview, run_repack
+from tamis.jobs.repacking import RepackPreview, RepackResult
+from tamis.jobs.repacking.planning import MissingPolicy, Request
+from tamis.notation.netcdf_argument import parse_argument
+from tamis.store.array import Store
+
+_CLASSIC_MODEL = "netCDF-4 classic model"
+_KINDS = {
+    **dict.fromkeys(("nc4", "netcdf-4", "netcdf4", "enhanced", "3"), "netCDF-4"),
+    **dict.fromkeys(("nc7", "netcdf-4 classic model", "netcdf4-classic", "netcdf4_classic", "4"), _CLASSIC_MODEL),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOptions:
+    """What `copy` does.
+
+    Parameters
+    ----------
+    filters, chunks, level, shuffle
+        Arguments of ``-F``, ``-c`` and ``-d``, and whether ``-s`` is given: see `tamis.jobs.copying.nccopy_rules`.
+    missing, follow, min_size, larger
+        As for `tamis.repack`; variables without a name in `filters` count as matched by a pattern.
+    checksum
+        Add fletcher32 to filters with zfp that have none.
+    kind
+        Kind of the target as nccopy's ``-k`` names it. It must be what the target becomes: netCDF-4, of the classic
+        model if the source is.
+    """
+
+    filters: Sequence[str] = ()
+    chunks: Sequence[str] = ()
+    level: int | None = None
+    shuffle: bool = False
+    missing: MissingPolicy = "exact"
+    follow: bool = False
+    min_size: int | None = None
+    larger: bool = False
+    checksum: bool = False
+    kind: str | None = None
+    nccopy: NccopyOptions = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Parse the options."""
+        filters, chunks = tuple(map(parse_argument, self.filters)), tuple(map(parse_chunk_argument, self.chunks))
+        object.__setattr__(self, "nccopy", NccopyOptions(filters, chunks, self.level, self.shuffle))
+        least_nbytes(self.min_size)
+        if self.kind is not None and self.kind.lower() not in _KINDS:
+            raise ParameterError(
+                f"expected -k nc4 (netCDF-4) or nc7 (netCDF-4 classic model), got {self.kind!r}: the formats before"
+                " netCDF-4 have no chunks and no filters: use nccopy"
+            )
+
+    def request_for(self, store: Store) -> Request:
+        """Return the request of a repack of a file."""
+        self._check_kind(store)
+        rules = rules_for(store, self.nccopy)
+        return Request(
+            rules.pipelines,
+            rules.chunks,
+            self.checksum,
+            self.missing,
+            self.follow,
+            self.min_size,
+            self.larger,
+            rules.rule_pipelines,
+            rules.rule_chunks,
+        )
+
+    def _check_kind(self, store: Store) -> None:
+        wanted = _KINDS[self.kind.lower()] if self.kind is not None else store.model.kind
+        if wanted != store.model.kind:
+            raise ParameterError(
+                f"{store.path}: expected -k {store.model.kind!r}, the kind of the file, which stays, got {wanted!r}:"
+                " leave -k out, or change the kind with nccopy first"
+            ).at(path=store.path)
+
+
+def copy(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    options: CopyOptions,
+    *,
+    overwrite: bool = False,
+    threads: int | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> RepackResult:
+    """Copy a file by the options of nccopy.
+
+    Parameters
+    ----------
+    source, target, overwrite, threads, resume, progress
+        As for `tamis.repack`.
+    options
+        What to do.
+
+    Raises
+    ------
+    FileError
+        If a name leads to nothing, or a file cannot be read or written.
+    ParameterError
+        If options contradict each other, or a named variable cannot take its filters or chunks.
+    BoundError
+        If decoded values differ by more than allowed.
+    """
+    return run_repack(
+        source, target, options.request_for, overwrite=overwrite, threads=threads, resume=resume, progress=progress
+    )
+
+
+def preview_copy(
+    source: str | os.PathLike[str], target: str | os.PathLike[str], options: CopyOptions, *, resume: bool = False
+) -> RepackPreview:
+    """Return what `copy` would do to each dataset, and write nothing."""
+    return run_preview(source, target, options.request_for, resume=resume)
