@@ -162,7 +162,7 @@ def test_write_chunks_without_another_optional_filter_not_counted_as_stored_with
         plan = Plan("/v", Pipeline.parse("zfp(reversible=true)|lzf"), source.dtype, (8,))
         target, written = write_beside(plan, source, file, "v", lambda *_: None)
         assert Hdf5Array.of(target).chunk_index().mask_counts() == {0b10: 2}
-        assert (written.chunks, written.lossless_chunks) == (2, 0)
+        assert (written.chunk_count, written.lossless_chunks) == (2, 0)
 
 
 @pytest.mark.parametrize("text", ["filter(400,1)", "shuffle|filter(400,1)?", "filter(400)!"])

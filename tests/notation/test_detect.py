@@ -66,7 +66,7 @@ def test_read_what_each_printer_writes_same_pipeline(
     flagless = notation in ("netcdf", "cdl")
     said = tuple(Stage.of(each.filter) if flagless else each for each in chain)
     wanted = Reading(notation, said, (name,) if named else (), CHUNKS if chunked else None)
-    assert (found.notation, found.chain, found.chunks) == (wanted.notation, wanted.chain, wanted.chunks)
+    assert (found.notation, found.chain, found.chunk_shape) == (wanted.notation, wanted.chain, wanted.chunk_shape)
     assert tuple(each.removeprefix("/") for each in found.names) == wanted.names
 
 

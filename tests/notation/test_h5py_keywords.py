@@ -206,7 +206,7 @@ def test_code_any_pipeline_read_again(data: st.DataObject, chains: st.SearchStra
     assert [(each.filter.id, each.optional) for each in found.chain] == [
         (each.filter.id, each.optional) for each in chain
     ]
-    assert found.chunks == (4, 5)
+    assert found.chunk_shape == (4, 5)
     for ours, theirs in zip(chain, found.chain, strict=True):
         assert ours.filter == theirs.filter or ours.filter.id == 4  # szip's code has the mask that HDF5 makes of it
 

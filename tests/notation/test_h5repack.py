@@ -233,7 +233,7 @@ def test_command_text_any_pipeline_read_again(
         return
     found = parse_command(text)
     assert (found.objects, found.chain) == (objects, tuple(chain))
-    assert chunks is None or (found.layout and found.layout.chunks == tuple(chunks))
+    assert chunks is None or (found.layout and found.layout.chunk_shape == tuple(chunks))
     arguments = [f"-f{each}" for each in filter_arguments(chain, objects)]
     assert shlex.split(text)[1::2] == [each[2:] for each in arguments] + (
         [layout_argument(chunks, objects)] if chunks else []

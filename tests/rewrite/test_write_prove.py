@@ -169,7 +169,7 @@ def test_verify_of_what_was_proven_in_writing_decodes_nothing_again(
     data[12, 20] = np.nan
     source = file.create_dataset("s", data=data)
     _, written = write_beside(plan(text), source, file, "v", quiet, threads=2)
-    assert len(written.proven) == written.chunks == 6
+    assert len(written.proven) == written.chunk_count == 6
     path = file.filename
     file.close()
     read: list[str] = []

@@ -52,7 +52,7 @@ def create_companion(
 
 def create_empty(source: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
     """Create a dataset without values instead of a companion that `replace_companions` will remove."""
-    return create_like(source, parent, name, chunks=source.chunks, filters=())
+    return create_like(source, parent, name, chunk_shape=source.chunks, filters=())
 
 
 def replace_companions(file: h5py.File, old: Iterable[str], new: Mapping[str, h5py.Dataset | None]) -> None:

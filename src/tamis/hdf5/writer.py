@@ -117,7 +117,7 @@ def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, 
     ]
     dtype: Any = h5t.py_create(plan.dtype) if plan.dtype != source.dtype else None
     try:
-        dataset = create_like(source.dataset, parent, name, chunks=plan.chunk_shape, filters=filters, dtype=dtype)
+        dataset = create_like(source.dataset, parent, name, chunk_shape=plan.chunk_shape, filters=filters, dtype=dtype)
     except ValueError as error:
         raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.pipeline}: {error}") from error
     return Hdf5Writer(dataset, plan.grid(source), as_recorded(plan.pipeline, dataset), end)

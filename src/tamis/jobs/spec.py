@@ -220,7 +220,7 @@ def spec(
     kind = _dtype(dtype)
     reading = _read(text, notation, kind, compat)
     pipeline = _pipeline(reading)
-    shape = reading.chunks if chunks is None else chunk_shape(chunks)
+    shape = reading.chunk_shape if chunks is None else chunk_shape(chunks)
     chunk = ChunkType(kind, shape) if kind is not None and shape else None
     filters = tuple(_filter_spec(stage, chunk) for stage in reading.chain)
     names = (variable,) if variable else tuple(name.removeprefix("/") for name in reading.names)

@@ -51,7 +51,7 @@ class CdlAttributes:
         Filters in the order in which netCDF runs them.
     variable
         Name of the variable; empty if the text has none.
-    chunks
+    chunk_shape
         Chunk shape; None if there is no such attribute.
     storage
         chunked, contiguous or compact; empty if there is no such attribute. netCDF chunks filtered variables anyway.
@@ -61,13 +61,13 @@ class CdlAttributes:
 
     chain: tuple[Stage, ...]
     variable: str = ""
-    chunks: tuple[int, ...] | None = None
+    chunk_shape: tuple[int, ...] | None = None
     storage: str = ""
     byte_order: str = ""
 
 
 def attributes(
-    chain: Chain, chunks: Sequence[int] | None = None, *, doubles: Mapping[int, Sequence[int]] | None = None
+    chain: Chain, chunk_shape: Sequence[int] | None = None, *, doubles: Mapping[int, Sequence[int]] | None = None
 ) -> dict[str, Value]:
     """Write a pipeline as attributes.
 
@@ -75,7 +75,7 @@ def attributes(
     ----------
     chain
         Filters in the order in which they run.
-    chunks
+    chunk_shape
         Chunk shape.
     doubles
         Pairs of words of ``_Filter`` that are written as a double, by the index of the filter in the chain.
@@ -87,8 +87,8 @@ def attributes(
     """
     rest = list(enumerate(netcdf_requests(chain)))
     result: dict[str, Value] = {}
-    if chunks:
-        result = {"_Storage": "chunked", "_ChunkSizes": tuple(chunks)}
+    if chunk_shape:
+        result = {"_Storage": "chunked", "_ChunkSizes": tuple(chunk_shape)}
     if rest and rest[0][1].id == 3:
         result["_Fletcher32"] = "true"
         del rest[0]

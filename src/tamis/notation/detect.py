@@ -48,14 +48,14 @@ class Reading:
         Filters in the order in which they run.
     names
         Datasets that the text names.
-    chunks
+    chunk_shape
         Chunk shape; None if the text has none.
     """
 
     notation: str
     chain: tuple[Stage, ...]
     names: tuple[str, ...] = ()
-    chunks: tuple[int, ...] | None = None
+    chunk_shape: tuple[int, ...] | None = None
 
 
 _RULES = {
@@ -179,18 +179,20 @@ def _nccopy_options(text: str) -> tuple[str, tuple[int, ...] | None]:
 
 def _read_h5repack(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
     command = parse_command(text)
-    chunks = command.layout.chunks if command.layout else None
-    return Reading("h5repack", command.chain or (), command.objects, chunks)
+    chunk_shape = command.layout.chunk_shape if command.layout else None
+    return Reading("h5repack", command.chain or (), command.objects, chunk_shape)
 
 
 def _read_h5py(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
     keywords = parse_keywords(text, dtype=dtype)
-    return Reading("h5py", keywords.chain, (), keywords.chunks)
+    return Reading("h5py", keywords.chain, (), keywords.chunk_shape)
 
 
 def _read_cdl(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:
     attributes = cdl.parse_text(text, compat=compat)
-    return Reading("cdl", attributes.chain, (attributes.variable,) if attributes.variable else (), attributes.chunks)
+    return Reading(
+        "cdl", attributes.chain, (attributes.variable,) if attributes.variable else (), attributes.chunk_shape
+    )
 
 
 def _read_zarr(text: str, dtype: np.dtype[Any] | None, compat: Compat | None) -> Reading:

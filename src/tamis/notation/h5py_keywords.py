@@ -44,15 +44,15 @@ class Keywords:
     ----------
     chain
         Filters in the order in which they run.
-    chunks
+    chunk_shape
         Chunk shape; None if h5py chooses it.
     """
 
     chain: tuple[Stage, ...]
-    chunks: tuple[int, ...] | None = None
+    chunk_shape: tuple[int, ...] | None = None
 
 
-def keywords(chain: Chain, chunks: Sequence[int] | None = None) -> dict[str, Any]:
+def keywords(chain: Chain, chunk_shape: Sequence[int] | None = None) -> dict[str, Any]:
     """Write a pipeline as keywords of create_dataset.
 
     Raises
@@ -61,7 +61,7 @@ def keywords(chain: Chain, chunks: Sequence[int] | None = None) -> dict[str, Any
         If keywords cannot express it, with the reason; `code` can.
     """
     refuse_other_flags(chain, "a keyword")
-    result: dict[str, Any] = {} if chunks is None else {"chunks": tuple(chunks)}
+    result: dict[str, Any] = {} if chunk_shape is None else {"chunks": tuple(chunk_shape)}
     ranks = [_RANKS.get(stage.filter.id, 2) for stage in chain]
     for before, after in pairwise(ranks):
         if before >= after:
@@ -98,7 +98,7 @@ def _keyword(stage: Stage) -> dict[str, Any]:
     return {"compression": number, "compression_opts": cd_values} if cd_values else {"compression": number}
 
 
-def keywords_text(chain: Chain, chunks: Sequence[int] | None = None) -> str:
+def keywords_text(chain: Chain, chunk_shape: Sequence[int] | None = None) -> str:
     """Write keywords to paste into a call of create_dataset.
 
     Raises
@@ -106,17 +106,17 @@ def keywords_text(chain: Chain, chunks: Sequence[int] | None = None) -> str:
     ParameterError
         If keywords cannot express the pipeline, with the reason.
     """
-    return ", ".join(f"{name}={value!r}" for name, value in keywords(chain, chunks).items())
+    return ", ".join(f"{name}={value!r}" for name, value in keywords(chain, chunk_shape).items())
 
 
-def code(chain: Chain, chunks: Sequence[int] | None = None, name: str = "TS") -> str:
+def code(chain: Chain, chunk_shape: Sequence[int] | None = None, name: str = "TS") -> str:
     """Write lines that create a dataset with any pipeline; they expect ``file`` and ``values``.
 
     Parameters
     ----------
     chain
         Filters in the order in which they run.
-    chunks
+    chunk_shape
         Chunk shape; None for one chunk with all values.
     name
         Name of the dataset.
@@ -127,8 +127,8 @@ def code(chain: Chain, chunks: Sequence[int] | None = None, name: str = "TS") ->
     if any(stage.filter.id not in (*range(7), _LZF, Zfp.id) and stage.filter.id in by_id() for stage in chain):
         lines.append("import hdf5plugin")
     lines.append("dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)")
-    if chain or chunks:
-        lines.append(f"dcpl.set_chunk({tuple(chunks) if chunks else 'values.shape'})")
+    if chain or chunk_shape:
+        lines.append(f"dcpl.set_chunk({tuple(chunk_shape) if chunk_shape else 'values.shape'})")
     for stage in chain:
         number, cd_values = stage.request
         if number == 4 and cd_values:
@@ -272,7 +272,7 @@ def _parsed_text(text: str, kind: str | None) -> Keywords:
 
 
 def _from_code(text: str) -> Keywords:
-    chunks, chain = None, []
+    chunk_shape, chain = None, []
     for statement in _tree(text, text, 0).body:
         call = statement.value if isinstance(statement, ast.Expr) else None
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
@@ -281,7 +281,7 @@ def _from_code(text: str) -> Keywords:
         try:
             match call.func.attr:
                 case "set_chunk":
-                    chunks = _code_chunks(text, call, position)
+                    chunk_shape = _code_chunks(text, call, position)
                 case "set_filter":
                     chain.append(_code_filter(text, call, position))
                 case "create_dataset":
@@ -292,7 +292,7 @@ def _from_code(text: str) -> Keywords:
             if str(error).endswith("^"):
                 raise
             raise refused(text, position, str(error)) from error
-    return Keywords(tuple(chain), chunks)
+    return Keywords(tuple(chain), chunk_shape)
 
 
 def _code_chunks(text: str, call: ast.Call, position: int) -> tuple[int, ...] | None:

@@ -68,13 +68,13 @@ class LayoutArgument:
         Names of datasets; empty for all datasets of the file.
     layout
         CHUNK, CONTI or COMPA.
-    chunks
+    chunk_shape
         Chunk shape; None unless the layout is CHUNK.
     """
 
     objects: tuple[str, ...]
     layout: str
-    chunks: tuple[int, ...] | None = None
+    chunk_shape: tuple[int, ...] | None = None
 
 
 class _Reader:
@@ -301,7 +301,7 @@ def _filter_text(stage: Stage) -> str:
     return f"UD={','.join(map(str, (number, int(stage.optional), len(cd_values), *cd_values)))}"
 
 
-def layout_argument(chunks: Sequence[int], objects: Sequence[str] = ()) -> str:
+def layout_argument(chunk_shape: Sequence[int], objects: Sequence[str] = ()) -> str:
     """Write the argument of ``-l`` for a chunk shape.
 
     Raises
@@ -309,4 +309,4 @@ def layout_argument(chunks: Sequence[int], objects: Sequence[str] = ()) -> str:
     ParameterError
         If h5repack cannot name the datasets.
     """
-    return f"{_objects_text(objects)}CHUNK={'x'.join(map(str, chunks))}"
+    return f"{_objects_text(objects)}CHUNK={'x'.join(map(str, chunk_shape))}"

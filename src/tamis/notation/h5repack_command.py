@@ -97,7 +97,7 @@ def _options(text: str) -> tuple[list[FilterArgument], list[LayoutArgument]]:
     return filters, layouts
 
 
-def command_text(chain: Chain, objects: Sequence[str] = (), chunks: Sequence[int] | None = None) -> str:
+def command_text(chain: Chain, objects: Sequence[str] = (), chunk_shape: Sequence[int] | None = None) -> str:
     """Write options of a shell command, as `parse_command` reads them.
 
     Raises
@@ -106,6 +106,6 @@ def command_text(chain: Chain, objects: Sequence[str] = (), chunks: Sequence[int
         If h5repack cannot write such a pipeline, or name the datasets.
     """
     options = [("-f", argument) for argument in filter_arguments(chain, objects)]
-    if chunks:
-        options.append(("-l", layout_argument(chunks, objects)))
+    if chunk_shape:
+        options.append(("-l", layout_argument(chunk_shape, objects)))
     return " ".join(f"{option} {shlex.quote(argument)}" for option, argument in options)

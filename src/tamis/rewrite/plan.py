@@ -122,7 +122,7 @@ class Written:
 
     Parameters
     ----------
-    chunks
+    chunk_count
         Number of chunks written. Chunks that the source does not store are not.
     lossless_chunks
         How many of them are stored without zfp because it cannot keep their values or the bound.
@@ -147,7 +147,7 @@ class Written:
         Largest error of the proven chunks.
     """
 
-    chunks: int
+    chunk_count: int
     lossless_chunks: int
     missing_values: int = 0
     lossless_for_missing: int = 0

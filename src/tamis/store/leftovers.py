@@ -148,18 +148,18 @@ class Leftover:
                 close_handle(handle)
 
 
-def find_leftovers(place: Path) -> Leftovers:
+def find_leftovers(target_path: Path) -> Leftovers:
     """Return the temporary files beside a target, without following links or touching files of other users.
 
     Parameters
     ----------
-    place
-        `Transaction.place` of the target.
+    target_path
+        `Transaction.target_path` of the target.
     """
     dead: list[Leftover] = []
     busy: list[Path] = []
     unknown: list[Path] = []
-    for path in temporaries_of(place):
+    for path in temporaries_of(target_path):
         journal = _opened(journal_of(path), os.O_RDWR)
         if journal is None or not _is_journal(journal):
             unknown += [path] if os.path.lexists(path) else []

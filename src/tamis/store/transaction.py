@@ -35,7 +35,7 @@ class Transaction:
 
     Attributes
     ----------
-    place
+    target_path
         Path of the final file, with links followed.
     path
         Path of the temporary file.
@@ -60,8 +60,8 @@ class Transaction:
                 raise FileError(f"{target}: expected the name of a file to write, got a folder")
             if not target.parent.is_dir():
                 raise FileError(f"{target}: expected an existing folder, found none at {target.parent}")
-            self.place = Path(os.path.realpath(target)) if target.is_symlink() else target
-            if self.place.is_symlink() or not self.place.parent.is_dir():
+            self.target_path = Path(os.path.realpath(target)) if target.is_symlink() else target
+            if self.target_path.is_symlink() or not self.target_path.parent.is_dir():
                 raise FileError(f"{target}: expected the name of a file to write, got a dangling link")
             if target.exists() and not target.is_file():
                 # A rename would replace a device such as /dev/null by a file, for every program on the machine.
@@ -78,7 +78,9 @@ class Transaction:
         self.replace = overwrite
         self.kept = self._named = False
         self.notes: list[str] = []
-        self.path = self.place.with_name(f"{_beginning(self.place)}{os.urandom(_TOKEN_NBYTES).hex()}{_ENDING}")
+        self.path = self.target_path.with_name(
+            f"{_beginning(self.target_path)}{os.urandom(_TOKEN_NBYTES).hex()}{_ENDING}"
+        )
         self.journal = journal_of(self.path)
         self._early: _Sync | None = None
 
@@ -105,7 +107,7 @@ class Transaction:
     def protect(self) -> None:
         """Give the temporary file the permissions of the file that it replaces, if there is one."""
         with suppress(FileNotFoundError):
-            self.path.chmod(stat.S_IMODE(self.place.stat().st_mode))
+            self.path.chmod(stat.S_IMODE(self.target_path.stat().st_mode))
 
     def begin_sync(self) -> None:
         """Start to make the file durable, in a thread, so that the disk works while the file is verified.
@@ -143,7 +145,7 @@ class Transaction:
         try:
             sync_file(self.path)  # its attributes may have changed since
             if self.replace:
-                os.replace(self.path, self.place)
+                os.replace(self.path, self.target_path)
             else:
                 self._take_free_name()
             self._named = True
@@ -153,7 +155,7 @@ class Transaction:
         except OSError as error:
             raise FileError(f"{self.target}: cannot be written: {disk_text(error)}").at(path=self.target) from error
         try:
-            sync_folder(self.place.parent)
+            sync_folder(self.target_path.parent)
         except OSError as error:
             raise FileError(
                 f"{self.target}: complete and verified, but a power failure may undo the rename: its folder"
@@ -162,14 +164,14 @@ class Transaction:
 
     def _take_free_name(self) -> None:
         try:
-            os.link(self.path, self.place)  # atomic, and fails if the name is taken
+            os.link(self.path, self.target_path)  # atomic, and fails if the name is taken
         except FileExistsError as error:
-            if not _same(self.path, self.place):  # a file server that repeats a request reports our own link
+            if not _same(self.path, self.target_path):  # a file server that repeats a request reports our own link
                 raise FileError(f"{self.target}: File exists: another process created it in the meantime") from error
         except OSError:  # a file system without hard links
-            if os.path.lexists(self.place):
+            if os.path.lexists(self.target_path):
                 raise
-            os.replace(self.path, self.place)
+            os.replace(self.path, self.target_path)
 
 
 def journal_of(temporary: Path) -> Path:
@@ -177,22 +179,22 @@ def journal_of(temporary: Path) -> Path:
     return temporary.with_name(temporary.name + _JOURNAL_ENDING)
 
 
-def temporaries_of(place: Path) -> list[Path]:
+def temporaries_of(target_path: Path) -> list[Path]:
     """Return the paths of all temporary files of a target, by name, even if only their journals exist.
 
     Parameters
     ----------
-    place
-        `Transaction.place` of the target.
+    target_path
+        `Transaction.target_path` of the target.
     """
     pattern = re.compile(
-        f"({re.escape(_beginning(place))}[0-9a-f]{{{2 * _TOKEN_NBYTES}}}{re.escape(_ENDING)})({_JOURNAL_ENDING})?"
+        f"({re.escape(_beginning(target_path))}[0-9a-f]{{{2 * _TOKEN_NBYTES}}}{re.escape(_ENDING)})({_JOURNAL_ENDING})?"
     )
     try:
-        matches = map(pattern.fullmatch, os.listdir(place.parent))
+        matches = map(pattern.fullmatch, os.listdir(target_path.parent))
     except OSError:  # a folder that may be written to, but not listed
         return []
-    return [place.with_name(name) for name in sorted({match[1] for match in matches if match})]
+    return [target_path.with_name(name) for name in sorted({match[1] for match in matches if match})]
 
 
 def _same(path: Path, other: Path) -> bool:
@@ -206,10 +208,10 @@ def _kind(path: Path) -> str:
     return "pipe" if path.is_fifo() else "socket" if path.is_socket() else "device"
 
 
-def _beginning(place: Path) -> str:
+def _beginning(target_path: Path) -> str:
     """Return the beginning of the names of temporary files: as much of the target's name as fits."""
     room = _LONGEST_NAME_NBYTES - len("..") - 2 * _TOKEN_NBYTES - len(_ENDING) - len(_JOURNAL_ENDING)
-    return f".{os.fsdecode(os.fsencode(place.name)[:room])}."
+    return f".{os.fsdecode(os.fsencode(target_path.name)[:room])}."
 
 
 class _Sync(threading.Thread):

@@ -63,7 +63,7 @@ def copy(source: Path, target: Path, recreate: Mapping[str, Recreate] | None = N
 
 
 def deflated(source: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
-    made = create_like(source, parent, name, chunks=source.chunks or source.shape, filters=[SHUFFLE, DEFLATE])
+    made = create_like(source, parent, name, chunk_shape=source.chunks or source.shape, filters=[SHUFFLE, DEFLATE])
     made[...] = source[...]
     return made
 
@@ -184,7 +184,7 @@ def copied(request: pytest.FixtureRequest, odd: Path, tmp_path_factory: pytest.T
 
 
 def same_layout(source: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
-    made = create_like(source, parent, name, chunks=None, filters=[])
+    made = create_like(source, parent, name, chunk_shape=None, filters=[])
     made[...] = source[...]
     return made
 

@@ -30,16 +30,16 @@ def test_create_target_follows_the_file(odd: Path, tmp_path: Path) -> None:
 def test_create_like_takes_over_properties(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         old = file.create_dataset("a", (4, 6), ">f8", maxshape=(None, 6), chunks=(2, 3), fillvalue=2.5, fletcher32=True)
-        new = create_like(old, file, "b", chunks=(4, 2), filters=[SHUFFLE, DEFLATE])
+        new = create_like(old, file, "b", chunk_shape=(4, 2), filters=[SHUFFLE, DEFLATE])
         assert (new.dtype, new.shape, new.maxshape, new.chunks) == (old.dtype, old.shape, old.maxshape, (4, 2))
         assert (new.fillvalue, new.fletcher32, new.shuffle, new.compression) == (2.5, False, True, "gzip")
-        native = create_like(old, file, "c", chunks=(4, 2), filters=[], dtype=h5t.NATIVE_FLOAT)
+        native = create_like(old, file, "c", chunk_shape=(4, 2), filters=[], dtype=h5t.NATIVE_FLOAT)
         assert (native.dtype, native.fillvalue) == (np.float32, 2.5)
 
 
 def test_create_like_of_external_raw_data_is_chunked(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         old = file.create_dataset("a", (4,), "f4", external=str(tmp_path / "raw"), fillvalue=7)
-        new = create_like(old, file, "b", chunks=(2,), filters=[])
+        new = create_like(old, file, "b", chunk_shape=(2,), filters=[])
         assert new.external is None
         np.testing.assert_array_equal(new[...], np.full(4, 7))

@@ -82,7 +82,7 @@ def create_like(
     parent: h5py.Group,
     name: str,
     *,
-    chunks: tuple[int, ...] | None,
+    chunk_shape: tuple[int, ...] | None,
     filters: Sequence[tuple[int, int, tuple[int, ...]]],
     dtype: h5t.TypeID | None = None,
 ) -> h5py.Dataset:
@@ -98,7 +98,7 @@ def create_like(
     parent, name
         Group and name of the new dataset. While `copy_tree` runs, a named type is that of the target; otherwise its
         definition is used.
-    chunks
+    chunk_shape
         Chunk shape, slowest axis first; None for contiguous storage.
     filters
         Number, flags and parameters of each filter, in the order of encoding.
@@ -120,11 +120,11 @@ def create_like(
         plist = without_raw_files(source)
     while plist.get_nfilters():
         plist.remove_filter(calls.filter_list(plist)[0][0])
-    if chunks is None:
+    if chunk_shape is None:
         plist.set_layout(h5d.CONTIGUOUS)
     else:
-        plist.set_chunk(chunks)
-    plist.set_alloc_time(h5d.ALLOC_TIME_DEFAULT if chunks is None else h5d.ALLOC_TIME_INCR)
+        plist.set_chunk(chunk_shape)
+    plist.set_alloc_time(h5d.ALLOC_TIME_DEFAULT if chunk_shape is None else h5d.ALLOC_TIME_INCR)
     plist.set_obj_track_times(False)
     for code, flags, values in filters:
         plist.set_filter(code, flags, values)

@@ -171,7 +171,7 @@ class Appender:
         self._check_open()
         array = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
         steps = self._as_steps(array)
-        with located(f"{self._target.place}: step {self.steps}"):
+        with located(f"{self._target.label}: step {self.steps}"):
             self._missing = self._target.missing_in(steps) if np.ma.is_masked(steps) else self._missing
             steps, rounding = cast(
                 steps,
@@ -214,7 +214,7 @@ class Appender:
             try:
                 self._target.dataset.flush()
             except (OSError, RuntimeError) as error:
-                raise FileError(f"{self._target.place}: HDF5 cannot write: {disk_text(error)}") from error
+                raise FileError(f"{self._target.label}: HDF5 cannot write: {disk_text(error)}") from error
 
     def close(self) -> None:
         """Flush, check HDF5's record of each chunk, and accept no more steps.
@@ -242,20 +242,20 @@ class Appender:
         try:
             self.close()
         except Exception as second:
-            error.add_note(f"{self._target.place}: {self.waiting} steps before it could not be written: {second}")
+            error.add_note(f"{self._target.label}: {self.waiting} steps before it could not be written: {second}")
         self._closed = True
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True) and self.waiting:
             warnings.warn(
-                f"{self._target.place}: {self.waiting} steps were appended and never written: close the appender",
+                f"{self._target.label}: {self.waiting} steps were appended and never written: close the appender",
                 ResourceWarning,
                 stacklevel=2,
             )
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{self.waiting} waiting"
-        return printable(f"<tamis.hdf5.Appender of {self._target.place}: {self.steps} steps, {state}>")
+        return printable(f"<tamis.hdf5.Appender of {self._target.label}: {self.steps} steps, {state}>")
 
     def _along(self, start: int, stop: int) -> tuple[slice, ...]:
         return tuple(slice(start, stop) if axis == self._axis else slice(None) for axis in range(self._buffer.ndim))
@@ -269,20 +269,20 @@ class Appender:
         if values.ndim != self._buffer.ndim or rest != step:
             several = (*step[: self._axis], "n", *step[self._axis :])
             raise ParameterError(
-                f"{self._target.place}: expected a step of shape {step}, or n of them as"
+                f"{self._target.label}: expected a step of shape {step}, or n of them as"
                 f" ({', '.join(map(str, several))}), got {values.shape}"
             )
         return values
 
     def _check_open(self) -> None:
         if self._closed:
-            raise ParameterError(f"{self._target.place}: expected an open appender, got one that {self._ended}")
+            raise ParameterError(f"{self._target.label}: expected an open appender, got one that {self._ended}")
 
     def _check_room(self, count: int) -> None:
         most = self._target.dataset.maxshape[self._axis]
         if most is not None and self.steps + count > most:
             raise ParameterError(
-                f"{self._target.place}: expected at most {most} steps, which the dataset can have, got {count} more"
+                f"{self._target.label}: expected at most {most} steps, which the dataset can have, got {count} more"
                 f" than {self.steps}"
             )
 
@@ -290,7 +290,7 @@ class Appender:
         """Write all chunks of the steps in the buffer; write nothing if one of them cannot be encoded."""
         dataset, axis = self._target.dataset, self._axis
         if not dataset:
-            raise FileError(f"{self._target.place}: expected an open file, got one that was closed before the appender")
+            raise FileError(f"{self._target.label}: expected an open file, got one that was closed before the appender")
         shape = list(dataset.shape)
         if shape[axis] != self._start + self._written or any(
             extent != expected
@@ -298,7 +298,7 @@ class Appender:
             if other != axis
         ):
             raise FileError(
-                f"{self._target.place}: expected {self._start + self._written} steps in the file, found shape"
+                f"{self._target.label}: expected {self._start + self._written} steps in the file, found shape"
                 f" {dataset.shape}: something else changed it"
             )
         encoded = self._encode_buffer()
@@ -313,7 +313,7 @@ class Appender:
             self._frozen.clear()
         elif self._frozen:
             warnings.warn(
-                f"{self._target.place}: the last {self._count} steps are lossy already, which the file no longer"
+                f"{self._target.label}: the last {self._count} steps are lossy already, which the file no longer"
                 " records: fill the chunk in this run, or the next run adds another error to them",
                 stacklevel=3,
             )
@@ -332,7 +332,7 @@ class Appender:
             # Some chunks may be written and others not, and HDF5 cannot undo that.
             self._closed, self._ended = True, "failed to write: the last steps in the file may be incomplete"
             if isinstance(error, (OSError, RuntimeError)) and not isinstance(error, TamisError):
-                raise FileError(f"{self._target.place}: HDF5 cannot write: {disk_text(error)}") from error
+                raise FileError(f"{self._target.label}: HDF5 cannot write: {disk_text(error)}") from error
             raise
 
     def _encode_buffer(self) -> list[tuple[Origin, Encoded]]:
@@ -370,7 +370,7 @@ class Appender:
             try:
                 values = target.pipeline.decode(data, mask, target.chunk)
             except StreamError as error:
-                text = f"{target.place}: chunk at {origin} cannot be decoded: {error}"
+                text = f"{target.label}: chunk at {origin} cannot be decoded: {error}"
                 raise FileError(text).at(chunk=origin) from error
             self._buffer[part] = values[tuple(slice(span.stop - span.start) for span in part)]
             self._nbytes += nbytes
@@ -381,7 +381,7 @@ class Appender:
                     self._frozen.add(origin)
         if self._frozen and not can_skip_loss(target.pipeline):
             raise ParameterError(
-                f"{target.place}: expected to continue a partial chunk of {self._count} steps without more error, but"
+                f"{target.label}: expected to continue a partial chunk of {self._count} steps without more error, but"
                 f" its filters are required, {target.pipeline}: pass recode=True to accept an error of the bound once"
                 f" more, or append in multiples of {self._full} steps"
             )

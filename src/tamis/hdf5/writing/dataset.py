@@ -166,24 +166,24 @@ def _store_stream(target: Target, chunk_origin: Origin, stream_bytes: bytes, mod
     dataset = target.dataset
     first_stage = target.pipeline.stages[0] if target.pipeline.stages else None
     if first_stage is None or not isinstance(first_stage.filter, Zfp):
-        raise ParameterError(f"{target.place}: expected zfp as the first filter, got {target.pipeline}")
+        raise ParameterError(f"{target.label}: expected zfp as the first filter, got {target.pipeline}")
     _check_mode(target, StoredZfp.parse(first_stage.stored or ()), mode, len(stream_bytes))
     steps = zip(chunk_origin, dataset.shape, target.chunk.shape, strict=False)
     if len(chunk_origin) != dataset.ndim or any(
         start % step or not 0 <= start < extent for start, extent, step in steps
     ):
         raise ParameterError(
-            f"{target.place}: expected an origin that is a multiple of {target.chunk.shape} inside of {dataset.shape},"
+            f"{target.label}: expected an origin that is a multiple of {target.chunk.shape} inside of {dataset.shape},"
             f" got {chunk_origin}"
         )
     if calls.stored_nbytes(dataset.id, chunk_origin):
-        raise FileError(f"{target.place}: expected no chunk at {chunk_origin} yet, found one: write into a new dataset")
+        raise FileError(f"{target.label}: expected no chunk at {chunk_origin} yet, found one: write into a new dataset")
     encoded = Encoded(*target.pipeline.encode_rest(stream_bytes, target.chunk))
     target.pipeline.decode(*encoded, target.chunk)
     grid = Grid(dataset.shape, target.chunk.shape)
     Hdf5Writer(dataset, grid, target.pipeline, shared=True).put(chunk_origin, *encoded)
     if calls.stored_nbytes(dataset.id, chunk_origin) != len(encoded.data):
-        raise FileError(f"{target.place}: HDF5's record of the chunk at {chunk_origin} differs from what was written")
+        raise FileError(f"{target.label}: HDF5's record of the chunk at {chunk_origin} differs from what was written")
 
 
 def _exactly(arguments: tuple[Any, ...], form: str, count: int) -> tuple[Any, ...]:
@@ -227,8 +227,8 @@ def _write_new(
         attrs=attrs,
     )
     try:
-        place = f"{parent.file.filename}: {name}"
-        _store(Target.of(dataset, pipeline, place), data, threads, shared=False)
+        label = f"{parent.file.filename}: {name}"
+        _store(Target.of(dataset, pipeline, label), data, threads, shared=False)
         return named(dataset, parent, name)
     except BaseException:
         dataset.id.close()  # without a name it no longer exists, and its space is free
@@ -240,12 +240,12 @@ def _fill(dataset: h5py.Dataset, data: Any, threads: int) -> h5py.Dataset:
     target.pipeline.check_encodable()
     target.pipeline.check(target.chunk)
     if tuple(data.shape) != dataset.shape:
-        raise ParameterError(f"{target.place}: expected data of shape {dataset.shape}, got {tuple(data.shape)}")
+        raise ParameterError(f"{target.label}: expected data of shape {dataset.shape}, got {tuple(data.shape)}")
     with reading(dataset.file.filename, dataset=str(dataset.name)):
         stored = first_stored(dataset)
     if stored is not None:
         raise FileError(
-            f"{target.place}: expected a dataset without values, found a chunk at {stored}: write a new one; HDF5 keeps"
+            f"{target.label}: expected a dataset without values, found a chunk at {stored}: write a new one; HDF5 keeps"
             " the old filter mask of a chunk that is overwritten with the same size"
         ).at(chunk=stored)
     _store(target, data, threads, shared=True)
@@ -259,7 +259,7 @@ def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
         part, values = item
         origin = origin_of(part)
         missing = target.missing_in(values)
-        with located(f"{target.place}: chunk at {origin}", chunk=origin):
+        with located(f"{target.label}: chunk at {origin}", chunk=origin):
             converted, rounding = cast(
                 values, target.chunk.dtype, masked=masked, missing=missing, bound=target.bound, origin=origin
             )
@@ -274,7 +274,7 @@ def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
             try:
                 writer.put(origin, *encoded)
             except (OSError, RuntimeError, ValueError) as error:
-                text = f"{target.place}: chunk at {origin}: HDF5 cannot write: {disk_text(error)}"
+                text = f"{target.label}: chunk at {origin}: HDF5 cannot write: {disk_text(error)}"
                 raise FileError(text).at(chunk=origin) from error
     writer.finish()
 
@@ -307,12 +307,12 @@ def _check_mode(target: Target, stored: StoredZfp, mode: zfp.Mode, nbytes: int) 
         (numbers.minbits, numbers.maxbits, numbers.maxprec, numbers.minexp) for numbers in (stream_params, params)
     ]
     if numbers[0] != numbers[1]:
-        raise ParameterError(f"{target.place}: expected a stream of {stored.filter.mode}, got one of {mode}")
+        raise ParameterError(f"{target.label}: expected a stream of {stored.filter.mode}, got one of {mode}")
     if params.minbits == params.maxbits:
         whole = -(-block_count(stored.shape) * params.maxbits // 8)
         # libzfp pads to whole words of up to 64 bits.
         if not whole <= nbytes < whole + 8:
             raise ParameterError(
-                f"{target.place}: expected a stream of {whole} bytes for a chunk of {target.chunk.shape} with {mode},"
+                f"{target.label}: expected a stream of {whole} bytes for a chunk of {target.chunk.shape} with {mode},"
                 f" got {nbytes}"
             )

@@ -38,7 +38,7 @@ class Target:
         Its filters, with the parameters in the file.
     chunk
         Type and shape of the chunks.
-    place
+    label
         File and dataset, for messages.
     missing
         Markers of missing values, if the filters are lossy: the attributes ``_FillValue`` and ``missing_value``, and a
@@ -50,12 +50,12 @@ class Target:
     dataset: h5py.Dataset
     pipeline: Pipeline
     chunk: ChunkType
-    place: str
+    label: str
     missing: Missing
     padding: Padding
 
     @classmethod
-    def of(cls, dataset: h5py.Dataset, pipeline: Pipeline | None = None, place: str = "") -> Target:
+    def of(cls, dataset: h5py.Dataset, pipeline: Pipeline | None = None, label: str = "") -> Target:
         """Return the target for a dataset.
 
         Raises
@@ -65,33 +65,33 @@ class Target:
         FileError
             If the file is not open for writing.
         """
-        place = place or f"{dataset.file.filename}: {dataset.name}"
+        label = label or f"{dataset.file.filename}: {dataset.name}"
         with reading(dataset.file.filename, dataset=str(dataset.name or "")):
-            return cls._of(dataset, pipeline, place)
+            return cls._of(dataset, pipeline, label)
 
     @classmethod
-    def _of(cls, dataset: h5py.Dataset, pipeline: Pipeline | None, place: str) -> Target:
+    def _of(cls, dataset: h5py.Dataset, pipeline: Pipeline | None, label: str) -> Target:
         if dataset.file.mode == "r":
-            raise FileError(f"{place}: expected a file open for writing, got one open for reading")
+            raise FileError(f"{label}: expected a file open for writing, got one open for reading")
         if dataset.chunks is None:
-            raise ParameterError(f"{place}: expected a chunked dataset, got one without chunks: create it with chunks")
+            raise ParameterError(f"{label}: expected a chunked dataset, got one without chunks: create it with chunks")
         if has_companion(dataset) or is_companion(dataset):
             raise ParameterError(
-                f"{place}: expected a dataset without a companion, got {_role_text(dataset)}: writing to one"
+                f"{label}: expected a dataset without a companion, got {_role_text(dataset)}: writing to one"
                 " would leave the other out of date; repack the file without (--missing exact), or write a new dataset"
             )
         dtype = dataset.dtype
         if dtype.hasobject or not h5t.py_create(dtype, logical=True).equal(dataset.id.get_type()):
-            raise ParameterError(f"{place}: expected values of fixed size that NumPy has, got {dtype}: write with h5py")
+            raise ParameterError(f"{label}: expected values of fixed size that NumPy has, got {dtype}: write with h5py")
         if not calls.filters_partial_chunks(dataset.id.get_create_plist()):
             raise ParameterError(
-                f"{place}: expected edge chunks that are filtered, got a dataset that stores them unfiltered: write"
+                f"{label}: expected edge chunks that are filtered, got a dataset that stores them unfiltered: write"
                 " with h5py"
             )
         array = Hdf5Array.of(dataset)
         recorded = pipeline or array.pipeline
         missing = array.missing if is_lossy(recorded) and dtype.kind in "fiu" else Missing()
-        return cls(dataset, recorded, ChunkType(dtype, dataset.chunks), place, missing, Padding.of(array, dtype))
+        return cls(dataset, recorded, ChunkType(dtype, dataset.chunks), label, missing, Padding.of(array, dtype))
 
     @property
     def fill(self) -> NDArray[Any]:
@@ -121,7 +121,7 @@ class Target:
         self, origin: Origin, values: NDArray[Any], missing: Missing, rounding: float, *, lossless: bool = False
     ) -> Encoded:
         """Encode the values of a chunk, rounded to the type of the file; see `encode_chunk`."""
-        with located(f"{self.place}: chunk at {origin}", chunk=origin):
+        with located(f"{self.label}: chunk at {origin}", chunk=origin):
             return encode_chunk(
                 self.pipeline,
                 values,
@@ -153,15 +153,15 @@ def growing_axis(target: Target, axis: int) -> int:
     try:
         axis = len(shape) if isinstance(axis, bool) else operator.index(axis)
     except TypeError:
-        raise ParameterError(f"{target.place}: expected an axis of {shape}, got axis={axis!r}") from None
+        raise ParameterError(f"{target.label}: expected an axis of {shape}, got axis={axis!r}") from None
     if not -len(shape) <= axis < len(shape):
-        raise ParameterError(f"{target.place}: expected an axis of {shape}, got axis={axis!r}")
+        raise ParameterError(f"{target.label}: expected an axis of {shape}, got axis={axis!r}")
     axis %= len(shape)
     if most[axis] is not None and most[axis] <= shape[axis]:
         raise ParameterError(
-            f"{target.place}: expected room along axis {axis}, got shape {shape} and maxshape {most}: create it with"
+            f"{target.label}: expected room along axis {axis}, got shape {shape} and maxshape {most}: create it with"
             " maxshape None there"
         )
     if math.prod(extent for other, extent in enumerate(shape) if other != axis) == 0:
-        raise ParameterError(f"{target.place}: expected steps with values, got shape {shape} and axis {axis}")
+        raise ParameterError(f"{target.label}: expected steps with values, got shape {shape} and axis {axis}")
     return axis

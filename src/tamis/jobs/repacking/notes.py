@@ -48,7 +48,7 @@ def range_text(plan: Plan) -> str:
 
 def _skipped_notes(written: Written) -> tuple[str, ...]:
     return tuple(
-        f"{count} of {written.chunks} chunks are stored without {text}, which could not be applied to them"
+        f"{count} of {written.chunk_count} chunks are stored without {text}, which could not be applied to them"
         for text, count in written.skipped.items()
     )
 
@@ -57,10 +57,10 @@ def _range_note(plan: Plan, written: Written) -> tuple[str, ...]:
     if not written.lossless_for_range:
         return ()
     text = (
-        f"{written.lossless_for_range} of {written.chunks} chunks are stored without zfp, which would move values"
+        f"{written.lossless_for_range} of {written.chunk_count} chunks are stored without zfp, which would move values"
         f" across the limits of the valid range ({range_text(plan)})"
     )
-    if 2 * written.lossless_for_range > written.chunks:
+    if 2 * written.lossless_for_range > written.chunk_count:
         text += ": use filters that keep zeros and signs, such as shuffle|deflate(4)"
     return (text,)
 
@@ -69,7 +69,7 @@ def _partial_note(plan: Plan, shape: tuple[int, ...], written: Written, partial_
     if not partial_count:
         return _required_note(plan, shape)
     return (
-        f"{partial_count} of {plural(written.chunks, 'chunk')} stored without zfp: partial chunks along an axis that"
+        f"{partial_count} of {plural(written.chunk_count, 'chunk')} stored without zfp: partial chunks along an axis that"
         f" can grow, where steps that are left out later have to read as missing{_better_chunks(plan, shape)}",
     )
 
@@ -128,16 +128,16 @@ def _missing_note(written: Written, companion: StoredArray | None) -> tuple[str,
         )
     return (
         f"{plural(written.missing_values, 'missing value')} kept exactly; {written.lossless_for_missing} of"
-        f" {plural(written.chunks, 'chunk')} stored without zfp because of them",
+        f" {plural(written.chunk_count, 'chunk')} stored without zfp because of them",
     )
 
 
 def _advice(plan: Plan, source: StoredArray, written: Written) -> tuple[str, ...]:
-    if not plan.recoded or 2 * written.lossless_chunks <= written.chunks:
+    if not plan.recoded or 2 * written.lossless_chunks <= written.chunk_count:
         return ()
     shape = shape_text(plan.chunk_shape)
     text = (
-        f"{written.lossless_chunks} of {written.chunks} chunks are stored without zfp, which cannot keep them within"
+        f"{written.lossless_chunks} of {written.chunk_count} chunks are stored without zfp, which cannot keep them within"
         " the bound"
     )
     if 2 * written.lossless_for_range > written.lossless_chunks:

@@ -86,7 +86,7 @@ def _check_written(
     return Repacked(
         **_facts(plan, source, target),
         largest_error=plan.in_units(verified.largest_error),
-        chunks=written.chunks,
+        chunks=written.chunk_count,
         lossless_chunks=written.lossless_chunks,
         notes=plan.notes + written_notes(plan, source, target, written, partial_count),
         missing_values=written.missing_values,

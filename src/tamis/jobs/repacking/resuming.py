@@ -59,7 +59,7 @@ class Resuming:
         self._transaction = transaction
         self._resume = resume
         self._journal: Journal | None = None
-        leftovers = find_leftovers(transaction.place)
+        leftovers = find_leftovers(transaction.target_path)
         self._dead = leftovers.dead
         self._leftover: Leftover | None = None  # from which chunks are taken over
         self._left: set[str] = set()  # datasets of which it has chunks that are still to be taken over
@@ -179,7 +179,7 @@ class Resuming:
 def remove_leftovers(transaction: Transaction) -> list[str]:
     """Remove the leftovers beside a finished target; return notes about files that cannot be removed."""
     notes = []
-    for leftover in find_leftovers(transaction.place).dead:
+    for leftover in find_leftovers(transaction.target_path).dead:
         notes += leftover.remove()
         leftover.close()
     return notes
@@ -188,7 +188,7 @@ def remove_leftovers(transaction: Transaction) -> list[str]:
 def interrupted(target: Path, then: str = "--resume continues it") -> list[str]:
     """Return notes about the leftovers of interrupted runs for a target, with their sizes."""
     try:
-        leftovers = find_leftovers(Transaction(target).place)
+        leftovers = find_leftovers(Transaction(target).target_path)
     except FileError:
         return []
     notes = [
