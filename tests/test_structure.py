@@ -47,6 +47,8 @@ LIBRARIES = {
     "netCDF4": "netcdf",
     "numcodecs": "zarr",
     "zarr": "zarr",
+    "icechunk": "zarr",
+    "virtualizarr": "zarr",
     "hdf5plugin": "",
     "zfpy": "",
     "xarray": "netcdf",
@@ -56,7 +58,14 @@ MAX_LINES = 400
 MAX_MODULES = 16
 LARGE_FOLDERS = {"filters": "a module for each filter"}
 # Names that parallel modules have: a command and its job, results and their texts, progress and how it is shown.
-PARALLEL = {"__init__", "store", "job", "result", "text", "progress", "copy", "inspect", "repack", "verify", "spec"}
+PARALLEL = {"__init__", "store", "job", "result", "text", "progress"} | {
+    "copy",
+    "export",
+    "inspect",
+    "repack",
+    "verify",
+    "spec",
+}
 
 
 def name_of(path: Path) -> str:

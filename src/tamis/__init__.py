@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from tamis.hdf5.file import open  # noqa: A004 - named as the function of other packages that opens a file
     from tamis.hdf5.lib.plugin import plugin_path
     from tamis.jobs.encoding import Encoding, encoding
+    from tamis.jobs.export import ReferenceParser, export
+    from tamis.jobs.exporting import ExportResult
     from tamis.jobs.inspect import inspect
     from tamis.jobs.inspection import Inspection
     from tamis.jobs.repack import preview_repack, repack
@@ -64,6 +66,7 @@ __all__ = [
     "DataError",
     "Deflate",
     "Encoding",
+    "ExportResult",
     "FileError",
     "Fletcher32",
     "Inspection",
@@ -73,6 +76,7 @@ __all__ = [
     "Nbit",
     "ParameterError",
     "Pipeline",
+    "ReferenceParser",
     "RepackPreview",
     "RepackResult",
     "Scaleoffset",
@@ -91,6 +95,7 @@ __all__ = [
     "cf",
     "config",
     "encoding",
+    "export",
     "filters",
     "hdf5",
     "inspect",
@@ -115,6 +120,8 @@ _LATE = {
     "tamis.hdf5.file": "open",
     "tamis.hdf5.lib.plugin": "plugin_path",
     "tamis.jobs.encoding": "Encoding encoding",
+    "tamis.jobs.export": "ReferenceParser export",
+    "tamis.jobs.exporting": "ExportResult",
     "tamis.jobs.inspect": "inspect",
     "tamis.jobs.inspection": "Inspection",
     "tamis.jobs.repack": "preview_repack repack",

@@ -44,7 +44,7 @@ ACCURACY = (32013, Zfp(accuracy=0.1).requested)
             },
             [
                 {"name": "zfp", "configuration": {"mode": "fixed_accuracy", "tolerance": 0.1}},
-                {"name": "numcodecs.fletcher32"},
+                {"name": "numcodecs.fletcher32", "configuration": {}},
             ],
         ),
         (

@@ -89,6 +89,15 @@ class ChunkReader:
         record = self._record(origin)
         return self._read(origin, record, 0, record.nbytes), record.mask
 
+    def stored_head(self, origin: Origin, nbytes: int) -> bytes:
+        """Return the first bytes of a stored chunk; raises the errors of `stored`."""
+        record = self._record(origin)
+        return bytes(self._read(origin, record, 0, min(nbytes, record.nbytes)))
+
+    def true_mask(self, origin: Origin) -> int:
+        """Return the filter mask of a stored chunk, also of a partial one that HDF5 left unfiltered without a mask."""
+        return self._true_mask(origin, self._record(origin).mask) & (1 << len(self.pipeline.stages)) - 1
+
     def stored_many(self, parts: Parts) -> Iterator[tuple[bytes, int] | None]:
         """Yield bytes and filter mask of each chunk, None if it is not stored; read in one call if the file has all.
 

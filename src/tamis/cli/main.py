@@ -13,10 +13,10 @@ import tamis
 from tamis.cli.ending import Commands
 from tamis.cli.memory import keep_freed_memory
 
-_COMMANDS = ("copy", "filters", "inspect", "plugin-path", "repack", "spec", "verify")
+_COMMANDS = ("copy", "export", "filters", "inspect", "plugin-path", "repack", "spec", "verify")
 
 
-_JOBS = ("copy", "inspect", "repack", "verify")
+_JOBS = ("copy", "export", "inspect", "repack", "verify")
 """Commands whose job takes long to import, because it needs h5py."""
 
 

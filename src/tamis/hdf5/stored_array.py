@@ -189,7 +189,7 @@ class Hdf5Array(DatasetFacts):
         if not independent:
             if self.can_read_chunks:
                 return ChunkedReader(self.open_chunks())
-            if (offset := self._contiguous_offset()) is not None and self.number_type is not None:
+            if (offset := self.contiguous_offset) is not None and self.number_type is not None:
                 source, scattered = FileSource(descriptor_of(self.file)), self._library_reader().read
                 return ContiguousReader(self.label, self.shape, self.number_type, source, offset, scattered)
             self.check_readable()
@@ -207,8 +207,9 @@ class Hdf5Array(DatasetFacts):
             unreadable_empty=self.is_unreadable_empty,
         )
 
-    def _contiguous_offset(self) -> int | None:
-        """Return the offset of values that are contiguous in an ordinary file; None if they are not."""
+    @property
+    def contiguous_offset(self) -> int | None:
+        """Offset of values that are contiguous in an ordinary file; None if they are not."""
         in_one_run = (
             self.layout == "contiguous"
             and self.number_type is not None

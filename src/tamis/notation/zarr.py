@@ -134,8 +134,8 @@ def _codec(owner: Filter, dtype: np.dtype[Any] | None) -> Json:
         config["checksum"] = False
     if name == "blosc":
         config |= {"shuffle": _SHUFFLES[config["shuffle"]], "typesize": _itemsize(dtype, owner)}
-    codec = {"name": name if name in _REGISTERED else f"numcodecs.{name}", "configuration": config}
-    return codec if config else {"name": codec["name"]}
+    # zarr-python wants a configuration, also an empty one.
+    return {"name": name if name in _REGISTERED else f"numcodecs.{name}", "configuration": config}
 
 
 def zfp_configuration(mode: zfp.Mode) -> Json:

@@ -233,6 +233,11 @@ class StoredArray(Protocol):
     def chunk_index(self) -> ChunkIndex:
         """Return the chunk index."""
 
+    @property
+    def contiguous_offset(self) -> int | None:
+        """Offset of values that are contiguous in an ordinary file; None if they are not."""
+        ...
+
     def parts(self, grid: Grid) -> Parts:
         """Return the parts of a grid that have values in the store; all others read as the fill value."""
 

@@ -67,9 +67,11 @@ class MaskedPipeline:
 
     def marked(self, data: bytes, mask: int) -> bytes:
         """Return the bytes of an encoded chunk as the codec stores them."""
-        if mask == self.mask and not data.startswith(MARK):
-            return data
-        return MARK + mask.to_bytes(4, "little") + data
+        return MARK + mask.to_bytes(4, "little") + data if self.needs_mark(data, mask) else data
+
+    def needs_mark(self, head: bytes, mask: int) -> bool:
+        """Return whether a chunk needs a mark, by its first bytes and its mask."""
+        return mask != self.mask or head.startswith(MARK)
 
     def decode(self, data: Data, chunk: ChunkType) -> NDArray[Any]:
         """Decode a chunk; the result may be read-only.

@@ -1,0 +1,56 @@
+"""The command `tamis export`."""
+
+from __future__ import annotations
+
+import click
+
+import tamis
+from tamis.cli.ending import FAILED
+from tamis.cli.options import json_option, quiet_option
+from tamis.cli.output import Output
+
+KINDS = ("kerchunk", "icechunk")
+"""Listed here, because the modules that define them take long to import."""
+
+
+@click.command("export")
+@click.argument("files", nargs=-1, required=True, type=click.Path(readable=False))
+@click.option("--to", "kind", type=click.Choice(KINDS), required=True, help="What to write.")
+@click.option("-o", "--output", "target", required=True, metavar="OUT", help="The JSON file, or the new repository.")
+@click.option("--concat", metavar="DIM", help="The dimension along which several FILES follow each other, in order.")
+@click.option("--url", metavar="URL", help="Address of the folder where readers find FILES, such as s3://bucket/run1.")
+@click.option("--drop", multiple=True, metavar="NAME", help="Leave out a dataset, or a pattern of them; repeatable.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing JSON file.")
+@quiet_option
+@json_option
+def command(
+    files: tuple[str, ...],
+    kind: str,
+    target: str,
+    concat: str | None,
+    url: str | None,
+    drop: tuple[str, ...],
+    overwrite: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Let Zarr read FILES, HDF5 or netCDF-4, as they are: write references to their chunks, without copying values.
+
+    All filters of tamis can be referenced, zfp included. Chunks that skip filters are decoded right. A dataset that
+    cannot be referenced is an error: leave it out with --drop.
+
+    \b
+    tamis export climate.nc --to kerchunk -o climate.json
+    tamis export 2001.nc 2002.nc --concat time --to kerchunk -o all.json --url s3://bucket/run1
+    tamis export climate.nc --to icechunk -o climate.icechunk
+    python -c "import xarray; print(xarray.open_dataset('climate.json', engine='kerchunk'))"
+
+    Exit codes: 0 done, 1 failed, 2 wrong usage.
+    """
+    output = Output("export", as_json, quiet)
+    with output.failures():
+        try:
+            result = tamis.export(files, target, kind, concat=concat, url=url, drop=drop, overwrite=overwrite)
+        except ImportError as error:
+            output.fail(error, FAILED)
+    output.result(result)

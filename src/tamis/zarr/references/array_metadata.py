@@ -1,0 +1,112 @@
+"""Metadata of referenced arrays and of groups, in both versions of Zarr, as xarray reads them."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tamis.errors import FileError
+from tamis.zarr.references.referenced_array import ReferencedArray
+
+Json = dict[str, Any]
+
+DIMENSIONS = "_ARRAY_DIMENSIONS"
+"""Attribute of Zarr 2 in which xarray keeps the names of the axes."""
+
+_TYPES_3 = {"b": "bool", "i": "int{}", "u": "uint{}", "f": "float{}", "c": "complex{}"}
+
+
+def metadata_2(array: ReferencedArray) -> Json:
+    """Return the content of ``.zarray``.
+
+    xarray masks values that equal the fill value: it is null where values that were never written are zero anyway, and
+    no attribute names them as missing.
+    """
+    configs = array.codecs.version_2
+    is_missing = "_FillValue" in array.attributes and _same(array.attributes["_FillValue"], array.fill_value)
+    needed = is_missing or (np.asarray(array.fill_value).tobytes().strip(b"\0") and array.absent)
+    return {
+        "zarr_format": 2,
+        "shape": [*array.shape],
+        "chunks": [*array.chunk_shape],
+        "dtype": array.dtype.str,
+        "order": "C",
+        "fill_value": _json_fill(array.fill_value, array.dtype) if needed else None,
+        "filters": [*configs[:-1]] or None,
+        "compressor": configs[-1] if configs else None,
+    }
+
+
+def attributes_2(array: ReferencedArray) -> Json:
+    """Return the content of ``.zattrs`` of an array."""
+    return {**json_attributes(array.attributes), DIMENSIONS: [*array.dimensions]}
+
+
+def metadata_3(array: ReferencedArray) -> Json:
+    """Return the content of ``zarr.json`` of an array.
+
+    Raises
+    ------
+    FileError
+        If Zarr 3 has no such type, or no codec for it.
+    """
+    if array.codecs.version_3 is None or array.dtype.kind not in _TYPES_3:
+        raise FileError(f"{array.path}: expected a type that Zarr 3 has with these filters, found {array.dtype}").at(
+            dataset=array.path
+        )
+    attributes = json_attributes(array.attributes)
+    if "_FillValue" in attributes:
+        attributes["_FillValue"] = _encoded_fill(array.attributes["_FillValue"])
+    return {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [*array.shape],
+        "data_type": _TYPES_3[array.dtype.kind].format(8 * array.dtype.itemsize),
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [*array.chunk_shape]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": _json_fill(array.fill_value, array.dtype),
+        "codecs": [*array.codecs.version_3],
+        "attributes": attributes,
+        "dimension_names": [*array.dimensions],
+        "storage_transformers": [],
+    }
+
+
+def json_attributes(attributes: Mapping[str, Any]) -> Json:
+    """Return attributes in types of JSON; bytes as text."""
+    return {name: _json(value) for name, value in attributes.items()}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _json(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [_json(item) for item in value]
+    return value
+
+
+def _same(ours: Any, theirs: Any) -> bool:
+    return np.asarray(ours).reshape(-1)[:1].tobytes() == np.asarray(theirs).reshape(-1)[:1].tobytes()
+
+
+def _json_fill(value: Any, dtype: np.dtype[Any]) -> Any:
+    scalar = np.asarray(value, dtype).reshape(())
+    if dtype.kind in "SV":
+        return base64.standard_b64encode(scalar.tobytes()).decode()
+    if dtype.kind == "f" and not np.isfinite(scalar):
+        return "NaN" if np.isnan(scalar) else "Infinity" if scalar > 0 else "-Infinity"
+    return scalar.item()
+
+
+def _encoded_fill(value: Any) -> Any:
+    """Return the attribute ``_FillValue`` as xarray writes it for Zarr 3."""
+    scalar = np.asarray(value).reshape(-1)[0]
+    if scalar.dtype.kind == "f":
+        return base64.standard_b64encode(struct.pack("<d", float(scalar))).decode()
+    return _json(scalar)

@@ -1,0 +1,113 @@
+"""The Zarr codecs that decode the chunks of a stored array as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tamis.errors import FileError, ParameterError
+from tamis.filters import ChunkType, Shuffle, Stage, StoredZfp, Zfp
+from tamis.notation.chain import Chain
+from tamis.notation.zarr import version_2, version_3
+from tamis.store.array import StoredArray
+from tamis.zarr.masked_chunk import MaskedPipeline
+from tamis.zarr.pipeline2_codec import Pipeline2Codec
+from tamis.zarr.reshape_codec import ReshapeCodec
+from tamis.zarr.zarr2_codecs import H5zZfp
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Codecs:
+    """Codecs of an array in both versions of Zarr.
+
+    Parameters
+    ----------
+    version_2
+        Configurations in the order of encoding.
+    version_3
+        Metadata in the order of encoding; None if this version cannot say it.
+    masked
+        The pipeline with its usual mask, if it is one codec: chunks with other masks are marked. None if all chunks
+        have the same mask.
+    """
+
+    version_2: tuple[Json, ...]
+    version_3: tuple[Json, ...] | None
+    masked: MaskedPipeline | None = None
+
+
+def choose_codecs(array: StoredArray, masks: dict[int, int]) -> Codecs:
+    """Return the codecs of an array: those that other programs know, or else ``tamis.pipeline``.
+
+    Parameters
+    ----------
+    array
+        An array of numbers or bytes.
+    masks
+        The number of chunks by filter mask.
+
+    Raises
+    ------
+    FileError
+        If no codec of Zarr decodes such chunks.
+    """
+    if reasons := array.pipeline.missing():
+        raise FileError(f"{array.label}: expected filters that tamis can decode: {reasons[0]}")
+    usual = max(masks, key=lambda mask: (masks[mask], -mask), default=0)
+    if len(masks) <= 1:
+        applied = tuple(stage for i, stage in enumerate(array.pipeline.stages) if not usual >> i & 1)
+        if (known := _known_codecs(array, applied)) is not None:
+            return known
+    return _one_codec(array, usual)
+
+
+def _known_codecs(array: StoredArray, applied: Chain) -> Codecs | None:
+    """Return codecs of the registries; None if they do not decode such chunks."""
+    dtype = array.chunk.dtype
+    # Zarr's shuffle takes whole values only, which other filters do not leave.
+    if any(isinstance(stage.filter, Shuffle) for stage in applied[1:]):
+        return None
+    try:
+        if applied and isinstance(zfp := applied[0].filter, Zfp):
+            if not _is_plain_zfp(array, applied[0]):
+                return None
+            squeeze = ReshapeCodec.squeezing(array.chunk.shape)
+            first = H5zZfp.of(zfp, dtype, array.chunk.shape).get_config()
+            version_3_codecs = (*([squeeze.to_dict()] if squeeze else ()), *version_3(applied, dtype))
+            return Codecs((first, *_configs(applied[1:], dtype)), version_3_codecs)
+        return Codecs(_configs(applied, dtype), tuple(version_3(applied, dtype)))
+    except ParameterError:
+        return None
+
+
+def _configs(chain: Chain, dtype: np.dtype[Any]) -> tuple[Json, ...]:
+    both = version_2(chain, dtype)
+    return (*(both["filters"] or ()), *((both["compressor"],) if both["compressor"] else ()))
+
+
+def _is_plain_zfp(array: StoredArray, stage: Stage) -> bool:
+    """Return whether stored parameters of zfp say what is known of the chunk, so that a codec can leave them out."""
+    header = None if stage.stored is None else StoredZfp.parse(stage.stored)
+    squeezed = tuple(extent for extent in array.chunk.shape if extent > 1)
+    return header is not None and not header.swapped and header.shape == squeezed and header.dtype == array.chunk.dtype
+
+
+def _one_codec(array: StoredArray, usual: int) -> Codecs:
+    fill = array.fill_as(array.chunk.dtype).tobytes()
+    chunk, pipeline = ChunkType(array.chunk.dtype, array.chunk.shape, fill if any(fill) else b""), array.pipeline
+    for stage in pipeline.stages:
+        if isinstance(stage.filter, Zfp) and not _is_plain_zfp(array, stage):
+            raise FileError(
+                f"{array.label}: expected zfp parameters of chunks of {chunk.dtype} and shape {chunk.shape}, got those"
+                " of another machine or an old version: repack the dataset first"
+            ).at(dataset=array.path, filter=stage.filter)
+    requested = type(pipeline)(stage.filter for stage in pipeline.stages)
+    masked = MaskedPipeline.of(requested, usual)
+    codec = Pipeline2Codec(requested, chunk.dtype, chunk.shape, usual, chunk.fill.hex())
+    in_version_3 = chunk.dtype.newbyteorder("<") == chunk.dtype
+    configuration = {"name": "tamis.pipeline", "configuration": masked.to_config()}
+    return Codecs((codec.get_config(),), (configuration,) if in_version_3 else None, masked)

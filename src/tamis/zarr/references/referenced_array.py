@@ -1,0 +1,195 @@
+"""An array whose chunks lie in other files."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.errors import FileError
+from tamis.notation.zarr import version_3
+from tamis.store.array import ELSEWHERE, StoredArray
+from tamis.store.data_model import NamedArray
+from tamis.zarr.masked_chunk import MARK
+from tamis.zarr.references.codec_choice import Codecs, choose_codecs
+
+Index = tuple[int, ...]
+"""Position of a chunk in the grid of chunks."""
+
+_MOST_INLINED_NBYTES = 1 << 20
+"""Limit of an array whose values are copied, because they have no place in the file of their own."""
+
+_MOST_PIECE_NBYTES = 16 << 20
+"""Limit of a piece of an array that is stored in one run."""
+
+
+class Reference(NamedTuple):
+    """The place of a chunk: the address of a file, and the offset and size in it."""
+
+    url: str
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReferencedArray:
+    """A Zarr array whose chunks are bytes of other files.
+
+    Parameters
+    ----------
+    path
+        Path in the hierarchy.
+    shape, chunk_shape, dtype
+        Of the array; slowest axis first.
+    fill_value
+        Value of chunks that are not stored.
+    dimensions
+        Name of each axis.
+    attributes
+        As readers of netCDF have them.
+    codecs
+        What decodes the chunks.
+    chunks
+        References by index.
+    inlined
+        Bytes of chunks that no reference can give, by index.
+    read
+        Returns all values as stored.
+    """
+
+    path: str
+    shape: tuple[int, ...]
+    chunk_shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fill_value: Any
+    dimensions: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    codecs: Codecs
+    chunks: Mapping[Index, Reference]
+    inlined: Mapping[Index, bytes]
+    read: Callable[[], NDArray[Any]]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all values."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def absent(self) -> int:
+        """Number of chunks that are not stored."""
+        steps = zip(self.shape, self.chunk_shape, strict=True)
+        return math.prod(-(-extent // step) for extent, step in steps) - len(self.chunks) - len(self.inlined)
+
+
+def reference(array: StoredArray, named: NamedArray, path: str, url: str) -> ReferencedArray:
+    """Return an array of a file as an array of references.
+
+    Parameters
+    ----------
+    array, named
+        The array, and what netCDF's data model says of it.
+    path
+        Path in the new hierarchy.
+    url
+        Address of the file, under which readers find it.
+
+    Raises
+    ------
+    FileError
+        If readers of Zarr could not get its values: no numbers or bytes, values in other files, unknown filters.
+    """
+    if array.dtype is None or array.varies:
+        raise _refusal(array, f"values of a fixed size, found {array.type_text}")
+    if array.layout in ELSEWHERE:
+        raise _refusal(array, f"values in this file, found a {array.layout} dataset")
+    if named.shape != tuple(array.shape):
+        raise _refusal(array, f"as many values as its dimensions have, {named.shape}, found {array.shape}")
+    dtype = array.chunk.dtype
+    stored = _chunked(array, url) if array.chunk_shape else _in_one_run(array, dtype, url)
+
+    def read() -> NDArray[Any]:
+        with closing(array.open_reader()) as reader:
+            values = reader.read(tuple(slice(0, extent) for extent in array.shape))
+        return values if values.dtype == dtype else values.view(dtype)
+
+    codecs, chunk_shape, chunks, inlined = stored
+    fill = array.fill_as(dtype)
+    return ReferencedArray(
+        path,
+        tuple(array.shape),
+        chunk_shape,
+        dtype,
+        fill,
+        named.dimensions,
+        named.attributes,
+        codecs,
+        chunks,
+        inlined,
+        read,
+    )
+
+
+_Stored = tuple[Codecs, tuple[int, ...], dict[Index, Reference], dict[Index, bytes]]
+
+
+def _chunked(array: StoredArray, url: str) -> _Stored:
+    index, shape = array.chunk_index(), array.chunk_shape or ()
+    chunks: dict[Index, Reference] = {}
+    inlined: dict[Index, bytes] = {}
+    reader = array.open_chunks() if array.can_read_chunks else None
+    if reader is None:
+        raise _refusal(array, f"chunks that tamis can decode, found filters {array.pipeline}")
+    try:
+        masks = {origin: reader.true_mask(origin) for origin, _ in index.records()}
+        codecs = choose_codecs(array, Counter(masks.values()))
+        for origin, record in index.records():
+            key = tuple(start // step for start, step in zip(origin, shape, strict=True))
+            masked = codecs.masked
+            if masked is None or not masked.needs_mark(reader.stored_head(origin, len(MARK)), masks[origin]):
+                chunks[key] = Reference(url, record.offset, record.nbytes)
+            else:
+                inlined[key] = masked.marked(reader.stored(origin)[0], masks[origin])
+    finally:
+        reader.close()
+    return codecs, tuple(shape), chunks, inlined
+
+
+def _in_one_run(array: StoredArray, dtype: np.dtype[Any], url: str) -> _Stored:
+    """Return pieces of values that are not in chunks: references where they are contiguous, else the values."""
+    shape = tuple(array.shape)
+    codecs = Codecs((), tuple(version_3((), dtype)))
+    offset = array.contiguous_offset if array.size else None
+    if not array.size or not array.stored_nbytes:
+        return codecs, tuple(max(extent, 1) for extent in shape), {}, {}
+    if offset is None:
+        if array.nbytes > _MOST_INLINED_NBYTES:
+            raise _refusal(
+                array, f"chunks, or values in one run, found a {array.layout} dataset of {array.nbytes} bytes"
+            )
+        with closing(array.open_reader()) as reader:
+            values = reader.read(tuple(slice(0, extent) for extent in shape))
+        return codecs, shape, {}, {(0,) * len(shape): np.ascontiguousarray(values).tobytes()}
+    if not shape:
+        return codecs, (), {(): Reference(url, offset, dtype.itemsize)}, {}
+    rows = _rows_of_pieces(shape, dtype.itemsize)
+    nbytes = array.nbytes // shape[0] * rows
+    pieces = {
+        (i, *(0,) * (len(shape) - 1)): Reference(url, offset + i * nbytes, nbytes) for i in range(shape[0] // rows)
+    }
+    return codecs, (rows, *shape[1:]), pieces, {}
+
+
+def _rows_of_pieces(shape: tuple[int, ...], itemsize: int) -> int:
+    """Return the largest divisor of the first extent that makes pieces of a moderate size; Zarr's are all alike."""
+    most = max(_MOST_PIECE_NBYTES // max(math.prod(shape[1:]) * itemsize, 1), 1)
+    return max(rows for rows in range(1, shape[0] + 1) if shape[0] % rows == 0 and rows <= most)
+
+
+def _refusal(array: StoredArray, text: str) -> FileError:
+    return FileError(f"{array.label}: expected {text}: leave it out, or repack the file first").at(dataset=array.path)
