@@ -69,8 +69,8 @@ def _partial_note(plan: Plan, shape: tuple[int, ...], written: Written, partial_
     if not partial_count:
         return _required_note(plan, shape)
     return (
-        f"{partial_count} of {plural(written.chunk_count, 'chunk')} stored without zfp: partial chunks along an axis that"
-        f" can grow, where steps that are left out later have to read as missing{_better_chunks(plan, shape)}",
+        f"{partial_count} of {plural(written.chunk_count, 'chunk')} stored without zfp: partial chunks along an axis"
+        f" that can grow, where steps that are left out later have to read as missing{_better_chunks(plan, shape)}",
     )
 
 
@@ -137,8 +137,8 @@ def _advice(plan: Plan, source: StoredArray, written: Written) -> tuple[str, ...
         return ()
     shape = shape_text(plan.chunk_shape)
     text = (
-        f"{written.lossless_chunks} of {written.chunk_count} chunks are stored without zfp, which cannot keep them within"
-        " the bound"
+        f"{written.lossless_chunks} of {written.chunk_count} chunks are stored without zfp, which cannot keep them"
+        " within the bound"
     )
     if 2 * written.lossless_for_range > written.lossless_chunks:
         return ()  # the note about the range already has advice
