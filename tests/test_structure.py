@@ -25,7 +25,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     ("cli", "__main__"),
     ("",),  # tamis/__init__.py, the flat public list
-    ("jobs",),
+    ("jobs", "xarray"),
     ("_open",),
     ("hdf5", "netcdf", "zarr"),
     ("rewrite",),
@@ -51,7 +51,8 @@ LIBRARIES = {
     "virtualizarr": "zarr",
     "hdf5plugin": "",
     "zfpy": "",
-    "xarray": "netcdf",
+    "h5netcdf": "xarray",
+    "xarray": "xarray",
     "matplotlib": "",
 }
 MAX_LINES = 400

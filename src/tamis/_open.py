@@ -7,10 +7,16 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from tamis.hdf5.compare.file_pair import Hdf5Pair
+from tamis.hdf5.file import File
 from tamis.hdf5.store import Hdf5Store
 from tamis.rewrite.plan import Recreate
 from tamis.store.array import ArrayWriter, Store
 from tamis.store.pair import Pair
+
+
+def open_file(path: str | os.PathLike[str], threads: int | None = None, restore: bool = True) -> File:
+    """Open what is at a path as arrays that are read in parallel; see `tamis.open`."""
+    return File(path, threads, restore)
 
 
 def open_store(path: str | os.PathLike[str]) -> Store:

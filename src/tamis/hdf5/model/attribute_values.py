@@ -10,6 +10,8 @@ import h5py
 import numpy as np
 from h5py import h5a, h5r, h5t
 
+from tamis.cf import FILL_ATTRIBUTES
+
 INTERNAL = frozenset(
     (
         *("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST"),
@@ -22,7 +24,8 @@ INTERNAL = frozenset(
 def attribute_values(owner: h5py.HLObject, names: Iterable[str] | None = None) -> dict[str, Any]:
     """Return attributes of an object, without internal ones and references to objects.
 
-    Text is `str`, or `bytes` if it is no UTF-8; several texts are a list; one number is a scalar.
+    Text is `str`, or `bytes` if it is no UTF-8 or marks missing characters; several texts are a list; one number is a
+    scalar.
 
     Parameters
     ----------
@@ -64,17 +67,18 @@ def _text(owner: h5py.HLObject, name: str, attribute: h5a.AttrID, kind: h5t.Type
         values = np.empty(attribute.shape, f"S{kind.get_size()}")
         if values.size:
             attribute.read(values, mtype=kind)
+        if name in FILL_ATTRIBUTES and kind.get_size() == 1:
+            return bytes(values.reshape(-1)[0]) if values.size == 1 else values  # marks single characters
     texts = [_decoded(value) for value in np.asarray(values, object).reshape(-1)]
     return texts[0] if len(texts) == 1 else texts
 
 
 def _decoded(text: Any) -> str | bytes:
-    if not isinstance(text, bytes):
-        return str(text)
+    raw = text if isinstance(text, bytes) else str(text).encode("utf-8", "surrogateescape")
     try:
-        return text.decode("utf-8")
+        return raw.decode("utf-8")
     except UnicodeDecodeError:
-        return text
+        return raw
 
 
 def references(owner: h5py.HLObject, name: str) -> list[Any]:

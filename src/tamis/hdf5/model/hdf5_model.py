@@ -15,7 +15,7 @@ from tamis.hdf5.lib.file_facts import filename_of
 from tamis.hdf5.model.dimension_names import GroupDimensions, count_phony, name_axes, named_dimensions
 from tamis.hdf5.model.scanned_group import ScannedArray, ScannedGroup, scan_group
 from tamis.hdf5.tree.walk import address_of
-from tamis.store.data_model import NamedArray, NamedGroup
+from tamis.store.data_model import EnumType, NamedArray, NamedGroup
 
 PHONY_NAMES = ("sort", "access")
 """How dimensions without a name are numbered."""
@@ -66,7 +66,7 @@ class Hdf5Model:
         companions = (item.array.companion for item in scanned.arrays if self._restored(item))
         hidden = {companion.address for companion in companions if companion is not None}
         variables = {
-            item.name: self._variable(item, dimensions)
+            item.name: self._variable(item, dimensions, path)
             for item in scanned.arrays
             if not item.is_bare and item.array.address not in hidden
         }
@@ -82,7 +82,7 @@ class Hdf5Model:
         """
         return list(self._inner_paths(_normal(path), set(), own_first=True))
 
-    def _variable(self, item: ScannedArray, dimensions: GroupDimensions) -> NamedArray:
+    def _variable(self, item: ScannedArray, dimensions: GroupDimensions, group: str) -> NamedArray:
         array, names = item.array, dimensions.axes[item.link]
         restored = self._restored(item)
         return NamedArray(
@@ -95,8 +95,17 @@ class Hdf5Model:
             without_companion(item.attributes, array.dataset) if restored else item.attributes,
             array.chunk_shape,
             array.pipeline,
-            item.enum,
+            self._enum(item, group),
         )
+
+    def _enum(self, item: ScannedArray, group: str) -> EnumType | None:
+        """Return the enumeration of a dataset, if it has a name in its group or one around it."""
+        if item.enum is None:
+            return None
+        names = (name for name, enum in self._scan(group).enums.items() if enum == item.enum)
+        if (name := next(names, None)) is not None:
+            return EnumType(name, item.enum[1])
+        return None if group == "/" else self._enum(item, posixpath.dirname(group))
 
     def _restored(self, item: ScannedArray) -> bool:
         return self._restore and item.array.has_companion

@@ -9,7 +9,7 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5a, h5d, h5g, h5i, h5l, h5o, h5r, h5t
+from h5py import h5a, h5d, h5g, h5l, h5o, h5r, h5t
 
 from tamis.hdf5.lib.attributes import is_bare_name
 from tamis.hdf5.lib.damage import reading
@@ -17,10 +17,12 @@ from tamis.hdf5.lib.file_facts import filename_of
 from tamis.hdf5.model.attribute_values import attribute_value, attribute_values, references
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.links import in_order, links_of
-from tamis.store.data_model import EnumType
 
 _NON_COORDINATE = "_nc4_non_coord_"
 """Prefix of a variable that has the name of a dimension without being its coordinate."""
+
+Enum = tuple[np.dtype[Any], Mapping[str, int]]
+"""An enumeration: type of its numbers, and numbers by member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class ScannedArray:
     user_count
         Number of axes of datasets that have this dimension.
     enum
-        The enumeration of its values, if that has a name.
+        The enumeration of its values.
     """
 
     name: str
@@ -59,7 +61,7 @@ class ScannedArray:
     dimension_ids: tuple[int, ...]
     scales: tuple[int | None, ...]
     user_count: int
-    enum: EnumType | None
+    enum: Enum | None
 
     @property
     def is_unlimited(self) -> bool:
@@ -69,12 +71,13 @@ class ScannedArray:
 
 @dataclass(frozen=True, slots=True)
 class ScannedGroup:
-    """A group, its datasets in the order of the file, and the addresses of the groups in it."""
+    """A group: datasets in the order of the file, addresses of groups, named enumerations."""
 
     group: h5py.Group
     attributes: Mapping[str, Any]
     arrays: tuple[ScannedArray, ...]
     groups: Mapping[str, int]
+    enums: Mapping[str, Enum]
     left_out: dict[str, str] = field(default_factory=dict)
 
 
@@ -88,6 +91,7 @@ def scan_group(file: h5py.File, path: str, group: h5py.Group) -> ScannedGroup:
     """
     arrays: list[ScannedArray] = []
     groups: dict[str, int] = {}
+    enums: dict[str, Enum] = {}
     left_out: dict[str, str] = {}
     for link in in_order(links_of(group.id)):
         if link.kind not in (h5l.TYPE_HARD, h5l.TYPE_SOFT):
@@ -104,6 +108,8 @@ def scan_group(file: h5py.File, path: str, group: h5py.Group) -> ScannedGroup:
             if isinstance(item, h5g.GroupID):
                 if link.kind == h5l.TYPE_HARD:
                     groups[name] = link.address
+            elif isinstance(item, h5t.TypeID) and (enum := _enum(item)):
+                enums[name] = enum
             elif isinstance(item, h5d.DatasetID):
                 array = Hdf5Array(file, item_path)
                 array.keep(h5py.Dataset(item, readonly=True))
@@ -111,7 +117,7 @@ def scan_group(file: h5py.File, path: str, group: h5py.Group) -> ScannedGroup:
                     left_out[name] = reason
                 else:
                     arrays.append(_scanned(array, name))
-    return ScannedGroup(group, attribute_values(group), tuple(arrays), groups, left_out)
+    return ScannedGroup(group, attribute_values(group), tuple(arrays), groups, enums, left_out)
 
 
 def _no_variable(array: Hdf5Array) -> str:
@@ -144,7 +150,7 @@ def _scanned(array: Hdf5Array, link: str) -> ScannedArray:
         tuple(ids) if len(ids) == len(array.shape) else (),
         _scales(dataset, names),
         h5a.open(dataset.id, b"REFERENCE_LIST").shape[0] if is_scale and "REFERENCE_LIST" in names else 0,
-        _named_enum(array),
+        _enum(array.datatype),
     )
 
 
@@ -179,11 +185,10 @@ def largest_extent(scale: h5py.Dataset) -> int:
     return largest
 
 
-def _named_enum(array: Hdf5Array) -> EnumType | None:
-    datatype = array.datatype
-    if not isinstance(datatype, h5t.TypeEnumID) or not array.has_named_type:
+def _enum(datatype: h5t.TypeID) -> Enum | None:
+    """Return an enumeration; None for other types."""
+    if not isinstance(datatype, h5t.TypeEnumID):
         return None
-    name = (h5i.get_name(datatype) or b"").decode("utf-8", "surrogateescape").rpartition("/")[2]
-    count = datatype.get_nmembers()
-    members = {datatype.get_member_name(i).decode("utf-8"): int(datatype.get_member_value(i)) for i in range(count)}
-    return EnumType(name, members) if name else None
+    indexes = range(datatype.get_nmembers())
+    members = {datatype.get_member_name(i).decode("utf-8"): int(datatype.get_member_value(i)) for i in indexes}
+    return datatype.get_super().dtype, members

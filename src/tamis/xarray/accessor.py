@@ -1,0 +1,1 @@
+"""The accessor ``Dataset.tamis``: filters of variables, and files with any filters."""

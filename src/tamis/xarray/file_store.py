@@ -1,0 +1,103 @@
+"""A group of a file as xarray's stores have it: variables with their encoding."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from xarray import Variable
+from xarray.backends import AbstractDataStore, CachingFileManager
+from xarray.core import indexing
+
+from tamis.errors import ParameterError
+from tamis.filters import Stage, UnknownFilter
+from tamis.notation.xarray_encoding import encoding_keywords
+from tamis.pipeline import Pipeline
+from tamis.store.data_model import NamedArray, NamedGroup
+from tamis.xarray.lazy_array import LazyArray
+
+PIPELINE = "pipeline"
+"""Key of an encoding: all filters of a variable, as text."""
+
+
+class FileStore(AbstractDataStore):
+    """A group of an open file.
+
+    Parameters
+    ----------
+    path
+        Absolute path of the file.
+    manager
+        xarray's manager of the file.
+    group
+        The group.
+    """
+
+    def __init__(self, path: str, manager: CachingFileManager[Any], group: NamedGroup) -> None:
+        self._path, self._manager, self._group = path, manager, group
+
+    def get_variables(self) -> dict[str, Variable]:
+        """Return the variables by name."""
+        for name, reason in self._group.left_out.items():
+            warnings.warn(f"{self._path}: {self._group.path}: {name} is left out: {reason}", UserWarning, stacklevel=5)
+        return {name: self._variable(item) for name, item in self._group.variables.items()}
+
+    def _variable(self, item: NamedArray) -> Variable:
+        data = indexing.LazilyIndexedArray(LazyArray(self._manager, item))
+        return Variable(item.dimensions, data, dict(item.attributes), self._encoding(item))
+
+    def get_attrs(self) -> dict[str, Any]:
+        """Return the attributes of the group."""
+        return dict(self._group.attributes)
+
+    def get_dimensions(self) -> dict[str, int]:
+        """Return the sizes of the group's own dimensions."""
+        return {name: dimension.size for name, dimension in self._group.dimensions.items()}
+
+    def get_encoding(self) -> dict[str, Any]:
+        """Return which dimensions are unlimited."""
+        return {"unlimited_dims": {name for name, own in self._group.dimensions.items() if own.is_unlimited}}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._manager.close()
+
+    def _encoding(self, item: NamedArray) -> dict[str, Any]:
+        """Return how a variable is stored."""
+        encoding: dict[str, Any] = {"dtype": _dtype(item), "source": self._path, "original_shape": item.shape}
+        chunks = item.chunk_shape
+        encoding |= {"contiguous": chunks is None, "chunksizes": chunks}
+        if chunks is not None:
+            encoding["preferred_chunks"] = dict(zip(item.dimensions, chunks, strict=True))
+        return encoding if chunks is None else encoding | filter_encoding(item.pipeline)
+
+
+def filter_encoding(pipeline: Pipeline) -> dict[str, Any]:
+    """Return filters as keys of an encoding: all of them as text, and as xarray's engines save them.
+
+    ``compression`` is the text of a pipeline that the engines cannot save, so that they refuse it instead of losing it.
+    """
+    requested = Pipeline(Stage.of(item) for item in pipeline.filters)
+    encoding: dict[str, Any] = {"zlib": False, "shuffle": False, "fletcher32": False}
+    if not requested.stages:
+        return encoding
+    encoding[PIPELINE] = str(requested)
+    try:
+        keywords = encoding_keywords(requested.stages, "h5netcdf")
+    except ParameterError:
+        return encoding | {"compression": str(requested)}
+    if any(isinstance(item, UnknownFilter) for item in requested.filters):
+        return encoding | {"compression": str(requested)}
+    level = keywords.get("compression_opts")
+    if keywords["compression"] != "gzip":
+        return encoding | keywords | {"compression_opts": level}
+    shuffle, fletcher32 = keywords["shuffle"], keywords["fletcher32"]
+    return encoding | {"zlib": True, "complevel": level, "shuffle": shuffle, "fletcher32": fletcher32}
+
+
+def _dtype(item: NamedArray) -> Any:
+    """Return the type that an engine of xarray is to store."""
+    if item.enum is not None:
+        return np.dtype(item.dtype, metadata={"enum": dict(item.enum.members), "enum_name": item.enum.name})
+    return str if item.is_text else item.dtype

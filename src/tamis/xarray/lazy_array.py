@@ -1,0 +1,86 @@
+"""An array of a file that xarray reads when it needs values."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from xarray.backends import BackendArray, CachingFileManager
+from xarray.backends.locks import HDF5_LOCK
+from xarray.core import indexing
+
+from tamis.store.data_model import NamedArray
+
+Key = tuple[Any, ...]
+
+
+class LazyArray(BackendArray):
+    """A variable of a file that may be closed and opened again, and pickled.
+
+    HDF5 is locked while it says where the chunks are; they are read and decoded without it.
+
+    Parameters
+    ----------
+    manager
+        xarray's manager of the file.
+    variable
+        The variable.
+    """
+
+    def __init__(self, manager: CachingFileManager[Any], variable: NamedArray) -> None:
+        self._manager, self._path, self._fill_value = manager, variable.path, variable.fill_value
+        self._stored_shape, self._is_text = variable.stored_shape, variable.is_text
+        self.shape = variable.shape
+        self.dtype = np.dtype("O", metadata={"vlen": str}) if variable.is_text else variable.dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER_1VECTOR, self._read)
+
+    def _read(self, key: Key) -> Any:
+        if self._stored_shape == self.shape:
+            return self._read_stored(key)
+        parts = [_stored_part(*axis) for axis in zip(key, self.shape, self._stored_shape, strict=True)]
+        lengths = [part.length for part in parts if part.length is not None]
+        values = np.full(lengths, "" if self._is_text else self._fill_value, self.dtype)
+        if all(part.stored_count for part in parts):
+            inside = tuple(slice(0, part.stored_count) for part in parts if part.length is not None)
+            values[inside] = self._read_stored(tuple(part.key for part in parts))
+        return values[()]
+
+    def _read_stored(self, key: Key) -> Any:
+        with self._manager.acquire_context(needs_lock=False) as file:
+            with HDF5_LOCK:
+                array = file[self._path]
+                if not array.prepare():
+                    values = array[key]
+                    return _decoded(values) if self._is_text else values
+            return array[key]
+
+
+class _Part(NamedTuple):
+    """The selected indices of an axis: their number (None for a single index), and the first ones, which are stored."""
+
+    length: int | None
+    stored_count: int
+    key: Any
+
+
+def _stored_part(key: Any, extent: int, end: int) -> _Part:
+    """Return the selected indices of an axis of `extent`, of which only those below `end` are stored."""
+    if isinstance(key, slice):
+        chosen = range(*key.indices(extent))
+        stored = range(*slice(chosen.start, min(chosen.stop, end), chosen.step).indices(extent))
+        return _Part(len(chosen), len(stored), slice(stored.start, stored.stop, stored.step))
+    if np.ndim(key) == 0:
+        index = int(key) % extent
+        return _Part(None, int(index < end), index)
+    count = int((np.asarray(key) < end).sum())  # the indices increase
+    return _Part(len(key), count, np.asarray(key)[:count])
+
+
+def _decoded(values: Any) -> Any:
+    """Return texts as `str`."""
+    if isinstance(values, bytes):
+        return values.decode("utf-8", "surrogateescape")
+    texts = [text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text for text in values.flat]
+    return np.array([*texts, None], object)[:-1].reshape(values.shape)  # the last one keeps it one-dimensional
