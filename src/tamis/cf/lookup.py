@@ -14,13 +14,7 @@ _MOST_NAMES = 1024
 
 
 class Lookup:
-    """Paths of variables by their names in attributes.
-
-    Parameters
-    ----------
-    paths
-        Paths of all variables of a file.
-    """
+    """Paths of variables by their names in attributes."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths: dict[str, str] = {}

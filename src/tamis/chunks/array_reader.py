@@ -14,13 +14,7 @@ from tamis.chunks.reader import put
 
 
 class ChunkedReader:
-    """An array whose chunks are read raw and decoded by tamis.
-
-    Parameters
-    ----------
-    chunks
-        The chunks of the array, which `close` closes.
-    """
+    """An array whose chunks are read raw and decoded by tamis."""
 
     def __init__(self, chunks: ChunkReader) -> None:
         self._reader = chunks

@@ -16,13 +16,7 @@ _COUNTED = 4096  # chunks with counted blocks
 
 
 class ChunkCache:
-    """The most recently used chunks, as many as fit, but at least one. Threads may share it.
-
-    Parameters
-    ----------
-    most_nbytes
-        Size of all chunks together.
-    """
+    """The most recently used chunks, as many as fit, but at least one. Threads may share it."""
 
     def __init__(self, most_nbytes: int = KEPT_NBYTES) -> None:
         self._most, self._nbytes = most_nbytes, 0

@@ -189,13 +189,6 @@ class ChunkReader:
     def touched_blocks(self, origin: Origin, inside: Sequence[Any]) -> list[Run] | None:
         """Return the blocks of a chunk that a selection needs.
 
-        Parameters
-        ----------
-        origin
-            Origin of the chunk.
-        inside
-            Index into the chunk, as in `tamis.chunks.selection.Piece`.
-
         Returns
         -------
         list of Run or None

@@ -91,15 +91,6 @@ def default_chunks(shape: tuple[int, ...], itemsize: int, *, zfp: bool) -> tuple
     zfp encodes blocks of 4 along at most four axes. So for zfp, extents are whole blocks if the array is longer, and an
     axis that would mostly hold padding is cut into single values: an axis shorter than a block, or the fourth from the
     end if its last block is mostly empty. A small array is one chunk.
-
-    Parameters
-    ----------
-    shape
-        Shape of the array, slowest axis first.
-    itemsize
-        Bytes of a value.
-    zfp
-        Whether zfp encodes the chunks.
     """
     chunks = [max(extent, 1) for extent in shape]
     if zfp:

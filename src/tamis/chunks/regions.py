@@ -122,13 +122,7 @@ class Parts(Sequence[Region]):
         return tuple(slice(int(at.min()) * step, min((int(at.max()) + 1) * step, extent)) for at, step, extent in axes)
 
     def grouped(self, shape: tuple[int, ...]) -> Iterator[Parts]:
-        """Yield groups of chunks that lie in the same larger part of the array, in the order of these parts.
-
-        Parameters
-        ----------
-        shape
-            Shape of the larger parts: whole chunks along each axis.
-        """
+        """Yield groups of chunks in the same part of `shape`, which is whole chunks, in the order of these parts."""
         factors = [step // own for step, own in zip(shape, self.grid.chunk_shape, strict=True)]
         if isinstance(self.numbers, range):
             yield from self._grouped_whole(factors)

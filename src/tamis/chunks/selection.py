@@ -128,13 +128,6 @@ def select(key: Any, shape: tuple[int, ...]) -> Selection | Points:
     A key has numbers, slices, ``...``, and one list or array of increasing indices or of booleans; or it is a boolean
     array of the whole shape.
 
-    Parameters
-    ----------
-    key
-        The key, as ``__getitem__`` gets it.
-    shape
-        Shape of the array: one axis or more.
-
     Raises
     ------
     IndexError

@@ -46,13 +46,7 @@ class Descriptor:
 
 
 class FileSource:
-    """Bytes of a local file.
-
-    Parameters
-    ----------
-    descriptor
-        Descriptor of the file, shared with other readers.
-    """
+    """Bytes of a local file."""
 
     def __init__(self, descriptor: Descriptor) -> None:
         self.descriptor = descriptor
@@ -80,13 +74,7 @@ class FileSource:
 
 
 class MemorySource:
-    """Bytes in memory.
-
-    Parameters
-    ----------
-    data
-        The bytes.
-    """
+    """Bytes in memory."""
 
     def __init__(self, data: bytes) -> None:
         self._data = memoryview(data)

@@ -46,13 +46,7 @@ class Executor(Protocol):
 
 
 class ThreadExecutor:
-    """Threads of this process.
-
-    Parameters
-    ----------
-    workers
-        Number of threads.
-    """
+    """Threads of this process."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers

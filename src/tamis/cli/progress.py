@@ -19,13 +19,7 @@ _LONG_SECONDS = 60.0
 
 
 class Steps:
-    """Print a line when a step, or a group of steps, is done; for long steps also the percentage every minute.
-
-    Parameters
-    ----------
-    say
-        Called with each line.
-    """
+    """Print a line when a step, or a group of steps, is done; for long steps also the percentage every minute."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say

@@ -134,17 +134,6 @@ os.register_at_fork(after_in_child=_WORKER.__init__)  # type: ignore[misc]  # a 
 def decode(plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int) -> bytes:
     """Decode a chunk by one of hdf5plugin's filters, in a separate process.
 
-    Parameters
-    ----------
-    plugin
-        Name of the plugin file.
-    cd_values
-        Parameters as stored.
-    data
-        The chunk as stored.
-    nbytes
-        Bytes of the decoded chunk.
-
     Raises
     ------
     StreamError

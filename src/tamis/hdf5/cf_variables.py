@@ -16,15 +16,7 @@ from tamis.hdf5.tree.walk import Datasets
 
 
 def roles_in(file: h5py.File, datasets: Datasets) -> dict[str, cf.Role]:
-    """Return the role of each dataset of a file, without reading values.
-
-    Parameters
-    ----------
-    file
-        The file; attributes of its groups name coordinates, too.
-    datasets
-        All datasets of the file.
-    """
+    """Return the role of each dataset of a file, without reading values."""
     addresses = datasets.addresses()
     variables = [variable_of(path, array, addresses) for path, array in datasets.items()]
     groups: dict[str, dict[str, Any]] = {}

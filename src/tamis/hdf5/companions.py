@@ -45,11 +45,6 @@ def is_companion(dataset: h5py.Dataset) -> bool:
 def find_companion(variable: h5py.Dataset, label: str) -> h5py.Dataset:
     """Return the companion of a variable that names one.
 
-    Parameters
-    ----------
-    variable, label
-        The variable, and its name for messages.
-
     Raises
     ------
     FileError
@@ -81,13 +76,6 @@ def find_companion(variable: h5py.Dataset, label: str) -> h5py.Dataset:
 def read_flags(variable: h5py.Dataset, dtype: np.dtype[Any] | None, companion: h5py.Dataset) -> CompanionFlags:
     """Return the flags of a companion, with their meaning.
 
-    Parameters
-    ----------
-    variable, companion
-        The datasets.
-    dtype
-        Type of the variable's values; None if they are not numbers.
-
     Raises
     ------
     FileError
@@ -112,15 +100,7 @@ def without_companion(attributes: Mapping[str, Any], dataset: h5py.Dataset) -> d
 
 
 def about_companion(name: str, source: Any, target: Any) -> bool:
-    """Return whether an attribute of a dataset in two files differs only because it names a companion.
-
-    Parameters
-    ----------
-    name
-        Name of the attribute.
-    source, target
-        Low-level identifiers of the objects.
-    """
+    """Return whether an attribute of a dataset in two files differs only because it names a companion."""
     if name not in (MARK, ANCILLARY) or not isinstance(source, h5d.DatasetID):
         return False
     before, after = h5py.Dataset(source), h5py.Dataset(target)

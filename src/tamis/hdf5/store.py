@@ -34,13 +34,7 @@ from tamis.store.readability import Readers
 
 
 class Hdf5Store:
-    """A file for reading, and its contents.
-
-    Parameters
-    ----------
-    file
-        The file, open for reading.
-    """
+    """A file for reading, and its contents."""
 
     def __init__(self, file: h5py.File) -> None:
         self.file = file

@@ -154,11 +154,6 @@ class Hdf5Array(DatasetFacts):
 
         The caller closes the reader. Missing values in a companion are restored.
 
-        Parameters
-        ----------
-        independent
-            Read by HDF5 itself, as other programs do.
-
         Raises
         ------
         FileError

@@ -10,15 +10,7 @@ from tamis.pipeline import Pipeline
 
 
 def zfp_problem(pipeline: Pipeline, chunk_nbytes: int) -> str:
-    """Return how the stored parameters of zfp contradict the dataset; empty if they do not.
-
-    Parameters
-    ----------
-    pipeline
-        Filters of the dataset.
-    chunk_nbytes
-        Bytes of the values of a chunk.
-    """
+    """Return how the stored parameters of zfp contradict the dataset; empty if they do not."""
     for stage in pipeline.stages:
         if stage.filter.id != Zfp.id:
             continue

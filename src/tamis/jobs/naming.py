@@ -14,11 +14,6 @@ class Names:
     """Names and patterns of the datasets of a file.
 
     An exact name may lead through links of any kind. A pattern is compared with every path of hard links.
-
-    Parameters
-    ----------
-    store
-        The file, which must stay open.
     """
 
     def __init__(self, store: Store) -> None:

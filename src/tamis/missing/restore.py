@@ -68,17 +68,7 @@ class CompanionFlags:
 
 
 class RestoredReader:
-    """Values of a variable with restored missing values. Threads may share it.
-
-    Parameters
-    ----------
-    values
-        The stored values.
-    companion
-        The companion of the variable.
-    flags
-        Its stored flags.
-    """
+    """Values of a variable with restored missing values. Threads may share it."""
 
     def __init__(self, values: ArrayReader, companion: CompanionFlags, flags: ArrayReader) -> None:
         self.shape, self.dtype, self.chunk_shape = values.shape, values.dtype, values.chunk_shape

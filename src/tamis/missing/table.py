@@ -58,15 +58,7 @@ class Flags:
 
     @classmethod
     def of(cls, values: Iterable[Any], dtype: np.dtype[Any]) -> Self:
-        """Return a table of values; for floats also with NaN, the infinities, and zeros of both signs.
-
-        Parameters
-        ----------
-        values
-            Missing values; NaN may have any bits.
-        dtype
-            Type of the data, in native byte order.
-        """
+        """Return a table of values; for floats also with NaN, the infinities, and zeros of both signs."""
         items = [np.asarray(item, dtype) for item in values]
         if dtype.kind == "f":
             items += [-item for item in items if item == 0]

@@ -107,13 +107,6 @@ def attributes(
 def attributes_text(values: Mapping[str, Value], variable: str) -> str:
     """Write attributes as lines of CDL.
 
-    Parameters
-    ----------
-    values
-        As `attributes` returns them.
-    variable
-        Name of the variable, as in the file; escapes are added.
-
     Raises
     ------
     ParameterError

@@ -110,17 +110,7 @@ def keywords_text(chain: Chain, chunk_shape: Sequence[int] | None = None) -> str
 
 
 def code(chain: Chain, chunk_shape: Sequence[int] | None = None, name: str = "TS") -> str:
-    """Write lines that create a dataset with any pipeline; they expect ``file`` and ``values``.
-
-    Parameters
-    ----------
-    chain
-        Filters in the order in which they run.
-    chunk_shape
-        Chunk shape; None for one chunk with all values.
-    name
-        Name of the dataset.
-    """
+    """Write lines that create a dataset with any pipeline; they expect ``file`` and ``values``."""
     lines = ["import h5py"]
     if any(isinstance(stage.filter, Zfp) for stage in chain):
         lines.append("import tamis  # lets h5py write zfp")

@@ -253,13 +253,6 @@ def _extent(reader: _Reader) -> int:
 def filter_arguments(chain: Chain, objects: Sequence[str] = ()) -> list[str]:
     """Write the arguments of ``-f``, one for each filter.
 
-    Parameters
-    ----------
-    chain
-        Filters in their order; the argument is NONE if it is empty.
-    objects
-        Names of datasets; empty for all datasets of the file.
-
     Raises
     ------
     ParameterError

@@ -9,17 +9,7 @@ _SHOWN = 200  # characters of a long line
 
 
 def malformed(text: str, start: int, expected: str) -> ParameterError:
-    """Return the error for a malformed text: what is expected, what is there, and the marked position.
-
-    Parameters
-    ----------
-    text
-        The whole text.
-    start
-        Index of the first wrong character.
-    expected
-        The expectation in words.
-    """
+    """Return the error for a malformed text: what is expected, what is there, and the marked position."""
     line, column, _ = _line(text, start)
     rest = line[column:]
     actual = repr(rest.split("|")[0][:20] or "|") if rest else "the end"
@@ -27,17 +17,7 @@ def malformed(text: str, start: int, expected: str) -> ParameterError:
 
 
 def refused(text: str, start: int, why: str) -> ParameterError:
-    """Return the error for a refused part of a text, with its position marked.
-
-    Parameters
-    ----------
-    text
-        The whole text; the message shows the line of the position.
-    start
-        Index of the first character of the part.
-    why
-        The message.
-    """
+    """Return the error for a refused part of a text, with its position marked."""
     line, column, prefix = _line(text, start)
     if len(line) > _SHOWN:
         begin = max(column - _SHOWN // 2, 0)

@@ -47,13 +47,6 @@ _ZFPY = {"rate": 2, "precision": 3, "tolerance": 4}
 def version_2(chain: Chain, dtype: np.dtype[Any] | None = None) -> Json:
     """Write a pipeline as filters and compressor of version 2.
 
-    Parameters
-    ----------
-    chain
-        Filters in the order in which they run.
-    dtype
-        Type of the values, which shuffle needs.
-
     Raises
     ------
     ParameterError
@@ -102,13 +95,6 @@ def _zfpy(zfp_filter: Zfp) -> Json:
 
 def version_3(chain: Chain, dtype: np.dtype[Any] | None = None) -> list[Json]:
     """Write a pipeline as codecs of version 3.
-
-    Parameters
-    ----------
-    chain
-        Filters in the order in which they run.
-    dtype
-        Type of the values, which shuffle and blosc need.
 
     Raises
     ------

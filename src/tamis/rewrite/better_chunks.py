@@ -29,13 +29,6 @@ _WORTH_IT = 0.85
 def better_chunks(plan: Plan, source: StoredArray) -> tuple[tuple[int, ...], float] | None:
     """Return a chunk shape in which far fewer values are stored without zfp, judged by a sample of the values.
 
-    Parameters
-    ----------
-    plan
-        The plan, with the present chunk shape and the definition of missing values.
-    source
-        The array.
-
     Returns
     -------
     tuple of int, float

@@ -31,13 +31,6 @@ def compresses(pipeline: Pipeline) -> bool:
 def check_growth(plan: Plan, source: StoredArray, count: int) -> int | None:
     """Return how many bytes the new chunks may take; None if there is no limit, or they are too many for the memory.
 
-    Parameters
-    ----------
-    plan, source
-        The plan of the dataset, and its source.
-    count
-        Number of chunks to write.
-
     Raises
     ------
     LargerError

@@ -124,15 +124,7 @@ class Padding:
         return min([self.best_step(axis, extent, most), *even[:1]], key=partial(self.lossless_steps, axis, extent))
 
     def best_step(self, axis: int, extent: int, most: int, least: int = BLOCK_SIDE) -> int:
-        """Return the chunk extent along an axis, in whole blocks, with which zfp can encode most of the steps.
-
-        Parameters
-        ----------
-        axis, extent
-            The axis, and its extent.
-        most, least
-            Longest and shortest chunk.
-        """
+        """Return the chunk extent along an axis, in whole blocks, with which zfp can encode most of the steps."""
         even = (extent // count // BLOCK_SIDE * BLOCK_SIDE for count in _counts(extent, most))
         steps = [most // BLOCK_SIDE * BLOCK_SIDE or most, *(step for step in even if max(least, BLOCK_SIDE) <= step)]
         # Compared in units of 5 %: a smaller gain is not worth smaller chunks.

@@ -163,13 +163,6 @@ class Written:
 def flags_for(array: StoredArray, dtype: np.dtype[Any]) -> Flags | None:
     """Return the table of flags for the missing values that an array may have, without reading its values.
 
-    Parameters
-    ----------
-    array
-        The source.
-    dtype
-        Type of the target.
-
     Returns
     -------
     Flags or None

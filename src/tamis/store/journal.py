@@ -100,13 +100,6 @@ class Journal:
 
     If the journal cannot be written, the run continues without it: a later run can then reuse fewer chunks.
 
-    Parameters
-    ----------
-    path
-        Path of the journal, which must not exist.
-    run
-        The current run.
-
     Attributes
     ----------
     count

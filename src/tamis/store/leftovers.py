@@ -65,13 +65,6 @@ class Leftovers(NamedTuple):
 class Leftover:
     """A temporary file and its journal, locked so that no other run uses them.
 
-    Parameters
-    ----------
-    path
-        Path of the temporary file.
-    journal
-        Descriptor of its journal, open and locked.
-
     Attributes
     ----------
     run
@@ -149,13 +142,7 @@ class Leftover:
 
 
 def find_leftovers(target_path: Path) -> Leftovers:
-    """Return the temporary files beside a target, without following links or touching files of other users.
-
-    Parameters
-    ----------
-    target_path
-        `Transaction.target_path` of the target.
-    """
+    """Return the temporary files beside a target, without following links or touching files of other users."""
     dead: list[Leftover] = []
     busy: list[Path] = []
     unknown: list[Path] = []

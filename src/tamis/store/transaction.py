@@ -180,13 +180,7 @@ def journal_of(temporary: Path) -> Path:
 
 
 def temporaries_of(target_path: Path) -> list[Path]:
-    """Return the paths of all temporary files of a target, by name, even if only their journals exist.
-
-    Parameters
-    ----------
-    target_path
-        `Transaction.target_path` of the target.
-    """
+    """Return the paths of all temporary files of a target, by name, even if only their journals exist."""
     pattern = re.compile(
         f"({re.escape(_beginning(target_path))}[0-9a-f]{{{2 * _TOKEN_NBYTES}}}{re.escape(_ENDING)})({_JOURNAL_ENDING})?"
     )

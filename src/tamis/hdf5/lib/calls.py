@@ -77,13 +77,7 @@ def has(name: str) -> bool:
 
 
 def link_phase_change(plist: h5p.PropOCID) -> tuple[int, int]:
-    """Return the link count above which a group becomes dense, and the one below which it becomes compact.
-
-    Parameters
-    ----------
-    plist
-        Creation properties of a group or file.
-    """
+    """Return the link count above which a group becomes dense, and the one below which it becomes compact."""
     return _pair("H5Pget_link_phase_change", plist)
 
 
@@ -125,13 +119,7 @@ class ListedFilter(NamedTuple):
 
 
 def filter_list(plist: h5p.PropOCID) -> list[ListedFilter]:
-    """Return the filters of any object's creation properties; h5py only has those of datasets, with few parameters.
-
-    Parameters
-    ----------
-    plist
-        Creation properties of a dataset, group or file.
-    """
+    """Return the filters of any object's creation properties; h5py has those of datasets, with few parameters."""
     view = as_dataset_plist(plist)
     return [_filter_at(view, index) for index in range(view.get_nfilters())]
 
@@ -158,13 +146,7 @@ def _filter_at(plist: h5p.PropDCID, index: int) -> ListedFilter:
 
 
 def filters_partial_chunks(plist: h5p.PropDCID) -> bool:
-    """Return whether chunks that extend beyond the array are filtered, which is the default of HDF5.
-
-    Parameters
-    ----------
-    plist
-        Creation properties of a chunked dataset.
-    """
+    """Return whether chunks that extend beyond the array are filtered, which is the default of HDF5."""
     if not has("H5Pget_chunk_opts"):
         return True
     options = _unsigned()
@@ -192,26 +174,12 @@ def link_storage(group: h5g.GroupID) -> int:
 
 
 def may_have_comment(owner: Any) -> bool:
-    """Return whether an object has a comment; also where the library cannot tell.
-
-    Parameters
-    ----------
-    owner
-        Low-level identifier of the object.
-    """
+    """Return whether an object has a comment; also where the library cannot tell."""
     return not has("H5Oget_comment") or _call("H5Oget_comment", owner.id, None, 0) > 0
 
 
 def create_utf8_attribute(owner: Any, name: bytes, datatype: h5t.TypeID, space: h5s.SpaceID) -> h5a.AttrID:
-    """Create an attribute whose name is marked as UTF-8; h5py marks all names as ASCII.
-
-    Parameters
-    ----------
-    owner
-        Low-level identifier of the object.
-    name, datatype, space
-        As for h5py's `h5a.create`.
-    """
+    """Create an attribute whose name is marked as UTF-8; h5py marks all names as ASCII."""
     kind = _hid.in_dll(_loaded(), "H5P_CLS_ATTRIBUTE_CREATE_ID_g").value
     plist = _call("H5Pcreate", kind)
     try:

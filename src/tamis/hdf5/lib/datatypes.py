@@ -24,15 +24,7 @@ def numpy_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
 
 
 def number_type(datatype: h5t.TypeID, dtype: np.dtype[Any] | None) -> np.dtype[Any] | None:
-    """Return the type of values that are floats or integers as NumPy stores them, otherwise None.
-
-    Parameters
-    ----------
-    datatype
-        In the file.
-    dtype
-        What h5py makes of it.
-    """
+    """Return the type of values that are floats or integers as NumPy stores them, otherwise None."""
     if dtype is None or not isinstance(datatype, (h5t.TypeFloatID, h5t.TypeIntegerID)):
         return None
     try:

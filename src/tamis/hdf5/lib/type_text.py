@@ -12,13 +12,7 @@ _ENDS = {h5t.STR_NULLTERM: "null-terminated", h5t.STR_NULLPAD: "null-padded", h5
 
 
 def type_words(datatype: Any) -> str:
-    """Return a description of a type, without its byte order and the offsets of members.
-
-    Parameters
-    ----------
-    datatype
-        An `h5py.h5t.TypeID`.
-    """
+    """Return a description of a type, without its byte order and the offsets of members."""
     nbytes = int(datatype.get_size())
     match datatype.get_class():
         case h5t.COMPOUND:

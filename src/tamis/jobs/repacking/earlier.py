@@ -75,13 +75,6 @@ def check_target(
 def look_at(target: Path, source: Path, record: Record, plans: Mapping[str, Plan], request: Request) -> Earlier:
     """Compare the record of a target with that of this run.
 
-    Parameters
-    ----------
-    target, source, plans, request
-        Paths, plans and request of this run.
-    record
-        Record of this run, from `Record.of`.
-
     Raises
     ------
     FileError

@@ -74,17 +74,6 @@ def assigned_bounds(
 
     Names take precedence over patterns. Patterns skip datasets without numbers, unless the bound is 0 or recorded.
 
-    Parameters
-    ----------
-    bounds
-        Bounds by name or pattern.
-    names
-        Names of the source.
-    chosen
-        Datasets to compare.
-    labels
-        For each of their first paths, the path in `chosen`.
-
     Raises
     ------
     FileError
