@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tamis.cf.lookup import Lookup
 from tamis.cf.packing import packing_of
 from tamis.cf.variables import Attributes, Variable, text
 
@@ -50,6 +50,13 @@ _UNITS = frozenset(
 _SMALL = 0.01
 """Fraction of the values of the largest variable: a 1-D variable with at most so many describes its axis."""
 
+
+_RENAMED = "_nc4_non_coord_"
+"""Prefix by netCDF-4 for a variable that has the name of a dimension but is not its coordinate."""
+
+_MOST_GROUPS = 256
+_MOST_NAMES = 1024
+"""Limit of names of one attribute that are looked up: a hostile file may have any number."""
 
 KINDS = ("data", *_PRIORITY, "flags", "enumeration", "integers", "axis values")
 """All kinds of roles."""
@@ -106,7 +113,7 @@ _Claims = dict[str, dict[str, dict[str, None]]]
 
 def _claims(variables: Mapping[str, Variable], groups: Mapping[str, Attributes]) -> _Claims:
     """Return the roles that variables give each other."""
-    lookup = Lookup(variables)
+    lookup = _Lookup(variables)
     claims: _Claims = defaultdict(lambda: defaultdict(dict))
     for path, variable in variables.items():
         for dimension in dict.fromkeys(variable.dimensions):
@@ -121,7 +128,7 @@ def _claims(variables: Mapping[str, Variable], groups: Mapping[str, Attributes])
     return claims
 
 
-def _named(attributes: Attributes, group: str, lookup: Lookup) -> Iterator[tuple[str, str]]:
+def _named(attributes: Attributes, group: str, lookup: _Lookup) -> Iterator[tuple[str, str]]:
     """Yield kind and path of each variable that attributes name."""
     for attribute in attributes:
         kind = _LISTS.get(attribute)
@@ -181,3 +188,31 @@ def _listed(names_in_order: Iterable[str], most: int = 2) -> str:
     names = list(names_in_order)
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+class _Lookup:
+    """Paths of variables by their names in attributes."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths: dict[str, str] = {}
+        for path in paths:
+            group, _, name = path.rpartition("/")
+            self._paths[f"{group}/{name.removeprefix(_RENAMED)}"] = path
+            self._paths.setdefault(path, path)
+
+    def find(self, name: str, group: str) -> str | None:
+        """Return the path of a variable, by an absolute or relative path, or by a name in this group or one above."""
+        if "/" in name:
+            return self._paths.get(posixpath.normpath(posixpath.join(group, name)))
+        scope = group.rstrip("/")
+        for _ in range(_MOST_GROUPS):
+            if (path := self._paths.get(f"{scope}/{name}")) is not None or not scope:
+                return path
+            scope = scope.rpartition("/")[0]
+        return None
+
+    def find_all(self, names: str, group: str) -> Iterator[str]:
+        """Yield the paths of variables by names separated by blanks; keys such as ``area:`` are skipped."""
+        for name in names.split(maxsplit=_MOST_NAMES)[:_MOST_NAMES]:
+            if not name.endswith(":") and (path := self.find(name, group)) is not None:
+                yield path

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
 from tamis.errors import ParameterError
 
 T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 variables_option = click.option(
     "-v",
@@ -31,6 +33,11 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing b
 log_option = click.option(
     "--log", metavar="FILE", help="Append to FILE, with times, what is done to each dataset, the result, and errors."
 )
+
+
+def output_options(command: Command) -> Command:
+    """Add the options of a job that takes long: what it prints, and where to."""
+    return quiet_option(log_option(json_option(command)))
 
 
 def by_name(option: str, pairs: list[tuple[str, T]]) -> dict[str, T]:

@@ -14,13 +14,13 @@ from h5py import h5d, h5o, h5p, h5t
 from numpy.typing import NDArray
 
 from tamis import cf
-from tamis.filters import ChunkType
+from tamis.filters import ChunkType, StoredZfp, UnknownFilter, Zfp
+from tamis.filters.zfp import is_stored
 from tamis.hdf5.lib import calls, datatypes
 from tamis.hdf5.lib.attributes import is_bare_dimension, known_attributes
 from tamis.hdf5.lib.file_facts import address_nbytes, filename_of, is_read_only
 from tamis.hdf5.lib.filter_list import listed_pipeline
 from tamis.hdf5.lib.type_text import type_words
-from tamis.hdf5.stored_zfp import zfp_problem
 from tamis.missing.definition import Missing
 from tamis.pipeline import Pipeline
 from tamis.store.array import ELSEWHERE
@@ -299,4 +299,21 @@ class DatasetFacts:
     @cached_property
     def problem(self) -> str:
         """A contradiction between stored parameters of zfp and the dataset; empty if there is none."""
-        return zfp_problem(self.pipeline, math.prod(self.chunk_shape or ()) * self.value_nbytes)
+        return _zfp_problem(self.pipeline, math.prod(self.chunk_shape or ()) * self.value_nbytes)
+
+
+def _zfp_problem(pipeline: Pipeline, chunk_nbytes: int) -> str:
+    """Return how the stored parameters of zfp contradict the dataset; empty if they do not."""
+    for stage in pipeline.stages:
+        if stage.filter.id != Zfp.id:
+            continue
+        if isinstance(stage.filter, UnknownFilter):
+            return stage.filter.reason
+        if is_stored(stage.stored or ()):
+            stored = StoredZfp.parse(stage.stored or ())
+            described = math.prod(stored.shape) * stored.dtype.itemsize
+            if described != chunk_nbytes:
+                return (
+                    f"damaged: its ZFP parameters describe chunks of {described} bytes, its chunks have {chunk_nbytes}"
+                )
+    return ""

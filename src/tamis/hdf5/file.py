@@ -38,11 +38,6 @@ class Group(Mapping[str, Any]):
         The h5py group.
     name
         The path by which it was opened.
-
-    Attributes
-    ----------
-    name
-        The path by which it was opened.
     """
 
     def __init__(self, file: File, group: h5py.Group, name: str) -> None:

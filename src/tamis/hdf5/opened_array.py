@@ -66,8 +66,6 @@ class Array:
 
     Attributes
     ----------
-    name
-        The path by which it was opened.
     shape, dtype
         Shape and type of the values, as in h5py; the shape is () for a null dataspace, which has no values.
     chunks

@@ -9,7 +9,7 @@ import click
 
 from tamis.cli.commands.repack import POLICIES
 from tamis.cli.ending import ended_by_signals
-from tamis.cli.options import json_option, log_option, quiet_option, threads_option
+from tamis.cli.options import output_options, threads_option
 from tamis.cli.output import output_of_two_files
 
 if TYPE_CHECKING:
@@ -106,9 +106,7 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--larger", is_flag=True, help="Also filter unnamed variables that then take more room than in IN.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT as it is if it is done already.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each variable, and write nothing.")
-@quiet_option
-@log_option
-@json_option
+@output_options
 @_refused_options
 def command(
     source: str,

@@ -9,7 +9,7 @@ import click
 
 import tamis
 from tamis.cli.ending import ended_by_signals
-from tamis.cli.options import by_name, json_option, log_option, quiet_option, threads_option
+from tamis.cli.options import by_name, output_options, threads_option
 from tamis.cli.output import output_of_two_files
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ POLICIES = ("exact", "companion", "refuse")
 @click.option("--larger", is_flag=True, help="Let patterns also store what then takes more room than in IN.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT as it is if it is done already.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
-@quiet_option
-@log_option
-@json_option
+@output_options
 def command(
     source: str,
     target: str,

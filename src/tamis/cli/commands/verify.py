@@ -8,7 +8,7 @@ import click
 
 import tamis
 from tamis.cli.ending import FAILED, VIOLATED
-from tamis.cli.options import by_name, json_option, log_option, quiet_option, threads_option, variables_option
+from tamis.cli.options import by_name, output_options, threads_option, variables_option
 from tamis.cli.output import output_of_two_files
 
 
@@ -26,9 +26,7 @@ from tamis.cli.output import output_of_two_files
 )
 @threads_option
 @variables_option
-@quiet_option
-@log_option
-@json_option
+@output_options
 def command(
     source: str,
     target: str,
