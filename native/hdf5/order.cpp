@@ -41,7 +41,9 @@ bool read_list(const Hdf5& hdf5, hid_t dcpl, List& list) {
     return true;
 }
 
-bool is_moved_by_netcdf(const Entry& entry) { return entry.id == fletcher32 || entry.id == shuffle; }
+bool is_moved_by_netcdf(const Entry& entry) {
+    return entry.id == fletcher32 || entry.id == shuffle || entry.id == deflate;
+}
 
 // HDF5 is amid its loop over the list when it calls set_local: filters that move to places behind it are not asked for
 // theirs, which these do not have.
@@ -68,7 +70,7 @@ bool restore_order(const Hdf5& hdf5, const char* function, hid_t dcpl) {
     bool done = true;
     for (const Entry& entry : all)
         if (entry.id != filter_id) done = done && hdf5.remove_filter(dcpl, entry.id) >= 0;
-    for (const int id : {shuffle, 0, fletcher32})
+    for (const int id : {shuffle, deflate, 0, fletcher32})
         for (const Entry& entry : id == 0 ? after : before)
             if (id == 0 || entry.id == id) done = done && append(hdf5, dcpl, entry);
     return done || refuse(hdf5, function, "H5E_CANTINIT_g", Message::format("zfp: cannot reorder the filters"));

@@ -5,12 +5,12 @@
 
 namespace tamis::hdf5 {
 
-// Put fletcher32 and shuffle back behind zfp where netCDF put them before it.
+// Put fletcher32, shuffle and deflate back behind zfp where netCDF put them before it.
 //
 // netCDF lists fletcher32 and then shuffle before all other filters, also when it copies a dataset in which zfp is
-// first, as nccopy and ncgen do. Then the parameters of zfp are stored ones, and zfp was first in that dataset: any
-// other order cannot be read. All other orders stay, for `inspect` to refuse. False, after the library was told why, if
-// the list cannot be changed.
+// first, as nccopy does; ncgen defines deflate, too, before the filters of the attribute _Filter. Then the parameters
+// of zfp are stored ones, and zfp was first in that dataset: any other order cannot be read. All other orders stay, for
+// `inspect` to refuse. False, after the library was told why, if the list cannot be changed.
 bool restore_order(const Hdf5& hdf5, const char* function, hid_t dcpl);
 
 }  // namespace tamis::hdf5

@@ -100,3 +100,58 @@ def test_nccopy_chunk_with_five_axes_fails_with_message(tmp_path: Path, tool: Ru
         file.createVariable("v", "f4", names, chunksizes=(4,) * 5, fill_value=False)[:] = 1
     said = tool("nccopy", "-F", "v,32013,5", source, tmp_path / "copied.nc", plugins=plugins, code=1)
     assert "HDF error" in said
+
+
+def write_chain(path: Path, *stages: tuple[int, int, tuple[int, ...]]) -> None:
+    """Write a dataset by h5py with any filters: id, flag and parameters."""
+    with h5py.File(path, "w", track_order=True) as file:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk(SHAPE)
+        for number, flag, words in stages:
+            plist.set_filter(number, flag, words)
+        space, kind = h5py.h5s.create_simple(SHAPE), h5py.h5t.IEEE_F64LE
+        h5py.Dataset(h5py.h5d.create(file.id, b"v", kind, space, plist))[...] = FIELD
+
+
+def names_of(path: Path) -> list[str]:
+    with h5py.File(path) as file:
+        assert np.abs(file["v"][...] - FIELD).max() < 1e-3
+        assert file["v"].id.get_chunk_info(0).filter_mask == 0
+        return [member.name for member in tamis.hdf5.pipeline_of(file["v"]).filters]
+
+
+ZFP = (32013, 1, tamis.Zfp(accuracy=1e-3).requested)
+FLETCHER32, SHUFFLE, DEFLATE = (3, 0, ()), (2, 1, (8,)), (1, 1, (4,))
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("stages", [(ZFP, FLETCHER32), (ZFP, SHUFFLE, FLETCHER32)], ids=len)
+def test_nccopy_of_zfp_and_checksum_keeps_zfp_first(
+    stages: tuple[tuple[int, int, tuple[int, ...]], ...], tmp_path: Path, tool: Run, plugins: Path
+) -> None:
+    write_chain(tmp_path / "a.nc", *stages)
+    tool("nccopy", "-M", "0", tmp_path / "a.nc", tmp_path / "b.nc", plugins=plugins)
+    assert names_of(tmp_path / "b.nc") == names_of(tmp_path / "a.nc")
+
+
+@pytest.mark.peer
+def test_ncgen_of_the_usual_lossy_pipeline_keeps_its_order(tmp_path: Path, tool: Run, plugins: Path) -> None:
+    write_chain(tmp_path / "a.nc", ZFP, SHUFFLE, DEFLATE, FLETCHER32)
+    (tmp_path / "a.cdl").write_text(tool("ncdump", "-s", "-p", "9,17", tmp_path / "a.nc", plugins=plugins))
+    tool("ncgen", "-4", "-o", tmp_path / "b.nc", tmp_path / "a.cdl", plugins=plugins)
+    assert names_of(tmp_path / "b.nc") == ["zfp", "shuffle", "deflate", "fletcher32"]
+
+
+def test_h5py_order_restored_for_stored_parameters_only(tmp_path: Path) -> None:
+    stored = ZFP[2]
+    write_chain(tmp_path / "a.nc", ZFP)
+    with h5py.File(tmp_path / "a.nc") as file:
+        stored = tuple(word & 0xFFFFFFFF for word in file["v"].id.get_create_plist().get_filter(0)[2])
+    write_chain(tmp_path / "b.nc", FLETCHER32, SHUFFLE, (32013, 1, stored), DEFLATE)
+    assert names_of(tmp_path / "b.nc") == ["zfp", "shuffle", "deflate", "fletcher32"]
+    for before in (FLETCHER32, SHUFFLE, DEFLATE):
+        with pytest.raises(ValueError, match="zfp: expected to be the first filter of the pipeline"):
+            write_chain(tmp_path / "c.nc", before, ZFP)
+    # A filter with parameters of its own to complete is not moved: HDF5 would not ask it any more.
+    with pytest.raises(ValueError, match="zfp: expected to be the first filter of the pipeline"):
+        write_chain(tmp_path / "c.nc", FLETCHER32, (32013, 1, stored), (6, 1, (2, 0)))
