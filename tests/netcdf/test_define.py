@@ -92,6 +92,8 @@ def test_def_var_function_same_status_and_list_as_netcdf_c(case: str, kind: str,
     (name, *arguments), call = FUNCTIONS[case]
     ours, theirs = variable_of(dataset, "ours", kind), variable_of(dataset, "theirs", kind)
     status = raw(name, theirs, *arguments)
+    if case.startswith(("zstandard", "blosc")) and not status and not raw.listed(theirs):
+        status = -136  # built without the library, it reports success and does nothing
     assert status_of(lambda: call(ours)) == status
     assert raw.listed(ours) == raw.listed(theirs)
     assert netcdf.inq_var_quantize(ours) == netcdf.inq_var_quantize(theirs)

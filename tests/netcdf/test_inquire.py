@@ -29,12 +29,17 @@ TWINS: dict[str, tuple[Callable[[Any], object], Callable[[Any], object], object]
 }
 
 
+NEEDED = {"bzip2": "bzip2", "zstandard": "zstd", "blosc": "blosc"}
+
+
 @pytest.mark.parametrize("case", TWINS)
 def test_inq_var_twin_gives_what_was_defined_before_and_after_writing(
     case: str, tmp_path: Path, values: np.ndarray
 ) -> None:
     define, inquire, expected = TWINS[case]
     with new_dataset(tmp_path / "a.nc") as dataset:
+        if not netcdf.inq_filter_avail(dataset, NEEDED.get(case, "deflate")):
+            pytest.skip("this wheel has no such plugin")
         variable = variable_of(dataset)
         absent = inquire(variable)
         assert absent in (None, False, (False, False, 0), ("", 0))

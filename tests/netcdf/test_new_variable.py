@@ -64,6 +64,9 @@ def test_create_variable_fill_value_is_kept_beside_lossy_values(tmp_path: Path, 
         variable = netcdf.create_variable(
             dataset, "v", "f4", ("z", "y", "x"), "zfp(accuracy=0.1)", chunksizes=CHUNKS, fill_value=-999.0
         )
+        dataset.sync()
+        if not netcdf.filters(variable).stages[0].optional:
+            pytest.skip("this netcdf-c makes zfp required, which cannot store such a chunk")
         variable[:] = values
     with netCDF4.Dataset(path) as dataset:
         read = dataset["v"][:]
