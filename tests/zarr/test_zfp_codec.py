@@ -161,7 +161,7 @@ def test_shards_hold_chunks_and_stay_within_the_bound(tmp_path: Path) -> None:
     assert np.abs(zarr.open_array(str(tmp_path / "a.zarr"))[...] - values).max() <= 0.1
 
 
-def test_squeezed_chunk_is_smaller_than_one_with_a_unit_axis(tmp_path: Path) -> None:
+def test_d29_squeezed_chunk_is_smaller_than_one_with_a_unit_axis(tmp_path: Path) -> None:
     """D29: blocks of 4 × 4 × 4 values hold one level of a unit axis."""
     values = field((1, 192, 288))
     plain = ZfpCodec(accuracy=1e-3)
