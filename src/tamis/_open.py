@@ -8,9 +8,13 @@ from pathlib import Path
 
 from tamis.hdf5.compare.file_pair import Hdf5Pair
 from tamis.hdf5.file import File
+from tamis.hdf5.netcdf_target import NetcdfTarget
 from tamis.hdf5.store import Hdf5Store
+from tamis.netcdf.classic.classic_store import ClassicStore, is_classic
 from tamis.rewrite.plan import Recreate
+from tamis.rewrite.transfer import transfer
 from tamis.store.array import ArrayWriter, Store
+from tamis.store.model_pair import ModelPair
 from tamis.store.pair import Pair
 
 
@@ -20,14 +24,14 @@ def open_file(path: str | os.PathLike[str], threads: int | None = None, restore:
 
 
 def open_store(path: str | os.PathLike[str]) -> Store:
-    """Open what is at a path for reading; use it in a ``with``.
+    """Open what is at a path for reading, whose format its first bytes tell; use it in a ``with``.
 
     Raises
     ------
     FileError
         If there is nothing, or it is of a format that tamis does not read.
     """
-    return Hdf5Store.open(path)
+    return ClassicStore(path) if is_classic(path) else Hdf5Store.open(path)
 
 
 def copy_store(
@@ -38,7 +42,9 @@ def copy_store(
     companions: Callable[[], Mapping[str, ArrayWriter | None]],
     created: Callable[[], None],
 ) -> list[str]:
-    """Copy a store to a new file, except the arrays that functions create, and return notes about other files.
+    """Copy a store to a new HDF5 file, except the arrays that functions create, and return notes about other files.
+
+    A file of another format becomes a netCDF-4 file.
 
     Parameters
     ----------
@@ -63,11 +69,19 @@ def copy_store(
     """
     if isinstance(source, Hdf5Store):
         return source.copy_to(target, recreate, dropped, companions, created)
-    raise NotImplementedError
+    with NetcdfTarget(target) as out:
+        created()
+        transfer(source, out, recreate, companions)
+    return []
+
+
+def is_copied_by_objects(source: Store) -> bool:
+    """Return whether `copy_store` copies arrays as they are stored; it writes those of other formats anew."""
+    return isinstance(source, Hdf5Store)
 
 
 def pair_of(source: Store, target: Store) -> Pair:
     """Return what compares two stores except for the numbers in their arrays."""
     if isinstance(source, Hdf5Store) and isinstance(target, Hdf5Store):
         return Hdf5Pair(source, target)
-    raise NotImplementedError
+    return ModelPair(source, target)

@@ -63,3 +63,11 @@ def percent_text(fraction: float) -> str:
     """Return a fraction as per cent: whole ones, and below 10 % with one decimal."""
     percent = 100 * fraction
     return f"{percent:.1f} %" if percent < 9.95 else f"{percent:.0f} %"
+
+
+_LONGEST = 60
+
+
+def shortened(text: str) -> str:
+    """Return a text, shortened if it is too long for a line."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

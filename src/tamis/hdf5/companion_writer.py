@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import h5py
 import numpy as np
-from h5py import h5a, h5s, h5t
+from h5py import h5a
 
 from tamis.hdf5.companions import ANCILLARY, MARK, TABLE, has_companion, other_ancillary
+from tamis.hdf5.lib.netcdf_attributes import set_text
 from tamis.hdf5.tree.create import create_like
 from tamis.hdf5.tree.references import copy_attribute
 from tamis.hdf5.writing.creation import new_dataset
@@ -42,10 +43,10 @@ def create_companion(
         fillvalue=np.uint8(flags.fill),
         attrs=None,
     )
-    _set_text(companion, "long_name", f"where {_name(variable)} is missing")
-    _set_text(companion, "standard_name", "status_flag")
+    set_text(companion, "long_name", f"where {_name(variable)} is missing")
+    set_text(companion, "standard_name", "status_flag")
     companion.attrs["flag_values"] = np.arange(len(meanings), dtype=np.uint8)
-    _set_text(companion, "flag_meanings", " ".join(meanings))
+    set_text(companion, "flag_meanings", " ".join(meanings))
     companion.attrs[TABLE] = flags.values
     return companion, recorded
 
@@ -93,8 +94,8 @@ def _link(variable: h5py.Dataset, companion: h5py.Dataset) -> None:
     for axis, scales in enumerate(_scales(variable)):
         for scale in scales:
             companion.dims[axis].attach_scale(scale)
-    _set_text(variable, MARK, f"{parent.name.rstrip('/')}/{free}")
-    _set_text(variable, ANCILLARY, " ".join([*other_ancillary(variable), free]))
+    set_text(variable, MARK, f"{parent.name.rstrip('/')}/{free}")
+    set_text(variable, ANCILLARY, " ".join([*other_ancillary(variable), free]))
 
 
 def _forget(variable: h5py.Dataset) -> None:
@@ -102,7 +103,7 @@ def _forget(variable: h5py.Dataset) -> None:
     others = other_ancillary(variable)
     del variable.attrs[MARK]
     if others:
-        _set_text(variable, ANCILLARY, " ".join(others))
+        set_text(variable, ANCILLARY, " ".join(others))
     elif ANCILLARY in variable.attrs:
         del variable.attrs[ANCILLARY]
 
@@ -116,15 +117,3 @@ def _scales(dataset: h5py.Dataset) -> Sequence[Sequence[h5py.Dataset]]:
 
 def _name(dataset: h5py.Dataset) -> str:
     return str(dataset.name).rpartition("/")[2]
-
-
-def _set_text(dataset: h5py.Dataset, name: str, text: str) -> None:
-    """Set an attribute as fixed-length text, as the netCDF library does."""
-    raw = text.encode("utf-8", "surrogateescape")
-    kind = h5t.C_S1.copy()
-    kind.set_size(max(len(raw), 1))
-    kind.set_cset(h5t.CSET_ASCII if raw.isascii() else h5t.CSET_UTF8)
-    if name in dataset.attrs:
-        del dataset.attrs[name]
-    attribute = h5a.create(dataset.id, name.encode(), kind, h5s.create(h5s.SCALAR))
-    attribute.write(np.array(raw, f"S{kind.get_size()}"), mtype=kind)

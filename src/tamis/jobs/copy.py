@@ -81,10 +81,12 @@ class CopyOptions:
         )
 
     def _check_kind(self, store: Store) -> None:
-        wanted = _KINDS[self.kind.lower()] if self.kind is not None else store.model.kind
-        if wanted != store.model.kind:
+        # A file in a format before netCDF-4 becomes a netCDF-4 file.
+        becomes = store.model.kind if store.model.kind in _KINDS.values() else "netCDF-4"
+        wanted = becomes if self.kind is None else _KINDS[self.kind.lower()]
+        if wanted != becomes:
             raise ParameterError(
-                f"{store.path}: expected -k {store.model.kind!r}, the kind of the file, which stays, got {wanted!r}:"
+                f"{store.path}: expected -k {becomes!r}, the kind of the file, which stays, got {wanted!r}:"
                 " leave -k out, or change the kind with nccopy first"
             ).at(path=store.path)
 

@@ -207,7 +207,7 @@ class _Comparison:
             if not numbers:
                 return None, None
         orders = source.byteorder, target.byteorder
-        if orders[0] != orders[1] and all(orders):
+        if orders[0] != orders[1] and all(orders) and self.pair.compares_byteorder:
             self._note(path, "byte-order", f"{orders[0]}-endian became {orders[1]}-endian")
         report = partial(self.progress, Step(f"comparing {path}", len(self.compared) + 1, self.count))
         if source.shape is None:

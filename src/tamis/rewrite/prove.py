@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import same_bits
-from tamis.chunks.boxes import whole, within
+from tamis.chunks.boxes import several_chunks, whole, within
 from tamis.chunks.gather import chunks_at_once, one_by_one, over_chunks
-from tamis.chunks.grid import Region, origin_of
+from tamis.chunks.grid import Grid, Region, origin_of
 from tamis.chunks.index import ChunkIndex
 from tamis.chunks.reader import ArrayReader
 from tamis.chunks.regions import Parts, as_array, joined
@@ -26,6 +26,7 @@ from tamis.store.array import StoredArray
 from tamis.store.journal import seal_of
 
 _SMALL_NBYTES = 64 << 10
+_KEPT_NBYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,38 @@ def verify(
                 progress(done, len(parts))
         count = _check_library(plan, source, target, after, parts)
     return Verified(largest, count)
+
+
+def verify_kept(
+    path: str, source: StoredArray, target: StoredArray, progress: Callable[[int, int], None], threads: int = 1
+) -> None:
+    """Compare the values of an array that was written anew without filters, bit by bit.
+
+    Raises
+    ------
+    BoundError
+        If a value differs; names its part.
+    FileError
+        If a part cannot be read.
+    """
+    dtype = source.dtype
+    if dtype is None or not source.size:
+        return
+    steps = target.chunk_shape or (1,) * len(source.shape)
+    parts = Parts(Grid(source.shape, several_chunks(source.shape, steps, _KEPT_NBYTES // dtype.itemsize)))
+
+    def compare(part: Region) -> None:
+        if before.read(part).tobytes() != after.read(part).astype(dtype, copy=False).tobytes():
+            raise BoundError(f"{path}: expected the values of the source, found others from {origin_of(part)} on")
+
+    progress(0, len(parts))
+    with (
+        closing(source.open_reader()) as before,
+        closing(target.open_reader()) as after,
+        closing(ordered_map(compare, parts, threads)) as compared,
+    ):
+        for done, _ in enumerate(compared, 1):
+            progress(done, len(parts))
 
 
 def verify_copied(

@@ -1,4 +1,4 @@
-"""Keep zfp streams while the filters after zfp change, so that no error adds up."""
+"""Find out what can be kept: chunks as they are stored, or zfp streams while the filters after zfp change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.regions import Parts
 from tamis.chunks.threads import ordered_map
 from tamis.errors import BoundError, TamisError
-from tamis.filters import ChunkType, StoredZfp, Zfp
+from tamis.filters import ChunkType, Filter, Stage, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import encode_stream
@@ -81,3 +81,36 @@ def _encode(plan: Plan, chunks: ChunkReader, part: Region) -> NewChunk:
         error.at(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin)
         raise
     return NewChunk(origin, data, mask)
+
+
+def is_stored_so(array: StoredArray, pipeline: Pipeline, dtype: np.dtype[Any], chunk_shape: tuple[int, ...]) -> bool:
+    """Return whether an array is already stored with this type, chunk shape, filters and parameters.
+
+    Whether a filter is optional matters only if it is not the filter's default.
+    """
+    if array.chunk_shape != chunk_shape or array.dtype != dtype or array.has_named_type:
+        return False
+    if len(array.pipeline.stages) != len(pipeline.stages) or not array.partial_filtered:
+        return False
+    chunk = ChunkType(dtype, chunk_shape)
+    pairs = zip(pipeline.stages, array.pipeline.stages, strict=True)
+    return all(_same(asked, stored, chunk) for asked, stored in pairs)
+
+
+def are_stored_alike(array: StoredArray, other: StoredArray) -> bool:
+    """Return whether two arrays have the same type, chunks and filters."""
+    return (array.dtype, array.chunk_shape, array.pipeline) == (other.dtype, other.chunk_shape, other.pipeline)
+
+
+def _same(asked: Stage, stored: Stage, chunk: ChunkType) -> bool:
+    if asked.optional not in (asked.filter.optional, stored.optional) or asked.filter.id != stored.filter.id:
+        return False
+    try:
+        return asked.filter == stored.filter or _as_stored(asked.filter, chunk) == stored.filter
+    except TamisError:
+        return False
+
+
+def _as_stored(asked: Filter, chunk: ChunkType) -> Filter:
+    """Return the filter as read from a file after writing, which rounds a tolerance."""
+    return type(asked).from_values(asked.stored(chunk))

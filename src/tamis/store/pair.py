@@ -54,6 +54,11 @@ class Pair(Protocol):
     """Two stores, source and target, of one format or of two. Any method may raise FileError for a damaged one."""
 
     @property
+    def compares_byteorder(self) -> bool:
+        """Whether a byte order that changed is worth a note."""
+        ...
+
+    @property
     def companions(self) -> Mapping[str, str]:
         """Companions of the source, with the paths of their variables."""
 

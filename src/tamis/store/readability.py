@@ -21,6 +21,8 @@ class Readers:
         Whether tamis can decode all of them here without HDF5.
     hint
         How to get absent filters for h5py, if that is known.
+    words
+        The readers in words, if HDF5 is not among them.
     """
 
     plugins: tuple[str, ...]
@@ -28,15 +30,18 @@ class Readers:
     h5py: bool
     tamis: bool
     hint: str
+    words: str = ""
 
     @property
     def any_hdf5(self) -> bool:
         """True if every HDF5 library since 1.8 can read the data."""
-        return not self.plugins and not self.szip
+        return not (self.plugins or self.szip or self.words)
 
     def __str__(self) -> str:
         if self.any_hdf5:
             return "any HDF5"
+        if self.words:
+            return self.words
         needs = ["built with szip"] if self.szip else []
         if self.plugins:
             needs.append(f"with the plugin{'s' * (len(self.plugins) > 1)} {' and '.join(self.plugins)}")

@@ -16,6 +16,7 @@ from tamis.chunks.boxes import block_shape, cut, whole
 from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.reader import ArrayReader
 from tamis.errors import FileError
+from tamis.formatting import shortened
 from tamis.hdf5.library_reader import read_bytes, selected
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.objects import Objects
@@ -24,7 +25,6 @@ from tamis.store.pair import Unequal
 Array = NDArray[Any]
 
 _BLOCK_NBYTES = 1 << 20
-_LONGEST = 60
 
 
 def unequal_elements(
@@ -166,8 +166,3 @@ def element_text(value: Any, own: Objects) -> str:
     if isinstance(value, bytes):
         return shortened(repr(value.decode("utf-8", "backslashreplace")))
     return shortened(repr(value.item() if isinstance(value, np.generic) else value))
-
-
-def shortened(text: str) -> str:
-    """Return a text, shortened if it is too long for a line."""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -12,7 +12,8 @@ from h5py import h5a, h5l, h5o, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 from tamis.errors import FileError
-from tamis.hdf5.compare.elements import array_text, differing, element_text, shortened
+from tamis.formatting import shortened
+from tamis.hdf5.compare.elements import array_text, differing, element_text
 from tamis.hdf5.lib.places import linked_file
 from tamis.hdf5.lib.type_text import type_words
 from tamis.hdf5.stored_array import Hdf5Array

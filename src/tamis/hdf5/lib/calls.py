@@ -159,6 +159,11 @@ def set_undefined_fill(plist: h5p.PropDCID, datatype: h5t.TypeID) -> None:
     _call("H5Pset_fill_value", plist.id, datatype.id, None)
 
 
+def set_fill_bytes(plist: h5p.PropDCID, datatype: h5t.TypeID, raw: bytes) -> None:
+    """Set the fill value of new datasets to bytes of their type, which h5py would convert."""
+    _call("H5Pset_fill_value", plist.id, datatype.id, raw)
+
+
 def fill_bytes(plist: h5p.PropDCID, datatype: h5t.TypeID) -> bytes:
     """Return the fill value of a dataset as bytes of a file type."""
     room = ctypes.create_string_buffer(datatype.get_size())

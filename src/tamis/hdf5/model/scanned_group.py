@@ -18,7 +18,7 @@ from tamis.hdf5.model.attribute_values import attribute_value, attribute_values,
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.links import in_order, links_of
 
-_NON_COORDINATE = "_nc4_non_coord_"
+NON_COORDINATE = "_nc4_non_coord_"
 """Prefix of a variable that has the name of a dimension without being its coordinate."""
 
 Enum = tuple[np.dtype[Any], Mapping[str, int]]
@@ -140,7 +140,7 @@ def _scanned(array: Hdf5Array, link: str) -> ScannedArray:
     number = _internal(dataset, names, "_Netcdf4Dimid") if is_scale else None
     _ = array.maxshape, array.chunk_shape, array.pipeline, array.fill_value, array.has_companion, array.address
     return ScannedArray(
-        link.removeprefix(_NON_COORDINATE),
+        link.removeprefix(NON_COORDINATE),
         link,
         array,
         attribute_values(dataset, names),

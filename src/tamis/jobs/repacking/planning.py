@@ -21,10 +21,9 @@ from tamis.jobs.stored_units import in_stored_units, units_note
 from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Chunking, padding_note
 from tamis.rewrite.growth import compresses
-from tamis.rewrite.identical import is_stored_so
 from tamis.rewrite.padding import Padding
 from tamis.rewrite.plan import Plan, flags_for
-from tamis.rewrite.streams import has_streams
+from tamis.rewrite.streams import has_streams, is_stored_so
 from tamis.store.array import ELSEWHERE, Arrays, Store, StoredArray
 from tamis.zfp.checks import BLOCK_SIDE
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tamis._open import open_store
-from tamis.errors import located
+from tamis._open import is_copied_by_objects, open_store, pair_of
+from tamis.errors import BoundError, located
 from tamis.formatting import plural
 from tamis.hdf5.lib.damage import reading
 from tamis.jobs.progress import Progress, Step
@@ -18,7 +18,7 @@ from tamis.jobs.repacking.notes import written_notes
 from tamis.pipeline import Pipeline
 from tamis.rewrite.count_missing import count_partial
 from tamis.rewrite.plan import Plan, Written
-from tamis.rewrite.prove import verify, verify_copied
+from tamis.rewrite.prove import verify, verify_copied, verify_kept
 from tamis.store.array import Store, StoredArray
 from tamis.store.transaction import Transaction
 
@@ -34,19 +34,28 @@ def prove(
 ) -> tuple[Repacked, ...]:
     """Compare the planned datasets of a written target with those of the source.
 
+    Datasets without a plan are compared, too, if they were not copied as they are stored.
+
     Raises
     ------
     BoundError
         If a dataset differs from its plan.
     """
     results = []
+    anew = [] if is_copied_by_objects(store) else [path for path in source if path not in plans]
     with open_store(transaction.path) as out:
-        together = f"verifying {plural(len(plans), 'dataset')}"
-        for number, (path, plan) in enumerate(plans.items(), 1):
-            step = Step(f"verifying {path}", number, len(plans), together)
-            before, after = source[path], out.array(path)
+        count = len(plans) + len(anew)
+        together = f"verifying {plural(count, 'dataset')}"
+        counterpart = out.array if is_copied_by_objects(store) else pair_of(store, out).counterpart
+        for number, path in enumerate((*plans, *anew), 1):
+            step = Step(f"verifying {path}", number, count, together)
+            before, after, plan = source[path], counterpart(path), plans.get(path)
+            if after is None:
+                raise BoundError(f"{path}: expected it in the target, found none").at(path=transaction.target)
             with located(path=transaction.target), reading(store.path, out.path, dataset=path):
-                if plan.copied:
+                if plan is None:
+                    verify_kept(path, before, after, partial(report, step), threads)
+                elif plan.copied:
                     results.append(_check_copied(plan, before, after, report, step, threads))
                 else:
                     results.append(_check_written(plan, before, after, written[path], partial(report, step), threads))

@@ -1,0 +1,280 @@
+"""A new netCDF-4 file, which gets the content of a store of another format; see `tamis.rewrite.transfer.Target`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import h5py
+import numpy as np
+from h5py import h5d, h5ds, h5f, h5g, h5p, h5s, h5t
+
+from tamis import _native
+from tamis.chunks.boxes import several_chunks
+from tamis.chunks.grid import Grid, default_chunks
+from tamis.chunks.regions import Parts
+from tamis.errors import FileError, ParameterError
+from tamis.hdf5.companion_writer import replace_companions
+from tamis.hdf5.lib import calls
+from tamis.hdf5.lib.netcdf_attributes import set_attribute, set_number, set_text
+from tamis.hdf5.library_reader import selected
+from tamis.hdf5.model.attribute_values import INTERNAL as RESERVED
+from tamis.hdf5.model.scanned_group import NON_COORDINATE
+from tamis.hdf5.tree.links import link_plist
+from tamis.hdf5.writer import FileEnd, Hdf5Writer
+from tamis.hdf5.writing.creation import as_recorded, filter_parameters
+from tamis.rewrite.plan import Plan
+from tamis.store.array import ArrayWriter, StoredArray
+from tamis.store.data_model import Dimension, NamedArray, NamedGroup
+
+_ORDERED = h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED
+
+_BARE_NAME = "This is a netCDF dimension but not a netCDF variable.{:10d}"
+
+_MOST_RANK = 32  # H5S_MAX_RANK
+_BARE_CHUNK = (1024,)
+_GROWING_NBYTES = 4 << 10
+"""Smallest size of the chunks of a variable that can grow, as in netCDF-C."""
+
+_COPIED_NBYTES = 4 << 20
+"""Bytes of an array that are copied at once."""
+
+
+class NetcdfTarget:
+    """A netCDF-4 file that is created; its dimensions become dimension scales as netCDF-C writes them.
+
+    Parameters
+    ----------
+    path
+        Path of the file, which must not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        fcpl, fapl = h5p.create(h5p.FILE_CREATE), h5p.create(h5p.FILE_ACCESS)
+        fcpl.set_link_creation_order(_ORDERED)
+        fcpl.set_attr_creation_order(_ORDERED)
+        fcpl.set_obj_track_times(False)  # otherwise bytes would differ from run to run
+        fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+        fapl.set_libver_bounds(h5f.LIBVER_V18, h5f.LIBVER_LATEST)
+        self._file = h5py.File(h5f.create(str(path).encode("utf-8", "surrogateescape"), h5f.ACC_EXCL, fcpl, fapl))
+        self._end = FileEnd(str(path))
+        self._ids = itertools.count()
+        self._dimensions: dict[str, _Scale] = {}
+        # By path in the file: datasets of variables, and the paths of their dimensions.
+        self._variables: dict[str, h5py.Dataset] = {}
+        self._axes: dict[str, tuple[str, ...]] = {}
+        # Path of a variable → its path in the file.
+        self._paths: dict[str, str] = {}
+        version = f"version=2,tamis={_native.version},hdf5={h5py.version.hdf5_version}"
+        set_text(self._file, "_NCProperties", version)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def create_group(self, group: NamedGroup) -> None:
+        """Create a group with its dimensions and attributes.
+
+        Raises
+        ------
+        FileError
+            If netCDF-4 reserves the name of an attribute.
+        """
+        path = group.path.rstrip("/")
+        if path:
+            plist = h5p.create(h5p.GROUP_CREATE)
+            plist.set_link_creation_order(_ORDERED)
+            plist.set_attr_creation_order(_ORDERED)
+            plist.set_obj_track_times(False)
+            h5g.create(self._file.id, *_raw_name(path), gcpl=plist)
+        self._set_attributes(self._file[group.path], group.attributes)
+        for name, dimension in group.dimensions.items():
+            variable = group.variables.get(name)
+            bare = variable is None or variable.dimensions[:1] != (name,)
+            dataset = self._create_bare(f"{path}/{name}", dimension) if bare else None
+            self._dimensions[f"{path}/{name}"] = _Scale(next(self._ids), dimension, dataset)
+
+    def create_like(self, variable: NamedArray, array: StoredArray, plan: Plan) -> Hdf5Writer:
+        """Create a variable with its dimensions, attributes and fill value, stored as planned.
+
+        Raises
+        ------
+        ParameterError
+            If HDF5 cannot create such a dataset.
+        """
+        filters = [
+            (stage.filter.id, int(stage.optional), filter_parameters(stage, plan.chunk))
+            for stage in plan.pipeline.stages
+        ]
+        dtype = plan.dtype if plan.dtype.kind != "V" else variable.dtype
+        try:
+            dataset = self._create(variable, array, dtype, plan.chunk_shape, filters)
+        except ValueError as error:
+            raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.pipeline}: {error}") from error
+        return Hdf5Writer(dataset, plan.grid(array), as_recorded(plan.pipeline, dataset), self._end)
+
+    def copy(self, variable: NamedArray, array: StoredArray) -> None:
+        """Copy a variable without filters, in place of one that `create_like` may have begun.
+
+        It is contiguous unless an axis can grow.
+        """
+        path = self._variable_path(variable)
+        if path in self._variables:
+            self._variables.pop(path)
+            del self._file[path]
+        chunk_shape = self._chunks(variable, array)
+        dataset = self._create(variable, array, variable.dtype, chunk_shape, ())
+        if not array.size:
+            return
+        most = max(_COPIED_NBYTES // dataset.dtype.itemsize, 1)
+        box = several_chunks(array.shape, chunk_shape or (1,) * len(array.shape), most)
+        with closing(array.open_reader()) as reader:
+            for part in Parts(Grid(array.shape, box)):
+                values = np.ascontiguousarray(reader.read(part))
+                if values.dtype.kind == "V":
+                    values = values.view(dataset.dtype)
+                dataset.id.write(*selected(dataset, part), values, dataset.id.get_type())
+
+    def finish(self, companions: Mapping[str, ArrayWriter | None]) -> None:
+        """Attach the dimensions to all variables, and name companions."""
+        for path, scale in self._dimensions.items():
+            dataset = scale.dataset or self._variables[path]
+            name = _BARE_NAME.format(scale.dimension.size) if scale.dataset else path.rpartition("/")[2]
+            h5ds.set_scale(dataset.id, name.encode("utf-8", "surrogateescape"))
+            set_number(dataset, "_Netcdf4Dimid", scale.number)
+        for path, dataset in self._variables.items():
+            scales = [self._dimensions[dimension] for dimension in self._axes[path]]
+            if scales:
+                set_attribute(dataset, "_Netcdf4Coordinates", np.array([scale.number for scale in scales], np.int32))
+            if path in self._dimensions:  # a dimension scale itself, which must not have others
+                continue
+            for axis, (scale, dimension) in enumerate(zip(scales, self._axes[path], strict=True)):
+                h5ds.attach_scale(dataset.id, (scale.dataset or self._variables[dimension]).id, axis)
+        named = {
+            path: writer.dataset if isinstance(writer, Hdf5Writer) else None for path, writer in companions.items()
+        }
+        replace_companions(self._file, (), {self._paths[path]: dataset for path, dataset in named.items()})
+
+    def _create_bare(self, path: str, dimension: Dimension) -> h5py.Dataset:
+        """Create the dataset without values that stands for a dimension without a variable."""
+        plist = _dataset_plist()
+        most = h5s.UNLIMITED if dimension.is_unlimited else dimension.size
+        if dimension.is_unlimited:
+            plist.set_chunk(_BARE_CHUNK)
+        space = h5s.create_simple((dimension.size,), (most,))
+        name, lcpl = _raw_name(path)
+        return h5py.Dataset(h5d.create(self._file.id, name, h5t.IEEE_F32BE, space, plist, lcpl))
+
+    def _create(
+        self,
+        variable: NamedArray,
+        array: StoredArray,
+        dtype: np.dtype[Any],
+        chunk_shape: tuple[int, ...] | None,
+        filters: Sequence[tuple[int, int, tuple[int, ...]]],
+    ) -> h5py.Dataset:
+        if len(array.shape) > _MOST_RANK:
+            raise FileError(
+                f"{array.label}: expected at most {_MOST_RANK} axes, which HDF5 has, found {len(array.shape)}"
+            )
+        plist, datatype = _dataset_plist(), _datatype(dtype, array.label)
+        if dtype.kind != "O":
+            calls.set_fill_bytes(plist, datatype, np.asarray(array.fill_value).astype(dtype).tobytes())
+        if chunk_shape is not None:
+            plist.set_chunk(chunk_shape)
+            plist.set_alloc_time(h5d.ALLOC_TIME_INCR)
+        for code, flags, values in filters:
+            plist.set_filter(code, flags, values)
+        axes = self._dimension_paths(variable)
+        unlimited = [self._dimensions[axis].dimension.is_unlimited for axis in axes]
+        most = tuple(h5s.UNLIMITED if grows else n for grows, n in zip(unlimited, array.shape, strict=True))
+        space = h5s.create_simple(array.shape, most) if array.shape else h5s.create(h5s.SCALAR)
+        path = self._variable_path(variable)
+        name, lcpl = _raw_name(path)
+        dataset = h5py.Dataset(h5d.create(self._file.id, name, datatype, space, plist, lcpl))
+        self._variables[path], self._axes[path], self._paths[variable.path] = dataset, axes, path
+        self._set_attributes(dataset, variable.attributes)
+        return dataset
+
+    def _set_attributes(self, owner: h5py.HLObject, attributes: Mapping[str, Any]) -> None:
+        for name, value in attributes.items():
+            if name in RESERVED:
+                raise FileError(
+                    f"{owner.name}: expected attributes with names that netCDF-4 does not use itself, found {name!r}:"
+                    " rename it in the source"
+                ).at(dataset=str(owner.name))
+            set_attribute(owner, name, value)
+
+    def _variable_path(self, variable: NamedArray) -> str:
+        """Return the path of a variable in the file."""
+        group, _, name = variable.path.rpartition("/")
+        is_other = variable.path in self._dimensions and variable.dimensions[:1] != (name,)
+        return f"{group}/{NON_COORDINATE}{name}" if is_other else variable.path
+
+    def _dimension_paths(self, variable: NamedArray) -> tuple[str, ...]:
+        """Return the paths of the dimensions of a variable, each from its own group or the next one around it."""
+        paths = []
+        for name in variable.dimensions:
+            group = variable.path.rpartition("/")[0]
+            while f"{group}/{name}" not in self._dimensions and group:
+                group = group.rpartition("/")[0]
+            paths.append(f"{group}/{name}")
+        return tuple(paths)
+
+    def _chunks(self, variable: NamedArray, array: StoredArray) -> tuple[int, ...] | None:
+        """Return the chunk shape of a variable without filters; None if no axis can grow, which needs no chunks."""
+        unlimited = [self._dimensions[axis].dimension.is_unlimited for axis in self._dimension_paths(variable)]
+        if not any(unlimited):
+            return None
+        others = math.prod(n for n, grows in zip(array.shape, unlimited, strict=True) if not grows)
+        steps = max(_GROWING_NBYTES // max(others * variable.dtype.itemsize, 1), 1)
+        extents = (max(n, steps) if grows else n for n, grows in zip(array.shape, unlimited, strict=True))
+        return default_chunks(tuple(extents), variable.dtype.itemsize, zfp=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """A dimension: its number in the file, and its dataset if no variable is one."""
+
+    number: int
+    dimension: Dimension
+    dataset: h5py.Dataset | None
+
+
+def _dataset_plist() -> Any:
+    plist = h5p.create(h5p.DATASET_CREATE)
+    plist.set_attr_creation_order(_ORDERED)
+    plist.set_obj_track_times(False)
+    return plist
+
+
+def _raw_name(path: str) -> tuple[bytes, Any]:
+    """Return a path as HDF5 takes it, and properties of its link."""
+    raw = path.encode("utf-8", "surrogateescape")
+    return raw, link_plist(h5t.CSET_ASCII if raw.isascii() else h5t.CSET_UTF8)
+
+
+def _datatype(dtype: np.dtype[Any], label: str) -> Any:
+    """Return the HDF5 type of numbers, characters or texts of varying length."""
+    if dtype.kind in "iuf":
+        return h5t.py_create(dtype)
+    if dtype == np.dtype("S1"):
+        kind = h5t.C_S1.copy()
+        kind.set_size(1)
+        return kind
+    if h5py.check_string_dtype(dtype) is not None:
+        return h5t.py_create(dtype, logical=True)
+    raise FileError(
+        f"{label}: expected numbers, characters or text, which netCDF-4 has without named types, got {dtype}"
+    )

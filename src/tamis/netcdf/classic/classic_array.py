@@ -1,0 +1,220 @@
+"""A variable of a netCDF classic file as a stored array; see `tamis.store.array.StoredArray`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis import cf
+from tamis.chunks.chunk_reader import ChunkReader
+from tamis.chunks.grid import Grid
+from tamis.chunks.index import ChunkIndex
+from tamis.chunks.reader import ArrayReader
+from tamis.chunks.regions import Parts
+from tamis.chunks.source import ByteSource
+from tamis.errors import FileError
+from tamis.filters import ChunkType
+from tamis.missing.definition import Missing
+from tamis.missing.restore import CompanionFlags
+from tamis.netcdf.classic.classic_header import CHAR, ClassicVariable
+from tamis.netcdf.classic.classic_reader import ClassicReader
+from tamis.pipeline import Pipeline
+from tamis.store.data_model import NamedArray
+
+_DEFAULT_FILL = {
+    "i1": -127,
+    "S1": b"\0",
+    "i2": -32767,
+    "i4": -2147483647,
+    "f4": 9.9692099683868690e36,
+    "f8": 9.9692099683868690e36,
+    "u1": 255,
+    "u2": 65535,
+    "u4": 4294967295,
+    "i8": -9223372036854775806,
+    "u8": 18446744073709551614,
+}
+"""NC_FILL_BYTE and so on of netcdf.h: the value of elements that were never written, without ``_FillValue``."""
+
+_FILTER_NBYTES, _RECORD_NBYTES = 32, 16
+
+
+class ClassicArray:
+    """A variable of a file. Numbers are in native byte order, characters are single bytes.
+
+    Parameters
+    ----------
+    file_path, source
+        Path of the file, and its bytes.
+    variable
+        The variable.
+    number
+        Its number in the file.
+    unlimited
+        Name of the unlimited dimension.
+    """
+
+    has_named_type = varies = is_bare_dimension = has_companion = is_companion = False
+    partial_filtered = has_fill = can_read_independently = True
+    can_read_chunks = False
+    problem = ""
+    chunk_shape: tuple[int, ...] | None = None
+    contiguous_offset: int | None = None
+    companion: ClassicArray | None = None
+    companion_flags: CompanionFlags | None = None
+
+    def __init__(self, file_path: str, source: ByteSource, variable: ClassicVariable, number: int, unlimited: str):
+        self.variable, self.address = variable, number
+        self.path, self.label = f"/{variable.name}", f"{file_path}: /{variable.name}"
+        self.shape: tuple[int, ...] = variable.shape
+        self.maxshape = tuple(
+            None if name == unlimited else extent
+            for name, extent in zip(variable.dimensions, variable.shape, strict=True)
+        )
+        self.attributes: Mapping[str, Any] = variable.attributes
+        self.pipeline = Pipeline(())
+        self._source = source
+
+    @property
+    def numpy_type(self) -> np.dtype[Any]:
+        """Type of the values in native byte order."""
+        return self.variable.dtype.newbyteorder("=")
+
+    @property
+    def number_type(self) -> np.dtype[Any] | None:
+        """Type of the values in native byte order; None for characters."""
+        return None if self.numpy_type == CHAR else self.numpy_type
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """Type in which values are copied to another array."""
+        return self.number_type or np.dtype("V1")
+
+    @property
+    def type_text(self) -> str:
+        """Type of the values, for people."""
+        return "string" if self.number_type is None else str(self.number_type)
+
+    @property
+    def type_words(self) -> str:
+        """Type of the values in words."""
+        if self.number_type is None:
+            return "string of 1 bytes, ASCII, null-terminated"  # as netCDF-4 files have characters
+        return self.number_type.name
+
+    @property
+    def byteorder(self) -> str:
+        """Byte order of the values; empty for single bytes."""
+        return "big" if self.numpy_type.itemsize > 1 else ""
+
+    @property
+    def layout(self) -> str:
+        """``records`` if the values of a record lie between those of other variables, otherwise ``contiguous``."""
+        return "contiguous" if self.variable.record_stride is None else "records"
+
+    @property
+    def chunk(self) -> ChunkType:
+        """Type of the values."""
+        return ChunkType(self.dtype or CHAR, ())
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values."""
+        return self.size * self.numpy_type.itemsize
+
+    @property
+    def values_nbytes(self) -> int:
+        """Bytes of the values."""
+        return self.nbytes
+
+    @property
+    def stored_nbytes(self) -> int:
+        """Bytes of the values in the file."""
+        return self.nbytes
+
+    @cached_property
+    def fill_value(self) -> NDArray[Any]:
+        """The value of ``_FillValue`` if it has the type of the variable, otherwise that of netCDF for the type."""
+        value = self.attributes.get("_FillValue")
+        if self.number_type is None and isinstance(value, (str, bytes)) and len(value) == 1:
+            return np.array(value.encode() if isinstance(value, str) else value, CHAR)
+        if isinstance(value, np.generic) and value.dtype == self.numpy_type:
+            return np.array(value)
+        return np.array(_DEFAULT_FILL[self.numpy_type.str[1:]], self.numpy_type)
+
+    def fill_as(self, dtype: np.dtype[Any]) -> Any:
+        """Return the fill value in the type of chunks, numbers or bytes."""
+        if dtype.kind == "V":
+            return np.frombuffer(self.fill_value.tobytes(), dtype)[0]
+        return self.fill_value.astype(dtype)[()]
+
+    @cached_property
+    def missing(self) -> Missing:
+        """Markers of missing values and limits of valid ones, by attributes and fill value: see `tamis.cf.validity`."""
+        if self.number_type is None:
+            return Missing()
+        markers = cf.missing_values(self.attributes, self.number_type, self.fill_value)
+        return Missing(markers, *cf.valid_range(self.attributes, self.number_type))
+
+    @property
+    def missing_nan(self) -> list[NDArray[Any]]:
+        """NaN values of attributes and fill value, with their bits."""
+        markers = [self.fill_value, *(np.asarray(self.attributes.get(name, "")) for name in cf.FILL_ATTRIBUTES)]
+        return [
+            value for marker in markers if marker.dtype.kind == "f" for value in marker.reshape(-1) if value != value
+        ]
+
+    @property
+    def packing(self) -> cf.Packing | None:
+        """The packing of the values by their attributes; None if there is none."""
+        return None if self.number_type is None else cf.packing_of(self.attributes)
+
+    def chunk_index(self) -> ChunkIndex:
+        """Return an empty index: there are no chunks."""
+        nothing = np.empty(0, np.int64)
+        return ChunkIndex(Grid(self.shape, self.shape), range(0), nothing, nothing, nothing.astype(np.uint32))
+
+    def parts(self, grid: Grid) -> Parts:
+        """Return all parts of a grid: every value is in the file."""
+        return Parts(grid) if self.size else Parts(grid, range(0))
+
+    def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
+        """Return roughly how many bytes a chunk index and a list of filters take in the file that is made of this."""
+        if chunk_shape is None:
+            return 0
+        return _FILTER_NBYTES * len(pipeline.stages) + _RECORD_NBYTES * Grid(self.shape, chunk_shape).chunk_count
+
+    def check_readable(self) -> None:
+        """Do nothing: all values are in the file, without filters."""
+
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """Open the values in native byte order. Values without filters need no second witness."""
+        return ClassicReader(self.label, self.variable, self._source)
+
+    def open_chunks(self) -> ChunkReader:
+        """Raise FileError: there are no chunks."""
+        raise FileError(f"{self.label}: expected chunks, found a netCDF classic variable, which has none")
+
+    def named(self) -> NamedArray:
+        """Return the variable in netCDF's data model."""
+        return NamedArray(
+            path=self.path,
+            dimensions=self.variable.dimensions,
+            shape=self.shape,
+            stored_shape=self.shape,
+            dtype=self.numpy_type,
+            fill_value=self.fill_value[()],
+            attributes=self.attributes,
+            chunk_shape=None,
+            pipeline=self.pipeline,
+        )

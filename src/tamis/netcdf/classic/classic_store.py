@@ -1,0 +1,152 @@
+"""A netCDF classic file as a store of arrays; see `tamis.store.array.Store`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from tamis import cf
+from tamis.chunks.source import Descriptor, FileSource
+from tamis.errors import FileError
+from tamis.filters import Filter
+from tamis.netcdf.classic.classic_array import ClassicArray
+from tamis.netcdf.classic.classic_header import KINDS, read_header
+from tamis.pipeline import Pipeline
+from tamis.store.array_table import ArrayTable
+from tamis.store.data_model import Dimension, NamedGroup
+from tamis.store.readability import Readers
+
+_SIGNATURES = tuple(b"CDF" + bytes([version]) for version in KINDS)
+
+
+def is_classic(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path leads to a netCDF classic file, by its first bytes; False if it cannot be read."""
+    place = Path(os.fsdecode(path))
+    try:
+        if not place.is_file():  # a pipe would block
+            return False
+        with place.open("rb") as stream:
+            return stream.read(4) in _SIGNATURES
+    except OSError:
+        return False
+
+
+class ClassicStore:
+    """A file for reading. It is opened by one descriptor, which threads share.
+
+    Parameters
+    ----------
+    path
+        Path of the file.
+
+    Raises
+    ------
+    FileError
+        If it cannot be opened, its header is damaged, or it is truncated.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fsdecode(path)
+        try:
+            self._source = FileSource(Descriptor(os.open(self.path, os.O_RDONLY)))
+            self.header = read_header(self._source, self.path)
+        except FileError:
+            raise
+        except OSError as error:
+            raise FileError(f"{self.path}: cannot be read: {error.strerror}").at(path=self.path) from error
+        self._arrays = {
+            f"/{variable.name}": ClassicArray(self.path, self._source, variable, number, self.header.unlimited)
+            for number, variable in enumerate(self.header.variables)
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Do nothing: the descriptor is closed with its last user."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the file."""
+        return self._source.nbytes
+
+    @cached_property
+    def arrays(self) -> ArrayTable:
+        """All variables, in the order of the file."""
+        return ArrayTable(self._arrays.values())
+
+    @cached_property
+    def roles(self) -> Mapping[str, cf.Role]:
+        """The role of each variable by path."""
+        variables = (
+            cf.Variable(
+                path,
+                array.shape,
+                array.number_type,
+                tuple(f"/{name}" for name in array.variable.dimensions),
+                array.attributes,
+                is_scale=array.variable.name in array.variable.dimensions[:1],
+            )
+            for path, array in self._arrays.items()
+        )
+        return cf.roles_of(variables, {"/": self.header.attributes})
+
+    @property
+    def model(self) -> ClassicStore:
+        """The file in netCDF's data model."""
+        return self
+
+    @property
+    def kind(self) -> str:
+        """The format, as ``ncdump -k`` calls it."""
+        return KINDS[self.header.version]
+
+    def group(self, path: str) -> NamedGroup:
+        """Return the root group; see `tamis.store.data_model.DataModel`."""
+        if path.strip("/"):
+            raise FileError(
+                f"{self.path}: expected a group at {path!r}, found none: netCDF classic files have no groups"
+            )
+        dimensions = {
+            name: Dimension(size, name == self.header.unlimited) for name, size in self.header.dimensions.items()
+        }
+        variables = {array.variable.name: array.named() for array in self._arrays.values()}
+        return NamedGroup("/", dimensions, variables, self.header.attributes, {})
+
+    def group_paths(self, path: str = "/") -> list[str]:
+        """Return the path of the only group."""
+        self.group(path)
+        return ["/"]
+
+    def array(self, path: str) -> ClassicArray:
+        """Return the variable at a path."""
+        return self._arrays[path]
+
+    def first_path(self, path: str) -> str:
+        """Return the path of a variable; empty if there is none."""
+        return path if path in self._arrays else ""
+
+    def paths(self) -> dict[str, str]:
+        """Return the path of each variable, by itself."""
+        return {path: path for path in self._arrays}
+
+    def check_listed(self) -> None:
+        """Do nothing: the header lists everything."""
+
+    def filtered_groups(self) -> Iterable[tuple[str, Pipeline, str]]:
+        """Yield nothing: there are no filters."""
+        return ()
+
+    def readers_of(self, filters: Iterable[Filter]) -> Readers:
+        """Return that any netCDF library reads the file."""
+        return Readers((), szip=False, h5py=False, tamis=True, hint="", words="any netCDF")
+
+    def survey_other_files(self, target: str) -> list[str]:
+        """Return no notes: classic files name no other files."""
+        return []

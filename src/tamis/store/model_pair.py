@@ -1,0 +1,194 @@
+"""Two stores of different formats, compared in netCDF's data model; see `tamis.store.pair.Pair`."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from tamis.chunks.boxes import block_shape
+from tamis.chunks.grid import Grid
+from tamis.chunks.regions import Parts
+from tamis.formatting import shortened
+from tamis.store.array import Store, StoredArray
+from tamis.store.data_model import NamedArray, NamedGroup
+from tamis.store.pair import Change, Unequal, companion_note
+
+_BLOCK_NBYTES = 1 << 20
+
+_ABOUT_COMPANION = ("missing_companion", "ancillary_variables")
+"""Attributes of a variable that change with its companion."""
+
+
+class ModelPair:
+    """Two stores; groups and variables are compared by name.
+
+    How values are stored, which includes their byte order, and what a format needs for itself, are no differences.
+    """
+
+    compares_byteorder = False
+
+    def __init__(self, before: Store, after: Store) -> None:
+        self._before, self._after = before, after
+
+    @cached_property
+    def companions(self) -> Mapping[str, str]:
+        """Companions of the first store, with the paths of their variables."""
+        return {companion.path: variable for companion, variable in self._before.arrays.companions()}
+
+    @cached_property
+    def _other_companions(self) -> Mapping[str, str]:
+        return {companion.path: variable for companion, variable in self._after.arrays.companions()}
+
+    @cached_property
+    def _groups(self) -> Mapping[str, NamedGroup]:
+        """The groups of the second store by path."""
+        return {path: self._after.model.group(path) for path in self._after.model.group_paths()}
+
+    @cached_property
+    def _variables(self) -> tuple[Mapping[str, NamedArray], Mapping[str, str]]:
+        """The variables of the first store by the paths of their arrays, and their paths in the data model."""
+        variables, paths = {}, {}
+        for path in self._before.model.group_paths():
+            for name, variable in self._before.model.group(path).variables.items():
+                variables[variable.path] = variable
+                paths[variable.path] = posixpath.join(path, name)
+        return variables, paths
+
+    def _other(self, path: str) -> NamedArray | None:
+        """Return the variable of the second store for a path of the first."""
+        group, _, name = self._variables[1].get(self._before.first_path(path), path).rpartition("/")
+        return self._groups[group or "/"].variables.get(name) if (group or "/") in self._groups else None
+
+    def counterpart(self, path: str) -> StoredArray | None:
+        """Return the array of the second store for a path of the first; None if there is none."""
+        variable = self._other(path)
+        return None if variable is None else self._after.arrays.get(variable.path)
+
+    def attribute_changes(self, path: str, source: StoredArray, target: StoredArray) -> Iterator[Change]:
+        """Yield changes of the dimensions and attributes of a variable."""
+        before, after = self._variables[0].get(source.path), self._other(path)
+        if before is None or after is None:
+            return
+        if before.dimensions != after.dimensions:
+            text = f"dimensions {_names(before.dimensions)} became {_names(after.dimensions)}"
+            yield Change(path, "dimensions", text, harmless=False)
+        ignored = _ABOUT_COMPANION if {"missing_companion"} & {*before.attributes, *after.attributes} else ()
+        yield from _attribute_changes(path, before.attributes, after.attributes, ignored)
+
+    def type_note(self, source: StoredArray, target: StoredArray) -> str:
+        """Return nothing: the types of other formats have no names."""
+        return ""
+
+    def fill_note(self, source: StoredArray, target: StoredArray) -> str:
+        """Return how the fill value changed; empty if it did not."""
+        before, after = np.asarray(source.fill_value), np.asarray(target.fill_value)
+        alike = before.dtype.kind == after.dtype.kind and before.tobytes() == after.astype(before.dtype).tobytes()
+        return "" if alike else f"the fill value {before} became {after}"
+
+    def unequal_elements(
+        self, source: StoredArray, target: StoredArray, progress: Callable[[int, int], None]
+    ) -> Unequal | None:
+        """Compare elements of a fixed size, bit by bit."""
+        shape, count, done = source.shape, 0, 0
+        first: tuple[tuple[int, ...], str] | None = None
+        progress(0, source.size)
+        grids = [array.chunk_shape for array in (source, target) if array.chunk_shape]
+        block = block_shape(shape, grids, max(_BLOCK_NBYTES // max(source.chunk.dtype.itemsize, 1), 1))
+        with closing(source.open_reader()) as before, closing(target.open_reader()) as after:
+            for part in Parts(Grid(shape, block)) if source.size else ():
+                values = [np.ascontiguousarray(reader.read(part)) for reader in (before, after)]
+                different = values[0] != values[1]
+                if different.any():
+                    count += int(np.count_nonzero(different))
+                    inside = np.unravel_index(int(different.argmax()), different.shape)
+                    index = tuple(int(at) + axis.start for at, axis in zip(inside, part, strict=True))
+                    texts = [value[inside].tobytes() for value in values]
+                    first = first or (index, shortened(f"{texts[0]!r} became {texts[1]!r}"))
+                done += values[0].size
+                progress(done, source.size)
+        return Unequal(count, *first) if first else None
+
+    def same_stored_chunks(self, source: StoredArray, target: StoredArray) -> bool:
+        """Return False: bytes of different formats say nothing about values."""
+        return False
+
+    def unlisted(self) -> Iterator[tuple[str, str]]:
+        """Yield nothing: a group that cannot be listed is an error of the data model."""
+        return iter(())
+
+    def groups(self) -> Iterator[tuple[str, list[Callable[[], Iterator[Change]]]]]:
+        """Yield the path of each group of the first store, and functions that yield its changes."""
+        for path in self._before.model.group_paths():
+            yield path, [partial(self._group_changes, path)]
+
+    def _group_changes(self, path: str) -> Iterator[Change]:
+        before, after = self._before.model.group(path), self._groups.get(path)
+        if after is None:
+            yield Change(path, "missing-group", "no such group in the target", harmless=False)
+            return
+        yield from _attribute_changes(path, before.attributes, after.attributes)
+        for name, dimension in before.dimensions.items():
+            other = after.dimensions.get(name)
+            if other != dimension:
+                text = f"dimension {name!r} of {dimension} " + ("is lost" if other is None else f"became {other}")
+                yield Change(path, "dimensions", text, harmless=False)
+        for name in after.dimensions.keys() - before.dimensions.keys():
+            yield Change(path, "dimensions", f"dimension {name!r} is new")
+
+    def new_objects(self) -> Iterator[Change]:
+        """Yield the variables and groups that only the second store has."""
+        paths = set(self._variables[1].values())
+        for path in self._groups.keys() - set(self._before.model.group_paths()):
+            yield Change(path, "new-group", "only in the target")
+        for path, group in self._groups.items():
+            for name, variable in group.variables.items():
+                if variable.path in self._other_companions:
+                    yield companion_note(variable.path, self._other_companions[variable.path])
+                elif posixpath.join(path, name) not in paths:
+                    yield Change(posixpath.join(path, name), "new-dataset", "only in the target")
+
+
+def _names(dimensions: tuple[str, ...]) -> str:
+    return f"({', '.join(dimensions)})"
+
+
+def _attribute_changes(
+    path: str, before: Mapping[str, Any], after: Mapping[str, Any], harmless: tuple[str, ...] = ()
+) -> Iterator[Change]:
+    for name, value in before.items():
+        if name not in after:
+            yield Change(path, "attribute", f"attribute {name!r} is lost", harmless=name in harmless)
+        elif not _same(value, after[name]):
+            text = f"attribute {name!r}: {_text(value)} became {_text(after[name])}"
+            yield Change(path, "attribute", text, harmless=name in harmless)
+    for name in after.keys() - before.keys():
+        yield Change(path, "attribute", f"attribute {name!r} is new")
+
+
+def _same(before: Any, after: Any) -> bool:
+    """Return whether values of an attribute are the same: texts but for zero bytes at the end, numbers bit by bit."""
+    if isinstance(before, (str, bytes)) or isinstance(after, (str, bytes)):
+        return bool(_raw(before) == _raw(after))
+    if isinstance(before, list) or isinstance(after, list):
+        return bool(list(before) == list(after))
+    values = [np.atleast_1d(np.asarray(value)) for value in (before, after)]
+    types = [value.dtype.newbyteorder("=") for value in values]
+    return types[0] == types[1] and values[0].astype(types[0]).tobytes() == values[1].astype(types[0]).tobytes()
+
+
+def _raw(value: Any) -> Any:
+    """Return text as bytes, of which readers do not see zeros at the end."""
+    if isinstance(value, str):
+        value = value.encode("utf-8", "surrogateescape")
+    return value.rstrip(b"\0") if isinstance(value, bytes) else value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (str, bytes, list)):
+        return shortened(repr(value))
+    return shortened(f"{np.asarray(value).dtype} {np.asarray(value).tolist()}")
