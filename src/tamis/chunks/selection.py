@@ -89,13 +89,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Elements of an array by their coordinates, selected by a boolean array of its shape.
-
-    Parameters
-    ----------
-    coordinates
-        One array for each axis.
-    """
+    """Elements of an array by their coordinates, selected by a boolean array of its shape."""
 
     coordinates: tuple[NDArray[np.intp], ...]
 

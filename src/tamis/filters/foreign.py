@@ -101,13 +101,7 @@ class Sz3(_Foreign):
         return (at, *doubles, *[0] * (_SZ3_AMOUNTS - 1 - len(doubles)))
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Return rank, type and shape, fastest axis first, without unit axes, then the requested parameters.
-
-        Raises
-        ------
-        ParameterError
-            If SZ3 cannot encode such chunks.
-        """
+        """Return rank, type and shape, fastest axis first, without unit axes, then the requested parameters."""
         shape = tuple(n for n in chunk.shape if n > 1) or (1,)
         code = f"{chunk.dtype.kind}{chunk.dtype.itemsize}"
         if code not in _SZ3_TYPES or len(shape) > 4:
@@ -236,13 +230,7 @@ class Sperr(_Foreign):
         return (word, _SPERR_MISSING.index(self.gaps))
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Return rank, type and missing values in one word, quality, and the shape without unit axes.
-
-        Raises
-        ------
-        ParameterError
-            If SPERR cannot encode such chunks.
-        """
+        """Return rank, type and missing values in one word, quality, and the shape without unit axes."""
         word, missing = self.requested
         shape = tuple(n for n in chunk.shape if n > 1)
         if len(shape) not in (2, 3) or chunk.dtype.kind not in "fiu" or chunk.dtype.itemsize not in (4, 8):

@@ -28,13 +28,7 @@ class Nbit(Wordless):
     needs_values: ClassVar[bool] = True
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Return the number of parameters, whether all bits are used, the value count of a chunk, and the type.
-
-        Raises
-        ------
-        ParameterError
-            If the values have no fixed size.
-        """
+        """Return the number of parameters, whether all bits are used, the value count of a chunk, and the type."""
         kind, *rest = _described(chunk.dtype)
         # HDF5 describes no type that is opaque as a whole, such as an enumeration.
         cd_values = () if kind == _OPAQUE else (kind, *rest)

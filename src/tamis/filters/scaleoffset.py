@@ -68,13 +68,7 @@ class Scaleoffset(Filter):
         return 0.0 if self.kind == "integer" else 10.0 ** -max(self.factor, -300)
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Return kind, factor, value count of a chunk, class, size, sign and byte order, and the fill value.
-
-        Raises
-        ------
-        ParameterError
-            If the type does not fit the kind.
-        """
+        """Return kind, factor, value count of a chunk, class, size, sign and byte order, and the fill value."""
         dtype = chunk.dtype
         kinds, sizes = ("iu", (1, 2, 4, 8)) if self.kind == "integer" else ("f", (4, 8))
         if dtype.kind not in kinds or dtype.itemsize not in sizes or is_enum(dtype):

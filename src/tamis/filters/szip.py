@@ -59,13 +59,7 @@ class Szip(Filter):
         return (_CODINGS[self.coding] | _ALLOW_K13 | _RAW, self.pixels)
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Return option mask with byte order, pixels of a block, bits of a pixel and pixels of a scan line.
-
-        Raises
-        ------
-        ParameterError
-            If szip cannot encode such chunks.
-        """
+        """Return option mask with byte order, pixels of a block, bits of a pixel and pixels of a scan line."""
         dtype = chunk.dtype
         if dtype.kind not in "iufb" or dtype.itemsize not in (1, 2, 4, 8):
             raise ParameterError(f"expected integers or floats of 1, 2, 4 or 8 bytes for szip, got {dtype}")

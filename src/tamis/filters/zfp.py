@@ -116,13 +116,7 @@ class Zfp(Filter, Mapping[str, Any]):
 
     @classmethod
     def from_values(cls, values: tuple[int, ...]) -> Self:
-        """Read requested or stored parameters; a stored tolerance is the power of two below the requested one.
-
-        Raises
-        ------
-        ParameterError, StreamError
-            If the words are neither.
-        """
+        """Read requested or stored parameters; a stored tolerance is the power of two below the requested one."""
         if is_stored(values):
             return cls.of(StoredZfp.parse(values).filter.mode)
         return cls.from_requested(values)
@@ -182,13 +176,7 @@ class Zfp(Filter, Mapping[str, Any]):
         return float(self._mode.tolerance) if isinstance(self._mode, zfp.Accuracy) else None
 
     def stored(self, chunk: ChunkType) -> tuple[int, ...]:
-        """Return the parameters that the filter stores for such chunks: a version word and the ZFP header.
-
-        Raises
-        ------
-        ParameterError
-            If ZFP cannot encode such chunks; names an alternative.
-        """
+        """Return the parameters that the filter stores for such chunks: a version word and the ZFP header."""
         dtype, shape = chunk.dtype, squeezed(chunk)
         if not dtype.isnative:
             raise ParameterError(

@@ -50,13 +50,6 @@ class Difference:
 def attribute_differences(source: Any, target: Any, objects: tuple[Objects, Objects]) -> Iterator[Difference]:
     """Yield differences of the attributes of two objects: names, types except for byte order, shapes and values.
 
-    Parameters
-    ----------
-    source, target
-        Low-level identifiers.
-    objects
-        Objects of the source's file and of the target's.
-
     Raises
     ------
     FileError

@@ -169,13 +169,6 @@ def create_copy(source: Any, parent: Any, name: bytes, datatype: Any, lcpl: Any,
 def create_group_like(group: Any, parent: Any, name: bytes, lcpl: Any) -> Any:
     """Create an empty group in the format and with the settings of another one.
 
-    Parameters
-    ----------
-    group
-        The `h5py.h5g.GroupID` of the other group.
-    parent, name, lcpl
-        Parent, name and link properties of the new group.
-
     Raises
     ------
     FileError

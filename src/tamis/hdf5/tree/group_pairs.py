@@ -18,11 +18,6 @@ class GroupPairs:
 
     Opening a group by its path takes time for each group on the way. The first pairs stay open; references lead to the
     others.
-
-    Parameters
-    ----------
-    roots
-        Pair of the root groups.
     """
 
     def __init__(self, roots: Pair) -> None:

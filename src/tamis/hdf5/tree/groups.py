@@ -14,7 +14,7 @@ from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import Parameter
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.filter_list import listed_pipeline
-from tamis.hdf5.tree.links import INSTALL, filter_text, links_of
+from tamis.hdf5.tree.links import INSTALL, filter_text, link_plist, links_of
 from tamis.pipeline import Pipeline, as_pipeline
 
 _MOST_LINKS = 65535
@@ -104,8 +104,7 @@ def create_group(
         raise ParameterError(f"expected the name of a group, got {name!r}")
     folder, slash, last = name.rstrip("/").rpartition("/")
     raw_name = last.encode("utf-8", "surrogateescape")
-    lcpl = h5p.create(h5p.LINK_CREATE)
-    lcpl.set_char_encoding(h5t.CSET_ASCII if raw_name.isascii() else h5t.CSET_UTF8)
+    lcpl = link_plist(h5t.CSET_ASCII if raw_name.isascii() else h5t.CSET_UTF8)
     try:
         owner = parent.require_group(folder or "/") if slash else parent
         with calls.new_group_format(owner.id):

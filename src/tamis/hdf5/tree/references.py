@@ -6,7 +6,6 @@ created again in the target. Everything else is copied as bytes, in the type of 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
@@ -16,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from h5py import h5, h5a, h5d, h5s, h5t
 
+from tamis.chunks.boxes import cut, several_chunks, whole
+from tamis.chunks.grid import origin_of
 from tamis.errors import FileError
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.chunk_index import stored_chunks
@@ -32,24 +33,12 @@ BLOCK_ELEMENTS = 1 << 16
 
 
 def has_references(datatype: Any) -> bool:
-    """Return whether an HDF5 type has references anywhere, also in members and sequences.
-
-    Parameters
-    ----------
-    datatype
-        An `h5py.h5t.TypeID`.
-    """
+    """Return whether an HDF5 type has references anywhere, also in members and sequences."""
     return bool(datatype.detect_class(h5t.REFERENCE))
 
 
 def is_variable(datatype: Any) -> bool:
-    """Return whether an HDF5 type has variable-length strings or sequences, whose bytes are in a heap.
-
-    Parameters
-    ----------
-    datatype
-        An `h5py.h5t.TypeID`.
-    """
+    """Return whether an HDF5 type has variable-length strings or sequences, whose bytes are in a heap."""
     kind = datatype.get_class()
     if kind == h5t.STRING:
         return bool(datatype.is_variable_str())
@@ -59,13 +48,7 @@ def is_variable(datatype: Any) -> bool:
 
 
 def attribute_names(owner: Any) -> list[bytes]:
-    """Return the names of an object's attributes in creation order, or in stored order if it is not tracked.
-
-    Parameters
-    ----------
-    owner
-        The low-level identifier of a group, dataset or named type.
-    """
+    """Return the names of an object's attributes in creation order, or in stored order if it is not tracked."""
     names: list[bytes] = []
     if h5a.get_num_attrs(owner) == 0:
         return names
@@ -156,10 +139,12 @@ def check_sizes(dataset: Any, file_type: Any) -> None:
     chunked = plist.get_layout() == h5d.CHUNKED and not plist.get_nfilters()
     if not chunked or is_variable(file_type) or has_references(file_type):
         return
-    whole = math.prod(plist.get_chunk()) * file_type.get_size()
+    chunk_nbytes = math.prod(plist.get_chunk()) * file_type.get_size()
     for chunk in stored_chunks(dataset):
-        if chunk.size != whole:
-            raise FileError(f"damaged: expected {whole} bytes in the chunk at {chunk.chunk_offset}, found {chunk.size}")
+        if chunk.size != chunk_nbytes:
+            raise FileError(
+                f"damaged: expected {chunk_nbytes} bytes in the chunk at {chunk.chunk_offset}, found {chunk.size}"
+            )
 
 
 def copy_values(source: Any, target: Any) -> None:
@@ -261,19 +246,9 @@ def _stored_blocks(dataset: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, .
             start = stored.chunk_offset
             yield start, tuple(min(c, n - s) for c, n, s in zip(chunk, dataset.shape, start, strict=True))
     elif dataset.get_space_status() != h5d.SPACE_STATUS_NOT_ALLOCATED:
-        box = _box(dataset.shape)
-        for start in itertools.product(*(range(0, n, b) for n, b in zip(dataset.shape, box, strict=True))):
-            yield start, tuple(min(b, n - s) for b, n, s in zip(box, dataset.shape, start, strict=True))
-
-
-def _box(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of a box of at most `BLOCK_ELEMENTS` elements, full along the fastest axes."""
-    box = []
-    for axis, length in enumerate(shape):
-        box.append(max(1, min(length, BLOCK_ELEMENTS // math.prod(shape[axis + 1 :]))))
-        if box[-1] > 1:
-            return (*box, *shape[axis + 1 :])
-    return tuple(box)
+        step = several_chunks(dataset.shape, (1,) * len(dataset.shape), BLOCK_ELEMENTS)
+        for part in cut(whole(dataset.shape), step):
+            yield origin_of(part), tuple(span.stop - span.start for span in part)
 
 
 def _select(dataset: Any, start: tuple[int, ...], count: tuple[int, ...]) -> tuple[Any, Any]:

@@ -20,11 +20,6 @@ from tamis.hdf5.tree.walk import walk
 class Relocation:
     """Converts names of other files for a copy in another folder.
 
-    Parameters
-    ----------
-    source, target
-        Paths of both files; the target need not exist.
-
     Attributes
     ----------
     notes

@@ -34,15 +34,6 @@ _MOST_NBYTES = 1 << 16  # limit of a part of a header; larger ones are left alon
 def keep_times(source: h5py.File, path: Path, headers: Iterable[tuple[int, int]]) -> None:
     """Set the times of objects in a copy, which must be closed, to those of the source, if both have times.
 
-    Parameters
-    ----------
-    source
-        The source, open.
-    path
-        Path of the copy.
-    headers
-        Address of each object in the source, and in the copy.
-
     Raises
     ------
     FileError

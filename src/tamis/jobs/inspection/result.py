@@ -11,7 +11,7 @@ from tamis.cf import DATA, Packing, Role
 from tamis.filters import Filter, Stage, UnknownFilter, Zfp
 from tamis.filters.unknown import filter_name
 from tamis.formatting import plural, printable, ratio, ratio_text, shape_text
-from tamis.jobs.json_rule import SCHEMA, error_dict, json_text, json_value
+from tamis.jobs.json_rule import SCHEMA, error_dict, json_fields, json_text, json_value
 from tamis.jobs.result import DatasetsResult
 from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Note
@@ -253,13 +253,7 @@ class Inspection(DatasetsResult[DatasetInfo]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/inspect.md."""
-        return {
-            "schema": SCHEMA,
-            "path": self.path,
-            "nbytes": self.nbytes,
-            "datasets": [item.to_dict() for item in self.datasets],
-            "groups": [item.to_dict() for item in self.groups],
-        }
+        return {"schema": SCHEMA, **json_fields(self)}
 
     def _parts(self) -> Iterator[Part]:
         from tamis.jobs.inspection.text import parts_of

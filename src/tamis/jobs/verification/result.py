@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tamis.accuracy.statistics import Tally
 from tamis.formatting import printable
-from tamis.jobs.json_rule import json_value
+from tamis.jobs.json_rule import json_fields, json_value
 from tamis.jobs.result import DatasetsResult
 
 if TYPE_CHECKING:
@@ -142,16 +142,7 @@ class Verification(DatasetsResult[Compared]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/verify.md."""
-        return {
-            "schema": SCHEMA,
-            "source": self.source,
-            "target": self.target,
-            "ok": self.ok,
-            "datasets": [item.to_dict() for item in self.datasets],
-            "violations": [item.to_dict() for item in self.violations],
-            "notes": [item.to_dict() for item in self.notes],
-            "problems": [item.to_dict() for item in self.problems],
-        }
+        return {"schema": SCHEMA, "source": self.source, "target": self.target, "ok": self.ok} | json_fields(self)
 
     def _parts(self) -> Iterator[Part]:
         from tamis.jobs.verification.text import parts_of
