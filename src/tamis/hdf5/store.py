@@ -18,6 +18,7 @@ from tamis.hdf5.companion_writer import create_empty, replace_companions
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.source_file import open_source
 from tamis.hdf5.model.hdf5_model import Hdf5Model
+from tamis.hdf5.model.header_reader import read_header
 from tamis.hdf5.readers import readers_of
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.copy import copy_tree, create_target
@@ -30,6 +31,7 @@ from tamis.hdf5.writer import FileEnd, Hdf5Writer, create_writer
 from tamis.pipeline import Pipeline
 from tamis.rewrite.plan import Plan, Recreate
 from tamis.store.array import ArrayWriter
+from tamis.store.cdl_model import Header
 from tamis.store.readability import Readers
 
 
@@ -101,6 +103,10 @@ class Hdf5Store:
     def model(self) -> Hdf5Model:
         """The file in netCDF's data model, with companions of missing values as variables."""
         return Hdf5Model(self.file, restore=False)
+
+    def header(self) -> Header:
+        """Return variables, dimensions, attributes and types as CDL describes them."""
+        return read_header(self.file, self.model)
 
     def array(self, path: str) -> Hdf5Array:
         """Return the array at a path, which must exist."""

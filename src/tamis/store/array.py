@@ -20,6 +20,7 @@ from tamis.missing.definition import Missing
 from tamis.missing.restore import CompanionFlags
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
+from tamis.store.cdl_model import Header
 from tamis.store.data_model import DataModel
 from tamis.store.readability import Readers
 
@@ -53,6 +54,10 @@ class Store(Protocol):
     @property
     def model(self) -> DataModel:
         """The variables and their dimensions by name, in groups."""
+        ...
+
+    def header(self) -> Header:
+        """Return variables, dimensions, attributes and types as CDL describes them."""
         ...
 
     def array(self, path: str) -> StoredArray:

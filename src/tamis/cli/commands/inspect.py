@@ -10,7 +10,7 @@ import click
 import tamis
 from tamis.cli.ending import FAILED
 from tamis.cli.options import json_option, variables_option
-from tamis.cli.output import Output, print_arguments, show
+from tamis.cli.output import Output, print_arguments, print_header, show
 from tamis.errors import TamisError
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "tamis")
     type=click.Choice(TARGETS),
     help="Print filters and chunks as arguments of another program, ready to paste.",
 )
-def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, notation: str | None) -> None:
+@click.option("--cdl", is_flag=True, help="Print the header as CDL, as ncdump -hs does, with the filters as they are.")
+def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, notation: str | None, cdl: bool) -> None:
     """Show the datasets of FILES: shape, type, chunks, filters in words, size, ratio, and what can read them.
 
     No plugin is needed, and no values are read.
@@ -38,18 +39,24 @@ def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, n
     \b
     tamis inspect climate.nc
     tamis inspect climate.nc -v TS --as h5repack
+    tamis inspect climate.nc --cdl
     tamis inspect *.nc --json | jq '.files[].datasets[] | {path, ratio}'
 
     Exit codes: 0 done, 1 a file, dataset or group could not be read right, 2 wrong usage.
     """
     if as_json and notation:
         raise click.UsageError("expected --json or --as, got both")
+    if cdl and (as_json or notation or variables):
+        raise click.UsageError("expected --cdl alone, got --json, --as or -v as well")
     output = Output("inspect", as_json)
     inspections: list[Inspection] = []
     errors: list[tuple[str, Exception]] = []
     failed = False
     for path in files:
         try:
+            if cdl:
+                print_header(path)
+                continue
             inspection = tamis.inspect(path, variables)
             if notation:
                 failed |= bool(print_arguments(output, inspection, notation, alone=len(files) == 1))

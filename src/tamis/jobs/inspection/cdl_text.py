@@ -1,0 +1,187 @@
+"""The header of a file as CDL, as ``ncdump -hs`` prints it, but with its filters as they are."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+
+from tamis._open import open_store
+from tamis.filters import Request
+from tamis.jobs.inspection.cdl_values import KEYWORDS, attribute_text, escaped, escaped_path, quoted
+from tamis.notation.netcdf import chain_text
+from tamis.notation.netcdf_order import in_netcdf_order
+from tamis.pipeline import Pipeline
+from tamis.store.cdl_model import CdlType, Header, HeaderGroup, HeaderVariable
+
+_WIDTH = 80
+_SZIP_CODINGS = 38  # the bits of szip's options that netCDF shows: entropy coding, nearest neighbour, chip
+
+
+def cdl_header(path: str | os.PathLike[str]) -> str:
+    """Return the header of a file as CDL.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read.
+    """
+    with open_store(path) as store:
+        return header_text(os.fsdecode(path), store.header())
+
+
+def header_text(path: str, header: Header) -> str:
+    """Return a header as text, which ends with a line end."""
+    name = PurePath(path).name
+    stem = name.rpartition(".")[0] or name
+    writer = _Writer(header)
+    lines = [f"netcdf {escaped(stem)} {{", *writer.group(header.root, ""), "}"]
+    return "\n".join(lines) + "\n"
+
+
+class _Writer:
+    """Writes the groups of a file, with names of types and dimensions as they are seen in each of them."""
+
+    def __init__(self, header: Header) -> None:
+        self._header = header
+        self._splits_lines = header.kind != "netCDF-4"
+        self._types: dict[str, set[str]] = {}
+        self._dimensions: dict[str, set[str]] = {}
+
+    def group(self, group: HeaderGroup, indent: str) -> Iterator[str]:
+        """Yield the lines of a group."""
+        path = group.path
+        self._types[path] = {kind.name for kind in group.types}
+        self._dimensions[path] = set(group.dimensions)
+        if group.types:
+            yield f"{indent}types:"
+            for kind in group.types:
+                yield from self._definition(kind, path, f"{indent}  ")
+        if group.dimensions:
+            yield f"{indent}dimensions:"
+        for name, dimension in group.dimensions.items():
+            size = f"UNLIMITED ; // ({dimension.size} currently)" if dimension.is_unlimited else f"{dimension.size} ;"
+            yield f"{indent}\t{escaped(name)} = {size}"
+        if group.variables:
+            yield f"{indent}variables:"
+        for variable in group.variables:
+            yield from self._variable(variable, path, indent)
+        for name, reason in group.left_out.items():
+            yield f"{indent}\t// left out: {escaped(name)}: {reason}"
+        yield from ("", f"{indent}// {'group' if indent else 'global'} attributes:")
+        yield from (f"{indent}\t\t{line}" for line in self._attributes(group, path))
+        if not indent:
+            yield from (f"\t\t:{name} = {_value(value)} ;" for name, value in self._header.hidden.items())
+            yield f'\t\t:_Format = "{self._header.kind}" ;'
+        for inner in group.groups:
+            name = escaped(posixpath.basename(inner.path))
+            yield from ("", f"{indent}group: {name} {{")
+            yield from self.group(inner, f"{indent}  ")
+            yield f"{indent}  }} // group {name}"
+
+    def _attributes(self, owner: HeaderGroup | HeaderVariable, path: str, name: str = "") -> Iterator[str]:
+        """Yield the attributes of a group, or of a variable with a name."""
+        shown = escaped(name) + " " * (name in KEYWORDS)
+        for attribute in owner.attributes:
+            kind = attribute.type
+            is_plain = kind.form in ("number", "char")
+            prefix = "" if is_plain else f"{self._type_name(kind, path)} "
+            text = attribute_text(attribute, splits_lines=self._splits_lines)
+            yield f"{prefix}{shown}:{escaped(attribute.name)} = {text} ;"
+
+    def _variable(self, variable: HeaderVariable, path: str, indent: str) -> Iterator[str]:
+        axes = ", ".join(self._dimension_name(axis, path) for axis in variable.dimensions)
+        name = escaped(variable.name)
+        yield f"{indent}\t{self._type_name(variable.type, path)} {name}{f'({axes})' if axes else ''} ;"
+        yield from (f"{indent}\t\t{line}" for line in self._attributes(variable, path, variable.name))
+        shown = name + " " * (variable.name in KEYWORDS)
+        for key, value in _special(variable).items():
+            yield f"{indent}\t\t{shown}:{key} = {value}"
+
+    def _definition(self, kind: CdlType, path: str, indent: str) -> Iterator[str]:
+        """Yield the definition of a type."""
+        name = escaped(kind.name)
+        if kind.form == "enum":
+            assert kind.base is not None
+            lines = [f"{indent}{kind.base.name} enum {name} {{"]
+            last = len(kind.members) - 1
+            for index, (member, number) in enumerate(kind.members):
+                text = f"{escaped(member)} = {number}{'} ;' if index == last else ', '}"
+                if len(lines[-1]) + len(text) > _WIDTH + len(indent) - 1 and index:
+                    lines.append(f"{indent}    ")
+                lines[-1] += text
+            yield from lines
+        elif kind.form == "opaque":
+            yield f"{indent}opaque({kind.nbytes}) {name} ;"
+        elif kind.form == "vlen":
+            assert kind.base is not None
+            yield f"{indent}{self._type_name(kind.base, path)}(*) {name} ;"
+        else:
+            yield f"{indent}compound {name} {{"
+            for field, field_type, shape in kind.fields:
+                sizes = f"({', '.join(map(str, shape))})" if shape else ""
+                yield f"{indent}  {self._type_name(field_type, path)} {escaped(field)}{sizes} ;"
+            yield f"{indent}}}; // {name}"
+
+    def _type_name(self, kind: CdlType, path: str) -> str:
+        return _seen(self._types, kind.group, kind.name, path) if kind.group else kind.name
+
+    def _dimension_name(self, dimension: str, path: str) -> str:
+        group, _, name = dimension.rpartition("/")
+        return _seen(self._dimensions, group or "/", name, path)
+
+
+def _seen(names: Mapping[str, set[str]], group: str, name: str, path: str) -> str:
+    """Return the name of something of a group as it is seen in another: the path where the name means another."""
+    while path != group and path != "/" and name not in names[path]:
+        path = posixpath.dirname(path)
+    return escaped(name) if path == group else escaped_path(posixpath.join(group, name))
+
+
+def _value(value: str | int) -> str:
+    return quoted(value) if isinstance(value, str) else str(value)
+
+
+def _special(variable: HeaderVariable) -> dict[str, str]:
+    """Return the attributes that describe how a variable is stored, as text with the semicolon."""
+    special = {"_Storage": f'"{variable.storage}" ;'} if variable.storage else {}
+    if variable.chunk_shape:
+        special["_ChunkSizes"] = f"{', '.join(map(str, variable.chunk_shape))} ;"
+    special |= _filters(variable.pipeline)
+    if variable.codecs:
+        special["_Codecs"] = f"{quoted(variable.codecs)} ;"
+    if variable.byteorder:
+        special["_Endianness"] = f'"{variable.byteorder}" ;'
+    if variable.has_no_fill:
+        special["_NoFill"] = '"true" ;'
+    return special
+
+
+def _filters(pipeline: Pipeline) -> dict[str, str]:
+    """Return the filters: separate attributes where netCDF has them in this order, else all of them in ``_Filter``."""
+    requests = [Request(stage.filter.id, _shown(stage.filter.id, stage.stored)) for stage in pipeline.stages]
+    rest, special = list(requests), {}
+    if rest and rest[0].id == 3:
+        special["_Fletcher32"] = '"true" ;'
+        del rest[0]
+    if rest and rest[0].id == 2:
+        special["_Shuffle"] = '"true" ;'
+        del rest[0]
+    if rest and rest[0].id == 1 and len(rest[0].values) == 1 and rest[0].values[0]:
+        special["_DeflateLevel"] = f"{rest[0].values[0]} ;"
+        del rest[0]
+    if not rest:
+        return special
+    numbers = [request.id for request in rest]
+    if not {1, 2, 3} & {*numbers} and len({*numbers}) == len(numbers):
+        return special | {"_Filter": f'"{chain_text(rest)}" ;'}
+    made = in_netcdf_order(requests)
+    note = "" if made == requests else f" // as stored; ncgen makes it {chain_text(made)}"
+    return {"_Filter": f'"{chain_text(requests)}" ;{note}'}
+
+
+def _shown(number: int, stored: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Return the parameters of a filter as netCDF shows them."""
+    values = tuple(stored or ())
+    return (values[0] & _SZIP_CODINGS, *values[1:2]) if number == 4 and values else values
