@@ -41,8 +41,8 @@ if TYPE_CHECKING:
         Zfp,
         Zstd,
     )
+    from tamis.filters._plugin_file import plugin_path
     from tamis.hdf5.file import open  # noqa: A004 - named as the function of other packages that opens a file
-    from tamis.hdf5.lib.plugin import plugin_path
     from tamis.jobs.encoding import Encoding, encoding
     from tamis.jobs.export import ReferenceParser, export
     from tamis.jobs.exporting import ExportResult
@@ -117,8 +117,8 @@ _LATE = {
     "tamis": "cf filters hdf5 netcdf zarr zfp",
     "tamis.filters": "Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Scaleoffset Shuffle Sperr Sz3 Szip"
     " UnknownFilter Zfp Zstd",
+    "tamis.filters._plugin_file": "plugin_path",
     "tamis.hdf5.file": "open",
-    "tamis.hdf5.lib.plugin": "plugin_path",
     "tamis.jobs.encoding": "Encoding encoding",
     "tamis.jobs.export": "ReferenceParser export",
     "tamis.jobs.exporting": "ExportResult",
@@ -154,3 +154,4 @@ if not _native.kernel_as_asked():
     import_module("tamis.zfp.configuration").warn_unless_as_asked()
 if "tamis_command" not in sys.modules:  # each command imports h5py itself, if it needs it
     import_module("tamis.hdf5")
+    import_module("tamis.netcdf.registration").register()

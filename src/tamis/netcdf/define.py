@@ -185,7 +185,7 @@ def _define_by(name: str, variable: Any, ids: list[int], *arguments: int) -> Non
     requests = [Request(number, ()) for number in ids]
     check_order(handle.name, handle.listed(), requests, zarr=handle.group.format == NCZARR)
     _define(handle, ids, lambda: explain.check(handle, name, call(name, *handle.ids, *arguments), ids))
-    _settle_zfp(handle)
+    _settle(handle)
 
 
 def _define(handle: VariableHandle, ids: Sequence[int], function: Callable[[], None]) -> None:
@@ -223,11 +223,13 @@ def _check_place(handle: VariableHandle, ids: Sequence[int]) -> None:
             )
 
 
-def _settle_zfp(handle: VariableHandle) -> None:
-    """Give zfp stored parameters, if another filter that was just defined is listed before it."""
-    listed = handle.listed()
-    if Zfp.id in (request.id for request in listed):
-        for request in completed(listed, (), handle.chunk_type(), zarr=handle.group.format == NCZARR):
+def _settle(handle: VariableHandle) -> None:
+    """Complete parameters that depend on the filters just defined; see `completed`."""
+    listed, zarr = handle.listed(), handle.group.format == NCZARR
+    ids = {request.id for request in listed}
+    if (Shuffle.id if zarr else Zfp.id) in ids:
+        incomplete = [Request(Shuffle.id, ())] if zarr else []
+        for request in completed(listed, incomplete, handle.chunk_type(), zarr=zarr):
             _set_filter(handle, request)
 
 

@@ -72,7 +72,7 @@ def completed(
         return list(requests)
     if zarr:
         size = chunk.dtype.itemsize
-        return [Request(2, (size,)) if request == Request(Shuffle.id, ()) else request for request in requests]
+        return [Request(Shuffle.id, (size,)) if request == Request(Shuffle.id, ()) else request for request in requests]
     every = {request.id: request for request in (*listed, *requests)}
     if Zfp.id not in every or not {Shuffle.id, Fletcher32.id} & every.keys():
         return list(requests)
