@@ -40,6 +40,7 @@ ifeq ($(QUICK),)
 	$(RUN) benchmarks/inspection.py
 	$(RUN) benchmarks/objects.py
 	$(RUN) benchmarks/proof.py
+	$(RUN) benchmarks/rounding.py
 	$(RUN) benchmarks/xarray_engine.py
 endif
 	@echo "figures: $(BENCH)/codec.csv, $(BENCH)/files.csv; picture: $(BENCH)/codec.svg"

@@ -35,6 +35,7 @@ LAYERS = [
     ("chunks",),
     ("pipeline",),
     ("notation",),
+    ("rounding",),
     ("filters",),
     ("zfp",),
     ("_native",),

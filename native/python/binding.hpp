@@ -83,6 +83,7 @@ const zfp::Kernel& kernel_in_use();
 void bind_chunks(nb::module_& m);
 void bind_zfp(nb::module_& m);
 void bind_filters(nb::module_& m);
+void bind_rounding(nb::module_& m);
 void bind_values(nb::module_& m);
 
 }  // namespace tamis::python

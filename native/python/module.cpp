@@ -1,4 +1,5 @@
-// The Python module `_native`: what its parts (zfp.cpp, filters.cpp, values.cpp, chunks.cpp) have in common.
+// The Python module `_native`: what its parts (zfp.cpp, filters.cpp, values.cpp, rounding.cpp, chunks.cpp) have in
+// common.
 
 #include <nanobind/nanobind.h>
 
@@ -87,5 +88,6 @@ NB_MODULE(_native, m) {
     tamis::python::bind_zfp(m);
     tamis::python::bind_filters(m);
     tamis::python::bind_values(m);
+    tamis::python::bind_rounding(m);
     tamis::python::bind_chunks(m);
 }

@@ -54,9 +54,12 @@ if TYPE_CHECKING:
     from tamis.jobs.verification import Verification
     from tamis.jobs.verify import verify
     from tamis.pipeline import Pipeline
+    from tamis.rounding import BitGroom, BitRound, Granular
     from tamis.zfp.configuration import Config, config
 
 __all__ = [
+    "BitGroom",
+    "BitRound",
     "Bitshuffle",
     "Blosc",
     "Blosc2",
@@ -69,6 +72,7 @@ __all__ = [
     "ExportResult",
     "FileError",
     "Fletcher32",
+    "Granular",
     "Inspection",
     "Lz4",
     "Lzf",
@@ -130,6 +134,7 @@ _LATE = {
     "tamis.jobs.verification": "Verification",
     "tamis.jobs.verify": "verify",
     "tamis.pipeline": "Pipeline",
+    "tamis.rounding": "BitGroom BitRound Granular",
     "tamis.zfp.configuration": "Config config",
 }
 """Names that are imported when they are first used, by module: imports are most of the time of a short command."""

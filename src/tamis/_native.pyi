@@ -173,6 +173,27 @@ def compare(expected: object, found: object, marks: object) -> tuple[float, bool
     Largest absolute error, whether missing values were kept, and how many there were.
     """
 
+class Quantizer:
+    """A quantization of netCDF for floats of one size."""
+
+    def __init__(self, kind: str, number: int, itemsize: int) -> None:
+        """
+        `kind` is bitround, granular or bitgroom; `number` counts bits or digits.
+        """
+
+    def round(self, array: object, out: object, odd: object, marks: object, limits: tuple[float, float]) -> int:
+        """
+        Round values into `out`; missing ones, and those that would become missing or cross a limit, stay.
+
+        `odd` has a byte for each row of the array: whether the index of its first value is odd. Returns the
+        number of valid values that stay.
+        """
+
+def relative_error(expected: object, found: object) -> float:
+    """
+    Largest error relative to a value, infinite where NaN or an infinity changed.
+    """
+
 def use_libdeflate(path: str) -> bool:
     """
     Undo deflate by the libdeflate that a loaded library has; returns whether it has one.

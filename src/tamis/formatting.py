@@ -59,6 +59,11 @@ def size_text(nbytes: float) -> str:
     return f"{number:.3g} TB"
 
 
+def relative_text(bound: float) -> str:
+    """Return a bound relative to a value as per cent, in three digits."""
+    return f"{100 * bound:.3g} %"
+
+
 def percent_text(fraction: float) -> str:
     """Return a fraction as per cent: whole ones, and below 10 % with one decimal."""
     percent = 100 * fraction

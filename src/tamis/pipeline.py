@@ -1,4 +1,4 @@
-"""A pipeline: filters with their flags, in order, which encode and decode one chunk."""
+"""A pipeline: filters with their flags, in order, which encode and decode one chunk; perhaps rounding before them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tamis.errors import MissingFilterError, ParameterError, StreamError, TamisError, located
 from tamis.filters import ChunkType, Data, Filter, Stage, UnknownFilter, Zfp
 from tamis.notation.text import NONE, parse_filters
+from tamis.rounding import Rounding
 
 MAX_FILTERS = 32
 """Limit of filters: a chunk's filter mask has 32 bits."""
@@ -26,14 +27,20 @@ class Pipeline:
     ----------
     stages
         Stages, or filters, which get their default flag. A filter that encodes values, such as zfp, must be the
-        first, unless the whole pipeline was read from a file.
+        first, unless the whole pipeline was read from a file. A rounding may come before all filters, which are
+        lossless then.
 
     Attributes
     ----------
+    stages
+        The stages, without a rounding, which is no filter of the file.
+    rounding
+        Rounding of the values before the filters; None if there is none.
     filters
         The filters of the stages.
     error_bound
-        Largest absolute error of a value, in units of the data; 0 if lossless, None if there is no bound.
+        Largest absolute error of a value, in units of the data; 0 if lossless, None if there is no bound, or a relative
+        one, that of the rounding.
 
     Raises
     ------
@@ -47,19 +54,23 @@ class Pipeline:
     """
 
     stages: tuple[Stage, ...]
+    rounding: Rounding | None
 
     # Stored, because they are needed several times for each chunk.
     filters: tuple[Filter, ...] = field(init=False, repr=False, compare=False)
     error_bound: float | None = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
-    def __init__(self, stages: Iterable[Stage | Filter] = ()) -> None:
-        all_stages = tuple(_stage(stage) for stage in stages)
+    def __init__(self, stages: Iterable[Stage | Filter | Rounding] = ()) -> None:
+        steps = [step if isinstance(step, Rounding) else _stage(step) for step in stages]
+        rounding, all_stages = _divided(steps)
         object.__setattr__(self, "stages", all_stages)
+        object.__setattr__(self, "rounding", rounding)
         object.__setattr__(self, "filters", tuple(stage.filter for stage in all_stages))
         bounds = [kind.error_bound for kind in self.filters]
-        object.__setattr__(self, "error_bound", None if None in bounds else sum(filter(None, bounds)))
-        object.__setattr__(self, "_hash", hash(all_stages))
+        unbounded = None in bounds or rounding is not None
+        object.__setattr__(self, "error_bound", None if unbounded else sum(filter(None, bounds)))
+        object.__setattr__(self, "_hash", hash((rounding, all_stages)))
         if len(all_stages) > MAX_FILTERS:
             raise ParameterError(
                 f"expected at most {MAX_FILTERS} filters, one for each bit of a chunk's mask, got {len(all_stages)}"
@@ -69,7 +80,7 @@ class Pipeline:
 
     @classmethod
     def parse(cls, text: str) -> Pipeline:
-        """Read tamis text, such as ``zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32``.
+        """Read tamis text, such as ``zfp(accuracy=0.1)|fletcher32`` or ``bitround(keepbits=7)|shuffle|deflate(4)``.
 
         Raises
         ------
@@ -85,8 +96,15 @@ class Pipeline:
         """The zfp filter, if there is one."""
         return next((candidate for candidate in self.filters if isinstance(candidate, Zfp)), None)
 
+    @property
+    def without_rounding(self) -> Pipeline:
+        """The filters alone."""
+        return self if self.rounding is None else Pipeline(self.stages)
+
     def check(self, chunk: ChunkType) -> None:
-        """Raise ParameterError if a filter, optional or not, cannot encode such chunks."""
+        """Raise ParameterError if a filter, optional or not, cannot encode such chunks, or values cannot be rounded."""
+        if self.rounding is not None:
+            self.rounding.check(chunk.dtype)
         for checked in self.filters:
             with located(filter=checked):
                 checked.check(chunk)
@@ -130,6 +148,11 @@ class Pipeline:
             If a required filter fails for such chunks (see `check`) or for these values; names the filter.
         """
         # np.ma is named last, because numpy imports it on first use, which takes long.
+        if self.rounding is not None:
+            raise ParameterError(
+                f"expected filters alone, got {self}: rounding depends on missing values and the place in the array, so"
+                " round them first, pipeline.rounding.round(values, …), and encode them by pipeline.without_rounding"
+            )
         if type(values) is not np.ndarray and isinstance(values, np.ma.MaskedArray):
             raise ParameterError("expected plain values, got a masked array: fill it first, values.filled(…)")
         values = np.asarray(values)
@@ -251,6 +274,32 @@ class Pipeline:
         return f"Pipeline.parse({str(self)!r})"
 
 
+def _divided(steps: Sequence[Stage | Rounding]) -> tuple[Rounding | None, tuple[Stage, ...]]:
+    """Return the rounding and the filters of a pipeline, whose order and kinds are checked."""
+    roundings = [step for step in steps if isinstance(step, Rounding)]
+    stages = tuple(step for step in steps if isinstance(step, Stage))
+    if not roundings:
+        return None, stages
+    rounding, *others = roundings
+    if others:
+        raise ParameterError(
+            f"expected one rounding, got {rounding} and {others[0]}: their errors would add up; give the coarser one"
+        ).at(filter=others[0])
+    rest = "|".join(map(str, stages))
+    if steps[0] is not rounding:
+        raise ParameterError(
+            f"expected {rounding} before all filters, got {stages[0].filter.name} before it: filters give bytes, and it"
+            f" rounds values; write {rounding}|{rest}"
+        ).at(filter=rounding)
+    for stage in stages:
+        if stage.filter.error_bound != 0:
+            raise ParameterError(
+                f"expected lossless filters after {rounding}, got {stage.filter}: its error would come on top; give one"
+                " of the two, with shuffle|deflate(4) or the like after a rounding"
+            ).at(filter=stage.filter)
+    return rounding, stages
+
+
 def _stage(value: object) -> Stage:
     if isinstance(value, Filter):
         return Stage.of(value)
@@ -260,7 +309,7 @@ def _stage(value: object) -> Stage:
 
 
 def as_pipeline(value: object) -> Pipeline:
-    """Return a pipeline as it is, a filter as a pipeline of one filter, and tamis text parsed.
+    """Return a pipeline as it is, a filter or rounding as a pipeline of one, and tamis text parsed.
 
     Raises
     ------
@@ -269,7 +318,7 @@ def as_pipeline(value: object) -> Pipeline:
     """
     if isinstance(value, Pipeline):
         return value
-    if isinstance(value, (Filter, Stage)):
+    if isinstance(value, (Filter, Stage, Rounding)):
         return Pipeline([value])
     if isinstance(value, str):
         return Pipeline.parse(value)
@@ -278,7 +327,8 @@ def as_pipeline(value: object) -> Pipeline:
 
 @lru_cache(maxsize=1024)  # needed for each dataset, and most datasets share a pipeline
 def _text(pipeline: Pipeline) -> str:
-    return "|".join(str(stage) for stage in pipeline.stages) or NONE
+    steps = pipeline.stages if pipeline.rounding is None else (pipeline.rounding, *pipeline.stages)
+    return "|".join(map(str, steps)) or NONE
 
 
 @lru_cache(maxsize=1024)

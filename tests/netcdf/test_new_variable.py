@@ -146,3 +146,21 @@ def test_create_variable_in_file_that_takes_none_refused(tmp_path: Path) -> None
         netcdf.create_variable(dataset, "v", "f4", "x", "deflate(4)")
     with pytest.raises(tamis.ParameterError, match="expected a dataset or group of netCDF4, got str"):
         netcdf.create_variable("a.nc", "v", "f4", "x")
+
+
+@pytest.mark.parametrize(
+    "text", ["bitround(keepbits=7)|shuffle|deflate(4)", "granular(digits=3)", "bitgroom(digits=3)|deflate(1)"]
+)
+def test_create_variable_with_a_rounding_lets_netcdf_quantize(text: str, tmp_path: Path) -> None:
+    rounding = tamis.Pipeline.parse(text).rounding
+    assert rounding is not None
+    values = np.linspace(1, 300, 1000, dtype="f4")
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 1000)
+        variable = netcdf.create_variable(file, "v", "f4", "x", text)
+        variable[:] = values
+        assert netcdf.inq_var_quantize(variable).digits == rounding.number
+        assert variable[:].tolist() == rounding.round(values).tolist()
+        with pytest.raises(tamis.ParameterError, match="expected float32 or float64"):
+            netcdf.create_variable(file, "w", "i4", "x", text)
+        assert "w" not in file.variables

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import crossed, differences, same_values
-from tamis.missing.definition import NONE_MISSING, Missing
+from tamis.missing.definition import NONE_MISSING, Missing, has_native
+from tamis.rounding import relative_error
 
 Array = NDArray[Any]
 Index = tuple[int, ...]
@@ -97,6 +98,9 @@ class Tally:
         The largest error: exact for integers, rounded to double precision for floats.
     relative
         The largest error relative to the source's value, for values that are not 0.
+    stored_relative
+        The largest relative error of stored floats as roundings bound it, without subnormal numbers: see
+        `tamis.rounding`. For values of other types, or of two types, the same as `relative`.
     zeros_changed
         Number of zeros of the source that are not 0 in the target, for which there is no relative error.
     squares
@@ -127,6 +131,7 @@ class Tally:
     compared: int = 0
     crossed: int = 0
     first_crossed: Place | None = None
+    stored_relative: float = 0.0
 
     def plus(self, other: Tally) -> Tally:
         """Return the tally of these values and of the values after them; the order affects the rounding of sums."""
@@ -152,6 +157,7 @@ class Tally:
             compared=self.compared + other.compared,
             crossed=self.crossed + other.crossed,
             first_crossed=self.first_crossed or other.first_crossed,
+            stored_relative=max(self.stored_relative, other.stored_relative),
         )
 
     @property
@@ -280,11 +286,14 @@ def _with_errors(base: Tally, source: Array, target: Array, valid: Array | None,
     if zeros.any():
         relative[zeros] = 0
         zeros_changed = int(np.count_nonzero(zeros & (targets != zero)))
+    relative_largest = float(relative.max())
+    native = has_native(sources.dtype) and sources.dtype == targets.dtype
     return replace(
         base,
         worst=Place((start + position,), _item(source[position]), _item(target[position])),
         error=error,
-        relative=float(relative.max()),
+        relative=relative_largest,
+        stored_relative=relative_error(sources, targets) if native else relative_largest,
         zeros_changed=zeros_changed,
         squares=Squares.of(errors.astype(np.float64, copy=False), float(error)),
     )

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.rounding import ROUNDING_ATTRIBUTES
+
 Attributes = Mapping[str, Any]
 """Attributes by name: text, numbers or arrays of them; values of other types are ignored."""
 
@@ -62,7 +64,7 @@ class Variable:
 
 def is_known(name: str) -> bool:
     """Return whether this package uses an attribute."""
-    return name in _KNOWN or name.endswith(_KNOWN_ENDINGS)
+    return name in _KNOWN or name in ROUNDING_ATTRIBUTES or name.endswith(_KNOWN_ENDINGS)
 
 
 def text(attributes: Attributes, name: str) -> str:

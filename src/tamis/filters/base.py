@@ -164,21 +164,44 @@ def choice(about: str, choices: tuple[str, ...], default: str | None = None) -> 
     return field(metadata=metadata) if default is None else field(default=default, metadata=metadata)
 
 
-class Filter(ABC):
-    """An entry of HDF5's registry with its parameters. Frozen; equal where id and parameters are.
+class Parameterized:
+    """A frozen dataclass whose fields are made by `number`, `real` and `choice`, which check them.
 
-    A subclass is a frozen dataclass whose fields are made by `number`, `real` and `choice`, which checks them.
+    Attributes
+    ----------
+    name
+        The name that tamis uses.
+    about
+        What it does, in a few words.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    about: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        """Check every field that `number`, `real` or `choice` made."""
+        with located(filter=self.name):
+            for name, parameter in self.parameters().items():
+                object.__setattr__(self, name, parameter.checked(name, getattr(self, name)))
+
+    @classmethod
+    def parameters(cls) -> Mapping[str, Parameter]:
+        """Return the parameters by name."""
+        parameters = {member.name: member.metadata.get("parameter") for member in fields(cls)}  # type: ignore[arg-type]
+        return {name: parameter for name, parameter in parameters.items() if parameter is not None}
+
+
+class Filter(Parameterized, ABC):
+    """An entry of HDF5's registry with its parameters. Frozen; equal where id and parameters are.
 
     Attributes
     ----------
     id
         Registered HDF5 filter id.
-    name
-        The name that tamis uses.
     registered_name
         The name in HDF5 or in the HDF Group's registry.
-    about
-        What it does, in a few words.
     optional
         Whether HDF5 stores a chunk without this filter if the filter fails.
     group_safe
@@ -196,27 +219,13 @@ class Filter(ABC):
     __slots__ = ()
 
     id: ClassVar[int]
-    name: ClassVar[str]
     registered_name: ClassVar[str]
-    about: ClassVar[str] = ""
     optional: ClassVar[bool] = True
     group_safe: ClassVar[bool] = False
     needs_values: ClassVar[bool] = False
     decode_only: ClassVar[bool] = False
     needs: ClassVar[tuple[str, ...]] = ()
     install: ClassVar[str] = "pip install 'tamis[codecs]'"
-
-    def __post_init__(self) -> None:
-        """Check every field that `number`, `real` or `choice` made."""
-        with located(filter=self.name):
-            for name, parameter in self.parameters().items():
-                object.__setattr__(self, name, parameter.checked(name, getattr(self, name)))
-
-    @classmethod
-    def parameters(cls) -> Mapping[str, Parameter]:
-        """Return the parameters of the filter, by name."""
-        parameters = {member.name: member.metadata.get("parameter") for member in fields(cls)}  # type: ignore[arg-type]
-        return {name: parameter for name, parameter in parameters.items() if parameter is not None}
 
     @classmethod
     @abstractmethod

@@ -13,6 +13,7 @@ from tamis.chunks.grid import Grid, Origin
 from tamis.errors import ParameterError
 from tamis.hdf5.companion_writer import create_companion
 from tamis.hdf5.lib import calls
+from tamis.hdf5.lib.attributes import record_rounding
 from tamis.hdf5.lib.chunk_index import chunk_info
 from tamis.hdf5.lib.direct_chunks import SIZE_AND_MASK, check_recorded, settle
 from tamis.hdf5.stored_array import Hdf5Array
@@ -120,4 +121,6 @@ def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, 
         dataset = create_like(source.dataset, parent, name, chunk_shape=plan.chunk_shape, filters=filters, dtype=dtype)
     except ValueError as error:
         raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.pipeline}: {error}") from error
+    if plan.rounding is not None:
+        record_rounding(dataset, plan.rounding.rounding)
     return Hdf5Writer(dataset, plan.grid(source), as_recorded(plan.pipeline, dataset), end)

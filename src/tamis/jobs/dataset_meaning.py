@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tamis import cf
 from tamis.errors import DataError
 from tamis.pipeline import Pipeline
+from tamis.rounding import BitGroom, Rounding
 
 
 def attributes_of(variable: Any) -> dict[str, Any]:
@@ -65,6 +67,44 @@ def refuse_limits(array: Any, dtype: np.dtype[Any], pipeline: Pipeline) -> None:
                 f" found {count}, which a lossy filter may make invalid: save it without that filter and let tamis"
                 " repack add it, which keeps them valid"
             )
+
+
+def refuse_spoiled(array: Any, dtype: np.dtype[Any], rounding: Rounding) -> None:
+    """Raise DataError if netCDF, which protects ``_FillValue`` only, would spoil values. All values are read.
+
+    Parameters
+    ----------
+    array
+        The array in xarray, unpacked if xarray unpacked it.
+    dtype
+        Type of the stored values.
+    rounding
+        The rounding that netCDF applies to them.
+    """
+    attributes, dtype = attributes_of(array.variable), dtype.newbyteorder("=")
+    packing = cf.packing_of(attributes) if "scale_factor" in array.encoding or "add_offset" in array.encoding else None
+    values = array.values if packing is None else (array.values - packing.offset) / packing.scale
+    stored = np.asarray(values).astype(dtype)
+    marks = cf.missing_values(attributes, dtype)
+    count = rounding.rounded(stored, marks, cf.valid_range(attributes, dtype), None, stored.shape).unrounded
+    protected = cf.missing_values({name: value for name, value in attributes.items() if name == "_FillValue"}, dtype)
+    exposed = [mark for mark in (*marks, dtype.type(np.inf), dtype.type(-np.inf)) if mark not in protected]
+    for mark in exposed:
+        if not np.array_equal(_alone(rounding, mark), [mark, mark]):
+            count += int((stored == mark).sum())
+    if count:
+        raise DataError(
+            f"{array.name}: expected values that netCDF can round by {rounding} without harm, found {count} that would"
+            " be another missing value, or cross a limit of the valid range: save it without rounding and let tamis"
+            " repack round it, which leaves those values as they are"
+        )
+
+
+def _alone(rounding: Rounding, value: Any) -> NDArray[Any]:
+    """Return what netCDF makes of a value that it does not protect, at even and odd indices."""
+    if np.isinf(value):  # a number for tamis alone: its bits are those that BitGroom sets
+        return np.array([value, np.nan if isinstance(rounding, BitGroom) else value])
+    return rounding.round(np.array([value, value]))
 
 
 def _number_type(variable: Any) -> np.dtype[Any] | None:

@@ -21,7 +21,7 @@ from tamis.formatting import printable, shape_text
 from tamis.hdf5.chunk_access import pipeline_of
 from tamis.hdf5.lib.plugin import writes
 from tamis.hdf5.lib.source_file import is_hdf5, open_source
-from tamis.jobs.dataset_meaning import attributes_of, refuse_limits, roles_in_dataset
+from tamis.jobs.dataset_meaning import attributes_of, refuse_limits, refuse_spoiled, roles_in_dataset
 from tamis.jobs.json_rule import SCHEMA, json_value
 from tamis.jobs.recipe import Match, Recipes, assigned, chunk_shape, matching
 from tamis.jobs.result import Result
@@ -74,7 +74,7 @@ class Encoding(Result, dict[str, dict[str, Any]]):
 
         rows = [("variable", "filters", "chunks", "type")]
         for name, own in self.items():
-            filters = "\n".join(map(str, self.pipelines[name].stages))
+            filters = str(self.pipelines[name]).replace("|", "\n") if self.pipelines[name] != Pipeline() else ""
             chunks, dtype = own.get("chunksizes"), own.get("dtype")
             rows.append(
                 (printable(name), filters, shape_text(chunks) if chunks else "", "" if dtype is None else str(dtype))
@@ -110,7 +110,7 @@ def encoding(
         variable, even if that is packed by ``scale_factor``.
     engine
         The engine that will write: ``"h5netcdf"``, which takes one compression of any kind with shuffle and fletcher32,
-        or ``"netcdf4"``, which has deflate, zstd, bzip2, szip and blosc only.
+        or ``"netcdf4"``, which has deflate, zstd, bzip2, szip and blosc only, and rounds by netCDF's quantization.
     chunks
         Chunk shapes, slowest axis first, by name or pattern; by default those of the variable's file, or otherwise at
         most 1 MiB, in whole blocks of 4 for zfp.
@@ -130,7 +130,7 @@ def encoding(
         If a name matches nothing, or the file of a variable no longer exists.
     DataError
         If lossy filters would get missing values as numbers, which would spoil their neighbours, or values so near to
-        ``valid_min`` or ``valid_max`` that they may become invalid.
+        ``valid_min`` or ``valid_max`` that they may become invalid; or if netCDF's rounding would do that.
     """
     if engine not in ENGINES:
         raise ParameterError(f"expected an engine that writes filters, {' or '.join(ENGINES)}, got {engine!r}")
@@ -212,9 +212,9 @@ def _encoding_of(
     if engine == "netcdf4" and "least_significant_digit" in variable.encoding:
         result["least_significant_digit"] = variable.encoding["least_significant_digit"]
     try:
-        if pipeline.stages:
+        if pipeline != Pipeline():
             dtype = _stored_type(variable)
-            if pipeline.zfp is not None and not dtype.isnative:
+            if (pipeline.zfp is not None or pipeline.rounding is not None) and not dtype.isnative:
                 result["dtype"] = dtype = dtype.newbyteorder("=")
             if in_units:
                 pipeline = in_stored_units(pipeline, cf.packing_of(attributes_of(variable)), dtype)
@@ -225,11 +225,13 @@ def _encoding_of(
             _check_known(pipeline, engine)
         else:
             shape = _chunks(ds, variable, shape)
-        result |= encoding_keywords(pipeline.stages, engine)
+        result |= encoding_keywords(pipeline.stages, engine, pipeline.rounding)
     except TamisError as error:
         error.at(name, dataset=name)
         raise
-    if pipeline.error_bound != 0:
+    if pipeline.rounding is not None:
+        refuse_spoiled(ds[name], dtype, pipeline.rounding)
+    elif pipeline.error_bound != 0:
         _refuse_missing(ds[name], pipeline)
         _refuse_rounding(ds[name], dtype, pipeline)
         refuse_limits(ds[name], dtype, pipeline)

@@ -18,6 +18,7 @@ from tamis.jobs.inspection import ChunkGroup, DatasetInfo, GroupInfo, Inspection
 from tamis.jobs.naming import Names
 from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Chunking, Note, judge, zfp_padding
+from tamis.rounding import recorded_rounding
 from tamis.store.array import Store, StoredArray
 from tamis.store.readability import Readers
 
@@ -113,6 +114,7 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role) -> 
         problem=dataset.problem or problem,
         role=role,
         packing=dataset.packing,
+        rounding=recorded_rounding(dataset.attributes, dataset.number_type),
         valid_range=None if missing.low is missing.high is None else (_number(missing.low), _number(missing.high)),
     )
 

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, Stage, Zfp
-from tamis.formatting import printable
+from tamis.formatting import printable, relative_text
 from tamis.jobs.json_rule import SCHEMA, json_text, json_value
 from tamis.jobs.recipe import chunk_shape
 from tamis.jobs.result import Result
@@ -24,6 +24,7 @@ from tamis.notation.netcdf import Compat, chain_text
 from tamis.notation.netcdf_argument import ALL, argument_text
 from tamis.notation.netcdf_order import netcdf_requests
 from tamis.pipeline import Pipeline, as_pipeline
+from tamis.rounding import BitRound, Rounding
 
 if TYPE_CHECKING:
     from tamis.jobs.parts import Part
@@ -36,6 +37,7 @@ _FLAGS = (
     " 4.9.0 and optional with 4.10.1"
 )
 _DEFLATED = "nccopy ignores -F for variables that are deflated in its input"
+_NCGEN = "files name the number of bits _QuantizeBitRoundNumberOfSignificantBits, but ncgen rounds by this name only"
 _UNIT_AXES = "gives other bytes: HDF5's zfp leaves out axes of 1"
 _ZFPY = "gives the same values, not the same bytes: zfpy puts a header before each chunk"
 
@@ -146,12 +148,15 @@ class Spec(Result):
             "schema": SCHEMA,
             "pipeline": str(self.pipeline),
             "read_as": self.read_as,
+            "rounding": self.pipeline.rounding and self.pipeline.rounding.to_dict(),
             "filters": [item.to_dict() for item in self.filters],
             "notations": {name: result.to_dict() for name, result in self.notations.items()},
         }
 
     def _parts(self) -> Iterable[Part]:
         texts = [f"read as {self.read_as} text"] if self.read_as else []
+        if self.pipeline.rounding is not None:
+            texts.append(_rounding_text(self.pipeline.rounding))
         texts += [_filter_text(item) for item in self.filters]
         for name, result in self.notations.items():
             note = f" ({result.note})" if result.note else ""
@@ -163,6 +168,14 @@ class Spec(Result):
 def signed(cd_values: Iterable[int]) -> list[int]:
     """Return parameters as signed numbers, as h5dump prints them."""
     return [number - (number >> 31 << 32) for number in cd_values]
+
+
+def _rounding_text(rounding: Rounding) -> str:
+    bound = relative_text(rounding.relative_bound)
+    return (
+        f"{rounding}, before the filters: relative error at most {bound}\n"
+        f"  recorded as the attribute {rounding.attribute} = {rounding.number}"
+    )
 
 
 def _filter_text(item: FilterSpec) -> str:
@@ -222,9 +235,11 @@ def spec(
     pipeline = _pipeline(reading)
     shape = reading.chunk_shape if chunks is None else chunk_shape(chunks)
     chunk = ChunkType(kind, shape) if kind is not None and shape else None
-    filters = tuple(_filter_spec(stage, chunk) for stage in reading.chain)
+    if chunk is not None:
+        pipeline.check(chunk)
+    filters = tuple(_filter_spec(stage, chunk) for stage in pipeline.stages)
     names = (variable,) if variable else tuple(name.removeprefix("/") for name in reading.names)
-    return Spec(pipeline, reading.notation, filters, _notations(pipeline, reading.chain, names, shape, kind))
+    return Spec(pipeline, reading.notation, filters, _notations(pipeline, names, shape, kind))
 
 
 def _dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:
@@ -239,7 +254,9 @@ def _read(
 ) -> Reading:
     if isinstance(text, str):
         return read(text, notation=notation, dtype=dtype, compat=compat)
-    return Reading("", tuple(Stage(stage.filter, stage.optional) for stage in as_pipeline(text).stages))
+    pipeline = as_pipeline(text)
+    stages = (Stage(stage.filter, stage.optional) for stage in pipeline.stages)
+    return Reading("", (*([pipeline.rounding] if pipeline.rounding else []), *stages))
 
 
 def _pipeline(reading: Reading) -> Pipeline:
@@ -260,36 +277,47 @@ def _filter_spec(stage: Stage, chunk: ChunkType | None) -> FilterSpec:
 
 def _notations(
     pipeline: Pipeline,
-    chain: Chain,
     names: tuple[str, ...],
     chunks: tuple[int, ...] | None,
     dtype: np.dtype[Any] | None,
 ) -> dict[str, NotationText]:
     name = names[0] if names else ""
+    chain = pipeline.stages
     doubles: dict[int, Sequence[int]] = {i: (2,) for i, stage in enumerate(chain) if _has_double(stage.filter)}
     usual = all(stage.filter.id <= _NETCDF_OWN and stage.optional == stage.filter.optional for stage in chain)
     varies = "" if usual else _FLAGS
     has_zfp = any(isinstance(stage.filter, Zfp) for stage in chain)
     squeezed = has_zfp and 1 in (chunks or ())
+    bits = _NCGEN if isinstance(pipeline.rounding, BitRound) else ""
 
     def cdl_text() -> str:
-        attributes = cdl.attributes(chain, chunks, doubles=doubles)
+        attributes = cdl.attributes(chain, chunks, doubles=doubles, rounding=pipeline.rounding)
         if not attributes:
             raise ParameterError("expected at least one filter, got none: CDL cannot express that")
         return cdl.attributes_text(attributes, name.rpartition("/")[2] or _PLACEHOLDER)
 
+    def filters_alone(write: Callable[[], str], note: str = "") -> NotationText:
+        return NotationText(problem=_no_rounding(pipeline.rounding)) if pipeline.rounding else _attempt(write, note)
+
     return {
         "tamis": _attempt(lambda: str(pipeline)),
-        "netcdf": _attempt(lambda: chain_text(netcdf_requests(chain), doubles=doubles), varies),
-        "nccopy": _attempt(
+        "netcdf": filters_alone(lambda: chain_text(netcdf_requests(chain), doubles=doubles), varies),
+        "nccopy": filters_alone(
             lambda: _nccopy_text(chain, names, chunks, doubles), "; ".join(filter(None, [_DEFLATED, varies]))
         ),
-        "h5repack": _attempt(lambda: command_text(chain, names, chunks)),
-        "h5py": _attempt(lambda: _h5py_text(chain, name, chunks)),
-        "cdl": _attempt(cdl_text, varies),
-        "zarr2": _attempt(lambda: json_text(zarr.version_2(chain, dtype)), _ZFPY if has_zfp else ""),
-        "zarr3": _attempt(lambda: json_text(zarr.version_3(chain, dtype)), _UNIT_AXES if squeezed else ""),
+        "h5repack": filters_alone(lambda: command_text(chain, names, chunks)),
+        "h5py": filters_alone(lambda: _h5py_text(chain, name, chunks)),
+        "cdl": _attempt(cdl_text, "; ".join(filter(None, [bits, varies]))),
+        "zarr2": filters_alone(lambda: json_text(zarr.version_2(chain, dtype)), _ZFPY if has_zfp else ""),
+        "zarr3": filters_alone(lambda: json_text(zarr.version_3(chain, dtype)), _UNIT_AXES if squeezed else ""),
     }
+
+
+def _no_rounding(rounding: Rounding) -> str:
+    return (
+        f"{rounding} is no filter: netCDF4-python has quantize_mode={rounding.quantize_mode!r}, significant_digits="
+        f"{rounding.number}; tamis repack rounds a saved file"
+    )
 
 
 def _attempt(write: Callable[[], str], note: str = "") -> NotationText:

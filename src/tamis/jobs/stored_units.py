@@ -20,7 +20,7 @@ def in_stored_units(pipeline: Pipeline, packing: cf.Packing | None, dtype: np.dt
     Parameters
     ----------
     pipeline
-        Filters as requested. Parameters of other filters and modes always mean stored values.
+        Filters as requested. Parameters of other filters and modes, and of roundings, always mean stored values.
     packing
         Packing of the variable; None if its values are not packed.
     dtype
@@ -31,7 +31,7 @@ def in_stored_units(pipeline: Pipeline, packing: cf.Packing | None, dtype: np.dt
     ParameterError
         If stored values cannot have such an accuracy.
     """
-    if packing is None or abs(packing.scale) == 1:
+    if packing is None or abs(packing.scale) == 1 or pipeline.rounding is not None:
         return pipeline
     return Pipeline(_convert(stage, packing, dtype) for stage in pipeline.stages)
 

@@ -27,6 +27,7 @@ from tamis.jobs.verification.bounds import (
     broken_bounds,
     checked_bounds,
     recorded_bound,
+    recorded_relative_bound,
 )
 from tamis.jobs.verification.result import Compared, Finding, Status, Verification
 from tamis.jobs.verification.units import in_units
@@ -56,7 +57,8 @@ def verify(
     bounds
         Largest absolute error by dataset name or pattern, in units of the variable: of unpacked values if it has
         ``scale_factor`` or ``add_offset``. A bound of 0, like no bound, asks for the same bits. ``"recorded"``, as a
-        value or in place of the whole mapping, means the bound that the filters of the target record. Exact names take
+        value or in place of the whole mapping, means the bound that the filters of the target record, or that of a
+        rounding, relative to the stored values, that an attribute of the target records. Exact names take
         precedence over patterns, and earlier patterns over later ones. Missing values, which are NaN, infinities and
         fill values, must be at the same indices with the same bits; those in a companion are restored first.
     variables
@@ -141,7 +143,7 @@ class _Comparison:
                 self._note_companion(path, "source", source)
             with reading(self.after.path, dataset=path):
                 result = replace(result, target_type=_type_text(target), checksum=_checksum(target))
-                result = replace(result, **self._bound(own, target))
+                result = replace(result, **self._bound(own, source, target))
                 self._note_companion(path, "target", target)
             result = self._values(result, source, target)
         if len(self.problems) > problems:
@@ -150,11 +152,13 @@ class _Comparison:
             self._add_all(self.pair.attribute_changes(path, source, target))
         self.compared.append(result)
 
-    def _bound(self, own: str, target: StoredArray) -> dict[str, Any]:
-        """Return the fields `bound` and `recorded` of a dataset."""
+    def _bound(self, own: str, source: StoredArray, target: StoredArray) -> dict[str, Any]:
+        """Return the fields `bound`, `relative_bound` and `recorded` of a dataset."""
         bound = self.bounds.get(own)
         if bound != RECORDED:
             return {"bound": bound}
+        if (relative := recorded_relative_bound(source, target)) is not None:
+            return {"relative_bound": relative, "recorded": True}
         return {"bound": recorded_bound(target), "recorded": True}
 
     def _note_companion(self, path: str, name: str, dataset: StoredArray) -> None:
@@ -202,7 +206,7 @@ class _Comparison:
         types = source.type_words, target.type_words
         numbers = source.number_type is not None and target.number_type is not None
         if types[0] != types[1]:
-            converted = numbers and bound
+            converted = numbers and (bound or result.relative_bound)
             (self._note if converted else self._violation)(path, "type", f"{types[0]} became {types[1]}")
             if not numbers:
                 return None, None
@@ -240,7 +244,7 @@ class _Comparison:
         if packing and tally.different:
             self._note(path, "packed", f"values, errors and bounds are unpacked, by {packing}")
         reason = f"{target.pipeline} records no bound" if result.recorded else "no bound was given"
-        for code, text in broken_bounds(tally, bound, reason):
+        for code, text in broken_bounds(tally, bound, reason, result.relative_bound):
             self._violation(path, code, text)
         same_type = source.type_words == target.type_words
         return tally, not tally.different and same_type

@@ -20,6 +20,7 @@ from tamis.netcdf.requests import Requested, requested_filters
 from tamis.netcdf.status import named_error
 from tamis.netcdf.variable import NCZARR, VariableHandle, variable_handle
 from tamis.pipeline import Pipeline
+from tamis.rounding import KINDS
 
 _SZIP_CODINGS = {"ec": 4, "nn": 32}
 VARYING = (
@@ -70,6 +71,8 @@ def define(handle: VariableHandle, requested: Requested) -> None:
             Pipeline(requested.stages).check(chunk)
     for request in completed(listed, requests, chunk, zarr=zarr):
         _define(handle, [request.id], partial(_set_filter, handle, request))
+    if (rounding := requested.rounding) is not None:
+        _quantize(handle, KINDS.index(type(rounding)) + 1, rounding.number)
 
 
 def def_var_deflate(variable: Any, shuffle: bool = False, deflate: bool = True, level: int = 4) -> None:
@@ -175,7 +178,11 @@ def def_var_quantize(variable: Any, mode: str | int, digits: int) -> None:
     if isinstance(mode, str) and mode not in QUANTIZE_MODES[1:]:
         raise ParameterError(f"expected mode {', '.join(map(repr, QUANTIZE_MODES[1:]))}, got {mode!r}")
     number = QUANTIZE_MODES.index(mode) if isinstance(mode, str) else mode
-    explain.check(handle, "nc_def_var_quantize", call("nc_def_var_quantize", *handle.ids, number, digits))
+    _quantize(handle, number, digits)
+
+
+def _quantize(handle: VariableHandle, mode: int, number: int) -> None:
+    explain.check(handle, "nc_def_var_quantize", call("nc_def_var_quantize", *handle.ids, mode, number))
 
 
 def _define_by(name: str, variable: Any, ids: list[int], *arguments: int) -> None:

@@ -42,7 +42,8 @@ def create_variable(
     name, dtype, dimensions, fill_value, endian
         As for netCDF4's ``createVariable``.
     filters
-        A `Pipeline`, a filter, or text of either, such as ``"zfp(accuracy=0.1)|fletcher32"``.
+        A `Pipeline`, a filter, or text of either, such as ``"zfp(accuracy=0.1)|fletcher32"``. netCDF-C itself rounds by
+        the rounding of ``"bitround(keepbits=7)|shuffle|deflate(4)"``, and protects ``_FillValue`` only.
     chunksizes
         Chunk shape; by default at most 1 MiB, in whole blocks of 4 for zfp, and 64 KiB or more if a dimension is
         unlimited.
@@ -62,7 +63,7 @@ def create_variable(
     label = f"{group.path}: {name}"
     with located(path=group.path, dataset=name):
         requested = requested_filters(filters)
-        if not requested.requests:
+        if not requested.requests and requested.rounding is None:
             return dataset.createVariable(
                 name, dtype, dimensions, chunksizes=chunksizes, fill_value=fill_value, endian=endian
             )
@@ -177,6 +178,8 @@ def _check_filters(group: Group, name: str, requested: Requested, chunk: ChunkTy
     check_order(name, (), requested.requests, zarr=group.format == NCZARR)
     if requested.stages is not None:
         Pipeline(requested.stages).check(chunk)
+    if requested.rounding is not None:
+        requested.rounding.check(chunk.dtype)
     for request in requested.requests:
         status = call("nc_inq_filter_avail", group.ncid, request.id)
         if status:

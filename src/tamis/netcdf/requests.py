@@ -11,6 +11,7 @@ from tamis.filters import Filter, Request, Stage, requested_filter
 from tamis.notation.chain import refuse_other_flags
 from tamis.notation.detect import read
 from tamis.pipeline import Pipeline
+from tamis.rounding import Rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +24,13 @@ class Requested:
         Ids and requested parameters, in the order in which they are to run.
     stages
         The same as stages; None if they are words that tamis does not check.
+    rounding
+        Rounding before them, by netCDF's own quantization; None if there is none.
     """
 
     requests: tuple[Request, ...]
     stages: tuple[Stage, ...] | None
+    rounding: Rounding | None = None
 
     @property
     def is_pipeline(self) -> bool:
@@ -47,17 +51,21 @@ def requested_filters(filters: object, values: Sequence[int] | None = None) -> R
         return Requested((Request(filters, words),), None)
     if values is not None:
         raise ParameterError(f"expected the id of a filter with values={values!r}, got {filters!r}")
-    stages = _stages(filters)
+    steps = _steps(filters)
+    rounding = Pipeline(steps).rounding if any(isinstance(step, Rounding) for step in steps) else None
+    stages = tuple(step for step in steps if isinstance(step, Stage))
     refuse_other_flags(stages, "netCDF")
     counts = Counter(stage.filter.id for stage in stages)
     if twice := [stage.filter.name for stage in stages if counts[stage.filter.id] > 1]:
         raise ParameterError(f"expected each filter once, got {twice[0]} twice: netCDF keeps one of them")
-    return Requested(tuple(stage.request for stage in stages), stages)
+    return Requested(tuple(stage.request for stage in stages), stages, rounding)
 
 
-def _stages(filters: object) -> tuple[Stage, ...]:
+def _steps(filters: object) -> tuple[Stage | Rounding, ...]:
+    if isinstance(filters, Rounding):
+        return (filters,)
     if isinstance(filters, Pipeline):
-        return filters.stages
+        return filters.stages if filters.rounding is None else (filters.rounding, *filters.stages)
     if isinstance(filters, Request):
         return (Stage.of(requested_filter(filters)),)
     if isinstance(filters, Stage):

@@ -8,7 +8,9 @@
 
 These keys describe how values are stored; others, such as ``units``, are ignored: ``_Storage`` ("chunked",
 "contiguous", "compact"), ``_ChunkSizes``, ``_Fletcher32`` and ``_Shuffle`` ("true", "false"), ``_DeflateLevel``,
-``_Filter`` (netCDF filter text), ``_Endianness`` ("little", "big", "native").
+``_Filter`` (netCDF filter text), ``_Endianness`` ("little", "big", "native"), and one of the attributes that record a
+rounding. For BitRound, files and ncdump have ``_QuantizeBitRoundNumberOfSignificantBits``, which ncgen copies without
+rounding anything; it rounds by ``_QuantizeBitRoundNumberOfSignificantDigits``, a number of bits all the same.
 
 Whatever the order of the attributes, ncgen defines fletcher32, deflate and shuffle, then ``_Filter``. netCDF runs
 fletcher32 first and shuffle second.
@@ -26,8 +28,13 @@ from tamis.notation.chain import Chain
 from tamis.notation.netcdf import Compat, chain_text, parse_chain
 from tamis.notation.netcdf_order import in_netcdf_order, netcdf_requests
 from tamis.notation.positions import malformed, refused
+from tamis.rounding import KINDS as ROUNDINGS
+from tamis.rounding import BitRound, Rounding
 
-KEYS = ("_Storage", "_ChunkSizes", "_Fletcher32", "_Shuffle", "_DeflateLevel", "_Filter", "_Endianness")
+_NCGEN_BITROUND = "_QuantizeBitRoundNumberOfSignificantDigits"
+_ROUNDINGS = {kind.attribute: kind for kind in ROUNDINGS} | {_NCGEN_BITROUND: BitRound}
+
+KEYS = ("_Storage", "_ChunkSizes", "_Fletcher32", "_Shuffle", "_DeflateLevel", "_Filter", "_Endianness", *_ROUNDINGS)
 
 Value = str | int | tuple[int, ...]
 
@@ -48,7 +55,7 @@ class CdlAttributes:
     Parameters
     ----------
     chain
-        Filters in the order in which netCDF runs them.
+        Filters in the order in which netCDF runs them, perhaps after a rounding.
     variable
         Name of the variable; empty if the text has none.
     chunk_shape
@@ -59,7 +66,7 @@ class CdlAttributes:
         little, big or native; empty if there is no such attribute.
     """
 
-    chain: tuple[Stage, ...]
+    chain: tuple[Stage | Rounding, ...]
     variable: str = ""
     chunk_shape: tuple[int, ...] | None = None
     storage: str = ""
@@ -67,7 +74,11 @@ class CdlAttributes:
 
 
 def attributes(
-    chain: Chain, chunk_shape: Sequence[int] | None = None, *, doubles: Mapping[int, Sequence[int]] | None = None
+    chain: Chain,
+    chunk_shape: Sequence[int] | None = None,
+    *,
+    doubles: Mapping[int, Sequence[int]] | None = None,
+    rounding: Rounding | None = None,
 ) -> dict[str, Value]:
     """Write a pipeline as attributes.
 
@@ -79,6 +90,8 @@ def attributes(
         Chunk shape.
     doubles
         Pairs of words of ``_Filter`` that are written as a double, by the index of the filter in the chain.
+    rounding
+        Rounding before the filters.
 
     Raises
     ------
@@ -101,6 +114,8 @@ def attributes(
     if rest:
         pairs = {position: (doubles or {}).get(index, ()) for position, (index, _) in enumerate(rest)}
         result["_Filter"] = chain_text([request for _, request in rest], doubles=pairs)
+    if rounding is not None:
+        result[_NCGEN_BITROUND if isinstance(rounding, BitRound) else rounding.attribute] = rounding.number
     return result
 
 
@@ -153,9 +168,19 @@ def parse_attributes(
         if not isinstance(text, str):
             raise ParameterError(f"expected text as _Filter, got {text!r}")
         requests += parse_chain(text, compat=compat)
-    chain = tuple(map(Stage.of, in_netcdf_order(requests)))
+    chain: list[Stage | Rounding] = [*_rounding(mapping), *map(Stage.of, in_netcdf_order(requests))]
     storage, order = _choice(mapping, "_Storage", _STORAGES), _choice(mapping, "_Endianness", _ORDERS)
-    return CdlAttributes(chain, variable, _chunks(mapping.get("_ChunkSizes")), storage, order)
+    return CdlAttributes(tuple(chain), variable, _chunks(mapping.get("_ChunkSizes")), storage, order)
+
+
+def _rounding(mapping: Mapping[str, object]) -> list[Rounding]:
+    roundings = []
+    for key, kind in _ROUNDINGS.items():
+        if (value := mapping.get(key)) is not None:
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise ParameterError(f"expected a whole number as {key}, got {value!r}")
+            roundings.append(kind(value))  # type: ignore[call-arg]
+    return roundings
 
 
 def _flag(mapping: Mapping[str, object], key: str) -> bool:

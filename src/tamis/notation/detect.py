@@ -34,6 +34,7 @@ from tamis.notation.netcdf_argument import ALL, parse_argument
 from tamis.notation.netcdf_order import in_netcdf_order
 from tamis.notation.positions import malformed, refused
 from tamis.notation.text import names_filter, parse_filters, parse_named
+from tamis.rounding import Rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Reading:
     notation
         The notation of the text.
     chain
-        Filters in the order in which they run.
+        Filters in the order in which they run, perhaps after a rounding.
     names
         Datasets that the text names.
     chunk_shape
@@ -53,7 +54,7 @@ class Reading:
     """
 
     notation: str
-    chain: tuple[Stage, ...]
+    chain: tuple[Stage | Rounding, ...]
     names: tuple[str, ...] = ()
     chunk_shape: tuple[int, ...] | None = None
 

@@ -1,8 +1,10 @@
-"""tamis text: ``zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32``.
+"""tamis text: ``zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32``, ``bitround(keepbits=7)|shuffle|deflate(4)``.
 
 ::
 
-    pipeline : 'none' | stage { '|' stage }
+    pipeline : 'none' | step { '|' step }
+    step     : stage | rounding                            a rounding is the first step
+    rounding : name '(' argument ')' | name ':' argument   of `tamis.rounding`
     stage    : filter [ '!' | '?' ]                         '!' required, '?' optional; otherwise HDF5's default
     filter   : name [ '(' [ argument { ',' argument } ] ')' ]
              | name ':' argument { ',' argument }           the form of the HDF Group's RFC
@@ -15,17 +17,21 @@ from __future__ import annotations
 
 import re
 from inspect import signature
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from tamis.errors import ParameterError, located
 from tamis.filters import Filter, Request, Stage, UnknownFilter, by_name, filter_named, requested_filter
 from tamis.formatting import did_you_mean
 from tamis.notation.positions import malformed, refused
+from tamis.rounding import BY_NAME as ROUNDINGS
+from tamis.rounding import Rounding
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>[-+]?[0-9.][0-9A-Za-z.]*(?:(?<=[eE])[-+][0-9]+)?)"
     r"""|"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<sign>[|(),=:!?])|(?P<end>$))"""
 )
+Step = TypeVar("Step", Filter, Rounding)
+
 _ALIASES = {"gzip": "deflate", "zlib": "deflate", "bz2": "bzip2", "zstandard": "zstd"}
 
 NONE = "none"
@@ -64,8 +70,8 @@ class _Reader:
         raise malformed(self.text, self.start if start is None else start, expected)
 
 
-def parse_filters(text: str) -> list[Stage]:
-    """Read a chain of filters.
+def parse_filters(text: str) -> list[Stage | Rounding]:
+    """Read a chain of filters, perhaps with a rounding.
 
     Raises
     ------
@@ -75,15 +81,15 @@ def parse_filters(text: str) -> list[Stage]:
     if text.strip() == NONE:
         return []
     reader = _Reader(text)
-    stages = [_stage(reader)]
+    steps = [_step(reader)]
     while reader.take("|"):
-        stages.append(_stage(reader))
+        steps.append(_step(reader))
     if reader.kind != "end":
         reader.fail("'|' or the end")
-    return stages
+    return steps
 
 
-def parse_named(text: str) -> tuple[str, list[Stage]]:
+def parse_named(text: str) -> tuple[str, list[Stage | Rounding]]:
     """Read ``NAME:FILTERS``, split at the last colon with valid filters after it; both may contain colons.
 
     Raises
@@ -103,10 +109,24 @@ def parse_named(text: str) -> tuple[str, list[Stage]]:
 
 
 def names_filter(text: str) -> bool:
-    """Return whether a text begins with the name of a filter, and is therefore meant as tamis text."""
+    """Return whether a text begins with the name of a filter or rounding, and is therefore meant as tamis text."""
     match = _TOKEN.match(text)
     word = (match["word"] if match else None) or ""
+    if word in ROUNDINGS:
+        return True
     return _ALIASES.get(word, word) == UnknownFilter.name or filter_named(_ALIASES.get(word, word)) is not None
+
+
+def _step(reader: _Reader) -> Stage | Rounding:
+    if reader.kind != "word" or reader.token not in ROUNDINGS:
+        return _stage(reader)
+    kind, start = ROUNDINGS[reader.token], reader.start
+    reader.advance()
+    with located(filter=kind.name):
+        rounding = _with_arguments(reader, kind, start)
+    if reader.token in ("!", "?") and reader.kind == "sign":
+        reader.fail(f"no flag, since {kind.name} is no filter that a chunk can leave out: '|' or the end")
+    return rounding
 
 
 def _stage(reader: _Reader) -> Stage:
@@ -119,7 +139,11 @@ def _filter(reader: _Reader) -> Filter:
     name = _ALIASES.get(reader.token, reader.token) if reader.kind == "word" else ""
     kind = UnknownFilter if name == UnknownFilter.name else filter_named(name)
     if kind is None:
-        reader.fail(f"a filter ({', '.join(sorted(by_name()))}){did_you_mean(reader.token, by_name())}")
+        names = {**by_name(), **ROUNDINGS}
+        reader.fail(
+            f"a filter ({', '.join(sorted(by_name()))}) or rounding ({', '.join(sorted(ROUNDINGS))})"
+            f"{did_you_mean(reader.token, names)}"
+        )
     start = reader.start
     reader.advance()
     if kind is UnknownFilter:
@@ -128,7 +152,7 @@ def _filter(reader: _Reader) -> Filter:
         return _with_arguments(reader, kind, start)
 
 
-def _with_arguments(reader: _Reader, kind: type[Filter], start: int) -> Filter:
+def _with_arguments(reader: _Reader, kind: type[Step], start: int) -> Step:
     arguments: dict[str, object] = {}
     if reader.take(":"):
         _read_argument(reader, kind, arguments)
@@ -151,7 +175,7 @@ def _with_arguments(reader: _Reader, kind: type[Filter], start: int) -> Filter:
         raise refused(reader.text, start, str(error)) from error
 
 
-def _read_argument(reader: _Reader, kind: type[Filter], arguments: dict[str, object]) -> None:
+def _read_argument(reader: _Reader, kind: type[Filter | Rounding], arguments: dict[str, object]) -> None:
     parameters = signature(kind).parameters
     positional = [parameter.name for parameter in parameters.values() if parameter.kind is not parameter.KEYWORD_ONLY]
     start = reader.start

@@ -11,6 +11,7 @@ from tamis.errors import ParameterError
 from tamis.filters import Blosc, Bzip2, Deflate, Filter, Fletcher32, Scaleoffset, Shuffle, Stage, Szip, Zstd
 from tamis.notation.chain import Chain, refuse_other_flags
 from tamis.notation.h5py_keywords import keywords
+from tamis.rounding import Rounding
 
 ENGINES = ("h5netcdf", "netcdf4")
 """Engines of xarray that write filters."""
@@ -19,7 +20,7 @@ _OFF = {"compression": None, "shuffle": False, "fletcher32": False}
 _BLOSC_SHUFFLES = {"none": 0, "byte": 1, "bit": 2}
 
 
-def encoding_keywords(chain: Chain, engine: str) -> dict[str, Any]:
+def encoding_keywords(chain: Chain, engine: str, rounding: Rounding | None = None) -> dict[str, Any]:
     """Write a pipeline as the encoding of a variable; filters that it does not have are turned off.
 
     Raises
@@ -28,8 +29,16 @@ def encoding_keywords(chain: Chain, engine: str) -> dict[str, Any]:
         If the engine cannot write it; names what can.
     """
     stages = tuple(chain)
+    if rounding is not None and engine != "netcdf4":
+        raise ParameterError(
+            f"the engine {engine} cannot round by {rounding}: engine='netcdf4' can; or round the values before,"
+            f" tamis.{type(rounding).__name__}({rounding.number}).round(values, missing_values=…), and set the"
+            f" attribute {rounding.attribute}={rounding.number}; tamis repack rounds a saved file"
+        )
     try:
-        return _encoding(stages, engine)
+        return _encoding(stages, engine) | (
+            {} if rounding is None else {"quantize_mode": rounding.quantize_mode, "significant_digits": rounding.number}
+        )
     except ParameterError as error:
         other = "" if engine == "h5netcdf" else "engine='h5netcdf' supports more filters; "
         raise ParameterError(

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tamis.accuracy.difference import Comparison, compare
 from tamis.chunks.grid import Origin
-from tamis.errors import BoundError
+from tamis.errors import BoundError, located
 from tamis.rewrite.plan import Plan
 
 
@@ -21,7 +21,11 @@ def compare_chunk(plan: Plan, origin: Origin, before: NDArray[Any], after: NDArr
         If the error is larger than the plan allows, a missing value changed, or a value left the valid range; names the
         chunk.
     """
-    return check_comparison(plan, origin, compare(before, after, plan.missing if plan.lossy else None))
+    if plan.rounding is None:
+        return check_comparison(plan, origin, compare(before, after, plan.missing if plan.lossy else None))
+    with located(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin):
+        comparison, _ = plan.rounding.check(before, after, plan.missing)
+        return comparison.error
 
 
 def check_comparison(plan: Plan, origin: Origin, comparison: Comparison) -> float:

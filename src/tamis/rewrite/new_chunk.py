@@ -43,7 +43,8 @@ class NewChunk(NamedTuple):
     missing
         Number of missing values; 0 if nothing is lossy.
     crossed
-        Number of values that zfp would have moved across a limit of the valid range, so that it was skipped.
+        Number of values that zfp would have moved across a limit of the valid range, so that it was skipped; or, with a
+        rounding, of the values that stay as they are because they would become missing or cross a limit.
     error
         Largest error of the decoded values; None if the chunk was not decoded and compared.
     flags
@@ -61,7 +62,8 @@ class NewChunk(NamedTuple):
 
 def make_chunks(plan: Plan, parts: Parts, box: Region, values: NDArray[Any]) -> list[NewChunk]:
     """Encode several chunks as `make_chunk` does, small ones in one native call; `values` are those of `box`."""
-    native = encode_many(plan.pipeline, values, box, parts, plan.chunk, plan.missing) if plan.flags is None else []
+    one_by_one = plan.flags is not None or plan.rounding is not None
+    native = [] if one_by_one else encode_many(plan.pipeline, values, box, parts, plan.chunk, plan.missing)
     chunks = []
     for origin, encoded in itertools.zip_longest(parts.origins(), native):
         if encoded is None:
@@ -74,7 +76,7 @@ def make_chunks(plan: Plan, parts: Parts, box: Region, values: NDArray[Any]) -> 
 
 
 def make_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> NewChunk:
-    """Encode the part of a chunk inside of the array: see `tamis.rewrite.encode.encode_chunk`.
+    """Round and encode the part of a chunk inside of the array: see `tamis.rewrite.encode.encode_chunk`.
 
     The encoded chunk is decoded and compared at once, while it is in the processor's cache. With a companion it is not,
     because only both together give the values.
@@ -85,14 +87,23 @@ def make_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> NewChunk:
         If a required filter cannot take the values, or does not keep the bound; names dataset and chunk.
     """
     origin = origin_of(part)
+    rounded = None
     try:
+        if plan.rounding is not None:
+            rounded = plan.rounding.apply(values, origin, plan.missing)
+            values = rounded.values
         if plan.flags is not None:
             return _with_flags(plan, plan.flags, origin, values)
         encoded = encode_compared(plan.pipeline, values, plan.chunk, plan.padding, plan.missing)
     except TamisError as error:
         error.at(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin)
         raise
-    return _checked(plan, origin, *encoded)
+    chunk = _checked(plan, origin, *encoded)
+    if rounded is None:
+        return chunk
+    # The decoded values have the bits of the rounded ones.
+    comparison = rounded.comparison
+    return chunk._replace(error=comparison.error, missing=comparison.missing, crossed=rounded.unrounded)
 
 
 def _checked(plan: Plan, origin: Origin, stored: Encoded, comparison: Comparison) -> NewChunk:

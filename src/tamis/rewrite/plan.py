@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tamis.accuracy.rounded import ArrayRounding
 from tamis.cf import Packing
 from tamis.chunks.chunk_notes import ChunkNotes
 from tamis.chunks.grid import Grid
@@ -29,9 +30,9 @@ class Plan:
     path
         Path in both stores.
     pipeline
-        Filters of the target.
+        Filters of the target, without a rounding.
     dtype
-        Type of the target; in native byte order if zfp is among the filters.
+        Type of the target; in native byte order if zfp is among the filters, or values are rounded.
     chunk_shape
         Chunk shape of the target, slowest axis first.
     notes
@@ -50,6 +51,8 @@ class Plan:
         Values of chunks beyond the array.
     may_grow
         Whether the array is written even if it becomes larger than in the source.
+    rounding
+        Rounding of the values before they are encoded; None if they are not rounded.
 
     Attributes
     ----------
@@ -58,7 +61,8 @@ class Plan:
     recoded
         Whether values are encoded again, in contrast to copied chunks and kept streams.
     bound
-        Largest allowed absolute error of stored values; 0 if lossless; None if the filters have no bound.
+        Largest allowed absolute error of stored values; 0 if lossless; None if the filters have no bound, or a rounding
+        has a relative one.
     lossy
         Whether values may change.
     """
@@ -75,6 +79,7 @@ class Plan:
     packing: Packing | None = None
     padding: Padding = field(default_factory=Padding)
     may_grow: bool = True
+    rounding: ArrayRounding | None = None
 
     # Computed once because every chunk needs them several times.
     chunk: ChunkType = field(init=False)
@@ -86,8 +91,19 @@ class Plan:
         """Set the attributes that follow from the pipeline."""
         object.__setattr__(self, "chunk", ChunkType(self.dtype, self.chunk_shape))
         object.__setattr__(self, "recoded", not (self.copied or self.streams_kept))
-        object.__setattr__(self, "bound", self.pipeline.error_bound if self.recoded else 0.0)
+        bound = self.pipeline.error_bound if self.recoded else 0.0
+        object.__setattr__(self, "bound", bound if self.rounding is None else None)
         object.__setattr__(self, "lossy", self.bound != 0)
+
+    @property
+    def requested(self) -> Pipeline:
+        """Rounding and filters."""
+        return self.pipeline if self.rounding is None else Pipeline((self.rounding.rounding, *self.pipeline.stages))
+
+    @property
+    def relative_bound(self) -> float | None:
+        """Largest allowed error relative to a stored value; None without a rounding."""
+        return None if self.rounding is None else self.rounding.rounding.relative_bound
 
     def in_units(self, error: float) -> float:
         """Return an error of stored values in units of the variable."""
@@ -145,6 +161,8 @@ class Written:
         written. It remains to be shown that the store holds them.
     largest_error
         Largest error of the proven chunks.
+    unrounded
+        Number of values that are not rounded, because rounding would make them missing or let them cross a limit.
     """
 
     chunk_count: int
@@ -158,6 +176,7 @@ class Written:
     pipeline: Pipeline = field(default_factory=lambda: Pipeline(()))
     proven: ChunkNotes = field(default_factory=lambda: ChunkNotes("I"))
     largest_error: float = 0.0
+    unrounded: int = 0
 
 
 def flags_for(array: StoredArray, dtype: np.dtype[Any]) -> Flags | None:

@@ -124,7 +124,7 @@ class _CountingWriter:
         flags = plan.flags
         self._companion = target.create_companion(FLAGS_PIPELINE, flags) if flags and flags.fill else None
         self._proven = ChunkNotes("I")
-        self._missing = self._lossless = self._for_missing = self._for_range = 0
+        self._missing = self._lossless = self._for_missing = self._for_range = self._unrounded = 0
         self._largest = 0.0
         self._skipped: Counter[str] = Counter()
 
@@ -146,7 +146,10 @@ class _CountingWriter:
         self._missing += chunk.missing
         self._lossless += without_zfp
         self._for_missing += bool(without_zfp and chunk.missing)
-        self._for_range += bool(without_zfp and chunk.crossed and not chunk.missing)
+        if plan.rounding is None:
+            self._for_range += bool(without_zfp and chunk.crossed and not chunk.missing)
+        else:
+            self._unrounded += chunk.crossed
         if chunk.mask:
             self._skipped.update(_not_applied(plan.pipeline, chunk.mask))
 
@@ -167,6 +170,7 @@ class _CountingWriter:
             self._plan.pipeline,
             self._proven,
             self._largest,
+            self._unrounded,
         )
 
 

@@ -72,6 +72,7 @@ def test_json_of_every_dataset_and_group_has_the_keys_of_the_schema(mixed: Path)
             "role",
             "packing",
             "valid_range",
+            "rounding",
             "notes",
             "problem",
         ]

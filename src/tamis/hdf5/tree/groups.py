@@ -89,6 +89,8 @@ def create_group(
     """
     pipeline = as_pipeline(filters)
     change = _checked(max_compact, min_dense)
+    if pipeline.rounding is not None:
+        raise ParameterError(f"expected filters of links, got {pipeline.rounding}, which rounds values of datasets")
     _check_filters(pipeline)
     gcpl = h5p.create(h5p.GROUP_CREATE)
     _set_filters(gcpl, [(stage.filter.id, int(stage.optional), stage.filter.requested) for stage in pipeline.stages])

@@ -16,8 +16,10 @@ from numpy.typing import DTypeLike
 from tamis.errors import FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Stage
 from tamis.hdf5.lib import calls
+from tamis.hdf5.lib.attributes import record_rounding
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.padding import growing_chunks
+from tamis.rounding import still_needed
 
 
 def create_dataset(
@@ -46,7 +48,9 @@ def create_dataset(
     dtype
         Type of the values. ZFP requires native byte order.
     filters
-        A `Pipeline`, a filter, or their text such as ``"zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"``.
+        A `Pipeline`, a filter, or their text such as ``"zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"``. A rounding,
+        as in ``"bitround(keepbits=7)|shuffle|deflate(4)"``, is recorded in an attribute; tamis and netCDF-C round what
+        they write into such a dataset, h5py does not.
     chunks
         Chunk shape; by default at most 1 MiB, in whole blocks of 4 for zfp, and 64 KiB or more if an axis is unlimited.
     maxshape
@@ -127,6 +131,8 @@ def new_dataset(
             raise
         raise FileError(f"{place}: HDF5 cannot create the dataset: {error}") from error
     dataset.attrs.update(attrs or {})
+    if pipeline.rounding is not None and still_needed(pipeline.rounding, attrs or {}):
+        record_rounding(dataset, pipeline.rounding)
     return dataset, as_recorded(pipeline, dataset)
 
 

@@ -60,14 +60,14 @@ def write(target: h5py.Dataset, data: Any, /, *, threads: int | None = ...) -> h
 def write(target: Any, *arguments: Any, threads: int | None = None, **options: Any) -> h5py.Dataset:
     """Write an array as a chunked dataset, its chunks encoded in threads: ``write(group, name, data, filters=…)``.
 
-    ``write(dataset, data)`` fills an existing dataset, chunked and still empty. Every chunk is checked: if zfp cannot
-    encode its values, exceeds the bound or changes a missing value, the chunk is stored without zfp, which its mask
-    records, so that every reader can read it. Missing values are NaN, infinities, the fill value unless it is 0, and
-    the values of the attributes ``_FillValue`` and ``missing_value``; no value crosses a limit of ``valid_min``,
-    ``valid_max`` or ``valid_range``. Bounds apply to stored values, even if there is a ``scale_factor``. Chunks that
-    extend beyond the end of an axis that can grow hold the fill value there; they are stored without zfp if it cannot
-    keep the fill value. The bytes do not depend on the number of threads. Memory is bounded by `threads` × a few
-    chunks, in addition to `data` itself.
+    ``write(dataset, data)`` fills an existing dataset, chunked and still empty, and rounds the values if an attribute
+    of it records a rounding, as netCDF-C does. Every chunk is checked: if zfp cannot encode its values, exceeds the
+    bound or changes a missing value, the chunk is stored without zfp, which its mask records, so that every reader can
+    read it. Missing values are NaN, infinities, the fill value unless it is 0, and the values of the attributes
+    ``_FillValue`` and ``missing_value``; no value crosses a limit of ``valid_min``, ``valid_max`` or ``valid_range``.
+    Bounds apply to stored values, even if there is a ``scale_factor``. Chunks that extend beyond the end of an axis
+    that can grow hold the fill value there; they are stored without zfp if it cannot keep the fill value. The bytes do
+    not depend on the number of threads. Memory is bounded by `threads` × a few chunks, in addition to `data` itself.
 
     Parameters
     ----------
@@ -79,7 +79,8 @@ def write(target: Any, *arguments: Any, threads: int | None = None, **options: A
         Anything with shape, dtype and slices, such as arrays of NumPy, dask, xarray, h5py, Zarr or `tamis.open`, which
         is read part by part in one thread. Anything else is converted by ``numpy.asarray``.
     filters
-        A `Pipeline`, a filter, or their text such as ``"zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"``.
+        A `Pipeline`, a filter, or their text such as ``"zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"``, or with a
+        rounding ``"bitround(keepbits=7)|shuffle|deflate(4)"``, whose error is proven, and which an attribute records.
     chunks
         Chunk shape, slowest axis first; by default as in `create_dataset`.
     dtype
@@ -263,6 +264,7 @@ def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
             converted, rounding = cast(
                 values, target.chunk.dtype, masked=masked, missing=missing, bound=target.bound, origin=origin
             )
+            converted = target.rounded(converted, origin, missing)
         return origin, target.encode(origin, converted, missing, rounding)
 
     masked = target.masked

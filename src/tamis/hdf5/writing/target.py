@@ -12,6 +12,7 @@ import numpy as np
 from h5py import h5d, h5t
 from numpy.typing import NDArray
 
+from tamis.accuracy.rounded import ArrayRounding
 from tamis.chunks.grid import Origin
 from tamis.errors import FileError, ParameterError, located
 from tamis.filters import ChunkType
@@ -24,6 +25,7 @@ from tamis.missing.definition import Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import Encoded, encode_chunk, is_lossy
 from tamis.rewrite.padding import Padding
+from tamis.rounding import BitGroom, recorded_rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,12 @@ class Target:
     label
         File and dataset, for messages.
     missing
-        Markers of missing values, if the filters are lossy: the attributes ``_FillValue`` and ``missing_value``, and a
-        fill value other than 0.
+        Markers of missing values, if the filters are lossy or values are rounded: the attributes ``_FillValue`` and
+        ``missing_value``, and a fill value other than 0.
     padding
         Values of chunks beyond the array.
+    rounding
+        Rounding that an attribute of the dataset records, which new values get; None without one.
     """
 
     dataset: h5py.Dataset
@@ -53,6 +57,7 @@ class Target:
     label: str
     missing: Missing
     padding: Padding
+    rounding: ArrayRounding | None = None
 
     @classmethod
     def of(cls, dataset: h5py.Dataset, pipeline: Pipeline | None = None, label: str = "") -> Target:
@@ -90,8 +95,12 @@ class Target:
             )
         array = Hdf5Array.of(dataset)
         recorded = pipeline or array.pipeline
-        missing = array.missing if is_lossy(recorded) and dtype.kind in "fiu" else Missing()
-        return cls(dataset, recorded, ChunkType(dtype, dataset.chunks), label, missing, Padding.of(array, dtype))
+        noted = recorded_rounding(array.attributes, array.number_type)
+        rounding = None if noted is None else ArrayRounding(noted, dataset.shape)
+        may_change = rounding is not None or is_lossy(recorded)
+        missing = array.missing if may_change and dtype.kind in "fiu" else Missing()
+        padding = Padding.of(array, dtype)
+        return cls(dataset, recorded, ChunkType(dtype, dataset.chunks), label, missing, padding, rounding)
 
     @property
     def fill(self) -> NDArray[Any]:
@@ -116,6 +125,10 @@ class Target:
         fill = self.masked[()]
         has_fill = fill in self.missing.values or fill != fill
         return self.missing if has_fill else replace(self.missing, values=(*self.missing.values, fill))
+
+    def rounded(self, values: NDArray[Any], origin: Origin, missing: Missing) -> NDArray[Any]:
+        """Return values as the rounding of the dataset leaves them; `origin` is the index of the first one."""
+        return values if self.rounding is None else self.rounding.apply(values, origin, missing).values
 
     def encode(
         self, origin: Origin, values: NDArray[Any], missing: Missing, rounding: float, *, lossless: bool = False
@@ -164,4 +177,9 @@ def growing_axis(target: Target, axis: int) -> int:
         )
     if math.prod(extent for other, extent in enumerate(shape) if other != axis) == 0:
         raise ParameterError(f"{target.label}: expected steps with values, got shape {shape} and axis {axis}")
+    if axis and target.rounding is not None and isinstance(target.rounding.rounding, BitGroom):
+        raise ParameterError(
+            f"{target.label}: expected steps along axis 0 for {target.rounding.rounding}, which rounds values of even"
+            f" index down and others up, got axis {axis}, where a step changes the indices before it: use granular"
+        )
     return axis

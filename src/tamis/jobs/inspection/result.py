@@ -10,11 +10,12 @@ from tamis import zfp
 from tamis.cf import DATA, Packing, Role
 from tamis.filters import Filter, Stage, UnknownFilter, Zfp
 from tamis.filters.unknown import filter_name
-from tamis.formatting import plural, printable, ratio, ratio_text, shape_text
+from tamis.formatting import plural, printable, ratio, ratio_text, relative_text, shape_text
 from tamis.jobs.json_rule import SCHEMA, error_dict, json_fields, json_text, json_value
 from tamis.jobs.result import DatasetsResult
 from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Note
+from tamis.rounding import Rounding
 from tamis.store.readability import Readers
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class DatasetInfo:
         Conversion of stored values to units of the variable; None if they are not packed.
     valid_range
         Smallest and largest valid stored value, each None without a limit; None if there are no limits.
+    rounding
+        Rounding of the values that an attribute records; None without one.
     """
 
     path: str
@@ -107,6 +110,7 @@ class DatasetInfo:
     role: Role = DATA
     packing: Packing | None = None
     valid_range: tuple[float | None, float | None] | None = None
+    rounding: Rounding | None = None
 
     @property
     def filters(self) -> tuple[str, ...]:
@@ -115,8 +119,12 @@ class DatasetInfo:
 
     @property
     def values_in_words(self) -> str:
-        """Packing and valid range in words; empty if there are none."""
-        texts = [f"packed by {self.packing}"] if self.packing else []
+        """Rounding, packing and valid range in words; empty if there are none."""
+        texts = []
+        if self.rounding is not None:
+            bound = relative_text(self.rounding.relative_bound)
+            texts.append(f"rounded by {self.rounding}: relative error at most {bound}")
+        texts += [f"packed by {self.packing}"] if self.packing else []
         limits = zip(("from", "to"), self.valid_range or (), strict=False)
         if text := " ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None):
             texts.append(f"valid {text}" + " as stored" * bool(self.packing))
@@ -175,6 +183,7 @@ class DatasetInfo:
             "role": self.role.kind,
             "packing": self.packing.to_dict() if self.packing else None,
             "valid_range": json_value(self.valid_range),
+            "rounding": self.rounding and self.rounding.to_dict(),
             "notes": json_value(self.notes),
             "problem": self.problem or None,
         }

@@ -11,6 +11,7 @@ from tamis.errors import FileError, TamisError
 from tamis.formatting import plural
 from tamis.jobs.repacking.planning import Request, plan_datasets
 from tamis.jobs.repacking.record import Record
+from tamis.jobs.verification.bounds import RECORDED, Bound
 from tamis.rewrite.count_missing import count_missing
 from tamis.rewrite.plan import Plan
 from tamis.rewrite.streams import are_stored_alike
@@ -117,7 +118,8 @@ def _compare(target: Path, source: Path, plans: Mapping[str, Plan], request: Req
             stored = [plan for path, plan in plans.items() if path not in kept]
             if reason := _other_missing(before, after, stored, request):
                 return Earlier(False, False, reason)
-        bounds = {plan.path: plan.unpacked_bound for plan in stored if plan.unpacked_bound is not None}
+        allowed = {plan.path: RECORDED if plan.rounding else plan.unpacked_bound for plan in stored}
+        bounds: dict[str, Bound] = {path: bound for path, bound in allowed.items() if bound is not None}
         if len(bounds) < len(stored):  # without a bound, values cannot be compared with the source
             return unknown
         if not verify(source, target, bounds={"*": 0.0, **bounds}).ok:

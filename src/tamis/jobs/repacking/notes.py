@@ -20,7 +20,7 @@ def written_notes(
     notes = (
         _growth_note(plan, source, target, companion)
         + _skipped_notes(written)
-        + _missing_note(written, companion)
+        + _missing_note(plan, written, companion)
         + _range_note(plan, written)
         + _partial_note(plan, source.shape, written, partial_count)
     )
@@ -54,6 +54,9 @@ def _skipped_notes(written: Written) -> tuple[str, ...]:
 
 
 def _range_note(plan: Plan, written: Written) -> tuple[str, ...]:
+    if written.unrounded:
+        limits = f" or let them cross a limit of the valid range ({range_text(plan)})" if range_text(plan) else ""
+        return (f"{plural(written.unrounded, 'value')} not rounded, since rounding would make them missing{limits}",)
     if not written.lossless_for_range:
         return ()
     text = (
@@ -117,7 +120,7 @@ def _better_chunks(plan: Plan, shape: tuple[int, ...]) -> str:
     )
 
 
-def _missing_note(written: Written, companion: StoredArray | None) -> tuple[str, ...]:
+def _missing_note(plan: Plan, written: Written, companion: StoredArray | None) -> tuple[str, ...]:
     if not written.missing_values:
         return ()
     if companion is not None:
@@ -126,6 +129,8 @@ def _missing_note(written: Written, companion: StoredArray | None) -> tuple[str,
             f" ({size_text(companion.stored_nbytes)}): tamis.open restores each of them; other readers"
             " see invented values there",
         )
+    if plan.rounding is not None:
+        return (f"{plural(written.missing_values, 'missing value')} kept exactly",)
     return (
         f"{plural(written.missing_values, 'missing value')} kept exactly; {written.lossless_for_missing} of"
         f" {plural(written.chunk_count, 'chunk')} stored without zfp because of them",

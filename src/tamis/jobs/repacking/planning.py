@@ -15,6 +15,7 @@ from tamis.filters import ChunkType, Fletcher32
 from tamis.hdf5.lib.damage import reading
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import Assigned, assigned
+from tamis.jobs.repacking.earlier_rounding import needed_rounding
 from tamis.jobs.repacking.notes import expected_partial_note, range_text
 from tamis.jobs.repacking.preview import DatasetPreview
 from tamis.jobs.stored_units import in_stored_units, units_note
@@ -240,9 +241,10 @@ def _preview(path: str, dataset: StoredArray, plan: Plan | None, reason: str, dr
         shape=dataset.shape,
         source_pipeline=stored,
         source_chunks=dataset.chunk_shape,
-        pipeline=stored if plan is None or plan.copied else str(plan.pipeline),
+        pipeline=stored if plan is None or plan.copied else str(plan.requested),
         chunks=dataset.chunk_shape if plan is None else plan.chunk_shape,
         bound=0.0 if plan is None else plan.unpacked_bound,
+        relative_bound=None if plan is None else plan.relative_bound,
         notes=()
         if plan is None
         else plan.notes + _companion_note(plan) + _range_note(plan) + expected_partial_note(plan, dataset.shape),
@@ -261,6 +263,11 @@ def _companion_note(plan: Plan) -> tuple[str, ...]:
 def _range_note(plan: Plan) -> tuple[str, ...]:
     if not plan.lossy or not range_text(plan):
         return ()
+    if plan.rounding is not None:
+        return (
+            f"values that rounding would move across the limits of the valid range ({range_text(plan)}) stay as they"
+            " are",
+        )
     return (
         f"chunks whose values zfp would move across the limits of the valid range ({range_text(plan)}) are stored"
         " without zfp",
@@ -314,8 +321,8 @@ def _plan_dataset(
         notes.append(f"its values are read from other files ({layout}), and stored in the target")
     filters = dataset.pipeline if requested is None else requested
     if not dtype.isnative and (filters.zfp is not None or filters.error_bound != 0):
-        native = dtype.newbyteorder("=")
-        notes.append(f"converted from {dtype.str} to native {native.str}, which {filters.filters[0].name} needs")
+        native, needing = dtype.newbyteorder("="), filters.rounding or filters.filters[0]
+        notes.append(f"converted from {dtype.str} to native {native.str}, which {needing.name} needs")
         dtype = native
     packing = cf.packing_of(dataset.attributes)
     pipeline = _own(dataset) if requested is None else in_stored_units(requested, packing, dtype)
@@ -332,6 +339,9 @@ def _plan_dataset(
     if chunk.nbytes >= 1 << 32:
         raise ParameterError(f"expected a chunk of less than 4 GiB, got {chunks} of {dtype}: {chunk.nbytes} bytes")
     _check(pipeline, chunk, dataset)
+    rounding, rounding_notes = needed_rounding(dataset, pipeline)
+    notes += rounding_notes
+    pipeline = pipeline.without_rounding
     guarded = _with_checksum(pipeline) if request.checksum else pipeline
     if guarded.error_bound != 0 and dtype.kind == "i" and cf.is_unsigned(dataset.attributes):
         raise ParameterError(
@@ -349,24 +359,35 @@ def _plan_dataset(
             "its companion is left out, and missing values go back into the dataset (--missing companion keeps it)"
         )
     for candidate in dict.fromkeys((guarded, pipeline)):
-        if keeps_companion and is_stored_so(dataset, candidate, dtype, chunks):
+        if rounding is None and keeps_companion and is_stored_so(dataset, candidate, dtype, chunks):
             text = "chunks are copied as stored: they have these filters already"
             if candidate != guarded:
                 text += ", without a checksum"
             return Plan(path, candidate, dtype, chunks, (*notes, text), copied=True, packing=packing)
     guarded.check(chunk)
     guarded.check_encodable()
-    if keeps_companion and has_streams(dataset, guarded, dtype, chunks):
+    if rounding is None and keeps_companion and has_streams(dataset, guarded, dtype, chunks):
         text = "zfp streams are kept: only filters after zfp change, and no error is added"
         return Plan(path, guarded, dtype, chunks, (*notes, text), streams_kept=True, packing=packing)
     growing = tuple(limit is None for limit in dataset.maxshape)
     if note := padding_note(path, Chunking(dataset.shape, growing, chunk, guarded, {})):
         notes.append(note)
     before = dataset.pipeline
-    if before.error_bound != 0 and guarded.error_bound != 0:
+    if before.error_bound != 0 and (guarded.error_bound != 0 or rounding is not None):
         notes.append(f"its values went through {before} before: the new error adds to the old")
     missing, flags = dataset.missing, None
     if request.missing == "companion" and guarded.error_bound != 0:
         flags = flags_for(dataset, dtype)
     padding = Padding.of(dataset, dtype)
-    return Plan(path, guarded, dtype, chunks, tuple(notes), missing, flags=flags, packing=packing, padding=padding)
+    return Plan(
+        path,
+        guarded,
+        dtype,
+        chunks,
+        tuple(notes),
+        missing,
+        flags=flags,
+        packing=packing,
+        padding=padding,
+        rounding=rounding,
+    )

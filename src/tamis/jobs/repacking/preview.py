@@ -37,7 +37,10 @@ class DatasetPreview:
     pipeline, chunks
         Filters and chunk shape in the target.
     bound
-        Largest allowed absolute error, in units of the variable; 0 for lossless; None without a bound.
+        Largest allowed absolute error, in units of the variable; 0 for lossless; None without a bound, or with a
+        relative one.
+    relative_bound
+        Largest allowed error relative to a stored value, by a rounding; None without one.
     notes
         Notes for the user.
     packing
@@ -59,6 +62,7 @@ class DatasetPreview:
     notes: tuple[str, ...] = ()
     reusable_chunks: int = 0
     packing: Packing | None = None
+    relative_bound: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""

@@ -104,6 +104,7 @@ def _check_written(
         reused_chunks=written.reused,
         lossless_for_range=written.lossless_for_range,
         lossless_for_growth=partial_count,
+        unrounded_values=written.unrounded,
     )
 
 
@@ -111,13 +112,14 @@ def _facts(plan: Plan, source: StoredArray, target: StoredArray) -> dict[str, An
     """Return the fields of a result that all datasets have."""
     facts = {
         "path": plan.path,
-        "pipeline": str(plan.pipeline),
+        "pipeline": str(plan.requested),
         "nbytes": source.nbytes,
         "source_nbytes": source.stored_nbytes,
         "target_nbytes": target.stored_nbytes,
         "bound": plan.unpacked_bound,
         "chunk_shape": plan.chunk_shape,
         "packing": plan.packing,
+        "relative_bound": plan.relative_bound,
     }
     if target.companion is None:
         return facts

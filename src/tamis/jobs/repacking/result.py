@@ -24,11 +24,12 @@ class Repacked:
     path
         Path in both files.
     pipeline
-        Text of the filters in the target.
+        Text of the filters in the target, after a rounding if there is one.
     nbytes, source_nbytes, target_nbytes
         Bytes of the values, and bytes that they take in source and target.
     bound
-        Largest allowed absolute error, in units of the variable; 0 for lossless; None if the mode has none.
+        Largest allowed absolute error, in units of the variable; 0 for lossless; None if the mode has none, or a
+        rounding has a relative one.
     largest_error
         Largest absolute error of the decoded values, in the same units.
     chunks, lossless_chunks
@@ -60,6 +61,11 @@ class Repacked:
     packing
         Conversion of stored values to units of the variable; None if they are not packed. `pipeline` is in stored
         units.
+    relative_bound
+        Largest allowed error relative to a stored value, by a rounding; None without one.
+    unrounded_values
+        Number of valid values that are not rounded, because rounding would make them missing or let them cross a limit
+        of the valid range; their bits are kept.
     """
 
     path: str
@@ -83,6 +89,8 @@ class Repacked:
     lossless_for_range: int = 0
     lossless_for_growth: int = 0
     packing: Packing | None = None
+    relative_bound: float | None = None
+    unrounded_values: int = 0
 
     @property
     def ratio(self) -> float | None:

@@ -220,7 +220,7 @@ def _run(source: Path, plans: Collection[Plan]) -> Run:
 def _entry(plan: Plan) -> dict[str, str]:
     """Return all that determines the bytes of a dataset's chunks, except its values."""
     return {
-        "filters": str(plan.pipeline),
+        "filters": str(plan.requested),
         "chunks": shape_text(plan.chunk_shape),
         "type": plan.dtype.str,
         "versions": _versions(plan.pipeline),

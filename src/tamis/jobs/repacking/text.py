@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tamis.formatting import plural, printable, ratio_text, shape_text, size_text
+from tamis.formatting import plural, printable, ratio_text, relative_text, shape_text, size_text
 from tamis.jobs.parts import Line, Part, Table, title
 from tamis.jobs.repacking.preview import DatasetPreview, RepackPreview
 from tamis.jobs.repacking.result import Repacked, RepackResult
@@ -39,7 +39,7 @@ def _result_row(dataset: Repacked) -> tuple[str, ...]:
         ratio_text(dataset.source_ratio),
         ratio_text(dataset.ratio),
         f"{dataset.largest_error:.3g}",
-        _bound(dataset.bound),
+        _bound(dataset),
         f"{dataset.lossless_chunks} of {dataset.chunks}" if Pipeline.parse(dataset.pipeline).zfp else "",
     )
 
@@ -53,7 +53,7 @@ def _preview_row(dataset: DatasetPreview) -> tuple[str, ...]:
         _filters(dataset.pipeline) if anew else "",
         "" if dataset.source_chunks is None else shape_text(dataset.source_chunks),
         "" if dataset.chunks is None or not anew else shape_text(dataset.chunks),
-        _bound(dataset.bound) if anew else "",
+        _bound(dataset) if anew else "",
     )
 
 
@@ -61,8 +61,10 @@ def _filters(pipeline: str) -> str:
     return printable(pipeline).replace("|", "\n")
 
 
-def _bound(bound: float | None) -> str:
-    return "none" if bound is None else f"{bound:g}"
+def _bound(dataset: Repacked | DatasetPreview) -> str:
+    if dataset.relative_bound is not None:
+        return relative_text(dataset.relative_bound)
+    return "none" if dataset.bound is None else f"{dataset.bound:g}"
 
 
 def _result_notes(result: RepackResult) -> Iterator[Line]:

@@ -12,6 +12,7 @@ from tamis.accuracy.statistics import Place, Tally
 from tamis.errors import FileError, ParameterError
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import assigned
+from tamis.rounding import recorded_rounding
 from tamis.store.array import StoredArray
 
 RECORDED: Literal["recorded"] = "recorded"
@@ -107,12 +108,28 @@ def assigned_bounds(
 
 
 def recorded_bound(dataset: StoredArray) -> float | None:
-    """Return the largest error that the filters of a dataset allow, in units of the variable; None without a bound."""
+    """Return the largest error that the filters of a dataset allow, in units of the variable; None without a bound.
+
+    A rounding in front of them has a relative bound instead, see `recorded_relative_bound`.
+    """
     bound, packing = dataset.pipeline.error_bound, dataset.packing
     return bound if bound is None or packing is None else packing.unpacked_error(bound)
 
 
-def broken_bounds(tally: Tally, bound: float | None, reason: str) -> Iterator[tuple[str, str]]:
+def recorded_relative_bound(source: StoredArray, target: StoredArray) -> float | None:
+    """Return the largest relative error of a rounding that the target records and the source does not; None if none.
+
+    If both record it, the values were rounded before, and no further error is due to it.
+    """
+    before, after = (recorded_rounding(array.attributes, array.number_type) for array in (source, target))
+    if after is None or after == before or target.pipeline.error_bound != 0:
+        return None
+    return after.relative_bound
+
+
+def broken_bounds(
+    tally: Tally, bound: float | None, reason: str, relative_bound: float | None = None
+) -> Iterator[tuple[str, str]]:
     """Yield code and text of each violation: values beyond the bound, changed bits, missing values or validity.
 
     Parameters
@@ -123,11 +140,17 @@ def broken_bounds(tally: Tally, bound: float | None, reason: str) -> Iterator[tu
         Largest allowed error; None and 0 ask for the same bits.
     reason
         Why there is no bound.
+    relative_bound
+        Largest allowed error relative to a stored value, which replaces `bound`; None without one.
     """
     if tally.crossed and tally.first_crossed:
         text = f"{tally.crossed} values crossed a limit of the valid range: {_change(tally.first_crossed)}"
         yield "valid-range", text
-    if not bound and tally.different and tally.first_different:
+    if relative_bound is not None:
+        if tally.stored_relative > relative_bound and tally.first_different:
+            text = f"expected relative errors of at most {relative_bound!r}, found {tally.stored_relative!r}"
+            yield "bound", f"{text}: first difference {_change(tally.first_different)}"
+    elif not bound and tally.different and tally.first_different:
         without = f" ({reason})" if bound is None else ""
         yield "bits", f"{_differing(tally)}: expected the same bits{without}, found {_change(tally.first_different)}"
     elif bound and tally.worst and tally.error > bound:

@@ -61,9 +61,10 @@ class Compared:
     source_type, target_type
         Types in words, with the byte order if it is not the machine's.
     bound
-        Largest allowed absolute error, in units of the data. Without a bound (None) or with 0, bits must be the same.
+        Largest allowed absolute error, in units of the data. Without a bound (None) or with 0, bits must be the same,
+        unless there is a relative bound.
     recorded
-        Whether the bound is that of the target's filters, which may have none.
+        Whether the bound is that of the target's filters, which may have none, or of a rounding that it records.
     status
         ``equal`` if all bits are the same, in any byte order; ``within-bound`` if all differences keep the bound;
         ``different`` if they do not; None if the values cannot be read.
@@ -75,6 +76,8 @@ class Compared:
         Checksum of the target's chunks: ``fletcher32``, ``no checksum``, or how many chunks have none.
     problem
         Why the values cannot be read; empty otherwise.
+    relative_bound
+        Largest allowed error relative to a stored value, by a rounding that the target records; None without one.
     """
 
     path: str
@@ -88,6 +91,7 @@ class Compared:
     equal: bool | None = None
     checksum: str = ""
     problem: str = ""
+    relative_bound: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/verify.md."""
@@ -97,6 +101,7 @@ class Compared:
             "source_type": self.source_type,
             "target_type": self.target_type,
             "bound": self.bound,
+            "relative_bound": self.relative_bound,
             "recorded": self.recorded,
             "status": self.status,
             "equal": self.equal,

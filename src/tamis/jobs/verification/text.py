@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tamis.accuracy.statistics import Place
-from tamis.formatting import plural, printable
+from tamis.formatting import plural, printable, relative_text
 from tamis.jobs.parts import Line, Part, Table, title
 from tamis.jobs.verification.result import Compared, Finding, Verification
 
@@ -71,7 +71,10 @@ def verdict(result: Verification) -> str:
 
 def row(dataset: Compared) -> tuple[str, ...]:
     """Return the cells of a dataset's row, one for each of `COLUMNS`."""
-    bound = ("none" if dataset.bound is None else f"{dataset.bound:g}") + " recorded" * dataset.recorded
+    bound = "none" if dataset.bound is None else f"{dataset.bound:g}"
+    if dataset.relative_bound is not None:
+        bound = relative_text(dataset.relative_bound)
+    bound += " recorded" * dataset.recorded
     name, tally = printable(dataset.path), dataset.tally
     if tally is None:
         outcome = "not compared" if dataset.equal is None else "differs"

@@ -1,0 +1,106 @@
+// The part of `_native` that rounds values; src/tamis/rounding gives it a Python face.
+//
+// Arrays are C-contiguous buffers of native floats. The lock is released while many values are rounded.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <optional>
+#include <string>
+#include <tuple>
+#include <variant>
+
+#include "python/binding.hpp"
+#include "tamis/values/quantize.hpp"
+
+namespace tamis::python {
+
+using namespace nb::literals;
+
+namespace {
+
+using values::Quantization;
+
+constexpr int readable = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT;
+
+struct AnyQuantizer {
+    std::variant<values::Quantizer<float>, values::Quantizer<double>> quantizer;
+};
+
+Quantization quantization_of(const std::string& kind) {
+    if (kind == "bitround") return Quantization::bitround;
+    if (kind == "granular") return Quantization::granular;
+    if (kind == "bitgroom") return Quantization::bitgroom;
+    throw nb::value_error("expected bitround, granular or bitgroom");
+}
+
+AnyQuantizer make_quantizer(const std::string& kind, int number, int itemsize) {
+    const Quantization quantization = quantization_of(kind);
+    if (itemsize != 4 && itemsize != 8) throw nb::value_error("expected values of 4 or 8 bytes");
+    const bool is_bits = quantization == Quantization::bitround;
+    const int most = itemsize == 4 ? (is_bits ? 23 : 6) : (is_bits ? 52 : 15);
+    if (number < 1 || number > most) throw nb::value_error("expected bits or digits that the type has");
+    if (itemsize == 4) return {values::Quantizer<float>(quantization, number)};
+    return {values::Quantizer<double>(quantization, number)};
+}
+
+template <class Scalar>
+std::span<const Scalar> values_of(const Buffer& buffer) {
+    return {static_cast<const Scalar*>((*buffer).buf), static_cast<std::size_t>((*buffer).len) / sizeof(Scalar)};
+}
+
+std::size_t round(const AnyQuantizer& any, nb::handle array, nb::handle out, nb::handle odd, nb::handle marks,
+                  std::tuple<double, double> limits) {
+    const Buffer in(array, readable), result(out, readable | PyBUF_WRITABLE), rows(odd, PyBUF_C_CONTIGUOUS),
+        marked(marks, readable);
+    if ((*in).len != (*result).len) throw nb::value_error("expected arrays of the same size");
+    return std::visit(
+        [&]<class Scalar>(const values::Quantizer<Scalar>& quantizer) {
+            const char format = sizeof(Scalar) == 4 ? 'f' : 'd';
+            for (const Buffer* buffer : {&in, &result, &marked})
+                if (float_format(**buffer) != format) throw nb::type_error("expected arrays of the quantizer's type");
+            const auto values = values_of<Scalar>(in);
+            const auto first_is_odd = rows.bytes();
+            if (first_is_odd.empty() ? !values.empty() : values.size() % first_is_odd.size() != 0)
+                throw nb::value_error("expected rows of the same size");
+            const values::Kept<Scalar> kept{values_of<Scalar>(marked), static_cast<Scalar>(std::get<0>(limits)),
+                                            static_cast<Scalar>(std::get<1>(limits))};
+            auto* const to = static_cast<Scalar*>((*result).buf);
+            std::optional<Unlocked> unlocked;
+            if (quick_worth_unlocking((*in).len)) unlocked.emplace();
+            const std::size_t size = first_is_odd.empty() ? 0 : values.size() / first_is_odd.size();
+            std::size_t held = 0;
+            for (std::size_t row = 0; row < first_is_odd.size(); ++row)
+                held += quantizer.round(values.subspan(row * size, size), to + row * size, first_is_odd[row], kept);
+            return held;
+        },
+        any.quantizer);
+}
+
+double relative_error(nb::handle expected, nb::handle found) {
+    const Buffer was(expected, readable), now(found, readable);
+    const char format = float_format(*was);
+    if (format == 0 || float_format(*now) != format || (*was).len != (*now).len)
+        throw nb::type_error("expected two arrays of native float32 or of native float64, of the same size");
+    std::optional<Unlocked> unlocked;
+    if (quick_worth_unlocking((*was).len)) unlocked.emplace();
+    return format == 'f' ? values::relative_error(values_of<float>(was), values_of<float>(now))
+                         : values::relative_error(values_of<double>(was), values_of<double>(now));
+}
+
+}  // namespace
+
+void bind_rounding(nb::module_& m) {
+    nb::class_<AnyQuantizer>(m, "Quantizer", "A quantization of netCDF for floats of one size.")
+        .def(nb::new_(&make_quantizer), "kind"_a, "number"_a, "itemsize"_a,
+             "`kind` is bitround, granular or bitgroom; `number` counts bits or digits.")
+        .def("round", &round, "array"_a, "out"_a, "odd"_a, "marks"_a, "limits"_a,
+             "Round values into `out`; missing ones, and those that would become missing or cross a limit, stay.\n\n"
+             "`odd` has a byte for each row of the array: whether the index of its first value is odd. Returns the\n"
+             "number of valid values that stay.");
+    m.def("relative_error", &relative_error, "expected"_a, "found"_a,
+          "Largest error relative to a value, infinite where NaN or an infinity changed.");
+}
+
+}  // namespace tamis::python
