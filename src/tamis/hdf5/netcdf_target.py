@@ -144,7 +144,9 @@ class NetcdfTarget:
                 values = np.ascontiguousarray(reader.read(part))
                 if values.dtype.kind == "V":
                     values = values.view(dataset.dtype)
-                dataset.id.write(*selected(dataset, part), values, dataset.id.get_type())
+                # Texts are Python objects in memory, and have another type there.
+                memory = h5t.py_create(dataset.dtype) if values.dtype.kind == "O" else dataset.id.get_type()
+                dataset.id.write(*selected(dataset, part), values, memory)
 
     def finish(self, companions: Mapping[str, ArrayWriter | None]) -> None:
         """Attach the dimensions to all variables, and name companions."""

@@ -31,7 +31,7 @@ from tamis.jobs.repacking.planning import (
 )
 from tamis.jobs.repacking.proof import prove
 from tamis.jobs.repacking.record import Record
-from tamis.jobs.repacking.resuming import Resuming, interrupted, remove_leftovers
+from tamis.jobs.repacking.resuming import Resuming, Unresumed, interrupted, remove_leftovers
 from tamis.jobs.repacking.room import check_room
 from tamis.pipeline import as_pipeline
 from tamis.rewrite.count_missing import count_missing
@@ -170,7 +170,7 @@ def run_repack(
             notes += remove_leftovers(transaction)
         else:
             if request.missing == "refuse":
-                _refuse_missing(planning, report, threads)
+                refuse_missing(planning, report, threads)
             done = _run(store, planning, record, transaction, report, threads, resume=resume)
     return RepackResult(
         os.fspath(source),
@@ -283,8 +283,8 @@ def _run(
     """Write, verify and commit the target."""
     source = Path(store.path)
     with Resuming(transaction, source, planning.plans, resume=resume) as resuming:
-        check_room(transaction.path.parent, source, planning.datasets, planning.plans, resuming.removable_nbytes)
-        written, unread, notes = _write(store, planning, transaction, resuming, report, threads)
+        check_room(transaction.path.parent, store, planning.datasets, planning.plans, resuming.removable_nbytes)
+        written, unread, notes = write_target(store, planning, transaction, resuming, report, threads)
         transaction.begin_sync()
         stored = {path: plan for path, plan in planning.plans.items() if plan.copied or path in written}
         try:
@@ -303,7 +303,8 @@ def _run(
     return again._replace(notes=(stale, *again.notes))
 
 
-def _refuse_missing(planning: Planning, report: Progress, threads: int) -> None:
+def refuse_missing(planning: Planning, report: Progress, threads: int) -> None:
+    """Raise DataError if lossy filters would get missing values."""
     refused = []
     lossy = [plan for plan in planning.plans.values() if plan.lossy]
     for number, plan in enumerate(lossy, 1):
@@ -323,11 +324,11 @@ def _refuse_missing(planning: Planning, report: Progress, threads: int) -> None:
         )
 
 
-def _write(
+def write_target(
     store: Store,
     planning: Planning,
     transaction: Transaction,
-    resuming: Resuming,
+    resuming: Resuming | Unresumed,
     report: Progress,
     threads: int,
 ) -> tuple[dict[str, Written], dict[str, str], list[str]]:

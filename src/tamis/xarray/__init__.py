@@ -1,4 +1,8 @@
-"""xarray's engine ``"tamis"``, which xarray finds by itself; the extra ``tamis[xarray]`` installs what it needs."""
+"""xarray's engine ``"tamis"``, which xarray finds by itself, and the accessor ``Dataset.tamis``.
+
+The accessor is there as soon as this package is imported, or xarray opens a file. The extra ``tamis[xarray]`` installs
+what both need.
+"""
 
 from importlib.util import find_spec
 

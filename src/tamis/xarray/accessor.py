@@ -1,1 +1,192 @@
-"""The accessor ``Dataset.tamis``: filters of variables, and files with any filters."""
+"""The accessor ``tamis`` of xarray's datasets and trees: filters of variables, and files with any filters."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from xarray import Dataset, DataTree, register_dataset_accessor, register_datatree_accessor
+
+from tamis.formatting import printable, shape_text
+from tamis.jobs.json_rule import SCHEMA
+from tamis.jobs.recipe import Recipes
+from tamis.jobs.repacking import RepackResult
+from tamis.jobs.repacking.planning import MissingPolicy
+from tamis.jobs.result import Result
+from tamis.pipeline import Pipeline
+from tamis.xarray.encoding_filters import encoding_pipeline
+from tamis.xarray.saving import Encodings, save
+
+if TYPE_CHECKING:
+    from tamis.jobs.parts import Part
+
+
+class Filters(Result, dict[str, Pipeline]):
+    """Filters by variable, as its encoding has them; prints as a table."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        variables = {str(name): variable for name, variable in dataset.variables.items()}
+        super().__init__({name: encoding_pipeline(name, own.encoding) for name, own in variables.items()})
+        self._encodings = {name: variable.encoding for name, variable in variables.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON."""
+        return {
+            "schema": SCHEMA,
+            "variables": [
+                {"name": name, "pipeline": str(pipeline), "chunks": self._encodings[name].get("chunksizes")}
+                for name, pipeline in self.items()
+            ],
+        }
+
+    def _parts(self) -> Iterator[Part]:
+        from tamis.jobs.parts import Table
+
+        rows = [("variable", "filters", "chunks", "type")]
+        for name, pipeline in self.items():
+            chunks, dtype = (self._encodings[name].get(key) for key in ("chunksizes", "dtype"))
+            texts = "\n".join(map(str, pipeline.stages)), shape_text(chunks) if chunks else ""
+            rows.append((printable(name), *texts, "" if dtype is None else str(dtype)))
+        yield Table(rows, folded=[1], code=[1])
+
+
+@register_dataset_accessor("tamis")  # type: ignore[no-untyped-call, untyped-decorator, unused-ignore]
+class DatasetAccessor:
+    """``Dataset.tamis``.
+
+    Parameters
+    ----------
+    dataset
+        The dataset.
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+
+    @property
+    def filters(self) -> Filters:
+        """Filters of each variable by its encoding, as the file has them that it was opened from by engine tamis."""
+        return Filters(self._dataset)
+
+    def to_netcdf(
+        self,
+        path: str | os.PathLike[str],
+        recipes: Recipes | None = None,
+        *,
+        chunks: Mapping[str, tuple[int, ...]] | None = None,
+        encoding: Encodings | None = None,
+        group: str = "",
+        unlimited_dims: Collection[str] | None = None,
+        missing: MissingPolicy = "exact",
+        checksum: bool = True,
+        larger: bool = False,
+        overwrite: bool = False,
+        threads: int | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> RepackResult:
+        """Save the dataset as a netCDF-4 file with any filters, proven value by value.
+
+        Values are encoded as by xarray's own ``to_netcdf``, and then stored as by `tamis.repack`: every chunk is
+        decoded again and compared before the file gets its name. Dask arrays are computed block by block, each once if
+        its blocks are not larger than 64 MiB or lie along the chunks of the file.
+
+        Parameters
+        ----------
+        path
+            Path of the new file.
+        recipes
+            Filters by name of the variable or pattern, as for `tamis.repack`. A variable without a recipe keeps the
+            filters of its encoding: of the file that it was opened from, or ``zlib`` and the like; ``"none"`` removes
+            them.
+        chunks
+            Chunk shapes, slowest axis first, by name or pattern; by default ``chunksizes`` of the encoding.
+        encoding
+            Encodings by variable that replace their own: ``dtype``, ``_FillValue``, ``scale_factor``, ``units``, ….
+        group
+            Path of the group in the new file.
+        unlimited_dims
+            Names of unlimited dimensions; by default those of the file that the dataset was opened from.
+        missing, checksum, larger, overwrite, threads, progress
+            See `tamis.repack`.
+
+        Returns
+        -------
+        RepackResult
+            Sizes, largest errors and times.
+
+        Raises
+        ------
+        ParameterError
+            If a variable cannot take its filters or chunks, or xarray cannot encode it.
+        FileError
+            If the file exists or cannot be written, or a name matches nothing.
+        DataError
+            If there are missing values and `missing` is ``"refuse"``.
+        BoundError
+            If decoded values differ by more than allowed; no file is made.
+        """
+        return save(
+            {posixpath.join("/", group.strip("/")): self._dataset},
+            path,
+            recipes or {},
+            chunks or {},
+            encoding or {},
+            unlimited_dims,
+            missing=missing,
+            checksum=checksum,
+            larger=larger,
+            overwrite=overwrite,
+            threads=threads,
+            progress=progress,
+        )
+
+
+@register_datatree_accessor("tamis")  # type: ignore[no-untyped-call, untyped-decorator, unused-ignore]
+class DataTreeAccessor:
+    """``DataTree.tamis``.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    """
+
+    def __init__(self, tree: DataTree) -> None:
+        self._tree = tree
+
+    def to_netcdf(
+        self,
+        path: str | os.PathLike[str],
+        recipes: Recipes | None = None,
+        *,
+        chunks: Mapping[str, tuple[int, ...]] | None = None,
+        encoding: Encodings | None = None,
+        unlimited_dims: Collection[str] | None = None,
+        missing: MissingPolicy = "exact",
+        checksum: bool = True,
+        larger: bool = False,
+        overwrite: bool = False,
+        threads: int | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> RepackResult:
+        """Save the tree as a netCDF-4 file with groups; names of variables are paths such as ``/group/TS``.
+
+        Parameters and errors are those of ``Dataset.tamis.to_netcdf``.
+        """
+        nodes = {posixpath.normpath(f"/{node.relative_to(self._tree)}"): node for node in self._tree.subtree}
+        return save(
+            {place: node.to_dataset(inherit=False) for place, node in nodes.items()},
+            path,
+            recipes or {},
+            chunks or {},
+            encoding or {},
+            unlimited_dims,
+            missing=missing,
+            checksum=checksum,
+            larger=larger,
+            overwrite=overwrite,
+            threads=threads,
+            progress=progress,
+        )

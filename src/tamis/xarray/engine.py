@@ -10,6 +10,7 @@ from xarray import Dataset, DataTree
 from xarray.backends import BackendEntrypoint, CachingFileManager, StoreBackendEntrypoint
 from xarray.backends.locks import HDF5_LOCK
 
+import tamis.xarray.accessor  # noqa: F401 - registers Dataset.tamis with whatever looks for engines
 from tamis._open import open_file
 from tamis.errors import ParameterError
 from tamis.hdf5.file import File

@@ -10,15 +10,9 @@ from xarray import Variable
 from xarray.backends import AbstractDataStore, CachingFileManager
 from xarray.core import indexing
 
-from tamis.errors import ParameterError
-from tamis.filters import Stage, UnknownFilter
-from tamis.notation.xarray_encoding import encoding_keywords
-from tamis.pipeline import Pipeline
 from tamis.store.data_model import NamedArray, NamedGroup
+from tamis.xarray.encoding_filters import filter_encoding
 from tamis.xarray.lazy_array import LazyArray
-
-PIPELINE = "pipeline"
-"""Key of an encoding: all filters of a variable, as text."""
 
 
 class FileStore(AbstractDataStore):
@@ -71,29 +65,6 @@ class FileStore(AbstractDataStore):
         if chunks is not None:
             encoding["preferred_chunks"] = dict(zip(item.dimensions, chunks, strict=True))
         return encoding if chunks is None else encoding | filter_encoding(item.pipeline)
-
-
-def filter_encoding(pipeline: Pipeline) -> dict[str, Any]:
-    """Return filters as keys of an encoding: all of them as text, and as xarray's engines save them.
-
-    ``compression`` is the text of a pipeline that the engines cannot save, so that they refuse it instead of losing it.
-    """
-    requested = Pipeline(Stage.of(item) for item in pipeline.filters)
-    encoding: dict[str, Any] = {"zlib": False, "shuffle": False, "fletcher32": False}
-    if not requested.stages:
-        return encoding
-    encoding[PIPELINE] = str(requested)
-    try:
-        keywords = encoding_keywords(requested.stages, "h5netcdf")
-    except ParameterError:
-        return encoding | {"compression": str(requested)}
-    if any(isinstance(item, UnknownFilter) for item in requested.filters):
-        return encoding | {"compression": str(requested)}
-    level = keywords.get("compression_opts")
-    if keywords["compression"] != "gzip":
-        return encoding | keywords | {"compression_opts": level}
-    shuffle, fletcher32 = keywords["shuffle"], keywords["fletcher32"]
-    return encoding | {"zlib": True, "complevel": level, "shuffle": shuffle, "fletcher32": fletcher32}
 
 
 def _dtype(item: NamedArray) -> Any:

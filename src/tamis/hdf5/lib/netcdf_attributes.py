@@ -42,13 +42,14 @@ def set_attribute(owner: h5py.HLObject, name: str, value: Any) -> None:
         values = np.atleast_1d(np.asarray(value))
         kind = h5t.py_create(values.dtype)
     space = h5s.create_simple(values.shape) if values.size else h5s.create(h5s.NULL)
-    _write(owner, name, kind, space, values)
+    memory = h5t.py_create(h5py.string_dtype()) if values.dtype.kind == "O" else kind
+    _write(owner, name, kind, space, values, memory)
 
 
-def _write(owner: h5py.HLObject, name: str, kind: Any, space: Any, values: Any) -> None:
+def _write(owner: h5py.HLObject, name: str, kind: Any, space: Any, values: Any, memory: Any = None) -> None:
     raw = name.encode("utf-8", "surrogateescape")
     if h5a.exists(owner.id, raw):
         h5a.delete(owner.id, raw)
     attribute = h5a.create(owner.id, raw, kind, space)
     if values.size:
-        attribute.write(values, mtype=kind)
+        attribute.write(values, mtype=memory or kind)

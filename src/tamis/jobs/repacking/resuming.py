@@ -24,6 +24,19 @@ from tamis.store.transaction import Transaction
 from tamis.zfp.configuration import config
 
 
+class Unresumed:
+    """A run that takes nothing over and leaves nothing; see `Resuming`."""
+
+    def begin(self) -> None:
+        """Do nothing."""
+
+    def history(self, plan: Plan, grid: Grid) -> None:
+        """Return None."""
+
+    def flush(self) -> None:
+        """Do nothing."""
+
+
 class Resuming:
     """The leftovers of interrupted runs beside a target, and the journal of this run.
 

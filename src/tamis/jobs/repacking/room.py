@@ -11,11 +11,11 @@ from tamis.formatting import size_text
 from tamis.hdf5.lib.damage import reading
 from tamis.rewrite.estimate import likely_nbytes, most_nbytes
 from tamis.rewrite.plan import Plan
-from tamis.store.array import StoredArray
+from tamis.store.array import Store, StoredArray
 
 
 def check_room(
-    folder: Path, source: Path, arrays: Mapping[str, StoredArray], plans: Mapping[str, Plan], removable_nbytes: int
+    folder: Path, source: Store, arrays: Mapping[str, StoredArray], plans: Mapping[str, Plan], removable_nbytes: int
 ) -> None:
     """Check that a folder has room for the target; its size is estimated by encoding only if space could be short.
 
@@ -29,9 +29,9 @@ def check_room(
     free = shutil.disk_usage(folder).free + removable_nbytes
     replaced = most = 0
     for path, plan in plans.items():
-        with reading(source, dataset=path):
+        with reading(source.path, dataset=path):
             replaced, most = replaced + arrays[path].stored_nbytes, most + most_nbytes(plan, arrays[path])
-    others = max(source.stat().st_size - replaced, 0)
+    others = max(source.nbytes - replaced, 0)
     if free >= others + most:
         return
     likely = others + sum(likely_nbytes(plan, arrays[path]) for path, plan in plans.items())

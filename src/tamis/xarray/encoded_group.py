@@ -1,0 +1,141 @@
+"""A dataset as it will be stored: xarray's own encoding of times, missing values, packing, text and coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from xarray import Dataset, Variable
+from xarray.backends import H5NetCDFStore
+from xarray.conventions import encode_dataset_coordinates
+
+from tamis.errors import ParameterError
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedGroup:
+    """A dataset whose variables have the types and attributes of the file.
+
+    Parameters
+    ----------
+    dataset
+        The dataset, with the encoding of its variables.
+    variables
+        Encoded variables by name; those of dask arrays are lazy.
+    attributes
+        Attributes of the group.
+    unlimited
+        Names of unlimited dimensions.
+    """
+
+    dataset: Dataset
+    variables: Mapping[str, Variable]
+    attributes: Mapping[str, Any]
+    unlimited: frozenset[str]
+
+
+def encode_group(dataset: Dataset, unlimited: Collection[str] | None) -> EncodedGroup:
+    """Encode a dataset by the conventions of xarray's engine h5netcdf.
+
+    Parameters
+    ----------
+    dataset
+        The dataset; variables that are read from files when they are needed become dask arrays, if dask is there.
+    unlimited
+        Names of unlimited dimensions; None for those of its encoding.
+
+    Raises
+    ------
+    ParameterError
+        If a name is no text or has a slash, a dimension does not exist, or xarray cannot encode a variable.
+    """
+    for name in (*dataset.variables, *dataset.dims):
+        _check_name(name)
+    if unlimited is None:
+        names = frozenset(map(str, dataset.encoding.get("unlimited_dims", ()))) & set(map(str, dataset.dims))
+    else:
+        names = frozenset([unlimited] if isinstance(unlimited, str) else unlimited)
+        if absent := names - set(map(str, dataset.dims)):
+            known = ", ".join(map(str, dataset.dims)) or "none"
+            raise ParameterError(f"expected unlimited_dims among the dimensions {known}, got {min(absent)!r}")
+    variables, attributes = encode_dataset_coordinates(_with_dask(dataset))
+    try:
+        encoded, attributes = _Conventions().encode(variables, attributes)  # type: ignore[no-untyped-call]
+    except (ValueError, TypeError, NotImplementedError) as error:
+        raise ParameterError(f"xarray cannot encode the dataset: {error}") from error
+    stored = {str(name): _stored(str(name), variable) for name, variable in encoded.items()}
+    return EncodedGroup(dataset, stored, attribute_values(attributes), names)
+
+
+class _Conventions(H5NetCDFStore):
+    """What xarray's engine h5netcdf does to variables before it stores them."""
+
+    def __init__(self) -> None:
+        self.format = "NETCDF4"
+
+
+def _check_name(name: Hashable) -> None:
+    if not isinstance(name, str) or not name or "/" in name:
+        raise ParameterError(f"expected names of variables and dimensions as text without slashes, got {name!r}")
+
+
+def _with_dask(dataset: Dataset) -> Dataset:
+    """Return a dataset whose variables of files are dask arrays, so that they are never in memory as a whole."""
+    if find_spec("dask") is None:
+        return dataset
+    result = dataset.copy(deep=False)
+    for name, variable in dataset.variables.items():
+        if not (variable._in_memory or variable.chunks) and variable.ndim:
+            blocks = variable.encoding.get("preferred_chunks") or "auto"
+            result[name] = (variable.dims, variable.chunk(blocks)._data, variable.attrs, variable.encoding)
+    return result
+
+
+def _stored(name: str, variable: Variable) -> Variable:
+    """Return an encoded variable with texts as objects.
+
+    Raises
+    ------
+    ParameterError
+        If netCDF-4 has no such type.
+    """
+    dtype = variable.dtype
+    if dtype.kind in "UT":
+        variable = variable.astype(object)
+    elif dtype.kind == "O" and (dtype.metadata or {}).get("vlen", str) is not str:
+        raise ParameterError(f"{name}: expected numbers, times or text, got objects of {dtype.metadata}")
+    elif (dtype.metadata or {}).get("enum") is not None or (dtype.kind not in "iufO" and dtype != np.dtype("S1")):
+        raise ParameterError(
+            f"{name}: expected numbers, times or text, got {dtype}: ds.to_netcdf(engine='h5netcdf') saves such values"
+        )
+    return Variable(variable.dims, variable._data, attribute_values(variable.attrs), variable.encoding)
+
+
+def attribute_values(attributes: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return attributes as netCDF-4 has them: text, lists of texts, or numbers.
+
+    Raises
+    ------
+    ParameterError
+        If a name or value is anything else.
+    """
+    values: dict[str, Any] = {}
+    for name, value in attributes.items():
+        if not isinstance(name, str) or not name:
+            raise ParameterError(f"expected names of attributes as text, got {name!r}")
+        array = np.asarray(value)
+        if isinstance(value, (str, bytes)):
+            values[name] = value
+        elif array.dtype.kind in "UST":
+            texts = [item.decode() if isinstance(item, bytes) else str(item) for item in array.reshape(-1).tolist()]
+            values[name] = texts if array.ndim else texts[0]
+        elif array.dtype.kind in "iuf" and array.ndim < 2:
+            values[name] = array.reshape(-1)[0] if array.size == 1 else array
+        else:
+            raise ParameterError(
+                f"expected the attribute {name!r} to be text, numbers or a list of them, got {value!r}"
+            )
+    return values

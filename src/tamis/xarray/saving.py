@@ -1,0 +1,124 @@
+"""Save datasets as a netCDF-4 file with any filters."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from xarray import Dataset
+
+from tamis.chunks.grid import default_chunks
+from tamis.chunks.threads import checked_threads
+from tamis.errors import ParameterError
+from tamis.filters import Filter
+from tamis.jobs.recipe import Match, Recipes, absolute, assigned, chunk_shape, matching
+from tamis.jobs.repacking import RepackResult
+from tamis.jobs.repacking.planning import POLICIES, MissingPolicy, Request
+from tamis.jobs.repacking.save_store import save_store
+from tamis.pipeline import Pipeline, as_pipeline
+from tamis.xarray.dataset_store import DatasetStore
+from tamis.xarray.encoded_group import EncodedGroup, encode_group
+from tamis.xarray.encoding_filters import FILTER_KEYS, encoding_chunks, encoding_pipeline
+
+Encodings = Mapping[str, Mapping[str, Any]]
+"""Encodings by name or path of a variable."""
+
+_IGNORED_KEYS = (*FILTER_KEYS, "chunksizes", "contiguous", "preferred_chunks", "source", "original_shape")
+
+
+def save(
+    datasets: Mapping[str, Dataset],
+    target: str | os.PathLike[str],
+    recipes: Recipes,
+    chunks: Mapping[str, tuple[int, ...]],
+    encodings: Encodings,
+    unlimited_dims: Collection[str] | None,
+    *,
+    missing: MissingPolicy,
+    checksum: bool,
+    larger: bool,
+    overwrite: bool,
+    threads: int | None,
+    progress: Callable[[str, int, int], None] | None,
+) -> RepackResult:
+    """Save datasets by the path of their group; see ``Dataset.tamis.to_netcdf``."""
+    if isinstance(recipes, Filter) or not isinstance(recipes, Mapping):
+        raise ParameterError(f"expected recipes such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
+    if missing not in POLICIES:
+        raise ParameterError(f"expected missing to be one of {', '.join(POLICIES)}, got {missing!r}")
+    thread_count = checked_threads(threads)
+    groups = {
+        path: encode_group(_with_encodings(path, dataset, encodings, [*datasets]), unlimited_dims)
+        for path, dataset in datasets.items()
+    }
+    own = _own_pipelines(groups)
+    store = DatasetStore(groups, own)
+    pipelines = {name: as_pipeline(value) for name, value in recipes.items()}
+    shapes = _chunk_shapes(groups, store, pipelines, chunks, own)
+    request = Request(pipelines, shapes, checksum, missing, larger=larger)
+    report = progress or (lambda *_: None)
+    with store:
+        return save_store(store, target, request, overwrite=overwrite, threads=thread_count, report=report)
+
+
+def _with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: list[str]) -> Dataset:
+    """Return a dataset whose variables have the given encodings; filters of the old ones stay."""
+    own = {absolute(name): encoding for name, encoding in encodings.items()}
+    known = [posixpath.join(group, str(name)) for group in paths for name in dataset.variables]
+    result = dataset.copy(deep=False)
+    for name, variable in result.variables.items():
+        encoding = own.get(posixpath.join(path, str(name)))
+        if encoding is None:
+            continue
+        if refused := sorted(set(encoding) & set(_IGNORED_KEYS)):
+            raise ParameterError(
+                f"{name}: expected filters as recipes and chunk shapes as chunks, got {refused[0]!r} in its encoding"
+            ).at(dataset=str(name))
+        kept = {key: variable.encoding[key] for key in _IGNORED_KEYS if key in variable.encoding}
+        variable.encoding = {**kept, **encoding}
+    if len(paths) == 1 and (absent := sorted(set(own) - set(known))):
+        raise ParameterError(f"expected encodings of variables of the dataset, got {absent[0]!r}")
+    return result
+
+
+def _own_pipelines(groups: Mapping[str, EncodedGroup]) -> dict[str, Pipeline]:
+    """Return the filters of variables by their encodings; only arrays with values can have any."""
+    return {
+        posixpath.join(path, name): encoding_pipeline(name, group.dataset.variables[name].encoding)
+        for path, group in groups.items()
+        for name, variable in group.variables.items()
+        if variable.ndim and variable.size and variable.dtype.kind != "O"
+    }
+
+
+def _chunk_shapes(
+    groups: Mapping[str, EncodedGroup],
+    store: DatasetStore,
+    pipelines: Mapping[str, Pipeline],
+    chunks: Mapping[str, tuple[int, ...]],
+    own: Mapping[str, Pipeline],
+) -> dict[str, tuple[int, ...]]:
+    """Return the chunk shapes of variables with filters or of dask arrays by path; others are contiguous."""
+
+    def match(name: str) -> Match:
+        return matching(name, store.paths())
+
+    recipes: dict[str, Pipeline] = {}
+    for recipe in assigned(pipelines, match):
+        recipes.setdefault(recipe.path, recipe.value)
+    shapes: dict[str, tuple[int, ...]] = {}
+    for shape in assigned({name: chunk_shape(value) for name, value in chunks.items()}, match):
+        shapes.setdefault(shape.path, shape.value)
+    for path, group in groups.items():
+        for name, variable in group.variables.items():
+            place = posixpath.join(path, name)
+            if place not in own or place in shapes:
+                continue
+            if (stored := encoding_chunks(variable, group.unlimited)) is not None:
+                shapes[place] = stored
+            elif own[place].stages or variable.chunks:
+                has_zfp = recipes.get(place, own[place]).zfp is not None
+                shapes[place] = default_chunks(variable.shape, variable.dtype.itemsize, zfp=has_zfp)
+    return shapes

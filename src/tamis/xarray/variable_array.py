@@ -1,0 +1,270 @@
+"""An encoded variable as a stored array, computed part by part; see `tamis.store.array.StoredArray`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xarray import Variable
+
+from tamis import cf
+from tamis.chunks.chunk_reader import ChunkReader
+from tamis.chunks.grid import Grid, Region
+from tamis.chunks.index import ChunkIndex
+from tamis.chunks.reader import ArrayReader, put
+from tamis.chunks.regions import Parts
+from tamis.errors import FileError
+from tamis.filters import ChunkType
+from tamis.missing.definition import Missing
+from tamis.missing.restore import CompanionFlags
+from tamis.pipeline import Pipeline
+from tamis.store.data_model import NamedArray
+
+_CHARACTER = np.dtype("S1")
+_TEXT = np.dtype("O", metadata={"vlen": str})
+
+_KEPT_NBYTES = 64 << 20
+"""Bytes of computed blocks of a dask array that are kept, unless a single part needs more."""
+
+_FILTER_NBYTES, _CHUNK_NBYTES = 32, 16
+
+
+class VariableArray:
+    """An encoded variable.
+
+    Parameters
+    ----------
+    path
+        Path in the file.
+    variable
+        The variable; its values may be a dask array.
+    number
+        Its number in the dataset.
+    unlimited
+        Names of unlimited dimensions.
+    pipeline
+        Filters of its encoding.
+    """
+
+    has_named_type = is_bare_dimension = has_companion = is_companion = False
+    can_read_chunks = can_read_independently = False
+    partial_filtered = True
+    problem = ""
+    layout = "in memory"
+    chunk_shape: tuple[int, ...] | None = None
+    companion: VariableArray | None = None
+    companion_flags: CompanionFlags | None = None
+    contiguous_offset: int | None = None
+
+    def __init__(
+        self, path: str, variable: Variable, number: int, unlimited: frozenset[str], pipeline: Pipeline
+    ) -> None:
+        self.path, self.label, self.address = path, f"dataset: {path}", number
+        self.variable, self.pipeline = variable, pipeline
+        self.shape: tuple[int, ...] = variable.shape
+        self.maxshape = tuple(
+            None if name in unlimited else extent for name, extent in zip(variable.dims, variable.shape, strict=True)
+        )
+        self.attributes: Mapping[str, Any] = variable.attrs
+
+    @property
+    def number_type(self) -> np.dtype[Any] | None:
+        """Type of the values; None for text."""
+        return self.variable.dtype if self.variable.dtype.kind in "iuf" else None
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """Type in which values are copied to another array; None for texts of varying length."""
+        return np.dtype("V1") if self.variable.dtype == _CHARACTER else self.number_type
+
+    @property
+    def varies(self) -> bool:
+        """True if values are texts of varying length."""
+        return self.dtype is None
+
+    @property
+    def type_text(self) -> str:
+        """Type of the values, for people."""
+        return "string" if self.number_type is None else str(self.number_type)
+
+    @property
+    def type_words(self) -> str:
+        """Type of the values in words."""
+        return self.type_text
+
+    @property
+    def byteorder(self) -> str:
+        """Byte order of the values; empty for single bytes and text."""
+        dtype = self.number_type
+        if dtype is None or dtype.itemsize == 1:
+            return ""
+        return "big" if dtype == dtype.newbyteorder(">") else "little"
+
+    @property
+    def chunk(self) -> ChunkType:
+        """Type of the values."""
+        return ChunkType(self.dtype or _CHARACTER, ())
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values."""
+        return self.size * int(self.variable.dtype.itemsize)
+
+    @property
+    def values_nbytes(self) -> int:
+        """Bytes of the values; 0 if their lengths vary."""
+        return 0 if self.varies else self.nbytes
+
+    @property
+    def stored_nbytes(self) -> int:
+        """Bytes of the values."""
+        return self.nbytes
+
+    @property
+    def has_fill(self) -> bool:
+        """True if the variable has a fill value."""
+        return self.number_type is not None and "_FillValue" in self.attributes
+
+    @cached_property
+    def fill_value(self) -> NDArray[Any]:
+        """The value of ``_FillValue``; 0, or empty, if there is none."""
+        dtype = self.number_type
+        if dtype is None:
+            return np.array("", object) if self.varies else np.array(b"", _CHARACTER)
+        return np.array(self.attributes.get("_FillValue", 0)).astype(dtype).reshape(())
+
+    def fill_as(self, dtype: np.dtype[Any]) -> Any:
+        """Return the fill value in the type of chunks, numbers or bytes."""
+        if dtype.kind == "V":
+            return np.frombuffer(self.fill_value.tobytes(), dtype)[0]
+        return self.fill_value.astype(dtype)[()]
+
+    @cached_property
+    def missing(self) -> Missing:
+        """Markers of missing values and limits of valid ones, by attributes: see `tamis.cf.validity`."""
+        if self.number_type is None:
+            return Missing()
+        dtype = self.number_type.newbyteorder("=")
+        return Missing(cf.missing_values(self.attributes, dtype), *cf.valid_range(self.attributes, dtype))
+
+    @property
+    def missing_nan(self) -> list[NDArray[Any]]:
+        """NaN values of attributes, with their bits."""
+        markers = [np.asarray(self.attributes.get(name, 0)) for name in cf.FILL_ATTRIBUTES]
+        return [
+            value for marker in markers if marker.dtype.kind == "f" for value in marker.reshape(-1) if value != value
+        ]
+
+    @property
+    def packing(self) -> cf.Packing | None:
+        """The packing of the values by their attributes; None if there is none."""
+        return None if self.number_type is None else cf.packing_of(self.attributes)
+
+    def chunk_index(self) -> ChunkIndex:
+        """Return an empty index: there are no stored chunks."""
+        nothing = np.empty(0, np.int64)
+        return ChunkIndex(Grid(self.shape, self.shape), range(0), nothing, nothing, nothing.astype(np.uint32))
+
+    def parts(self, grid: Grid) -> Parts:
+        """Return all parts of a grid."""
+        return Parts(grid) if self.size else Parts(grid, range(0))
+
+    def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
+        """Return roughly how many bytes a chunk index and a list of filters take in the file."""
+        if chunk_shape is None:
+            return 0
+        return _FILTER_NBYTES * len(pipeline.stages) + _CHUNK_NBYTES * Grid(self.shape, chunk_shape).chunk_count
+
+    def check_readable(self) -> None:
+        """Do nothing: values that cannot be computed raise their own error."""
+
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """Return a reader that computes parts of the values."""
+        data = self.variable._data
+        values = data if hasattr(data, "dask") else np.asarray(self.variable.data)
+        return _VariableReader(values, self.dtype or self.variable.dtype)
+
+    def open_chunks(self) -> ChunkReader:
+        """Raise FileError: there are no stored chunks."""
+        raise FileError(f"{self.label}: expected stored chunks, found values in memory")
+
+    def named(self) -> NamedArray:
+        """Return the variable in netCDF's data model."""
+        return NamedArray(
+            path=self.path,
+            dimensions=tuple(map(str, self.variable.dims)),
+            shape=self.shape,
+            stored_shape=self.shape,
+            dtype=_TEXT if self.varies else self.variable.dtype,
+            fill_value=self.fill_value[()],
+            attributes=self.attributes,
+            chunk_shape=None,
+            pipeline=Pipeline(),
+        )
+
+
+class _VariableReader:
+    """The values of a NumPy array, or of a dask array, whose blocks are computed when they are needed, mostly once."""
+
+    def __init__(self, values: Any, dtype: np.dtype[Any]) -> None:
+        self.shape, self.dtype = tuple(values.shape), dtype
+        self._values = values
+        self._is_lazy = hasattr(values, "dask")
+        self.chunk_shape = tuple(max(sizes, default=1) for sizes in values.chunks) if self._is_lazy else None
+        self._blocks: OrderedDict[tuple[int, ...], NDArray[Any]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read a part, converted to the type of `out`."""
+        values = self._gathered(part) if self._is_lazy else self._values[part]
+        return put(values.view(self.dtype) if self.dtype.kind == "V" else values, out)
+
+    def close(self) -> None:
+        """Forget computed blocks."""
+        self._blocks.clear()
+
+    def _gathered(self, part: Region) -> NDArray[Any]:
+        """Return a part of a dask array, put together from its blocks."""
+        axes = [
+            _blocks_of(axis, sizes, extent)
+            for axis, sizes, extent in zip(part, self._values.chunks, self.shape, strict=True)
+        ]
+        result = np.empty([axis.stop - axis.start for axis in part], self._values.dtype)
+        for pieces in itertools.product(*axes):
+            block = self._block(tuple(number for number, _, _ in pieces))
+            result[tuple(to for _, _, to in pieces)] = block[tuple(inside for _, inside, _ in pieces)]
+        return result
+
+    def _block(self, number: tuple[int, ...]) -> NDArray[Any]:
+        """Return a block; other threads that need one wait, because dask computes in threads itself."""
+        with self._lock:
+            if number in self._blocks:
+                self._blocks.move_to_end(number)
+                return self._blocks[number]
+            block = np.asarray(self._values.blocks[number].compute())
+            self._blocks[number] = block
+            while len(self._blocks) > 1 and sum(kept.nbytes for kept in self._blocks.values()) > _KEPT_NBYTES:
+                self._blocks.popitem(last=False)
+            return block
+
+
+def _blocks_of(axis: slice, sizes: tuple[int, ...], extent: int) -> list[tuple[int, slice, slice]]:
+    """Return the blocks of an axis that a part needs: number, place in the block, place in the part."""
+    blocks = []
+    for number, (start, stop) in enumerate(itertools.pairwise(itertools.accumulate(sizes, initial=0))):
+        first, last = max(axis.start, start), min(axis.stop, stop, extent)
+        if first < last:
+            blocks.append((number, slice(first - start, last - start), slice(first - axis.start, last - axis.start)))
+    return blocks

@@ -1,0 +1,247 @@
+"""The accessor ``Dataset.tamis``: files with any filters, proven; compared with xarray's own to_netcdf."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import h5py
+import netCDF4
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import tamis
+import tamis.xarray
+from tamis.errors import DataError, FileError, ParameterError
+
+T = 280 + np.sin(np.arange(16 * 24 * 32, dtype="f4") / 50).reshape(16, 24, 32)
+RECIPE = "zfp(accuracy=0.01)|shuffle|deflate(4)"
+
+
+def fields(**variables: Any) -> xr.Dataset:
+    """Return a dataset of T and other variables, with coordinates."""
+    time = pd.date_range("2000-01-01", periods=16, freq="6h")
+    coordinates = {"time": time, "lat": np.linspace(-90, 90, 24), "lon": np.arange(32.0)}
+    ds = xr.Dataset({"T": (("time", "lat", "lon"), T, {"units": "K"}), **variables}, coordinates, {"title": "fields"})
+    return ds.assign_coords(height=2.0, area=(("lat", "lon"), np.ones((24, 32))))
+
+
+def check_like_xarray(ds: xr.Dataset, path: Path, own: Path, **keywords: Any) -> None:
+    """Compare a file with the one that xarray writes, as the engine netcdf4 reads both, without decoding."""
+    ds.to_netcdf(own, engine="h5netcdf", **keywords)
+    for decode in (False, True):
+        with (
+            xr.open_dataset(path, engine="netcdf4", decode_cf=decode) as ours,
+            xr.open_dataset(own, engine="netcdf4", decode_cf=decode) as theirs,
+        ):
+            xr.testing.assert_identical(ours, theirs)
+            assert ours.encoding["unlimited_dims"] == theirs.encoding["unlimited_dims"]
+            assert {name: ours[name].encoding["dtype"] for name in ours.variables} == {
+                name: theirs[name].encoding["dtype"] for name in theirs.variables
+            }
+
+
+def test_to_netcdf_any_pipeline_proven(tmp_path: Path) -> None:
+    ds = fields()
+    result = ds.tamis.to_netcdf(tmp_path / "a.nc", {"T": RECIPE}, chunks={"T": (4, 24, 32)})
+    assert result["T"].largest_error <= 0.01
+    assert result["T"].pipeline == f"{RECIPE}|fletcher32"
+    with xr.open_dataset(tmp_path / "a.nc", engine="tamis") as saved:
+        assert saved["T"].encoding["chunksizes"] == (4, 24, 32)
+        assert float(abs(saved["T"] - T).max()) == pytest.approx(result["T"].largest_error)
+        xr.testing.assert_identical(saved.drop_vars("T"), ds.drop_vars("T"))
+    assert tamis.verify(tmp_path / "a.nc", tmp_path / "a.nc").ok
+
+
+def test_to_netcdf_conventions_as_xarray_writes_them(tmp_path: Path) -> None:
+    names = ("time", "lat")
+    ds = fields(
+        packed=(names, np.linspace(0, 10, 16 * 24).reshape(16, 24)),
+        gaps=(names, np.where(np.eye(16, 24), np.nan, 1.5)),
+        text=("lat", np.array([f"wörd {i}" for i in range(24)])),
+        letters=("lat", np.array([b"ab", b"c"] * 12)),
+        flag=("lat", np.arange(24) % 2 == 0),
+        delay=("time", np.arange(16).astype("m8[h]")),
+        big=(names, np.ones((16, 24), ">i4")),
+        scalar=7,
+        empty=(("none",), np.empty(0, "f4")),
+    )
+    ds["packed"].encoding = {"dtype": "i2", "scale_factor": 0.001, "add_offset": 5.0, "_FillValue": -9999}
+    ds["T"].encoding = {"_FillValue": np.float32(1e20), "chunksizes": (4, 24, 32), "zlib": True, "complevel": 2}
+    ds["gaps"].attrs = {"many": [1, 2, 3], "words": ["a", "b"], "number": 1.5, "empty": ""}
+    ds.encoding["unlimited_dims"] = {"time"}
+    ds.tamis.to_netcdf(tmp_path / "a.nc")
+    check_like_xarray(ds, tmp_path / "a.nc", tmp_path / "b.nc")
+    with h5py.File(tmp_path / "a.nc") as file:
+        assert str(tamis.hdf5.pipeline_of(file["T"])) == "deflate(2)"
+
+
+def test_to_netcdf_encoding_and_unlimited_dimensions_given(tmp_path: Path) -> None:
+    encoding = {"T": {"dtype": "f8", "_FillValue": -1.0}, "time": {"units": "hours since 1999-01-01"}}
+    fields().tamis.to_netcdf(tmp_path / "a.nc", {"T": "deflate(1)"}, encoding=encoding, unlimited_dims=["lat"])
+    check_like_xarray(fields(), tmp_path / "a.nc", tmp_path / "b.nc", encoding=encoding, unlimited_dims=["lat"])
+
+
+def test_to_netcdf_open_save_keeps_filters_and_chunks(tmp_path: Path) -> None:
+    ds = fields(other=(("lat", "lon"), np.ones((24, 32))))
+    ds.tamis.to_netcdf(tmp_path / "a.nc", {"T": RECIPE, "other": "bzip2(5)"}, chunks={"T": (4, 24, 32)})
+    with xr.open_dataset(tmp_path / "a.nc", engine="tamis") as opened:
+        opened.isel(time=slice(0, 6)).tamis.to_netcdf(tmp_path / "b.nc", {"other": "none"})
+    with h5py.File(tmp_path / "b.nc") as file:
+        stored = {name: (str(tamis.hdf5.pipeline_of(file[name])), file[name].chunks) for name in ("T", "other")}
+    assert stored["T"] == ("zfp(accuracy=0.0078125)|shuffle|deflate(4)|fletcher32", (4, 24, 32))
+    assert stored["other"][0] == "none"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pipeline"),
+    [
+        ({"zlib": True, "complevel": 3, "shuffle": True, "fletcher32": True}, "shuffle|deflate(3)|fletcher32"),
+        ({"compression": "gzip", "compression_opts": 5}, "deflate(5)"),
+        ({"compression": "lzf", "compression_opts": None, "shuffle": True}, "shuffle|lzf"),
+        ({"zstd": True, "complevel": 7, "zlib": False}, "zstd(7)"),
+        ({"bzip2": True, "complevel": 6}, "bzip2(6)"),
+        ({"szip": {"coding": "nn", "pixels_per_block": 8}, "complevel": 0}, "szip(coding=nn, pixels=8)"),
+        ({"compression": 32013, "compression_opts": (1, 0, 0, 1075838976)}, "zfp(rate=8.0)"),
+        ({"contiguous": False}, "none"),
+    ],
+)
+def test_filters_of_encodings_of_any_engine(encoding: dict[str, Any], pipeline: str) -> None:
+    ds = fields()
+    ds["T"].encoding = encoding
+    assert ds.tamis.filters["T"] == tamis.Pipeline.parse(pipeline)
+    assert "T" in str(ds.tamis.filters)
+    assert ds.tamis.filters.to_dict()["variables"][0]["name"] == "T"
+
+
+def test_filters_contradiction_in_encoding_refused() -> None:
+    ds = fields()
+    ds["T"].encoding = {"pipeline": "shuffle|deflate(4)", "zlib": True, "complevel": 9, "shuffle": True}
+    with pytest.raises(ParameterError, match=r"T: expected one pipeline in its encoding, got .* and complevel=9"):
+        _ = ds.tamis.filters
+    ds["T"].encoding = {"compression": "unknown"}
+    with pytest.raises(ParameterError, match=r"T: .*open the file with engine='tamis', or give a recipe"):
+        _ = ds.tamis.filters
+
+
+def test_to_netcdf_dask_computes_each_block_once_in_little_memory(tmp_path: Path) -> None:
+    computed: list[tuple[int, ...]] = []
+
+    def block(block_info: Any = None) -> np.ndarray:
+        start = block_info[None]["array-location"][0][0]
+        computed.append(start)
+        return T[start : start + 4]
+
+    lazy = da.map_blocks(block, chunks=((4,) * 4, 24, 32), dtype="f4", meta=np.empty((0, 0, 0), "f4"))
+    ds = fields(lazy=(("time", "lat", "lon"), lazy)).drop_vars("T")
+    for recipes in ({"lazy": RECIPE}, {}):
+        computed.clear()
+        result = ds.tamis.to_netcdf(tmp_path / f"{len(recipes)}.nc", recipes, threads=2)
+        assert sorted(computed) == [0, 4, 8, 12]
+        assert result["lazy"].largest_error <= 0.01
+    with h5py.File(tmp_path / "0.nc") as file:
+        np.testing.assert_array_equal(file["lazy"], T)
+
+
+@pytest.mark.parametrize("missing", ["exact", "companion", "refuse"])
+def test_to_netcdf_missing_values_as_repack(tmp_path: Path, missing: str) -> None:
+    values = T.copy()
+    values[3, 5:8] = np.nan
+    ds = fields(gaps=(("time", "lat", "lon"), values))
+    ds["gaps"].encoding["_FillValue"] = np.float32(1e20)
+    target = tmp_path / "a.nc"
+    if missing == "refuse":
+        with pytest.raises(DataError, match="expected no missing values, found /gaps: 96"):
+            ds.tamis.to_netcdf(target, {"gaps": RECIPE}, missing="refuse")
+        assert not list(tmp_path.iterdir())
+        return
+    result = ds.tamis.to_netcdf(target, {"gaps": RECIPE}, missing=missing)
+    assert result["gaps"].missing_values == 96
+    with xr.open_dataset(target, engine="tamis") as saved:
+        np.testing.assert_array_equal(np.isnan(saved["gaps"]), np.isnan(values))
+        assert float(abs(saved["gaps"] - values).max()) <= 0.01
+
+
+def test_to_netcdf_pattern_leaves_coordinates_exact(tmp_path: Path) -> None:
+    result = fields().tamis.to_netcdf(tmp_path / "a.nc", {"*": "zfp(accuracy=0.01)"})
+    assert [item.path for item in result.datasets] == ["/T"]
+    assert "coordinate" in dict(result.kept)["/area"]
+
+
+def test_to_netcdf_group_and_tree(tmp_path: Path) -> None:
+    ds = fields().drop_vars(["area"])
+    ds.tamis.to_netcdf(tmp_path / "group.nc", {"/in/side/T": RECIPE}, group="in/side")
+    with xr.open_dataset(tmp_path / "group.nc", engine="tamis", group="in/side") as saved:
+        xr.testing.assert_identical(saved.drop_vars("T"), ds.drop_vars("T"))
+    tree = xr.DataTree.from_dict({"/": xr.Dataset(coords={"lat": ds["lat"]}), "/a": ds, "/a/b": ds[["T"]].isel(time=0)})
+    tree.tamis.to_netcdf(tmp_path / "tree.nc", {"/a/T": RECIPE, "*": "deflate(1)"})
+    tree.to_netcdf(tmp_path / "theirs.nc", engine="h5netcdf")
+    with (
+        xr.open_datatree(tmp_path / "tree.nc", engine="tamis") as ours,
+        xr.open_datatree(tmp_path / "theirs.nc", engine="tamis") as theirs,
+    ):
+        xr.testing.assert_allclose(ours, theirs, atol=0.01)
+        assert list(ours.subtree_with_keys)[-1][0] == "a/b"
+    with netCDF4.Dataset(tmp_path / "tree.nc") as file:
+        assert list(file["/a"].dimensions) == ["time", "lon"]  # lat is that of the root
+
+
+def test_to_netcdf_wrong_input_refused(tmp_path: Path) -> None:
+    ds, path = fields(), tmp_path / "a.nc"
+    for recipes, keywords, error, text in [
+        ({"TS": RECIPE}, {}, FileError, "expected a dataset named 'TS', found only /T"),
+        ({"T": "zfp(accuracy=0)"}, {}, ParameterError, "accuracy"),
+        ({"T": "no filter"}, {}, ParameterError, "filter"),
+        ({"height": "deflate(1)"}, {}, ParameterError, "height: expected an array, got a scalar"),
+        ({"T": RECIPE}, {"chunks": {"T": (4, 4)}}, ParameterError, "T: expected chunks with 3 axes"),
+        ({"T": RECIPE}, {"chunks": {"T": (4, 24, 64)}}, ParameterError, "expected chunks within the shape"),
+        (RECIPE, {}, ParameterError, "expected recipes such as"),
+        ({}, {"missing": "drop"}, ParameterError, "expected missing to be one of"),
+        ({}, {"threads": 0}, ParameterError, "threads"),
+        ({}, {"unlimited_dims": ["level"]}, ParameterError, "expected unlimited_dims among the dimensions .*'level'"),
+        ({}, {"encoding": {"T": {"zlib": True}}}, ParameterError, "T: expected filters as recipes .*got 'zlib'"),
+        ({}, {"encoding": {"TS": {}}}, ParameterError, "expected encodings of variables of the dataset, got '/TS'"),
+    ]:  # fmt: skip
+        with pytest.raises(error, match=text):
+            ds.tamis.to_netcdf(path, recipes, **keywords)
+    for name, values in {"complex": 1j, "record": np.zeros((), "i4,f4"), "objects": np.array({}, object)}.items():
+        with pytest.raises(ParameterError, match=r"expected numbers, times or text|cannot encode"):
+            ds.assign({name: values}).tamis.to_netcdf(path)
+    with pytest.raises(ParameterError, match="attribute 'nested' to be text"):
+        ds.assign_attrs(nested={"a": 1}).tamis.to_netcdf(path)
+    with pytest.raises(ParameterError, match=r"names of variables .* without slashes, got 'a/b'"):
+        ds.assign({"a/b": 1}).tamis.to_netcdf(path)
+    with pytest.raises(FileError, match="expected an existing folder"):
+        ds.tamis.to_netcdf(tmp_path / "no" / "a.nc")
+    assert not list(tmp_path.iterdir())
+
+
+def test_to_netcdf_failure_leaves_earlier_file(tmp_path: Path) -> None:
+    ds, path = fields(), tmp_path / "a.nc"
+    ds.tamis.to_netcdf(path)
+    before = path.read_bytes()
+    with pytest.raises(FileError, match="File exists: choose another name, or replace it: overwrite=True"):
+        ds.tamis.to_netcdf(path)
+
+    def fail(block: np.ndarray) -> np.ndarray:
+        raise ZeroDivisionError("no such value")
+
+    broken = ds.assign(lazy=(("time", "lat", "lon"), da.from_array(T, chunks=(8, 24, 32)).map_blocks(fail, dtype="f4")))
+    with pytest.raises(ZeroDivisionError, match="no such value"):
+        broken.tamis.to_netcdf(path, {"lazy": RECIPE}, overwrite=True)
+    assert [item.name for item in tmp_path.iterdir()] == ["a.nc"]
+    assert path.read_bytes() == before
+    ds.tamis.to_netcdf(path, {"T": RECIPE}, overwrite=True)
+    assert path.read_bytes() != before
+
+
+def test_accessor_there_as_soon_as_xarray_opens_a_file(tmp_path: Path) -> None:
+    fields().to_netcdf(tmp_path / "a.nc")
+    code = f"import xarray; print(xarray.open_dataset({str(tmp_path / 'a.nc')!r}).tamis.filters['T'])"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "none"
