@@ -8,6 +8,7 @@
 #include <span>
 #include <variant>
 
+#include "tamis/chunks/deflate.hpp"
 #include "tamis/filters/status.hpp"
 #include "tamis/zfp/codec.hpp"
 #include "tamis/zfp/status.hpp"
@@ -80,7 +81,11 @@ char float_format(const Py_buffer& view);
 // The codec's kernel; tests change it.
 const zfp::Kernel& kernel_in_use();
 
+// Bound by `use_libdeflate`.
+const chunks::Libdeflate& libdeflate_in_use();
+
 void bind_chunks(nb::module_& m);
+void bind_datasets(nb::module_& m);
 void bind_zfp(nb::module_& m);
 void bind_filters(nb::module_& m);
 void bind_rounding(nb::module_& m);

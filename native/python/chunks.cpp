@@ -196,6 +196,8 @@ Chunks encode(const Pipeline& pipeline, nb::handle values, const Array<std::int6
 
 }  // namespace
 
+const chunks::Libdeflate& libdeflate_in_use() { return libdeflate; }
+
 void bind_chunks(nb::module_& m) {
     m.def("use_libdeflate", &use_libdeflate, "path"_a,
           "Undo deflate by the libdeflate that a loaded library has; returns whether it has one.");

@@ -1,5 +1,5 @@
-// The Python module `_native`: what its parts (zfp.cpp, filters.cpp, values.cpp, rounding.cpp, chunks.cpp) have in
-// common.
+// The Python module `_native`: what its parts (zfp.cpp, filters.cpp, values.cpp, rounding.cpp, chunks.cpp,
+// datasets.cpp) have in common.
 
 #include <nanobind/nanobind.h>
 
@@ -90,4 +90,5 @@ NB_MODULE(_native, m) {
     tamis::python::bind_values(m);
     tamis::python::bind_rounding(m);
     tamis::python::bind_chunks(m);
+    tamis::python::bind_datasets(m);
 }

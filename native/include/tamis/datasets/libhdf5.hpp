@@ -1,0 +1,146 @@
+// Calls of the libhdf5 that a loaded library, such as a module of h5py, brings along: bound by name, since there is
+// none to link. Identifiers are shared with that library. Numbers and types are those of HDF5 1.10.5 to 2.x.
+//
+// HDF5 is not safe in threads: whoever calls holds the lock of that library.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace tamis::datasets {
+
+using hid_t = std::int64_t;
+using hsize_t = unsigned long long;
+using Status = int;  // herr_t and htri_t: negative is a failure
+
+inline constexpr int class_integer = 0, class_float = 1, class_string = 3, class_opaque = 5, class_reference = 7,
+                     class_enum = 8;                                                 // H5T_class_t
+inline constexpr int layout_compact = 0, layout_contiguous = 1, layout_chunked = 2;  // H5D_layout_t
+inline constexpr int fill_undefined = 0, fill_user_defined = 2;                      // H5D_fill_value_t
+inline constexpr int space_scalar = 0, space_simple = 1;                             // H5S_class_t
+inline constexpr int by_name = 0, native_order = 2;                                  // H5_index_t, H5_iter_order_t
+inline constexpr hsize_t unlimited = ~hsize_t{0};
+inline constexpr hid_t none = 0;  // H5P_DEFAULT and H5S_ALL
+
+struct Libhdf5 {
+    hid_t (*open)(hid_t place, const char* path, hid_t access) = nullptr;
+    Status (*close)(hid_t dataset) = nullptr;
+    hid_t (*type_of)(hid_t dataset) = nullptr;
+    hid_t (*space_of)(hid_t dataset) = nullptr;
+    hid_t (*properties_of)(hid_t dataset) = nullptr;
+    hsize_t (*stored_nbytes)(hid_t dataset) = nullptr;
+    Status (*read)(hid_t dataset, hid_t type, hid_t memory, hid_t file, hid_t transfer, void* values) = nullptr;
+    Status (*chunk_count)(hid_t dataset, hid_t space, hsize_t* count) = nullptr;
+    Status (*chunk_at)(hid_t dataset, hid_t space, hsize_t index, hsize_t* origin, unsigned* mask,
+                       std::uint64_t* address, hsize_t* nbytes) = nullptr;
+
+    Status (*close_type)(hid_t type) = nullptr;
+    int (*type_class)(hid_t type) = nullptr;
+    std::size_t (*type_nbytes)(hid_t type) = nullptr;
+    Status (*types_equal)(hid_t first, hid_t second) = nullptr;
+    Status (*is_named)(hid_t type) = nullptr;
+    Status (*encode_type)(hid_t type, void* code, std::size_t* nbytes) = nullptr;
+    Status (*is_variable_text)(hid_t type) = nullptr;
+
+    Status (*close_space)(hid_t space) = nullptr;
+    int (*space_class)(hid_t space) = nullptr;
+    int (*space_rank)(hid_t space) = nullptr;
+    int (*space_extents)(hid_t space, hsize_t* extents, hsize_t* maxima) = nullptr;
+    std::int64_t (*space_count)(hid_t space) = nullptr;
+    Status (*spaces_equal)(hid_t first, hid_t second) = nullptr;
+
+    Status (*close_properties)(hid_t properties) = nullptr;
+    int (*layout)(hid_t properties) = nullptr;
+    int (*chunk_shape)(hid_t properties, int room, hsize_t* extents) = nullptr;
+    Status (*chunk_options)(hid_t properties, unsigned* options) = nullptr;
+    int (*external_count)(hid_t properties) = nullptr;
+    int (*filter_count)(hid_t properties) = nullptr;
+    int (*filter_at)(hid_t properties, unsigned index, unsigned* flags, std::size_t* count, unsigned* values,
+                     std::size_t label_nbytes, char* label, unsigned* config) = nullptr;
+    Status (*fill_state)(hid_t properties, int* state) = nullptr;
+    Status (*fill_value)(hid_t properties, hid_t type, void* value) = nullptr;
+
+    Status (*visit_attributes)(hid_t owner, int index, int order, hsize_t* position,
+                               Status (*visit)(hid_t, const char* name, const void* info, void* data),
+                               void* data) = nullptr;
+    hid_t (*open_attribute)(hid_t owner, const char* name, hid_t access) = nullptr;
+    Status (*close_attribute)(hid_t attribute) = nullptr;
+    hid_t (*attribute_type)(hid_t attribute) = nullptr;
+    hid_t (*attribute_space)(hid_t attribute) = nullptr;
+    Status (*read_attribute)(hid_t attribute, hid_t type, void* values) = nullptr;
+    Status (*reclaim)(hid_t type, hid_t space, hid_t transfer, void* values) = nullptr;
+
+    // Of the library at a path, which is loaded already and stays so, and of those that it needs.
+    explicit Libhdf5(const char* path) {
+        library_ = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+        complete_ =
+            library_ != nullptr && bind_datasets() && bind_types_and_spaces() && bind_properties() && bind_attributes();
+    }
+
+    // False where a call is absent.
+    explicit operator bool() const { return complete_; }
+
+private:
+    template <class Function>
+    bool bind(Function& function, const char* name) {
+        function = reinterpret_cast<Function>(dlsym(library_, name));
+        return function != nullptr;
+    }
+
+    bool bind_datasets() {
+        return bind(open, "H5Dopen2") && bind(close, "H5Dclose") && bind(type_of, "H5Dget_type") &&
+               bind(space_of, "H5Dget_space") && bind(properties_of, "H5Dget_create_plist") &&
+               bind(stored_nbytes, "H5Dget_storage_size") && bind(read, "H5Dread") &&
+               bind(chunk_count, "H5Dget_num_chunks") && bind(chunk_at, "H5Dget_chunk_info");
+    }
+
+    bool bind_types_and_spaces() {
+        return bind(close_type, "H5Tclose") && bind(type_class, "H5Tget_class") && bind(type_nbytes, "H5Tget_size") &&
+               bind(types_equal, "H5Tequal") && bind(is_named, "H5Tcommitted") && bind(encode_type, "H5Tencode") &&
+               bind(is_variable_text, "H5Tis_variable_str") && bind(close_space, "H5Sclose") &&
+               bind(space_class, "H5Sget_simple_extent_type") && bind(space_rank, "H5Sget_simple_extent_ndims") &&
+               bind(space_extents, "H5Sget_simple_extent_dims") && bind(space_count, "H5Sget_simple_extent_npoints") &&
+               bind(spaces_equal, "H5Sextent_equal");
+    }
+
+    bool bind_properties() {
+        return bind(close_properties, "H5Pclose") && bind(layout, "H5Pget_layout") &&
+               bind(chunk_shape, "H5Pget_chunk") && bind(chunk_options, "H5Pget_chunk_opts") &&
+               bind(external_count, "H5Pget_external_count") && bind(filter_count, "H5Pget_nfilters") &&
+               bind(filter_at, "H5Pget_filter2") && bind(fill_state, "H5Pfill_value_defined") &&
+               bind(fill_value, "H5Pget_fill_value");
+    }
+
+    bool bind_attributes() {
+        return bind(visit_attributes, "H5Aiterate2") && bind(open_attribute, "H5Aopen") &&
+               bind(close_attribute, "H5Aclose") && bind(attribute_type, "H5Aget_type") &&
+               bind(attribute_space, "H5Aget_space") && bind(read_attribute, "H5Aread") &&
+               (bind(reclaim, "H5Treclaim") || bind(reclaim, "H5Dvlen_reclaim"));
+    }
+
+    void* library_ = nullptr;  // kept open: what it leads to must stay
+    bool complete_ = false;
+};
+
+// An identifier that is closed with its scope.
+class Id {
+public:
+    Id(hid_t id, Status (*close)(hid_t)) : id_(id), close_(close) {}
+    ~Id() {
+        if (id_ >= 0) close_(id_);
+    }
+    Id(const Id&) = delete;
+    Id& operator=(const Id&) = delete;
+
+    operator hid_t() const { return id_; }
+    bool valid() const { return id_ >= 0; }
+
+private:
+    hid_t id_;
+    Status (*close_)(hid_t);
+};
+
+}  // namespace tamis::datasets

@@ -1,0 +1,112 @@
+// The part of `_native` that asks h5py's libhdf5 for all of a small dataset in one call; src/tamis/hdf5/lib/ gives it a
+// Python face. Callers hold h5py's lock.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include "python/binding.hpp"
+#include "tamis/datasets/attributes.hpp"
+
+namespace tamis::python {
+
+using namespace nb::literals;
+using datasets::Libhdf5;
+using datasets::SmallDataset;
+
+namespace {
+
+// Identifier of a file, its descriptor, and what to add to HDF5's offsets.
+using File = std::tuple<datasets::hid_t, int, std::int64_t>;
+
+nb::bytes bytes_of(const datasets::Memory& memory) { return nb::bytes(memory.data(), memory.size()); }
+
+template <class Items, class Convert>
+nb::tuple tuple_of(const Items& items, Convert convert) {
+    nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(std::size(items))));
+    if (!tuple.is_valid()) throw nb::python_error();
+    Py_ssize_t at = 0;
+    for (const auto& item : items) PyTuple_SET_ITEM(tuple.ptr(), at++, nb::object(convert(item)).release().ptr());
+    return nb::borrow<nb::tuple>(tuple);
+}
+
+nb::object number_of(unsigned long long number) { return nb::steal(PyLong_FromUnsignedLongLong(number)); }
+nb::object signed_of(std::int64_t number) { return nb::steal(PyLong_FromLongLong(number)); }
+
+nb::tuple extents_of(const chunks::Shape& shape) {
+    return tuple_of(std::span(shape.extent).first(shape.rank), number_of);
+}
+
+nb::object filter_of(const datasets::Filter& filter) {
+    return nb::make_tuple(filter.id, filter.flags, tuple_of(filter.values, number_of),
+                          nb::bytes(filter.label.data(), filter.label.size()));
+}
+
+nb::tuple form_of(const datasets::Form& form) {
+    nb::object chunk = form.layout == datasets::layout_chunked ? nb::object(extents_of(form.chunk)) : nb::none();
+    return nb::make_tuple(bytes_of(form.type), form.layout, chunk, tuple_of(form.filters, filter_of), form.fill_state,
+                          bytes_of(form.fill));
+}
+
+nb::tuple facts_of(const SmallDataset& dataset, const datasets::Names& names) {
+    const auto limit = [](datasets::hsize_t maximum) {
+        return maximum == datasets::unlimited ? nb::object(nb::none()) : number_of(maximum);
+    };
+    const auto& index = dataset.index();
+    return nb::make_tuple(
+        form_of(dataset.form()), extents_of(dataset.shape()), tuple_of(dataset.maxima(), limit),
+        dataset.stored_nbytes(),
+        nb::make_tuple(tuple_of(index.numbers, signed_of), tuple_of(index.offsets, signed_of),
+                       tuple_of(index.nbytes, signed_of), tuple_of(index.masks, number_of)),
+        tuple_of(names, [](const std::string& name) { return nb::object(nb::bytes(name.data(), name.size())); }));
+}
+
+nb::object survey(const Libhdf5& hdf5, datasets::hid_t file, nb::bytes path, std::int64_t base) {
+    SmallDataset dataset(hdf5, file, path.c_str());
+    datasets::Names names;
+    if (!dataset.survey(base) || !attribute_names(hdf5, dataset.id(), names)) return nb::none();
+    return facts_of(dataset, names);
+}
+
+nb::object compare(const Libhdf5& hdf5, File first, File second, nb::bytes path, bool by_library) {
+    const auto& [id, file, base] = first;
+    const auto& [other_id, other_file, other_base] = second;
+    SmallDataset before(hdf5, id, path.c_str()), after(hdf5, other_id, path.c_str());
+    if (!before.survey(base) || !after.survey(other_base)) return nb::none();
+    if (hdf5.types_equal(before.type(), after.type()) <= 0 || before.shape() != after.shape() ||
+        before.maxima() != after.maxima() || before.form().fill_state != after.form().fill_state ||
+        before.form().fill != after.form().fill)
+        return nb::none();
+    datasets::Memory values, others;
+    const zfp::Kernel& kernel = kernel_in_use();
+    const chunks::Libdeflate& inflate = libdeflate_in_use();
+    if (!before.decode(file, inflate, kernel, values) || !after.decode(other_file, inflate, kernel, others) ||
+        values != others)
+        return nb::none();
+    if (by_library && (!before.read(others) || values != others || !after.read(others) || values != others))
+        return nb::none();
+    datasets::Names names, other_names;
+    if (!attribute_names(hdf5, before.id(), names) || !attribute_names(hdf5, after.id(), other_names))
+        return nb::none();
+    const bool same = same_attributes(hdf5, before.id(), after.id(), names, other_names);
+    return nb::make_tuple(facts_of(before, names), facts_of(after, other_names), bytes_of(values), same);
+}
+
+}  // namespace
+
+void bind_datasets(nb::module_& m) {
+    nb::class_<Libhdf5>(m, "Libhdf5", "Calls of a libhdf5 for many facts at once; the caller holds its lock.")
+        .def(nb::new_([](const std::string& path) { return Libhdf5(path.c_str()); }), "path"_a,
+             "The libhdf5 that a loaded library has, or needs.")
+        .def_prop_ro(
+            "complete", [](const Libhdf5& hdf5) { return static_cast<bool>(hdf5); }, "Whether all calls are there.")
+        .def("survey", &survey, "file"_a, "path"_a, "base"_a,
+             "Facts of a small dataset of numbers; None if it is not one, or not known for sure.")
+        .def("compare", &compare, "first"_a, "second"_a, "path"_a, "by_library"_a,
+             "Facts and values of two small datasets that have the same type, shape, fill value and values.\n\n"
+             "Each file is given by its identifier, its descriptor, and what to add to HDF5's offsets. Values are\n"
+             "decoded without HDF5, and with `by_library` by HDF5, too. Returns the facts of both, the values, and\n"
+             "whether the attributes are certainly the same; None if the datasets are not, or not for sure.");
+}
+
+}  // namespace tamis::python
