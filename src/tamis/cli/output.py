@@ -12,11 +12,12 @@ import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
-from tamis.cli.ending import FAILED, USAGE, VIOLATED
+from tamis.cli.ending import FAILED, USAGE, VIOLATED, ended_by_signals
 from tamis.cli.progress import Log, Steps, progress_bar
 from tamis.errors import BoundError, ParameterError, TamisError
 from tamis.formatting import printable
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from tamis.jobs.inspection import Inspection
     from tamis.jobs.parts import Line
+    from tamis.jobs.repacking.result import RepackResult
     from tamis.jobs.result import Result
 
     LinesWithin = Callable[[int | None], Iterator[Line]]
@@ -191,3 +193,20 @@ def output_of_two_files(
     output = Output(command, as_json, quiet, journal)
     with output.failures():
         yield output
+
+
+def show_stored(output: Output, target: str, resume: bool, run: Callable[..., RepackResult]) -> None:
+    """Run a job that stores a file, which signals interrupt, and print its result and what it leaves behind."""
+    from tamis.jobs.repacking.resuming import interrupted, naming_leftovers
+
+    for note in () if resume else interrupted(Path(target), "removed, since --resume is not given"):
+        output.note(note)
+    with naming_leftovers(target, resume, output.note), ended_by_signals() as check, output.progress(check) as bar:
+        result = run(progress=bar)
+    for path in result.unreadable:
+        output.note(f"{path}: its values cannot be read; its bytes were copied as they are")
+    try:
+        output.result(result)
+    except OSError as error:
+        error.strerror = f"{error.strerror}; {target} is complete"
+        raise

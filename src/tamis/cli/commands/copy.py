@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tamis.cli.commands.repack import POLICIES
-from tamis.cli.ending import ended_by_signals
 from tamis.cli.options import output_options, threads_option
-from tamis.cli.output import output_of_two_files
+from tamis.cli.output import output_of_two_files, show_stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,7 +151,6 @@ def command(
     `tamis spec 'zfp(accuracy=0.1)'` prints any filter in this notation.
     """
     from tamis.jobs.copy import CopyOptions, copy, preview_copy
-    from tamis.jobs.repacking.resuming import interrupted, naming_leftovers
 
     with output_of_two_files("copy", source, target, as_json, quiet, log) as output:
         options: dict[str, Any] = {
@@ -167,14 +165,5 @@ def command(
         if dry_run:
             output.result(preview_copy(source, target, asked, resume=resume))
             return
-        for note in () if resume else interrupted(Path(target), "removed, since --resume is not given"):
-            output.note(note)
-        with naming_leftovers(target, resume, output.note), ended_by_signals() as check, output.progress(check) as bar:
-            result = copy(source, target, asked, overwrite=overwrite, threads=threads, resume=resume, progress=bar)
-        for path in result.unreadable:
-            output.note(f"{path}: its values cannot be read; its bytes were copied as they are")
-        try:
-            output.result(result)
-        except OSError as error:
-            error.strerror = f"{error.strerror}; {target} is complete"
-            raise
+        run = partial(copy, source, target, asked, overwrite=overwrite, threads=threads, resume=resume)
+        show_stored(output, target, resume, run)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import tamis
-from tamis.cli.ending import ended_by_signals
 from tamis.cli.options import by_name, output_options, threads_option
-from tamis.cli.output import output_of_two_files
+from tamis.cli.output import output_of_two_files, show_stored
 
 if TYPE_CHECKING:
     from tamis.jobs.repacking.planning import MissingPolicy
@@ -112,7 +111,6 @@ def command(
     `tamis filters` lists all filters, and `tamis filters zfp` the parameters of one.
     """
     from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
-    from tamis.jobs.repacking.resuming import interrupted, naming_leftovers
 
     if not recipes and not shapes:
         raise click.UsageError("expected -f NAME:FILTERS or -c NAME:SHAPE, got neither")
@@ -126,14 +124,5 @@ def command(
             preview = tamis.preview_repack(source, target, recipe, **options)
             output.result(preview)
             return
-        for note in () if resume else interrupted(Path(target), "removed, since --resume is not given"):
-            output.note(note)
-        with naming_leftovers(target, resume, output.note), ended_by_signals() as check, output.progress(check) as bar:
-            result = tamis.repack(source, target, recipe, overwrite=overwrite, threads=threads, progress=bar, **options)
-        for path in result.unreadable:
-            output.note(f"{path}: its values cannot be read; its bytes were copied as they are")
-        try:
-            output.result(result)
-        except OSError as error:
-            error.strerror = f"{error.strerror}; {target} is complete"
-            raise
+        run = partial(tamis.repack, source, target, recipe, overwrite=overwrite, threads=threads, **options)
+        show_stored(output, target, resume, run)
