@@ -121,7 +121,7 @@ def one_by_one(function: Callable[[Region, NDArray[Any]], R]) -> PartsFunction[R
     """Return a function of several chunks that calls `function` with region and contiguous values of each."""
 
     def call(parts: Parts, box: Region, values: NDArray[Any]) -> list[R]:
-        # Copied once, not in each step that needs contiguous values.
+        # Each step needs contiguous values: copied here, they are copied once.
         return [function(part, np.ascontiguousarray(values[within(part, box)])) for part in parts]
 
     return call

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
@@ -11,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from typing import Any, Protocol, TypeVar
 
-from tamis.errors import ParameterError
+from tamis.zfp.checks import check_threads
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -62,22 +61,10 @@ class ThreadExecutor:
 
 
 def checked_threads(threads: int | None) -> int:
-    """Return a number of threads; None means as many as the process may use.
-
-    Raises
-    ------
-    ParameterError
-        If the number is not a whole number of 1 or more.
-    """
+    """Return a number of threads; None means as many as the process may use. Raises ParameterError below 1."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        count = 0 if isinstance(threads, bool) else operator.index(threads)
-    except TypeError:
-        count = 0
-    if count < 1:
-        raise ParameterError(f"expected 1 or more threads, got threads={threads!r}")
-    return count
+    return check_threads(threads)
 
 
 def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int | Executor) -> Generator[R, None, None]:

@@ -87,7 +87,7 @@ class Array:
         self._flags: Array | None = None
         if self._companion is not None and self._array.companion is not None:
             self._flags = Array(file, self._array.companion.dataset, self._companion.path)
-        # If not by piece, missing values are restored in the whole selection at once.
+        # Missing values are restored piece by piece if their flags have the same chunks, else in the whole selection.
         flags = self._flags
         alike = flags is not None and (flags.chunks, flags.shape) == (self.chunks, self.shape)
         self._by_piece = bool(alike and self._conversion and flags and flags._conversion)

@@ -134,32 +134,7 @@ class Hdf5Store:
         companions: Callable[[], Mapping[str, ArrayWriter | None]],
         created: Callable[[], None],
     ) -> list[str]:
-        """Copy everything to a new file, except the arrays that functions create.
-
-        Parameters
-        ----------
-        target
-            Path of the new file, which must not exist.
-        recreate
-            Functions by path of an array. If a function raises `CopyInsteadError`, the array is copied as stored.
-        dropped
-            Paths of outdated companions.
-        companions
-            Called when all arrays exist: returns new companions by the path of their variables, None for variables that
-            lose theirs.
-        created
-            Called when the new file exists and is empty.
-
-        Returns
-        -------
-        list of str
-            Notes about names of other files.
-
-        Raises
-        ------
-        FileError
-            If something cannot be copied. Errors of functions are passed on.
-        """
+        """Copy everything to a new file, except the arrays that functions create; see `tamis._open.copy_store`."""
         end = FileEnd(str(target))
 
         def adapted(path: str, function: Recreate) -> Callable[[h5py.Dataset, h5py.Group, str], h5py.Dataset]:

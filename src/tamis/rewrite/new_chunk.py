@@ -68,7 +68,7 @@ def make_chunks(plan: Plan, parts: Parts, box: Region, values: NDArray[Any]) -> 
     for origin, encoded in itertools.zip_longest(parts.origins(), native):
         if encoded is None:
             part = region(origin, parts.grid.shape, parts.grid.chunk_shape)
-            # One copy here replaces one in each step that needs contiguous values.
+            # Each step needs contiguous values: copied here, they are copied once.
             chunks.append(make_chunk(plan, part, np.ascontiguousarray(values[within(part, box)])))
         else:
             chunks.append(_checked(plan, origin, *encoded))

@@ -120,7 +120,7 @@ class _CountingWriter:
         self._plan, self._target, self._history = plan, target, history
         self._has_zfp = plan.pipeline.zfp is not None
         self._grid = target.grid
-        # Otherwise created with the first chunk that has missing values.
+        # A companion without a flag for unwritten values is created with the first chunk that has missing ones.
         flags = plan.flags
         self._companion = target.create_companion(FLAGS_PIPELINE, flags) if flags and flags.fill else None
         self._proven = ChunkNotes("I")

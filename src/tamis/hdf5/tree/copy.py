@@ -154,7 +154,7 @@ class _Copy:
             for path, _, name in places:
                 with _placed(path):
                     self._finish(path, h5o.open(source, name), h5o.open(target, name))
-                    # Not by h5o.get_comment, which returns freed memory.
+                    # h5o.get_comment returns freed memory.
                     if comment := source.get_comment(name):
                         target.set_comment(name, comment)
         self._finish_types()
@@ -304,7 +304,7 @@ class _Copy:
             if self.staging is None:
                 self.staging = h5g.create(self.target, STAGING)
             name = staging_name(address)
-            # Not by H5Ocopy, which aborts the process for some damaged types.
+            # H5Ocopy aborts the process for some damaged types.
             datatype.copy().commit(self.staging, name)
             self.types[address] = datatype, h5t.open(self.staging, name)
         return self.types[address][1]

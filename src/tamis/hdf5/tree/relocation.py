@@ -120,7 +120,7 @@ class Relocation:
 
     def _of_raw(self, name: str) -> str | None:
         raw_file = find_raw(name, self._source)
-        # An absolute name, because HDF5 only looks in the reader's current folder.
+        # HDF5 looks for a relative name only in the reader's current folder.
         return raw_file and (
             name if os.path.isabs(name) else os.path.join(os.path.realpath(raw_file.folder), raw_file.name)
         )
