@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import h5py
+import netCDF4
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
@@ -249,7 +250,7 @@ def test_u05_lossy_filters_for_all_leave_out_coordinates_and_list_them(source: P
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"filters": ["nosuch,1,4"]}, r"a variable at '/nosuch' \(-F\), found none"),
+        ({"filters": ["nosuch,1,4"]}, r"a variable at '/nosuch' \(-F\), found none; there are /v1, /v2, "),
         ({"filters": ["w,1,4"]}, "there is /g/w: write the whole path"),
         ({"filters": ["V1,1,4"]}, r"did you mean v1\?"),
         ({"filters": ["v*,1,4"]}, r"no patterns, except \* alone"),
@@ -303,6 +304,27 @@ def test_option_that_cannot_be_done_is_refused(
 def test_kind_that_the_file_has_is_accepted(source: Path, tmp_path: Path) -> None:
     copied(source, tmp_path / "o.nc", kind="netCDF-4")
     assert program("ncdump", "-k", tmp_path / "o.nc").strip() == "netCDF-4"
+
+
+@pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA"])
+def test_classic_file_gets_filters_and_chunks(tmp_path: Path, kind: str) -> None:
+    values = np.random.default_rng(0).normal(size=(5, 48, 96)).cumsum(-1).astype("f4")
+    with netCDF4.Dataset(tmp_path / "c.nc", "w", format=kind) as file:
+        for name, extent in (("time", None), ("lat", 48), ("lon", 96)):
+            file.createDimension(name, extent)
+        file.createVariable("T", "f4", ("time", "lat", "lon"))[:] = values
+        file.createVariable("P", "f4", ("lat", "lon"))[:] = 2
+    program("nccopy", "-d4", "-s", "-c", "time/2,lat/24", tmp_path / "c.nc", tmp_path / "theirs.nc")
+    copy(
+        tmp_path / "c.nc",
+        tmp_path / "ours.nc",
+        CopyOptions(chunks=["time/2,lat/24"], level=4, shuffle=True, kind="nc4"),
+    )
+    theirs, ours = tamis.inspect(tmp_path / "theirs.nc"), tamis.inspect(tmp_path / "ours.nc")
+    for name in ("T", "P"):
+        assert ours[name].chunks == theirs[name].chunks
+        assert ours[name].filters == theirs[name].filters == ("shuffle", "deflate level 4")
+    assert np.array_equal(tamis.open(tmp_path / "ours.nc")["T"][()], values)
 
 
 # The command

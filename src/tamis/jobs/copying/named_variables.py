@@ -72,12 +72,12 @@ class Variables:
         FileError
             If there is none; names the option and similar variables.
         """
-        path = posixpath.normpath(name.replace("//", "/"))
+        path = "/" + posixpath.normpath(name).strip("/")
+        if path in self._store.arrays and not self._store.arrays[path].is_bare_dimension:
+            return path  # without looking at all variables
         variables = self._tables[0]
         if path in variables:
             return variables[path].path
-        if path in self._store.arrays:
-            return path
         if first := self._store.first_path(path):
             return first
         raise self._absent(option, "variable", path, variables)
@@ -90,7 +90,7 @@ class Variables:
         FileError
             If there is none; names the option and similar dimensions.
         """
-        path = posixpath.normpath(name.replace("//", "/"))
+        path = "/" + posixpath.normpath(name).strip("/")
         if path not in self.dimensions:
             raise self._absent(option, "dimension", path, self.dimensions)
         return path
@@ -103,7 +103,8 @@ class Variables:
             hint = f"; there is {', '.join(elsewhere[:4])}: write the whole path"
         else:
             words = [word for other in known for word in (posixpath.basename(other), other)]
-            hint = did_you_mean(path.removeprefix("/"), words)
+            listed = ", ".join([*known][:8]) + ", …" * (len(known) > 8)
+            hint = did_you_mean(path.removeprefix("/"), words) or f"; there are {listed or 'none'}"
         signs = "; there are no patterns, except * alone" if any(sign in name for sign in "*?[") else ""
         text = f"{self._store.path}: expected a {kind} at {path!r} ({option}), found none{hint}{signs}"
         return FileError(text).at(path=self._store.path, dataset=path)
