@@ -113,6 +113,8 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "dimension": ({"dimensions": ("z", "w")}, tamis.ParameterError, "got 'w': it has z, y, x"),
     "chunks": ({"chunksizes": (4, 16, 17)}, tamis.ParameterError, r"use \(4, 16, 16\)"),
     "chunk_count": ({"chunksizes": (4, 16)}, tamis.ParameterError, "expected 3 chunk sizes"),
+    "type": ({"dtype": "nonsense"}, tamis.ParameterError, "expected a type of netCDF4, got 'nonsense'"),
+    "fill_value": ({"fill_value": "x"}, tamis.ParameterError, "expected a fill value that float32 can hold, got 'x'"),
     "one_value": ({"chunksizes": (1, 1, 1)}, tamis.ParameterError, "more than one value"),
 }
 
@@ -129,6 +131,8 @@ def test_create_variable_refused_leaves_no_variable(case: str, model: str, tmp_p
         assert caught.value.path == str(tmp_path / "a.nc")
         assert not dataset.variables
         assert netcdf.create_variable(dataset, "v", "f4", ("z", "y", "x"), "zfp(rate=8)").shape == SHAPE
+        with pytest.raises(netcdf.NetcdfError, match=r"a new name.*\(NC_ENAMEINUSE, -42\)"):
+            netcdf.create_variable(dataset, "v", "f4", ("z", "y", "x"), "zfp(rate=8)")
 
 
 def test_create_variable_in_file_that_takes_none_refused(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ needs_list = pytest.mark.skipif(not library.has("nc_plugin_path_set"), reason="n
 def test_plugin_path_set_append_prepend_get_in_order(tmp_path: Path) -> None:
     before = netcdf.plugin_path_get()
     try:
+        for name in ("c", "ä"):
+            (tmp_path / name).mkdir()
         netcdf.plugin_path_set([tmp_path / "b"])
         netcdf.plugin_path_append(str(tmp_path / "c"))
         netcdf.plugin_path_prepend(tmp_path / "ä")
@@ -29,11 +31,16 @@ def test_plugin_path_set_append_prepend_get_in_order(tmp_path: Path) -> None:
 
 
 @needs_list
-def test_plugin_path_set_wrong_folders_refused() -> None:
+def test_plugin_path_wrong_folders_refused(tmp_path: Path) -> None:
+    for function in (netcdf.plugin_path_append, netcdf.plugin_path_prepend):
+        with pytest.raises(tamis.FileError, match="absent: expected a folder with plugins, found none"):
+            function(tmp_path / "absent")
     with pytest.raises(tamis.ParameterError, match=r"expected a list of folders, got '/a': write \['/a'\]"):
         netcdf.plugin_path_set("/a")
     with pytest.raises(tamis.ParameterError, match="expected the name of a folder"):
         netcdf.plugin_path_append("")
+    with pytest.raises(tamis.ParameterError, match="expected the name of a folder, got 3"):
+        netcdf.plugin_path_set([3])  # type: ignore[list-item]
 
 
 def test_call_that_netcdf_c_lacks_names_the_first_version(monkeypatch: pytest.MonkeyPatch) -> None:

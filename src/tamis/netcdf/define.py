@@ -182,7 +182,8 @@ def def_var_quantize(variable: Any, mode: str | int, digits: int) -> None:
 
 
 def _quantize(handle: VariableHandle, mode: int, number: int) -> None:
-    explain.check(handle, "nc_def_var_quantize", call("nc_def_var_quantize", *handle.ids, mode, number))
+    status = call("nc_def_var_quantize", *handle.ids, mode, number)
+    explain.check(handle, "nc_def_var_quantize", status, given=(mode, number))
 
 
 def _define_by(name: str, variable: Any, ids: list[int], *arguments: int) -> None:
@@ -191,7 +192,7 @@ def _define_by(name: str, variable: Any, ids: list[int], *arguments: int) -> Non
     _check_place(handle, ids)
     requests = [Request(number, ()) for number in ids]
     check_order(handle.name, handle.listed(), requests, zarr=handle.group.format == NCZARR)
-    _define(handle, ids, lambda: explain.check(handle, name, call(name, *handle.ids, *arguments), ids))
+    _define(handle, ids, lambda: explain.check(handle, name, call(name, *handle.ids, *arguments), ids, arguments))
     _settle(handle)
 
 
@@ -211,7 +212,7 @@ def _define(handle: VariableHandle, ids: Sequence[int], function: Callable[[], N
 def _set_filter(handle: VariableHandle, request: Request) -> None:
     words = (Unsigned * max(len(request.values), 1))(*request.values)
     status = call("nc_def_var_filter", *handle.ids, request.id, len(request.values), words)
-    explain.check(handle, "nc_def_var_filter", status, [request.id])
+    explain.check(handle, "nc_def_var_filter", status, [request.id], request.values)
 
 
 def _check_place(handle: VariableHandle, ids: Sequence[int]) -> None:

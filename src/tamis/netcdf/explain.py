@@ -14,7 +14,9 @@ _MAX_ID = 65535
 _CHANGE = "; tamis.repack changes the filters of a file that exists"
 
 
-def check(handle: VariableHandle, function: str, status: int, ids: Sequence[int] = ()) -> None:
+def check(
+    handle: VariableHandle, function: str, status: int, ids: Sequence[int] = (), given: Sequence[int] = ()
+) -> None:
     """Raise NetcdfError, with the reason and advice, unless a status is NC_NOERR.
 
     Parameters
@@ -27,10 +29,12 @@ def check(handle: VariableHandle, function: str, status: int, ids: Sequence[int]
         What it returned.
     ids
         Filters that it was to define.
+    given
+        Parameters of the caller.
     """
     if status:
         name = next((name for name, code in CODES.items() if code == status), "")
-        reason = _REASONS[name](handle, ids) if name in _REASONS else ""
+        reason = _REASONS[name](handle, ids, tuple(given)) if name in _REASONS else ""
         raise handle.error(status_error(status, f"{function}: {reason}" if reason else ""))
 
 
@@ -46,15 +50,15 @@ def type_text(handle: VariableHandle) -> str:
     return "strings" if handle.variable.dtype is str else "values of a vlen type"
 
 
-def _parameters(handle: VariableHandle, ids: Sequence[int]) -> str:
+def _parameters(handle: VariableHandle, ids: Sequence[int], given: tuple[int, ...]) -> str:
     if not handle.variable.ndim:
         return "expected a variable with dimensions, got a scalar, which has no chunks to filter"
     if {1, 4} <= {*ids, *handle.filter_ids()}:
         return "expected deflate or szip, got both, which netCDF refuses"
-    return f"expected parameters that netCDF-C takes, got others for {_filters(ids)}"
+    return f"expected parameters that netCDF-C takes for {_filters(ids)}, got {given}"
 
 
-def _too_late(handle: VariableHandle, ids: Sequence[int]) -> str:
+def _too_late(handle: VariableHandle, ids: Sequence[int], given: tuple[int, ...]) -> str:
     if handle.group.is_read_only:
         return f"expected a dataset that is open for writing, got one that is open for reading only{_CHANGE}"
     return (
@@ -63,15 +67,15 @@ def _too_late(handle: VariableHandle, ids: Sequence[int]) -> str:
     )
 
 
-def _format(handle: VariableHandle, ids: Sequence[int]) -> str:
+def _format(handle: VariableHandle, ids: Sequence[int], given: tuple[int, ...]) -> str:
     return (
         f"expected a netCDF-4 dataset, got format {handle.group.format}, which has no filters: create it with"
         " format='NETCDF4'"
     )
 
 
-def _count(handle: VariableHandle, ids: Sequence[int]) -> str:
-    return f"expected as many parameters as {_filters(ids)} has, and values of a fixed size, got others"
+def _count(handle: VariableHandle, ids: Sequence[int], given: tuple[int, ...]) -> str:
+    return f"expected as many parameters as netCDF-C takes for {_filters(ids)}, got {given}"
 
 
 def availability_error(group: Group, status: int, number: int) -> NetcdfError:
@@ -82,7 +86,7 @@ def availability_error(group: Group, status: int, number: int) -> NetcdfError:
     return status_error(status, reason)
 
 
-def _no_filter(handle: VariableHandle, ids: Sequence[int]) -> str:
+def _no_filter(handle: VariableHandle, ids: Sequence[int], given: tuple[int, ...]) -> str:
     return _absence(handle.group, ids)
 
 
@@ -100,7 +104,7 @@ def _absence(group: Group, ids: Sequence[int]) -> str:
     return f"expected a plugin for {_filters(ids)}, which netCDF's HDF5 lacks: {folder}"
 
 
-def _hdf5(handle: VariableHandle, ids: Sequence[int]) -> str:
+def _hdf5(handle: VariableHandle, ids: Sequence[int], given: tuple[int, ...]) -> str:
     if any(not 0 <= number <= _MAX_ID for number in ids):
         return f"expected a filter id of 1 to {_MAX_ID}, got {ids[0]}"
     where = "" if handle.group.format == HDF5 else f" ({handle.group.format})"
@@ -111,7 +115,7 @@ def _filters(ids: Sequence[int]) -> str:
     return " and ".join(map(filter_text, ids)) or "the variable"
 
 
-_REASONS: dict[str, Callable[[VariableHandle, Sequence[int]], str]] = {
+_REASONS: dict[str, Callable[[VariableHandle, Sequence[int], tuple[int, ...]], str]] = {
     "NC_EINVAL": _parameters,
     "NC_EPERM": _too_late,
     "NC_EINDEFINE": _too_late,

@@ -11,7 +11,9 @@ from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint, c_void_p
 from functools import cache
 from typing import Any
 
-from tamis.errors import FileError, MissingFilterError
+import numpy as np
+
+from tamis.errors import FileError, MissingFilterError, ParameterError
 
 Unsigned = c_uint
 _int_p, _unsigned_p, _size_p = POINTER(c_int), POINTER(c_uint), POINTER(c_size_t)
@@ -61,6 +63,8 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }
 _WIDE = {"H5Fget_obj_count", "H5Fget_obj_ids", "H5Fget_name", "H5Dopen2", "H5Dget_create_plist"}
 """Calls that return 64 bits."""
+
+_LIMITS = {c_int: (-(1 << 31), (1 << 31) - 1), c_uint: (0, (1 << 32) - 1)}
 
 _SINCE = {
     "nc_inq_filter_avail": "4.9.0",
@@ -115,8 +119,15 @@ def call(name: str, *arguments: Any) -> int:
     ------
     FileError
         If the libraries do not have it; names the first netcdf-c that has it.
+    ParameterError
+        If an argument is no whole number, or does not fit: ctypes would cut it.
     """
-    return int(_function(name)(*arguments))
+    function = _function(name)
+    for kind, argument in zip(_ARGUMENTS[name], arguments, strict=True):
+        low, high = _LIMITS.get(kind, (0, 0))
+        if high and not (isinstance(argument, (int, np.integer)) and low <= argument <= high):
+            raise ParameterError(f"expected whole numbers of {low} to {high} for {name}, got {argument!r}")
+    return int(function(*arguments))
 
 
 @cache

@@ -70,10 +70,10 @@ def create_variable(
         new = _NewVariable(dataset, group, name, dtype, _dimensions(dataset, name, dimensions))
         new.check_place()
         with located(label):
-            kind, chunks = new.chunk_type(requested, chunksizes, fill_value, endian)
-            _check_filters(group, name, requested, ChunkType(kind, chunks))
-    endian = _BYTE_ORDERS.get(kind.byteorder, endian)
-    return new.create(requested, chunksizes=chunks, fill_value=fill_value, endian=endian)
+            chunk = new.chunk_type(chunksizes, fill_value, endian, Pipeline(requested.stages or ()))
+            _check_filters(group, name, requested, chunk)
+    endian = _BYTE_ORDERS.get(chunk.dtype.byteorder, endian)
+    return new.create(requested, chunksizes=chunk.shape, fill_value=fill_value, endian=endian)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,48 +95,36 @@ class _NewVariable:
         if self.group.is_read_only:
             text = "expected a dataset that is open for writing, got one that is open for reading only"
             raise self.group.error(named_error("NC_EPERM", text), self.name)
-        if self.is_varying:
+        if _numpy_type(self.dtype) is None:
             text = define.VARYING.format("strings or values of a vlen type")
             raise self.group.error(named_error("NC_EFILTER", text), self.name)
+        if self.name in self.dataset.variables:
+            text = "expected a new name, got one of a variable that is there"
+            raise self.group.error(named_error("NC_ENAMEINUSE", text), self.name)
         if not self.dimensions:
             text = "expected a variable with dimensions, got a scalar, which has no chunks to filter"
             raise self.group.error(named_error("NC_EINVAL", text), self.name)
 
-    @property
-    def is_varying(self) -> bool:
-        """Whether values have variable lengths."""
-        if self.dtype is str or isinstance(self.dtype, netcdf4().VLType):
-            return True
-        kind = None if self.is_defined_by_user else np.dtype(self.dtype)
-        return kind is not None and (kind.kind == "U" or (kind.kind == "S" and kind.itemsize > 1))
-
-    @property
-    def is_defined_by_user(self) -> bool:
-        """Whether the type is one of netCDF's user-defined types."""
-        module = netcdf4()
-        return isinstance(self.dtype, (module.CompoundType, module.EnumType, module.VLType))
-
-    def chunk_type(
-        self, requested: Requested, chunksizes: Sequence[int] | None, fill_value: Any, endian: str
-    ) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    def chunk_type(self, chunksizes: Any, fill_value: Any, endian: str, pipeline: Pipeline) -> ChunkType:
         """Return type and shape of the chunks."""
-        kind = np.dtype(self.dtype.dtype if self.is_defined_by_user else self.dtype)
+        kind = np.dtype(_numpy_type(self.dtype))
         if endian in ("little", "big"):
             kind = kind.newbyteorder("<" if endian == "little" else ">")
-        shape = tuple(len(dimension) for dimension in self.dimensions)
+        fill = netcdf4().default_fillvals.get(kind.str[1:])
+        if fill_value is not None and fill_value is not False and not isinstance(fill_value, str):
+            fill = fill_value
+        _check_fill(fill if fill_value == "default" else fill_value, kind)
         most = tuple(None if dimension.isunlimited() else len(dimension) for dimension in self.dimensions)
         if chunksizes is None:
-            fill = None if fill_value is False else fill_value
-            default = netcdf4().default_fillvals.get(kind.str[1:])
-            fill = default if fill is None or isinstance(fill, str) else fill
-            return kind, growing_chunks(shape, most, kind.itemsize, Pipeline(requested.stages or ()), fill)
-        chunks = tuple(int(step) for step in chunksizes)
+            shape = tuple(map(len, self.dimensions))
+            return ChunkType(kind, growing_chunks(shape, most, kind.itemsize, pipeline, fill))
+        chunks = tuple(map(int, np.atleast_1d(chunksizes)))
         if len(chunks) != len(most) or any(step < 1 for step in chunks):
             raise ParameterError(f"expected {len(most)} chunk sizes of 1 or more, got {chunks}")
-        if any(end is not None and step > end for step, end in zip(chunks, most, strict=True)):
-            fitting = tuple(step if end is None else min(step, end) for step, end in zip(chunks, most, strict=True))
+        fitting = tuple(step if end is None else min(step, end) for step, end in zip(chunks, most, strict=True))
+        if fitting != chunks:
             raise ParameterError(f"expected chunks that fit in the dimensions, got {chunks}: use {fitting}")
-        return kind, chunks
+        return ChunkType(kind, chunks)
 
     def create(self, requested: Requested, **settings: Any) -> Any:
         """Create the variable with its filters."""
@@ -171,6 +159,27 @@ class _InDefineMode:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._dataset, name)
+
+
+def _numpy_type(dtype: Any) -> np.dtype[Any] | None:
+    """Return the type of values of a fixed size, None if their lengths vary."""
+    module = netcdf4()
+    if dtype is str or isinstance(dtype, module.VLType):
+        return None
+    try:
+        kind = np.dtype(dtype.dtype if isinstance(dtype, (module.CompoundType, module.EnumType)) else dtype)
+    except TypeError as error:
+        raise ParameterError(f"expected a type of netCDF4, got {dtype!r}") from error
+    return None if kind.kind in "OUS" and kind.str[1:] != "S1" else kind
+
+
+def _check_fill(fill_value: Any, kind: np.dtype[Any]) -> None:
+    """Raise ParameterError if a type cannot hold a fill value: netCDF4 notices when the variable is there."""
+    if fill_value is not None and fill_value is not False:
+        try:
+            np.asarray(fill_value).astype(kind)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ParameterError(f"expected a fill value that {kind} can hold, got {fill_value!r}") from error
 
 
 def _check_filters(group: Group, name: str, requested: Requested, chunk: ChunkType) -> None:

@@ -10,7 +10,7 @@ import ctypes
 import os
 from collections.abc import Iterable
 
-from tamis.errors import ParameterError
+from tamis.errors import FileError, ParameterError
 from tamis.netcdf.library import call
 from tamis.netcdf.status import status_error
 
@@ -44,7 +44,7 @@ def plugin_path_set(folders: Iterable[str | os.PathLike[str]]) -> None:
     Parameters
     ----------
     folders
-        Folders that exist, in the order of the search.
+        Folders, in the order of the search; those that do not exist are not searched.
     """
     if isinstance(folders, (str, os.PathLike)):
         raise ParameterError(f"expected a list of folders, got {os.fspath(folders)!r}: write [{os.fspath(folders)!r}]")
@@ -54,20 +54,27 @@ def plugin_path_set(folders: Iterable[str | os.PathLike[str]]) -> None:
 
 
 def plugin_path_append(folder: str | os.PathLike[str]) -> None:
-    """Add a folder, which is searched last."""
+    """Add a folder that exists, which is searched last."""
+    _check_exists(folder)
     plugin_path_set([*plugin_path_get(), folder])
 
 
 def plugin_path_prepend(folder: str | os.PathLike[str]) -> None:
-    """Add a folder, which is searched first."""
+    """Add a folder that exists, which is searched first."""
+    _check_exists(folder)
     plugin_path_set([folder, *plugin_path_get()])
 
 
 def _folder(folder: str | os.PathLike[str]) -> bytes:
-    name = os.fsencode(folder)
+    name = os.fsencode(folder) if isinstance(folder, (str, os.PathLike)) else b""
     if b"\0" in name or not name:
-        raise ParameterError(f"expected the name of a folder, got {os.fsdecode(name)!r}")
+        raise ParameterError(f"expected the name of a folder, got {folder!r}")
     return name
+
+
+def _check_exists(folder: str | os.PathLike[str]) -> None:
+    if not os.path.isdir(_folder(folder)):
+        raise FileError(f"{os.fspath(folder)}: expected a folder with plugins, found none").at(path=folder)
 
 
 def _check(status: int) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tamis.errors import ParameterError
 from tamis.filters import Filter, Request, Stage, requested_filter
@@ -47,8 +49,7 @@ def requested_filters(filters: object, values: Sequence[int] | None = None) -> R
         If the text is wrong, a filter occurs twice, or a flag is asked for, which netCDF sets itself.
     """
     if isinstance(filters, int) and not isinstance(filters, bool):
-        words = tuple(int(value) & 0xFFFFFFFF for value in values or ())
-        return Requested((Request(filters, words),), None)
+        return Requested((Request(filters, _words(values or ())),), None)
     if values is not None:
         raise ParameterError(f"expected the id of a filter with values={values!r}, got {filters!r}")
     steps = _steps(filters)
@@ -75,3 +76,13 @@ def _steps(filters: object) -> tuple[Stage | Rounding, ...]:
     if isinstance(filters, str):
         return read(filters).chain
     raise ParameterError(f"expected a filter, a pipeline, their text, or an id with values, got {filters!r}")
+
+
+def _words(values: Any) -> tuple[int, ...]:
+    try:
+        words = tuple(map(operator.index, values))
+    except TypeError:
+        words = (-1 << 32,)
+    if isinstance(values, str) or any(not -(1 << 31) <= word < 1 << 32 for word in words):
+        raise ParameterError(f"expected 32-bit words, got values={values!r}")
+    return tuple(word & 0xFFFFFFFF for word in words)
