@@ -12,6 +12,7 @@
 #include "python/binding.hpp"
 #include "tamis/chunks/read.hpp"
 #include "tamis/chunks/write.hpp"
+#include "tamis/chunks/write_lossless.hpp"
 
 namespace tamis::python {
 
@@ -143,6 +144,14 @@ nb::typed<nb::list, std::optional<nb::bytes>> read_ranges(int file, const Array<
 // Of each chunk its bytes, largest error and number of missing values.
 using Chunks = nb::typed<nb::list, std::optional<std::tuple<nb::bytes, double, std::size_t>>>;
 
+std::span<const std::int64_t> origins_of(const Pipeline& pipeline, const Array<std::int64_t, 2>& origins) {
+    if (origins.shape(1) != pipeline.shape().rank) throw nb::value_error("expected an origin for each chunk");
+    for (std::size_t i = 0; i < origins.size(); ++i)
+        if (origins.data()[i] < 0 || origins.data()[i] > std::numeric_limits<std::int64_t>::max() / 4)
+            throw nb::value_error("expected origins inside of an array");
+    return span_of(origins);
+}
+
 template <class Scalar>
 Chunks encode_as(const Pipeline& pipeline, const chunks::Place<const std::uint8_t>& place,
                  std::span<const std::int64_t> origins, std::uint32_t mask, const chunks::Terms<Scalar>& terms) {
@@ -172,10 +181,7 @@ Chunks encode(const Pipeline& pipeline, nb::handle values, const Array<std::int6
               std::tuple<double, double> limits, std::optional<double> bound) {
     const Buffer buffer(values, PyBUF_STRIDES | PyBUF_FORMAT), marked(marks, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT);
     const auto place = place_of<const std::uint8_t>(*buffer, span_of(start), pipeline);
-    if (origins.shape(1) != pipeline.shape().rank) throw nb::value_error("expected an origin for each chunk");
-    for (std::size_t i = 0; i < origins.size(); ++i)
-        if (origins.data()[i] < 0 || origins.data()[i] > std::numeric_limits<std::int64_t>::max() / 4)
-            throw nb::value_error("expected origins inside of an array");
+    const std::span<const std::int64_t> flat = origins_of(pipeline, origins);
     if (!pipeline.encodes(mask)) throw nb::value_error("expected zfp first, and shuffle and fletcher32 behind it");
     const zfp::Type type = pipeline.stages()[0].header.type;
     const auto run = [&]<class Scalar>(Scalar) {
@@ -185,13 +191,41 @@ Chunks encode(const Pipeline& pipeline, nb::handle values, const Array<std::int6
             static_cast<Scalar>(std::get<1>(limits)),
             bound.value_or(std::numeric_limits<double>::infinity()),
             bound == 0};
-        return encode_as<Scalar>(pipeline, place, span_of(origins), mask, terms);
+        return encode_as<Scalar>(pipeline, place, flat, mask, terms);
     };
     const char format = float_format(*buffer);
     if (format != float_format(*marked)) throw nb::type_error("expected values and marks of one type");
     if (format == 'f' && type == zfp::Type::float32) return run(float{});
     if (format == 'd' && type == zfp::Type::float64) return run(double{});
     throw nb::type_error("expected values of the type that zfp has, native float32 or float64");
+}
+
+nb::typed<nb::list, std::optional<nb::bytes>> encode_bytes(const Pipeline& pipeline, nb::handle values,
+                                                           const Array<std::int64_t, 1>& start,
+                                                           const Array<std::int64_t, 2>& origins) {
+    const Buffer buffer(values, PyBUF_STRIDES);
+    const auto place = place_of<const std::uint8_t>(*buffer, span_of(start), pipeline);
+    const std::span<const std::int64_t> flat = origins_of(pipeline, origins);
+    if (!pipeline.encodes_bytes()) throw nb::value_error("expected native filters without loss");
+    const unsigned rank = pipeline.shape().rank;
+    std::vector<chunks::Encoded> encoded(flat.size() / rank);
+    std::vector<std::uint8_t> bytes;
+    const auto run = [&] {
+        chunks::LosslessWriter writer(pipeline, kernel_in_use());
+        if (!writer) throw std::bad_alloc();
+        for (std::size_t i = 0; i < encoded.size(); ++i)
+            encoded[i] = writer.encode(place, flat.subspan(i * rank, rank), bytes);
+    };
+    if (worth_unlocking(static_cast<Py_ssize_t>(encoded.size() * pipeline.nbytes()))) {
+        const Unlocked unlocked;
+        run();
+    } else {
+        run();
+    }
+    nb::list list;
+    for (const chunks::Encoded& entry : encoded)
+        list.append(entry.kept ? nb::object(nb::bytes(bytes.data() + entry.offset, entry.nbytes)) : nb::none());
+    return list;
 }
 
 }  // namespace
@@ -215,7 +249,12 @@ void bind_chunks(nb::module_& m) {
         .def("encode", &encode, "values"_a, "start"_a, "origins"_a, "mask"_a, "marks"_a, "limits"_a, "bound"_a.none(),
              "Encode chunks by zfp and the filters that the mask leaves, decode and compare them.\n\n"
              "`values` is the part of an array that begins at `start`. Returns bytes, largest error and number of\n"
-             "missing values of each; None for one that breaks the bound or the limits, is refused, or not all there.");
+             "missing values of each; None for one that breaks the bound or the limits, is refused, or not all there.")
+        .def_prop_ro("encodes_bytes", &Pipeline::encodes_bytes, "Whether `encode_bytes` applies these filters.")
+        .def("encode_bytes", &encode_bytes, "values"_a, "start"_a, "origins"_a,
+             "Encode chunks without loss by all filters, decode and compare them.\n\n"
+             "`values` is the part of an array that begins at `start`. Returns the bytes of each; None for one that\n"
+             "is not all there, or that the caller must encode.");
 }
 
 }  // namespace tamis::python

@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <cerrno>
+
 #include "python/binding.hpp"
 #include "tamis/datasets/attributes.hpp"
 
@@ -45,10 +47,19 @@ nb::object filter_of(const datasets::Filter& filter) {
 nb::tuple form_of(const datasets::Form& form) {
     nb::object chunk = form.layout == datasets::layout_chunked ? nb::object(extents_of(form.chunk)) : nb::none();
     return nb::make_tuple(bytes_of(form.type), form.layout, chunk, tuple_of(form.filters, filter_of), form.fill_state,
-                          bytes_of(form.fill));
+                          bytes_of(form.fill), form.fill_time, form.attribute_order, form.most_compact,
+                          form.least_dense);
 }
 
-nb::tuple facts_of(const SmallDataset& dataset, const datasets::Names& names) {
+// The name of an attribute, and its text if it is one.
+nb::object attribute_of(const Libhdf5& hdf5, datasets::hid_t owner, const datasets::AttributeName& name) {
+    datasets::Attribute attribute(hdf5, owner, name);
+    const auto text = attribute.read() ? attribute.text() : std::nullopt;
+    nb::object value = text ? nb::object(nb::bytes(text->data(), text->size())) : nb::none();
+    return nb::make_tuple(nb::bytes(name.name.data(), name.name.size()), value);
+}
+
+nb::tuple facts_of(const Libhdf5& hdf5, const SmallDataset& dataset, const datasets::Names& names) {
     const auto limit = [](datasets::hsize_t maximum) {
         return maximum == datasets::unlimited ? nb::object(nb::none()) : number_of(maximum);
     };
@@ -58,14 +69,33 @@ nb::tuple facts_of(const SmallDataset& dataset, const datasets::Names& names) {
         dataset.stored_nbytes(),
         nb::make_tuple(tuple_of(index.numbers, signed_of), tuple_of(index.offsets, signed_of),
                        tuple_of(index.nbytes, signed_of), tuple_of(index.masks, number_of)),
-        tuple_of(names, [](const std::string& name) { return nb::object(nb::bytes(name.data(), name.size())); }));
+        tuple_of(names, [&](const datasets::AttributeName& name) { return attribute_of(hdf5, dataset.id(), name); }));
 }
 
 nb::object survey(const Libhdf5& hdf5, datasets::hid_t file, nb::bytes path, std::int64_t base) {
     SmallDataset dataset(hdf5, file, path.c_str());
     datasets::Names names;
     if (!dataset.survey(base) || !attribute_names(hdf5, dataset.id(), names)) return nb::none();
-    return facts_of(dataset, names);
+    return facts_of(hdf5, dataset, names);
+}
+
+// Whether all attributes were copied; false if none were.
+bool copy_attributes(const Libhdf5& hdf5, datasets::hid_t source, datasets::hid_t target, nb::bytes name) {
+    const datasets::Id from(hdf5.open_object(source, name.c_str(), datasets::none), hdf5.close_object);
+    const datasets::Id to(hdf5.open_object(target, name.c_str(), datasets::none), hdf5.close_object);
+    if (!from.valid() || !to.valid()) return false;
+    const datasets::Copied copied = datasets::copy_attributes(hdf5, from, to);
+    if (copied == datasets::Copied::some)
+        throw std::runtime_error("attributes cannot be written (errno = " + std::to_string(errno) + ")");
+    return copied == datasets::Copied::all;
+}
+
+nb::object values_of(const Libhdf5& hdf5, File place, nb::bytes path) {
+    const auto& [id, file, base] = place;
+    SmallDataset dataset(hdf5, id, path.c_str());
+    datasets::Memory values;
+    if (!dataset.survey(base) || !dataset.decode(file, libdeflate_in_use(), kernel_in_use(), values)) return nb::none();
+    return bytes_of(values);
 }
 
 nb::object compare(const Libhdf5& hdf5, File first, File second, nb::bytes path, bool by_library) {
@@ -89,7 +119,7 @@ nb::object compare(const Libhdf5& hdf5, File first, File second, nb::bytes path,
     if (!attribute_names(hdf5, before.id(), names) || !attribute_names(hdf5, after.id(), other_names))
         return nb::none();
     const bool same = same_attributes(hdf5, before.id(), after.id(), names, other_names);
-    return nb::make_tuple(facts_of(before, names), facts_of(after, other_names), bytes_of(values), same);
+    return nb::make_tuple(facts_of(hdf5, before, names), facts_of(hdf5, after, other_names), bytes_of(values), same);
 }
 
 }  // namespace
@@ -102,6 +132,12 @@ void bind_datasets(nb::module_& m) {
             "complete", [](const Libhdf5& hdf5) { return static_cast<bool>(hdf5); }, "Whether all calls are there.")
         .def("survey", &survey, "file"_a, "path"_a, "base"_a,
              "Facts of a small dataset of numbers; None if it is not one, or not known for sure.")
+        .def("values", &values_of, "place"_a, "path"_a,
+             "Values of a small dataset, decoded without HDF5; None if it is not one, or damaged. See `compare`.")
+        .def("copy_attributes", &copy_attributes, "source"_a, "target"_a, "name"_a,
+             "Copy all attributes of an object to its copy, of the same name in another group, which has none.\n\n"
+             "Returns whether they were copied; none are if the object has a comment, or an attribute that is neither\n"
+             "plain bytes nor texts. Raises RuntimeError if HDF5 cannot write one.")
         .def("compare", &compare, "first"_a, "second"_a, "path"_a, "by_library"_a,
              "Facts and values of two small datasets that have the same type, shape, fill value and values.\n\n"
              "Each file is given by its identifier, its descriptor, and what to add to HDF5's offsets. Values are\n"

@@ -254,3 +254,59 @@ class ChunkPipeline:
         `values` is the part of an array that begins at `start`. Returns bytes, largest error and number of
         missing values of each; None for one that breaks the bound or the limits, is refused, or not all there.
         """
+
+    @property
+    def encodes_bytes(self) -> bool:
+        """Whether `encode_bytes` applies these filters."""
+
+    def encode_bytes(
+        self,
+        values: object,
+        start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        origins: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
+    ) -> list[bytes | None]:
+        """
+        Encode chunks without loss by all filters, decode and compare them.
+
+        `values` is the part of an array that begins at `start`. Returns the bytes of each; None for one that
+        is not all there, or that the caller must encode.
+        """
+
+class Libhdf5:
+    """Calls of a libhdf5 for many facts at once; the caller holds its lock."""
+
+    def __init__(self, path: str) -> None:
+        """The libhdf5 that a loaded library has, or needs."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all calls are there."""
+
+    def survey(self, file: int, path: bytes, base: int) -> object:
+        """
+        Facts of a small dataset of numbers; None if it is not one, or not known for sure.
+        """
+
+    def values(self, place: tuple[int, int, int], path: bytes) -> object:
+        """
+        Values of a small dataset, decoded without HDF5; None if it is not one, or damaged. See `compare`.
+        """
+
+    def copy_attributes(self, source: int, target: int, name: bytes) -> bool:
+        """
+        Copy all attributes of an object to its copy, of the same name in another group, which has none.
+
+        Returns whether they were copied; none are if the object has a comment, or an attribute that is neither
+        plain bytes nor texts. Raises RuntimeError if HDF5 cannot write one.
+        """
+
+    def compare(
+        self, first: tuple[int, int, int], second: tuple[int, int, int], path: bytes, by_library: bool
+    ) -> object:
+        """
+        Facts and values of two small datasets that have the same type, shape, fill value and values.
+
+        Each file is given by its identifier, its descriptor, and what to add to HDF5's offsets. Values are
+        decoded without HDF5, and with `by_library` by HDF5, too. Returns the facts of both, the values, and
+        whether the attributes are certainly the same; None if the datasets are not, or not for sure.
+        """

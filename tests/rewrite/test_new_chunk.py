@@ -55,7 +55,19 @@ def encoded(values: NDArray[Any], text: str, missing: Missing = Missing()) -> li
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("text", [WHOLE, "zfp(rate=9)", "zfp(precision=20)|fletcher32", "zfp(reversible=true)|shuffle"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        WHOLE,
+        "zfp(rate=9)",
+        "zfp(precision=20)|fletcher32",
+        "zfp(reversible=true)|shuffle",
+        "shuffle|deflate(4)",
+        "fletcher32|deflate(9)|shuffle",
+        "deflate(0)|deflate(1)",
+        "none",
+    ],
+)
 def test_whole_chunks_are_those_of_encode_compared(text: str, dtype: str) -> None:
     values = field(dtype)
     whole = [values[part].shape == CHUNKS for part in parts_of(values)]
@@ -85,15 +97,20 @@ def test_chunks_beyond_the_valid_range_are_left() -> None:
 @pytest.mark.parametrize(
     ("text", "dtype"),
     [
-        ("shuffle|deflate(4)", "f4"),
+        ("shuffle|bzip2", "f4"),
         ("zfp(rate=8)|deflate(4)", "f4"),  # without shuffle, deflate is there for zfp's bytes
         ("zfp(minbits=1,maxbits=16658,maxprec=64,minexp=-10)", "f4"),  # a tolerance that only the plugin knows of
         ("zfp(rate=8)", "i4"),
-        ("none", "f4"),
     ],
 )
 def test_filters_and_types_that_are_not_native_are_left(text: str, dtype: str) -> None:
     assert not any(encoded(field(dtype), text))
+
+
+@pytest.mark.parametrize("dtype", ["u1", ">i2", "i8", "c8", "?"])
+def test_whole_chunks_of_any_numbers_are_encoded_without_loss(dtype: str) -> None:
+    values = field().astype(dtype)
+    assert sum(each is not None for each in encoded(values, "shuffle|deflate(6)|fletcher32")) == 3 * 2 * 3 - 4
 
 
 def test_large_chunks_are_left(monkeypatch: pytest.MonkeyPatch) -> None:

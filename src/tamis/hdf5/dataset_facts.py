@@ -17,9 +17,10 @@ from tamis import cf
 from tamis.filters import ChunkType, StoredZfp, UnknownFilter, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.hdf5.lib import calls, datatypes
-from tamis.hdf5.lib.attributes import is_bare_dimension, known_attributes
+from tamis.hdf5.lib.attributes import is_bare_dimension, known_attributes, known_texts
 from tamis.hdf5.lib.file_facts import address_nbytes, filename_of, is_read_only
 from tamis.hdf5.lib.filter_list import listed_pipeline
+from tamis.hdf5.lib.quick_facts import Form, QuickFacts, quick_facts
 from tamis.hdf5.lib.type_text import type_words
 from tamis.missing.definition import Missing
 from tamis.pipeline import Pipeline
@@ -29,6 +30,35 @@ _LAYOUTS = {h5d.CHUNKED: "chunked", h5d.CONTIGUOUS: "contiguous", h5d.COMPACT: "
 
 _OPEN = "_tamis_open"
 """Attribute of h5py's file objects: datasets that are open."""
+
+_FORMS = "_tamis_forms"
+"""Attribute of h5py's file objects: facts that datasets share, by `Form`."""
+
+_MOST_FORMS = 1024
+
+_SHARED = (
+    "number_type",
+    "numpy_type",
+    "dtype",
+    "type_text",
+    "type_words",
+    "byteorder",
+    "has_named_type",
+    "varies",
+    "value_nbytes",
+    "layout",
+    "chunk_shape",
+    "pipeline",
+    "partial_filtered",
+    "chunk",
+    "fill_state",
+    "fill_value",
+    "problem",
+)
+"""Facts that follow from the form of a dataset."""
+
+_TEXTS = "attribute_texts"
+"""Name of the fact, if it is known: attributes by name, with those that are texts."""
 
 _MOST_OPEN = 8
 """Limit of open datasets: HDF5 takes 64 KiB or more for each, and a file may have very many."""
@@ -47,6 +77,11 @@ class DatasetFacts:
         The dataset, if it is open already.
     address
         Address of the dataset, if it is known.
+
+    Attributes
+    ----------
+    form
+        What the dataset shares with others, if its facts were read at once.
     """
 
     def __init__(
@@ -54,6 +89,7 @@ class DatasetFacts:
     ) -> None:
         self.file, self.path = file, path
         self._dataset = dataset
+        self.form: Form | None = None
         if address is not None:
             vars(self)["address"] = address
 
@@ -61,6 +97,31 @@ class DatasetFacts:
     def of(cls, dataset: h5py.Dataset) -> Self:
         """Return the facts of an h5py dataset."""
         return cls(dataset.file, str(dataset.name), dataset)
+
+    def survey(self) -> Self:
+        """Read all facts in one call if the dataset is a small one; otherwise each is read when it is asked for."""
+        facts = quick_facts(self.file, self.path)
+        if facts is not None:
+            self.take(facts)
+        return self
+
+    def take(self, facts: QuickFacts) -> None:
+        """Take over facts that were read at once; those that follow from the form are read once for all datasets."""
+        forms = vars(self.file).setdefault(_FORMS, {})
+        if (shared := forms.get(facts.form)) is None:
+            try:
+                shared = {name: getattr(self, name) for name in _SHARED}
+            except Exception:  # to be raised when the fact is asked for
+                return
+            if len(forms) < _MOST_FORMS:
+                forms[facts.form] = shared
+        own = vars(self)
+        own.update(shared)
+        own["shape"], own["maxshape"], own["stored_nbytes"] = facts.shape, facts.maxshape, facts.stored_nbytes
+        self.form = facts.form
+        own[_TEXTS] = facts.attributes
+        if not any(name == b"NAME" for name, _ in facts.attributes):
+            own["is_bare_dimension"] = False
 
     @property
     def dataset(self) -> h5py.Dataset:
@@ -175,6 +236,8 @@ class DatasetFacts:
     @property
     def values_nbytes(self) -> int:
         """Bytes of all values; 0 if their lengths vary, because values outside the chunks are not counted."""
+        if self.number_type is not None:
+            return self.nbytes
         varying = isinstance(self.datatype, h5t.TypeVlenID) or datatypes.is_variable_text(self.datatype)
         return 0 if varying else self.nbytes
 
@@ -250,12 +313,23 @@ class DatasetFacts:
         raw = calls.fill_bytes(self.creation_list, self.datatype) if self.has_fill else bytes(dtype.itemsize)
         return np.frombuffer(raw, dtype)[0]
 
+    @property
+    def likeness(self) -> object:
+        """What datasets have in common that differ only in path, values and where these are stored; None if unknown."""
+        known = self.attributes if self.form is not None else {}
+        if self.form is None or not all(isinstance(value, str) for value in known.values()):
+            return None
+        return self.form, self.shape, self.maxshape, tuple(known.items())
+
     @cached_property
     def attributes(self) -> dict[str, Any]:
         """The attributes of the conventions, without unreadable ones."""
-        return known_attributes(self.dataset, "CLASS")
+        texts = vars(self).get(_TEXTS)
+        if texts is None:
+            return known_attributes(self.dataset, "CLASS")
+        return known_texts(lambda: self.dataset, texts, "CLASS")
 
-    @property
+    @cached_property
     def is_bare_dimension(self) -> bool:
         """True if the dataset only stands for a netCDF-4 dimension without a variable, and has no values."""
         return is_bare_dimension(self.dataset)

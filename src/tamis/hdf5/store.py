@@ -110,7 +110,8 @@ class Hdf5Store:
 
     def array(self, path: str) -> Hdf5Array:
         """Return the array at a path, which must exist."""
-        return self.contents.datasets.looked_at(path) or Hdf5Array(self.file, path)
+        listed = self.contents.datasets.looked_at(path) if "contents" in vars(self) else None
+        return listed or Hdf5Array(self.file, path)
 
     def first_path(self, path: str) -> str:
         """Return the first path of the array at a path, through any links; empty if there is none."""

@@ -27,9 +27,11 @@ from tamis.hdf5.lib.chunk_index import read_index
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.file_facts import descriptor_of, filename_of, first_offset, has_tree_indexes, is_plain, is_read_only
 from tamis.hdf5.lib.places import SAME_FILE, find_virtual
+from tamis.hdf5.lib.quick_facts import QuickFacts, compare_small, small_values
 from tamis.hdf5.library_reader import LibraryReader, read_bytes
 from tamis.missing.restore import CompanionFlags, RestoredReader
 from tamis.pipeline import Pipeline
+from tamis.store.array import Alike
 
 _FILTER_NBYTES = 32
 """Approximate size of a filter in the header of a dataset."""
@@ -39,6 +41,24 @@ _NODE_CHUNKS = 64
 
 class Hdf5Array(DatasetFacts):
     """A dataset with chunks, values and companion; see `tamis.store.array.StoredArray`."""
+
+    def take(self, facts: QuickFacts) -> None:
+        """Take over facts that were read at once, also the chunk index."""
+        super().take(facts)
+        own, names = vars(self), {name for name, _ in facts.attributes}
+        own["has_companion"] = companions.MARK.encode() in names
+        own["is_companion"] = companions.TABLE.encode() in names
+        if self.chunk_shape is not None:
+            grid, (numbers, *places, masks) = Grid(self.shape, self.chunk_shape), facts.chunks
+            complete = len(numbers) == grid.chunk_count
+            stored = range(len(numbers)) if complete else np.array(numbers, np.int64)
+            offsets, sizes = np.array(places, np.int64)
+            own["_index"] = ChunkIndex(grid, stored, offsets, sizes, np.array(masks, np.uint32))
+
+    @property
+    def likeness(self) -> object:
+        """See `tamis.store.array.StoredArray`; companions and their variables are like no other dataset."""
+        return None if self.has_companion or self.is_companion else super().likeness
 
     @cached_property
     def has_companion(self) -> bool:
@@ -178,6 +198,30 @@ class Hdf5Array(DatasetFacts):
             fill = self._fill_bytes(chunk, index)
         stored = StoredChunks(self.filename, self.path, index, self.pipeline, chunk, fill, self.partial_filtered)
         return ChunkReader(stored, FileSource(descriptor_of(self.file)))
+
+    def small_values(self) -> NDArray[Any] | None:
+        """Return all values, decoded by tamis in one native call; None if they are many, unusual or damaged."""
+        if self.form is None or self.has_companion or self.number_type is None:
+            return None
+        values = small_values(self.file, self.path)
+        return None if values is None else np.frombuffer(values, self.number_type).reshape(self.shape)
+
+    def alike(self, other: Hdf5Array, *, independent: bool = False) -> Alike | None:
+        """Compare with a small dataset of the same path in another file in one native call.
+
+        Chunks are decoded by tamis; with `independent` HDF5 reads both datasets, too. None if they differ, or it is not
+        known for sure: then they are to be compared part by part.
+        """
+        if self.form is None or self.path != other.path:
+            return None
+        result = compare_small(self.file, other.file, self.path, by_library=independent)
+        if result is None:
+            return None
+        other.take(result.target)
+        if self.number_type is None or self.has_companion or other.has_companion:
+            return None
+        values = np.frombuffer(result.values, self.number_type).reshape(self.shape)
+        return Alike(values, result.same_attributes)
 
     def _open_stored(self, independent: bool) -> ArrayReader:
         self._flush()

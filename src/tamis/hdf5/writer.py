@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
-from h5py import h5t
+from h5py import h5p, h5s, h5t
 
 from tamis.chunks.chunk_notes import ChunkNotes
 from tamis.chunks.grid import Grid, Origin
@@ -17,7 +17,7 @@ from tamis.hdf5.lib.attributes import record_rounding
 from tamis.hdf5.lib.chunk_index import chunk_info
 from tamis.hdf5.lib.direct_chunks import SIZE_AND_MASK, check_recorded, settle
 from tamis.hdf5.stored_array import Hdf5Array
-from tamis.hdf5.tree.create import create_like
+from tamis.hdf5.tree.create import new_dataset, plist_like, type_like
 from tamis.hdf5.writing.creation import as_recorded, filter_parameters
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
@@ -25,6 +25,12 @@ from tamis.rewrite.plan import Plan
 
 _MOST_GAPS = 1000
 """Limit of chunks whose offset HDF5 is asked for, because each costs a walk over all chunks."""
+
+
+_CREATIONS = "_tamis_creations"
+"""Attribute of h5py's file objects: how copies of its datasets are created, by form and plan."""
+
+_MOST_CREATIONS = 1024
 
 
 class FileEnd:
@@ -105,6 +111,14 @@ class Hdf5Writer:
         check_recorded(self.dataset, self.grid, self._notes)
 
 
+class _Creation(NamedTuple):
+    """What is needed to create a dataset: its type, creation properties, and the filters that HDF5 then records."""
+
+    datatype: h5t.TypeID
+    plist: h5p.PropDCID
+    recorded: Pipeline
+
+
 def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, end: FileEnd) -> Hdf5Writer:
     """Create the dataset of a plan, with the source's properties except type, chunks and filters.
 
@@ -113,14 +127,32 @@ def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, 
     ParameterError
         If HDF5 cannot create such a dataset.
     """
-    filters = [
-        (stage.filter.id, int(stage.optional), filter_parameters(stage, plan.chunk)) for stage in plan.pipeline.stages
-    ]
-    dtype: Any = h5t.py_create(plan.dtype) if plan.dtype != source.dtype else None
+    creations: dict[object, _Creation] = vars(source.file).setdefault(_CREATIONS, {})
+    form = (source.form, plan.pipeline, plan.chunk_shape, plan.dtype)
     try:
-        dataset = create_like(source.dataset, parent, name, chunk_shape=plan.chunk_shape, filters=filters, dtype=dtype)
+        if (like := creations.get(form)) is not None:
+            # Datasets of one form differ in nothing but name and extents.
+            limits = tuple(h5s.UNLIMITED if limit is None else limit for limit in source.maxshape)
+            space = h5s.create_simple(source.shape, limits)
+            dataset = new_dataset(parent, name, like.datatype, space, like.plist)
+            return _opened(dataset, plan, source, like.recorded, end)
+        filters = [
+            (stage.filter.id, int(stage.optional), filter_parameters(stage, plan.chunk))
+            for stage in plan.pipeline.stages
+        ]
+        dtype: Any = h5t.py_create(plan.dtype) if plan.dtype != source.dtype else None
+        plist = plist_like(source.dataset, chunk_shape=plan.chunk_shape, filters=filters)
+        datatype = type_like(source.dataset, parent) if dtype is None else dtype
+        dataset = new_dataset(parent, name, datatype, source.dataset.id.get_space(), plist)
     except ValueError as error:
         raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.pipeline}: {error}") from error
+    recorded = as_recorded(plan.pipeline, dataset)
+    if source.form is not None and len(creations) < _MOST_CREATIONS:
+        creations[form] = _Creation(datatype, plist, recorded)
+    return _opened(dataset, plan, source, recorded, end)
+
+
+def _opened(dataset: h5py.Dataset, plan: Plan, source: Hdf5Array, recorded: Pipeline, end: FileEnd) -> Hdf5Writer:
     if plan.rounding is not None:
         record_rounding(dataset, plan.rounding.rounding)
-    return Hdf5Writer(dataset, plan.grid(source), as_recorded(plan.pipeline, dataset), end)
+    return Hdf5Writer(dataset, plan.grid(source), recorded, end)

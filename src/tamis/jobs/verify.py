@@ -13,7 +13,7 @@ import numpy as np
 
 from tamis._open import open_store, pair_of
 from tamis.accuracy.compare import compared
-from tamis.accuracy.statistics import Tally
+from tamis.accuracy.statistics import Tally, compare
 from tamis.chunks.threads import checked_threads
 from tamis.errors import TamisError
 from tamis.hdf5.lib.damage import reading
@@ -31,7 +31,7 @@ from tamis.jobs.verification.bounds import (
 )
 from tamis.jobs.verification.result import Compared, Finding, Status, Verification
 from tamis.jobs.verification.units import in_units
-from tamis.store.array import Store, StoredArray
+from tamis.store.array import Alike, Store, StoredArray
 from tamis.store.pair import Change, Pair, companion_note
 
 
@@ -137,6 +137,9 @@ class _Comparison:
             self._violation(path, "missing-dataset", "no such dataset in the target")
             return
         result, problems = Compared(path), len(self.problems)
+        if own == path and (alike := source.alike(target)) is not None:
+            self.compared.append(self._equal(source, target, alike))
+            return
         with self._reading(path):
             with reading(self.before.path, dataset=path):
                 result = replace(result, shape=source.shape, source_type=_type_text(source))
@@ -151,6 +154,22 @@ class _Comparison:
         with self._reading(path):
             self._add_all(self.pair.attribute_changes(path, source, target))
         self.compared.append(result)
+
+    def _equal(self, source: StoredArray, target: StoredArray, alike: Alike) -> Compared:
+        """Return the result for arrays whose values are the same; only attributes may differ."""
+        path, values, packing = source.path, alike.values, source.packing
+        report = partial(self.progress, Step(f"comparing {path}", len(self.compared) + 1, self.count))
+        report(0, values.size)
+        zero = packing.stored_zero if packing else 0.0
+        tally = in_units(compare(values, values, (0,) * values.ndim, source.missing, zero), packing)
+        report(values.size, values.size)
+        if not alike.same_attributes:
+            with self._reading(path):
+                self._add_all(self.pair.attribute_changes(path, source, target))
+        types = _type_text(source), _type_text(target)
+        bound = self._bound(path, source, target)
+        checksum = _checksum(target)
+        return Compared(path, source.shape, *types, **bound, status="equal", tally=tally, equal=True, checksum=checksum)
 
     def _bound(self, own: str, source: StoredArray, target: StoredArray) -> dict[str, Any]:
         """Return the fields `bound`, `relative_bound` and `recorded` of a dataset."""

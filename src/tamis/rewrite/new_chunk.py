@@ -31,6 +31,9 @@ FLAGS_PIPELINE = Pipeline([Deflate(6), Fletcher32()])
 """Filters of companions, which every reader of HDF5 has. A lower level of deflate gives three times the bytes."""
 
 
+_EQUAL = Comparison(0.0, True, 0)
+
+
 class NewChunk(NamedTuple):
     """An encoded chunk, ready to be written.
 
@@ -147,7 +150,7 @@ def encode_many(
     chunk: ChunkType,
     missing: Missing,
 ) -> list[tuple[Encoded, Comparison] | None]:
-    """Encode small chunks as `encode_compared` does, in one native call, if zfp keeps the bound.
+    """Encode small chunks as `encode_compared` does, in one native call, if nothing is lost or zfp keeps the bound.
 
     Parameters
     ----------
@@ -166,7 +169,11 @@ def encode_many(
         For each chunk the result of `encode_compared`; None if the caller must call it: the filters are not native, the
         array ends inside of the chunk, zfp does not keep the bound, or a value is outside of the valid range.
     """
-    native = _encoder(pipeline, chunk) if chunk.nbytes <= SMALL_NBYTES and values.dtype == chunk.dtype else None
+    small = chunk.nbytes <= SMALL_NBYTES and values.dtype == chunk.dtype
+    if small and (lossless := _lossless_encoder(pipeline, chunk)) is not None:
+        data = lossless.encode_bytes(values, np.array(origin_of(box)), parts.origin_table())
+        return [None if entry is None else (Encoded(entry, 0), _EQUAL) for entry in data]
+    native = _encoder(pipeline, chunk) if small else None
     if native is None:
         return [None] * len(parts)
     encoder, mask = native
@@ -185,6 +192,13 @@ def encode_many(
 
 
 @lru_cache(maxsize=64)  # all chunks of a dataset have the same pipeline
+def _lossless_encoder(pipeline: Pipeline, chunk: ChunkType) -> _native.ChunkPipeline | None:
+    """Return the native pipeline if it encodes without loss; None if it does not, or Python must encode."""
+    native = native_pipeline(pipeline, chunk)
+    return native if native is not None and native.encodes_bytes else None
+
+
+@lru_cache(maxsize=64)
 def _encoder(pipeline: Pipeline, chunk: ChunkType) -> tuple[_native.ChunkPipeline, int] | None:
     """Return the native pipeline, and the mask of chunks encoded by zfp; None if Python must encode them."""
     first = pipeline.stages[0] if pipeline.stages else None

@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from tamis.chunks.boxes import whole
 from tamis.chunks.chunk_notes import ChunkNotes
 from tamis.chunks.gather import over_chunks
 from tamis.chunks.grid import Grid, Origin
@@ -193,6 +194,10 @@ def _encode_parts(
     if plan.streams_kept:
         with closing(encode_streams(plan, source, parts, threads)) as chunks:
             yield from chunks
+        return
+    # Parts in the order in which larger arrays are written.
+    if source.chunk_shape == plan.chunk_shape and (values := source.small_values()) is not None:
+        yield from make_chunks(plan, parts, whole(source.shape), values.astype(plan.dtype, copy=False))
         return
     reader = source.open_reader()
     with (

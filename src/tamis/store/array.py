@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -26,6 +27,22 @@ from tamis.store.readability import Readers
 
 ELSEWHERE = ("virtual", "external")
 """Layouts whose values are in other files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Two arrays that are the same but for how they are stored.
+
+    Parameters
+    ----------
+    values
+        The values of both.
+    same_attributes
+        Whether their attributes are certainly the same, too.
+    """
+
+    values: NDArray[Any]
+    same_attributes: bool
 
 
 class CopyInsteadError(Exception):
@@ -249,6 +266,14 @@ class StoredArray(Protocol):
     def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
         """Return roughly how many bytes a chunk index and a list of filters take in such a store."""
 
+    @property
+    def likeness(self) -> object:
+        """What arrays have in common that differ only in path, values and where these are stored; None if unknown.
+
+        It can be hashed, and the plan of one such array is that of the others.
+        """
+        ...
+
     def check_readable(self) -> None:
         """Raise FileError if a reader would silently get wrong values."""
 
@@ -257,6 +282,40 @@ class StoredArray(Protocol):
 
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks."""
+
+    def small_values(self) -> NDArray[Any] | None:
+        """Return all values if they are few, and the format can read them at once; None otherwise."""
+        ...
+
+    def alike(self, other: Any, *, independent: bool = False) -> Alike | None:
+        """Compare with an array of the same path in another store at once, if the format can.
+
+        Parameters
+        ----------
+        other
+            The other array.
+        independent
+            Whether the library of the format must read the same values, too.
+
+        Returns
+        -------
+        Alike or None
+            The result if both certainly have the same type, extents, fill value and values, and no companions. None if
+            they differ, or are to be compared part by part.
+        """
+        ...
+
+
+class PartByPart:
+    """What an array answers if it is read and compared part by part, whatever its size."""
+
+    likeness: None = None
+
+    def small_values(self) -> None:
+        """See `StoredArray.small_values`."""
+
+    def alike(self, other: Any, *, independent: bool = False) -> None:
+        """See `StoredArray.alike`."""
 
 
 A_co = TypeVar("A_co", bound=StoredArray, covariant=True)

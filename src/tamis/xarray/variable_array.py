@@ -25,6 +25,7 @@ from tamis.filters import ChunkType
 from tamis.missing.definition import Missing
 from tamis.missing.restore import CompanionFlags
 from tamis.pipeline import Pipeline
+from tamis.store.array import PartByPart
 from tamis.store.data_model import NamedArray
 
 _CHARACTER = np.dtype("S1")
@@ -36,7 +37,7 @@ _KEPT_NBYTES = 64 << 20
 _FILTER_NBYTES, _CHUNK_NBYTES = 32, 16
 
 
-class VariableArray:
+class VariableArray(PartByPart):
     """An encoded variable.
 
     Parameters

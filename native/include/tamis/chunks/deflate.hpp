@@ -16,8 +16,13 @@ struct Libdeflate {
     void (*free_decompressor)(void*) = nullptr;
     int (*decompress)(void*, const void* in, std::size_t in_nbytes, void* out, std::size_t room,
                       std::size_t* nbytes) = nullptr;
+    void* (*make_compressor)(int level) = nullptr;
+    void (*free_compressor)(void*) = nullptr;
+    std::size_t (*compress)(void*, const void* in, std::size_t in_nbytes, void* out, std::size_t room) = nullptr;
 
-    explicit operator bool() const { return make_decompressor && free_decompressor && decompress; }
+    explicit operator bool() const {
+        return make_decompressor && free_decompressor && decompress && make_compressor && free_compressor && compress;
+    }
 
     // Of the library at a path, which is loaded already and stays so, and of those that it needs.
     static Libdeflate of(const char* path) {
@@ -30,6 +35,9 @@ struct Libdeflate {
         bind(bound.make_decompressor, "libdeflate_alloc_decompressor");
         bind(bound.free_decompressor, "libdeflate_free_decompressor");
         bind(bound.decompress, "libdeflate_zlib_decompress");
+        bind(bound.make_compressor, "libdeflate_alloc_compressor");
+        bind(bound.free_compressor, "libdeflate_free_compressor");
+        bind(bound.compress, "libdeflate_zlib_compress");
         return bound;  // the handle is kept: what it leads to must stay
     }
 };
@@ -47,6 +55,22 @@ public:
 
 private:
     const Libdeflate& library_;
+    std::unique_ptr<void, void (*)(void*)> state_;
+};
+
+// One for each thread and level.
+class Deflater {
+public:
+    Deflater(const Libdeflate& library, int level)
+        : library_(&library), state_(library.make_compressor(level), library.free_compressor) {}
+
+    // Compress to a zlib stream; returns its size, 0 where there is no room or memory.
+    std::size_t operator()(std::span<const std::uint8_t> in, std::uint8_t* out, std::size_t room) {
+        return state_ ? library_->compress(state_.get(), in.data(), in.size(), out, room) : 0;
+    }
+
+private:
+    const Libdeflate* library_;
     std::unique_ptr<void, void (*)(void*)> state_;
 };
 

@@ -25,6 +25,7 @@ enum class Kind { foreign, zfp, shuffle, fletcher32, deflate };
 struct Stage {
     Kind kind = Kind::foreign;
     std::size_t itemsize = 0;  // of shuffle
+    int level = 0;             // of deflate
     zfp::Header header;        // of zfp
     bool swapped = false;      // of zfp: the file is of a machine of the other byte order
 };
@@ -32,7 +33,9 @@ struct Stage {
 // HDF5's numbers of filters.
 inline constexpr int deflate_id = 1, shuffle_id = 2, fletcher32_id = 3, zfp_id = 32013;
 
-inline constexpr std::size_t max_stages = 32;      // a mask has so many bits
+inline constexpr std::size_t max_stages = 32;  // a mask has so many bits
+inline constexpr unsigned most_level = 9;      // of deflate
+inline constexpr int unknown_level = -1;
 inline constexpr std::size_t checksum_nbytes = 4;  // of fletcher32
 
 // What filters add to a chunk that they make no smaller: zfp up to its longest blocks, beside headers and checksums.
@@ -98,6 +101,14 @@ public:
         return true;
     }
 
+    // Whether all filters can be applied to a chunk, and none of them loses anything.
+    bool encodes_bytes() const {
+        return std::all_of(stages_.begin(), stages_.end(), [](const Stage& stage) {
+            return stage.kind == Kind::shuffle || stage.kind == Kind::fletcher32 ||
+                   (stage.kind == Kind::deflate && stage.level != unknown_level);
+        });
+    }
+
     // Apply the filters behind zfp to its stream; it has room for their bytes, and so has `scratch`.
     void encode_rest(std::uint8_t* stream, std::size_t& nbytes, std::uint32_t mask, std::uint8_t* scratch) const {
         for (std::size_t i = 1; i < stages_.size(); ++i) {
@@ -122,6 +133,7 @@ private:
             if (filters::check_itemsize(stage.itemsize)) stage.kind = Kind::shuffle;
         } else if (id == deflate_id && libdeflate_) {
             stage.kind = Kind::deflate;
+            stage.level = values.size() == 1 && values[0] <= most_level ? static_cast<int>(values[0]) : unknown_level;
         } else if (id == zfp_id && hdf5::is_stored(values)) {
             hdf5::Stored stored;
             if (hdf5::parse_stored(values, stored) && hdf5::chunk_nbytes(stored.header) == nbytes()) {

@@ -1,33 +1,41 @@
-// Attributes of two objects, compared bit by bit.
+// Attributes of objects, read and compared bit by bit.
 #pragma once
 
 #include <algorithm>
+#include <deque>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "tamis/datasets/small_dataset.hpp"
 
 namespace tamis::datasets {
 
-using Names = std::vector<std::string>;
+struct AttributeName {
+    std::string name;
+    unsigned order = 0;  // of creation, 0 if it is not tracked
+    int charset = 0;     // of the name
 
-// Names of all attributes, sorted; false if HDF5 cannot list them.
+    bool operator==(const AttributeName& other) const { return name == other.name; }
+};
+using Names = std::vector<AttributeName>;
+
+// Names of all attributes in the order in which they are stored; false if HDF5 cannot list them.
 inline bool attribute_names(const Libhdf5& hdf5, hid_t owner, Names& names) {
-    const auto add = [](hid_t, const char* name, const void*, void* data) -> Status {
-        static_cast<Names*>(data)->emplace_back(name);
+    const auto add = [](hid_t, const char* name, const AttributeInfo* info, void* data) -> Status {
+        static_cast<Names*>(data)->push_back({name, info->order_valid ? info->order : 0, info->charset});
         return 0;
     };
     hsize_t position = 0;
-    if (hdf5.visit_attributes(owner, by_name, native_order, &position, add, &names) < 0) return false;
-    std::sort(names.begin(), names.end());
-    return true;
+    return hdf5.visit_attributes(owner, by_name, native_order, &position, add, &names) >= 0;
 }
 
 // An attribute in memory: plain bytes, or texts of any length.
 class Attribute {
 public:
-    Attribute(const Libhdf5& hdf5, hid_t owner, const std::string& name)
+    Attribute(const Libhdf5& hdf5, hid_t owner, const AttributeName& name)
         : hdf5_(hdf5),
-          id_(hdf5.open_attribute(owner, name.c_str(), none), hdf5.close_attribute),
+          id_(hdf5.open_attribute(owner, name.name.c_str(), none), hdf5.close_attribute),
           type_(id_.valid() ? hdf5.attribute_type(id_) : -1, hdf5.close_type),
           space_(id_.valid() ? hdf5.attribute_space(id_) : -1, hdf5.close_space) {}
 
@@ -56,6 +64,27 @@ public:
         return true;
     }
 
+    // The text of an attribute that was read, if it is a single one; its end is marked by 0 or its size.
+    std::optional<std::string_view> text() const {
+        if (hdf5_.type_class(type_) != class_string || hdf5_.space_class(space_) != space_scalar) return std::nullopt;
+        if (has_texts_) return texts()[0] ? std::optional<std::string_view>(texts()[0]) : std::nullopt;
+        std::string_view text(reinterpret_cast<const char*>(values_.data()), values_.size());
+        while (!text.empty() && text.back() == '\0') text.remove_suffix(1);
+        return text;
+    }
+
+    // Create the attribute, which was read, at another object.
+    bool copy_to(hid_t target, const AttributeName& name) const {
+        const bool utf8 = name.charset == charset_utf8;
+        const Id properties(
+            utf8 ? hdf5_.create_properties(*hdf5_.attribute_properties) : none,
+            utf8 ? hdf5_.close_properties : [](hid_t) -> Status { return 0; });
+        if (!properties.valid() || (utf8 && hdf5_.set_charset(properties, charset_utf8) < 0)) return false;
+        const Id copy(hdf5_.create_attribute(target, name.name.c_str(), type_, space_, properties, none),
+                      hdf5_.close_attribute);
+        return copy.valid() && hdf5_.write_attribute(copy, type_, values_.data()) >= 0;
+    }
+
     // Of attributes that were read.
     bool operator==(const Attribute& other) const {
         if (hdf5_.types_equal(type_, other.type_) <= 0 || hdf5_.spaces_equal(space_, other.space_) <= 0) return false;
@@ -78,11 +107,31 @@ private:
 };
 
 // Whether the attributes of two objects, with these names, are certainly the same.
-inline bool same_attributes(const Libhdf5& hdf5, hid_t first, hid_t second, const Names& names, const Names& others) {
-    return names == others && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+inline bool same_attributes(const Libhdf5& hdf5, hid_t first, hid_t second, Names names, Names others) {
+    const auto by_text = [](const AttributeName& one, const AttributeName& other) { return one.name < other.name; };
+    std::sort(names.begin(), names.end(), by_text);
+    std::sort(others.begin(), others.end(), by_text);
+    return names == others && std::all_of(names.begin(), names.end(), [&](const AttributeName& name) {
                Attribute before(hdf5, first, name), after(hdf5, second, name);
                return before.read() && after.read() && before == after;
            });
+}
+
+enum class Copied { all, nothing, some };
+
+// Copy all attributes of an object to another one, which has none, in the order of their creation if it is tracked.
+// None are copied if one is not plain bytes or texts, or the object has a comment; some, if HDF5 then fails.
+inline Copied copy_attributes(const Libhdf5& hdf5, hid_t source, hid_t target) {
+    Names names;
+    if (hdf5.comment(source, nullptr, 0) != 0 || !attribute_names(hdf5, source, names)) return Copied::nothing;
+    std::stable_sort(names.begin(), names.end(),
+                     [](const auto& one, const auto& other) { return one.order < other.order; });
+    std::deque<Attribute> attributes;  // read before the first is written
+    for (const AttributeName& name : names)
+        if (!attributes.emplace_back(hdf5, source, name).read()) return Copied::nothing;
+    for (std::size_t i = 0; i < names.size(); ++i)
+        if (!attributes[i].copy_to(target, names[i])) return Copied::some;
+    return Copied::all;
 }
 
 }  // namespace tamis::datasets

@@ -22,8 +22,17 @@ inline constexpr int layout_compact = 0, layout_contiguous = 1, layout_chunked =
 inline constexpr int fill_undefined = 0, fill_user_defined = 2;                      // H5D_fill_value_t
 inline constexpr int space_scalar = 0, space_simple = 1;                             // H5S_class_t
 inline constexpr int by_name = 0, native_order = 2;                                  // H5_index_t, H5_iter_order_t
+inline constexpr int charset_utf8 = 1;                                               // H5T_cset_t
 inline constexpr hsize_t unlimited = ~hsize_t{0};
 inline constexpr hid_t none = 0;  // H5P_DEFAULT and H5S_ALL
+
+// H5A_info_t
+struct AttributeInfo {
+    bool order_valid;
+    unsigned order;
+    int charset;
+    hsize_t nbytes;
+};
 
 struct Libhdf5 {
     hid_t (*open)(hid_t place, const char* path, hid_t access) = nullptr;
@@ -62,15 +71,27 @@ struct Libhdf5 {
                      std::size_t label_nbytes, char* label, unsigned* config) = nullptr;
     Status (*fill_state)(hid_t properties, int* state) = nullptr;
     Status (*fill_value)(hid_t properties, hid_t type, void* value) = nullptr;
+    Status (*fill_time)(hid_t properties, int* when) = nullptr;
+    Status (*attribute_order)(hid_t properties, unsigned* flags) = nullptr;
+    Status (*attribute_phases)(hid_t properties, unsigned* most_compact, unsigned* least_dense) = nullptr;
 
     Status (*visit_attributes)(hid_t owner, int index, int order, hsize_t* position,
-                               Status (*visit)(hid_t, const char* name, const void* info, void* data),
+                               Status (*visit)(hid_t, const char* name, const AttributeInfo* info, void* data),
                                void* data) = nullptr;
     hid_t (*open_attribute)(hid_t owner, const char* name, hid_t access) = nullptr;
     Status (*close_attribute)(hid_t attribute) = nullptr;
     hid_t (*attribute_type)(hid_t attribute) = nullptr;
     hid_t (*attribute_space)(hid_t attribute) = nullptr;
     Status (*read_attribute)(hid_t attribute, hid_t type, void* values) = nullptr;
+    hid_t (*create_attribute)(hid_t owner, const char* name, hid_t type, hid_t space, hid_t properties,
+                              hid_t access) = nullptr;
+    Status (*write_attribute)(hid_t attribute, hid_t type, const void* values) = nullptr;
+    hid_t (*create_properties)(hid_t property_class) = nullptr;
+    Status (*set_charset)(hid_t properties, int charset) = nullptr;
+    const hid_t* attribute_properties = nullptr;  // their class
+    hid_t (*open_object)(hid_t place, const char* path, hid_t access) = nullptr;
+    Status (*close_object)(hid_t object) = nullptr;
+    std::ptrdiff_t (*comment)(hid_t object, char* text, std::size_t room) = nullptr;
     Status (*reclaim)(hid_t type, hid_t space, hid_t transfer, void* values) = nullptr;
 
     // Of the library at a path, which is loaded already and stays so, and of those that it needs.
@@ -111,13 +132,19 @@ private:
                bind(chunk_shape, "H5Pget_chunk") && bind(chunk_options, "H5Pget_chunk_opts") &&
                bind(external_count, "H5Pget_external_count") && bind(filter_count, "H5Pget_nfilters") &&
                bind(filter_at, "H5Pget_filter2") && bind(fill_state, "H5Pfill_value_defined") &&
-               bind(fill_value, "H5Pget_fill_value");
+               bind(fill_value, "H5Pget_fill_value") && bind(fill_time, "H5Pget_fill_time") &&
+               bind(attribute_order, "H5Pget_attr_creation_order") &&
+               bind(attribute_phases, "H5Pget_attr_phase_change");
     }
 
     bool bind_attributes() {
         return bind(visit_attributes, "H5Aiterate2") && bind(open_attribute, "H5Aopen") &&
                bind(close_attribute, "H5Aclose") && bind(attribute_type, "H5Aget_type") &&
                bind(attribute_space, "H5Aget_space") && bind(read_attribute, "H5Aread") &&
+               bind(create_attribute, "H5Acreate2") && bind(write_attribute, "H5Awrite") &&
+               bind(create_properties, "H5Pcreate") && bind(set_charset, "H5Pset_char_encoding") &&
+               bind(attribute_properties, "H5P_CLS_ATTRIBUTE_CREATE_ID_g") && bind(open_object, "H5Oopen") &&
+               bind(close_object, "H5Oclose") && bind(comment, "H5Oget_comment") &&
                (bind(reclaim, "H5Treclaim") || bind(reclaim, "H5Dvlen_reclaim"));
     }
 

@@ -35,6 +35,8 @@ struct Form {
     std::vector<Filter> filters;
     int fill_state = 0;
     Memory fill;  // in the type of the dataset, if it is defined
+    int fill_time = 0;
+    unsigned attribute_order = 0, most_compact = 0, least_dense = 0;  // of attributes
 };
 
 // The chunk index: numbers in the grid of chunks, in order.
@@ -139,7 +141,8 @@ private:
                    hdf5_.external_count(properties_) != 0) {
             return false;
         }
-        return read_filters() && read_fill();
+        return read_filters() && read_fill() && hdf5_.attribute_order(properties_, &form_.attribute_order) >= 0 &&
+               hdf5_.attribute_phases(properties_, &form_.most_compact, &form_.least_dense) >= 0;
     }
 
     bool read_filters() {
@@ -161,7 +164,8 @@ private:
     }
 
     bool read_fill() {
-        if (hdf5_.fill_state(properties_, &form_.fill_state) < 0) return false;
+        if (hdf5_.fill_state(properties_, &form_.fill_state) < 0 || hdf5_.fill_time(properties_, &form_.fill_time) < 0)
+            return false;
         if (form_.fill_state == fill_undefined) return true;
         form_.fill.resize(itemsize_);
         return hdf5_.fill_value(properties_, type_, form_.fill.data()) >= 0;

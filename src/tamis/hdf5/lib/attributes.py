@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -39,6 +40,20 @@ def known_attributes(owner: h5py.HLObject, *others: str) -> dict[str, Any]:
 def record_rounding(dataset: h5py.Dataset, rounding: Rounding) -> None:
     """Write the attribute that records a rounding, in the form that netCDF-C gives it."""
     dataset.attrs.create(rounding.attribute, np.array([rounding.number], np.int32))
+
+
+def known_texts(
+    owner: Callable[[], h5py.HLObject], texts: Iterable[tuple[bytes, bytes | None]], *others: str
+) -> dict[str, Any]:
+    """Return what `known_attributes` does, from names and texts that were read before; `owner` opens the object."""
+    known = {}
+    for raw, text in texts:
+        name = raw.decode("utf-8", "surrogateescape")
+        if cf.is_known(name) or name in others:
+            value = _value(owner(), name) if text is None else text.decode("utf-8", "surrogateescape")
+            if value is not None:
+                known[name] = value
+    return known
 
 
 def is_bare_dimension(dataset: h5py.Dataset) -> bool:

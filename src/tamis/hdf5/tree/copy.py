@@ -19,6 +19,7 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5p, h5r, h5t
 
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5.lib import calls
+from tamis.hdf5.lib.quick_facts import copy_plain_attributes
 from tamis.hdf5.tree.create import STAGING, create_copy, create_group_like, create_like, create_target, staging_name
 from tamis.hdf5.tree.group_pairs import GroupPairs
 from tamis.hdf5.tree.links import Link, in_order, link_plist, links_of
@@ -153,6 +154,8 @@ class _Copy:
             source, target = self.groups[group]
             for path, _, name in places:
                 with _placed(path):
+                    if copy_plain_attributes(source, target, name):
+                        continue
                     self._finish(path, h5o.open(source, name), h5o.open(target, name))
                     # h5o.get_comment returns freed memory.
                     if comment := source.get_comment(name):

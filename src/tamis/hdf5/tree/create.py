@@ -12,7 +12,7 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5f, h5g, h5o, h5p, h5t
+from h5py import h5d, h5f, h5g, h5o, h5p, h5s, h5t
 
 from tamis.hdf5.lib import calls
 from tamis.hdf5.tree.groups import GroupSettings
@@ -115,6 +115,15 @@ def create_like(
     ValueError, OSError
         If the library refuses the combination.
     """
+    plist = plist_like(source, chunk_shape=chunk_shape, filters=filters)
+    datatype = type_like(source, parent) if dtype is None else dtype
+    return new_dataset(parent, name, datatype, source.id.get_space(), plist)
+
+
+def plist_like(
+    source: h5py.Dataset, *, chunk_shape: tuple[int, ...] | None, filters: Sequence[tuple[int, int, tuple[int, ...]]]
+) -> h5p.PropDCID:
+    """Return the creation properties of `create_like`."""
     plist = source.id.get_create_plist()
     if plist.get_external_count():
         plist = without_raw_files(source)
@@ -128,12 +137,22 @@ def create_like(
     plist.set_obj_track_times(False)
     for code, flags, values in filters:
         plist.set_filter(code, flags, values)
-    datatype = source.id.get_type() if dtype is None else dtype
-    if dtype is None and datatype.committed():
-        datatype = _staged_type(datatype, parent.id) or datatype.copy()
+    return plist
+
+
+def type_like(source: h5py.Dataset, parent: h5py.Group) -> h5t.TypeID:
+    """Return the type of `create_like` for a dataset of the same type."""
+    datatype = source.id.get_type()
+    return (_staged_type(datatype, parent.id) or datatype.copy()) if datatype.committed() else datatype
+
+
+def new_dataset(
+    parent: h5py.Group, name: str, datatype: h5t.TypeID, space: h5s.SpaceID, plist: h5p.PropDCID
+) -> h5py.Dataset:
+    """Create a dataset from its type, extents and creation properties, which do not change."""
     raw_name = name.encode("utf-8", "surrogateescape")
     lcpl = link_plist(h5t.CSET_ASCII if raw_name.isascii() else h5t.CSET_UTF8)
-    return h5py.Dataset(h5d.create(parent.id, raw_name, datatype, source.id.get_space(), plist, lcpl))
+    return h5py.Dataset(h5d.create(parent.id, raw_name, datatype, space, plist, lcpl))
 
 
 def create_copy(source: Any, parent: Any, name: bytes, datatype: Any, lcpl: Any, plist: Any = None) -> None:

@@ -122,6 +122,7 @@ def plan_datasets(store: Store, request: Request) -> Planning:
     datasets = store.arrays.labelled(labels)
     plans: dict[str, Plan] = {}
     kept: dict[str, str] = {}
+    plans_by_likeness: dict[object, Plan] = {}
     for recipe in recipes:
         if (path := labels[recipe.path]) in plans:
             continue
@@ -135,17 +136,22 @@ def plan_datasets(store: Store, request: Request) -> Planning:
                 " store them in the target"
             )
             continue
+        filters = recipe.value if isinstance(recipe.value, Pipeline) else None
+        named = recipe.exact or (recipe.path in shapes and shapes[recipe.path].exact)
+        by_rule = filters is None and recipe.path in request.rule_chunks and not named
+        likeness = None if dataset.likeness is None else (dataset.likeness, filters, chunks, named, by_rule)
+        if (plan_alike := plans_by_likeness.get(likeness)) is not None and path.isprintable():
+            plans[path] = replace(plan_alike, path=path)
+            kept.pop(path, None)
+            continue
         try:
             with reading(store.path, dataset=path):
-                filters = recipe.value if isinstance(recipe.value, Pipeline) else None
                 plan = _plan_dataset(path, dataset, filters, chunks, request)
             if not recipe.exact and plan.lossy and (role := store.roles.get(recipe.path, cf.DATA)).is_exact:
                 kept[path] = f"{role.reason}; name it to store it lossily"
                 continue
-            named = recipe.exact or (recipe.path in shapes and shapes[recipe.path].exact)
             # With `follow`, values of other files are to be in the target, although it becomes larger.
             unconditional = named or filters is None or not compresses(filters) or dataset.layout in ELSEWHERE
-            by_rule = filters is None and recipe.path in request.rule_chunks and not named
             chosen = unconditional and not by_rule
             if not (chosen or plan.copied) and (reason := _too_small(dataset, request.min_size)):
                 kept[path] = reason
@@ -155,6 +161,12 @@ def plan_datasets(store: Store, request: Request) -> Planning:
                 plan = replace(plan, may_grow=request.larger or dataset.has_companion)
             plans[path] = plan
             kept.pop(path, None)
+            if (
+                likeness is not None
+                and not (plan.lossy or plan.rounding)
+                and not any(path in note for note in plan.notes)
+            ):
+                plans_by_likeness[likeness] = plan  # a lossy plan also depends on the role
         except MissingFilterError as error:
             error.at(path, path=store.path, dataset=path)
             raise

@@ -24,6 +24,7 @@ from tamis.missing.restore import CompanionFlags
 from tamis.netcdf.classic.classic_header import CHAR, ClassicVariable
 from tamis.netcdf.classic.classic_reader import ClassicReader
 from tamis.pipeline import Pipeline
+from tamis.store.array import PartByPart
 from tamis.store.data_model import NamedArray
 
 _DEFAULT_FILL = {
@@ -44,7 +45,7 @@ _DEFAULT_FILL = {
 _FILTER_NBYTES, _RECORD_NBYTES = 32, 16
 
 
-class ClassicArray:
+class ClassicArray(PartByPart):
     """A variable of a file. Numbers are in native byte order, characters are single bytes.
 
     Parameters
