@@ -24,13 +24,18 @@ def open_file(path: str | os.PathLike[str], threads: int | None = None, restore:
 
 
 def open_store(path: str | os.PathLike[str]) -> Store:
-    """Open what is at a path for reading, whose format its first bytes tell; use it in a ``with``.
+    """Open what is at a path for reading, whose format its first bytes tell, or its metadata; use it in a ``with``.
 
     Raises
     ------
     FileError
         If there is nothing, or it is of a format that tamis does not read.
     """
+    if os.path.isdir(path):
+        from tamis.zarr.stored.zarr_store import ZarrStore, is_zarr  # late: few commands open folders
+
+        if is_zarr(path):
+            return ZarrStore(path)
     return ClassicStore(path) if is_classic(path) else Hdf5Store.open(path)
 
 

@@ -40,7 +40,7 @@ from tamis.rewrite.growth import LargerError
 from tamis.rewrite.plan import Create, Plan, Written
 from tamis.rewrite.write import would_grow, write
 from tamis.store.array import ArrayWriter, CopyInsteadError, Store, StoredArray
-from tamis.store.disk import disk_text, is_disk_full
+from tamis.store.disk import disk_text, is_disk_full, nbytes_of
 from tamis.store.transaction import Transaction
 
 __all__ = ["Progress", "RepackResult", "Repacked", "preview_repack", "repack"]
@@ -175,8 +175,8 @@ def run_repack(
     return RepackResult(
         os.fspath(source),
         os.fspath(target),
-        source.stat().st_size,
-        target.stat().st_size,
+        nbytes_of(source),
+        nbytes_of(target),
         done.datasets,
         (*planning.kept.items(), *done.unread.items()),
         time.perf_counter() - began,

@@ -20,11 +20,14 @@ class Dimension:
     size
         Number of elements; of an unlimited dimension, the largest extent of its variables.
     is_unlimited
-        Whether it may grow.
+        Whether it may grow; None if the format does not say.
     """
 
     size: int
-    is_unlimited: bool = False
+    is_unlimited: bool | None = False
+
+    def __str__(self) -> str:
+        return f"{self.size}{', unlimited' if self.is_unlimited else ''}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,19 @@ _MEANINGS = {
     errno.EFBIG: "the file system, or ulimit -f, takes no file of that size",
 }
 _NUMBER = re.compile(r"errno = (\d+)")
+
+
+def statuses_of(path: str | os.PathLike[str]) -> Iterator[os.stat_result]:
+    """Yield the status of a file, or of a folder and of everything in it."""
+    yield os.stat(path)
+    if os.path.isdir(path):
+        for folder, folders, files in os.walk(path):
+            yield from (os.lstat(os.path.join(folder, name)) for name in (*folders, *files))
+
+
+def nbytes_of(path: str | os.PathLike[str]) -> int:
+    """Return the bytes of a file, or of all files in a folder."""
+    return sum(status.st_size for status in statuses_of(path) if not stat.S_ISDIR(status.st_mode))
 
 
 def write_all(handle: int, data: bytes | bytearray) -> None:

@@ -134,8 +134,8 @@ class ModelPair:
         yield from _attribute_changes(path, before.attributes, after.attributes)
         for name, dimension in before.dimensions.items():
             other = after.dimensions.get(name)
-            if other != dimension:
-                text = f"dimension {name!r} of {dimension} " + ("is lost" if other is None else f"became {other}")
+            if other is None or other.size != dimension.size or _differ(dimension.is_unlimited, other.is_unlimited):
+                text = f"dimension {name!r}: {dimension} " + ("is lost" if other is None else f"became {other}")
                 yield Change(path, "dimensions", text, harmless=False)
         for name in after.dimensions.keys() - before.dimensions.keys():
             yield Change(path, "dimensions", f"dimension {name!r} is new")
@@ -151,6 +151,11 @@ class ModelPair:
                     yield companion_note(variable.path, self._other_companions[variable.path])
                 elif posixpath.join(path, name) not in paths:
                     yield Change(posixpath.join(path, name), "new-dataset", "only in the target")
+
+
+def _differ(before: bool | None, after: bool | None) -> bool:
+    """Return whether facts that both formats know differ."""
+    return before is not None and after is not None and before != after
 
 
 def _names(dimensions: tuple[str, ...]) -> str:

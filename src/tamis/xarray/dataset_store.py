@@ -12,7 +12,9 @@ from tamis.errors import FileError
 from tamis.filters import Filter
 from tamis.pipeline import Pipeline
 from tamis.store.array_table import ArrayTable
+from tamis.store.cdl_model import Header
 from tamis.store.data_model import Dimension, NamedGroup
+from tamis.store.model_header import header_of
 from tamis.store.readability import Readers
 from tamis.xarray.encoded_group import EncodedGroup
 from tamis.xarray.variable_array import VariableArray
@@ -86,6 +88,10 @@ class DatasetStore:
     def model(self) -> Self:
         """The datasets in netCDF's data model."""
         return self
+
+    def header(self) -> Header:
+        """Return variables, dimensions and attributes as CDL describes them."""
+        return header_of(self, self._arrays)
 
     def group(self, path: str) -> NamedGroup:
         """Return a group; see `tamis.store.data_model.DataModel`."""

@@ -145,24 +145,24 @@ class H5zZfp(Codec):  # type: ignore[misc]  # numcodecs has no type information
             stream = zfp.encode(values, self._filter.mode)
             zfp.prove(values, stream, self._filter.mode)
         except DataError:
-            if not self._may_be_raw:
+            if not self.may_be_raw:
                 raise
             return values.tobytes()
         # One byte more tells a stream from values as they are; decoders ignore it.
-        return stream + b"\0" if self._may_be_raw and len(stream) == values.nbytes else stream
+        return stream + b"\0" if self.may_be_raw and len(stream) == values.nbytes else stream
 
     def decode(self, buf: Any, out: Any = None) -> NDArray[Any]:
         """Decode a chunk; raises StreamError if it is damaged."""
         data = as_bytes(buf)
         with located(filter=self.codec_id):
-            if self._may_be_raw and len(data) == math.prod(self._shape) * self._dtype.itemsize:
+            if self.may_be_raw and len(data) == math.prod(self._shape) * self._dtype.itemsize:
                 values = np.frombuffer(data, self._dtype.newbyteorder("<")).reshape(self._shape)
             else:
                 values = zfp.decode(data, self._shape, self._dtype, self._filter.mode)
         return into(values, out)
 
     @property
-    def _may_be_raw(self) -> bool:
+    def may_be_raw(self) -> bool:
         """True if values as they are can be told from a stream by their size."""
         mode = self._filter.mode
         if zfp.is_lossless(mode):

@@ -57,7 +57,7 @@ def expected(path: Path) -> dict[str, Any]:
 def test_store_of_each_format_reads_as_the_library(tmp_path: Path, version: int) -> None:
     path = write(tmp_path / "a.nc", version)
     with ClassicStore(path) as store:
-        assert (store.header.version, store.model.kind) == (version, KINDS[version])
+        assert (store.classic_header.version, store.model.kind) == (version, KINDS[version])
         arrays = expected(path)
         assert list(store.arrays) == list(arrays)
         for name, values in arrays.items():

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from tamis.formatting import shape_text
 from tamis.jobs.json_rule import json_text
 from tamis.store.array import ELSEWHERE
-from tamis.store.disk import size_and_checksum
+from tamis.store.disk import size_and_checksum, statuses_of
 
 if TYPE_CHECKING:
     from tamis.jobs.repacking.planning import Planning
@@ -90,16 +90,16 @@ class Record:
 
 
 def source_identity(source: Path) -> dict[str, int]:
-    """Return size, times and inode of a file, which show whether it is the same one, unchanged.
+    """Return size, times and inode of a file or folder, which show whether it is the same one, unchanged.
 
-    Programs can set `mtime`, but not `ctime`.
+    Programs can set `mtime`, but not `ctime`. Times of a folder are the latest of all that is in it.
     """
-    status = source.stat()
+    statuses = [*statuses_of(source)]
     return {
-        "nbytes": status.st_size,
-        "mtime_ns": status.st_mtime_ns,
-        "ctime_ns": status.st_ctime_ns,
-        "inode": status.st_ino,
+        "nbytes": sum(status.st_size for status in statuses),
+        "mtime_ns": max(status.st_mtime_ns for status in statuses),
+        "ctime_ns": max(status.st_ctime_ns for status in statuses),
+        "inode": source.stat().st_ino,
     }
 
 

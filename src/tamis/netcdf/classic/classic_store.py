@@ -16,7 +16,9 @@ from tamis.netcdf.classic.classic_array import ClassicArray
 from tamis.netcdf.classic.classic_header import KINDS, read_header
 from tamis.pipeline import Pipeline
 from tamis.store.array_table import ArrayTable
+from tamis.store.cdl_model import Header
 from tamis.store.data_model import Dimension, NamedGroup
+from tamis.store.model_header import header_of
 from tamis.store.readability import Readers
 
 _SIGNATURES = tuple(b"CDF" + bytes([version]) for version in KINDS)
@@ -52,14 +54,14 @@ class ClassicStore:
         self.path = os.fsdecode(path)
         try:
             self._source = FileSource(Descriptor(os.open(self.path, os.O_RDONLY)))
-            self.header = read_header(self._source, self.path)
+            self.classic_header = read_header(self._source, self.path)
         except FileError:
             raise
         except OSError as error:
             raise FileError(f"{self.path}: cannot be read: {error.strerror}").at(path=self.path) from error
         self._arrays = {
-            f"/{variable.name}": ClassicArray(self.path, self._source, variable, number, self.header.unlimited)
-            for number, variable in enumerate(self.header.variables)
+            f"/{variable.name}": ClassicArray(self.path, self._source, variable, number, self.classic_header.unlimited)
+            for number, variable in enumerate(self.classic_header.variables)
         }
 
     def __enter__(self) -> Self:
@@ -95,7 +97,7 @@ class ClassicStore:
             )
             for path, array in self._arrays.items()
         )
-        return cf.roles_of(variables, {"/": self.header.attributes})
+        return cf.roles_of(variables, {"/": self.classic_header.attributes})
 
     @property
     def model(self) -> ClassicStore:
@@ -105,7 +107,11 @@ class ClassicStore:
     @property
     def kind(self) -> str:
         """The format, as ``ncdump -k`` calls it."""
-        return KINDS[self.header.version]
+        return KINDS[self.classic_header.version]
+
+    def header(self) -> Header:
+        """Return variables, dimensions and attributes as CDL describes them."""
+        return header_of(self, self._arrays)
 
     def group(self, path: str) -> NamedGroup:
         """Return the root group; see `tamis.store.data_model.DataModel`."""
@@ -114,10 +120,11 @@ class ClassicStore:
                 f"{self.path}: expected a group at {path!r}, found none: netCDF classic files have no groups"
             )
         dimensions = {
-            name: Dimension(size, name == self.header.unlimited) for name, size in self.header.dimensions.items()
+            name: Dimension(size, name == self.classic_header.unlimited)
+            for name, size in self.classic_header.dimensions.items()
         }
         variables = {array.variable.name: array.named() for array in self._arrays.values()}
-        return NamedGroup("/", dimensions, variables, self.header.attributes, {})
+        return NamedGroup("/", dimensions, variables, self.classic_header.attributes, {})
 
     def group_paths(self, path: str = "/") -> list[str]:
         """Return the path of the only group."""

@@ -5,14 +5,52 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from tamis.errors import FileError
+from tamis.zarr.references.codec_choice import Codecs
 from tamis.zarr.references.referenced_array import ReferencedArray
 
 Json = dict[str, Any]
+
+
+class Described(Protocol):
+    """What metadata of Zarr say of an array."""
+
+    @property
+    def path(self) -> str:
+        """Path in the hierarchy."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents, slowest axis first."""
+
+    @property
+    def chunk_shape(self) -> tuple[int, ...]:
+        """Chunk shape."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values in the chunks."""
+
+    @property
+    def fill_value(self) -> Any:
+        """Value of chunks that are not stored."""
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """Name of each axis."""
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """As readers of netCDF have them."""
+
+    @property
+    def codecs(self) -> Codecs:
+        """What decodes the chunks."""
+
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 """Attribute of Zarr 2 in which xarray keeps the names of the axes."""
@@ -46,7 +84,7 @@ def attributes_2(array: ReferencedArray) -> Json:
     return {**json_attributes(array.attributes), DIMENSIONS: [*array.dimensions]}
 
 
-def metadata_3(array: ReferencedArray) -> Json:
+def metadata_3(array: Described) -> Json:
     """Return the content of ``zarr.json`` of an array.
 
     Raises

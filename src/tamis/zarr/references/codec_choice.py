@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType, Shuffle, Stage, StoredZfp, Zfp
 from tamis.notation.chain import Chain
 from tamis.notation.zarr import version_2, version_3
-from tamis.store.array import StoredArray
+from tamis.pipeline import Pipeline
 from tamis.zarr.masked_chunk import MaskedPipeline
 from tamis.zarr.pipeline2_codec import Pipeline2Codec
 from tamis.zarr.reshape_codec import ReshapeCodec
@@ -40,13 +41,15 @@ class Codecs:
     masked: MaskedPipeline | None = None
 
 
-def choose_codecs(array: StoredArray, masks: dict[int, int]) -> Codecs:
+def choose_codecs(pipeline: Pipeline, chunk: ChunkType, masks: Mapping[int, int]) -> Codecs:
     """Return the codecs of an array: those that other programs know, or else ``tamis.pipeline``.
 
     Parameters
     ----------
-    array
-        An array of numbers or bytes.
+    pipeline
+        Filters of the array, with stored parameters.
+    chunk
+        Type and shape of the chunks.
     masks
         The number of chunks by filter mask.
 
@@ -55,31 +58,30 @@ def choose_codecs(array: StoredArray, masks: dict[int, int]) -> Codecs:
     FileError
         If no codec of Zarr decodes such chunks.
     """
-    if reasons := array.pipeline.missing():
-        raise FileError(f"{array.label}: expected filters that tamis can decode: {reasons[0]}")
+    if reasons := pipeline.missing():
+        raise FileError(f"expected filters that tamis can decode: {reasons[0]}")
     usual = max(masks, key=lambda mask: (masks[mask], -mask), default=0)
     if len(masks) <= 1:
-        applied = tuple(stage for i, stage in enumerate(array.pipeline.stages) if not usual >> i & 1)
-        if (known := _known_codecs(array, applied)) is not None:
+        applied = tuple(stage for i, stage in enumerate(pipeline.stages) if not usual >> i & 1)
+        if (known := _known_codecs(applied, chunk)) is not None:
             return known
-    return _one_codec(array, usual)
+    return one_codec(pipeline, chunk, usual)
 
 
-def _known_codecs(array: StoredArray, applied: Chain) -> Codecs | None:
+def _known_codecs(applied: Chain, chunk: ChunkType) -> Codecs | None:
     """Return codecs of the registries; None if they do not decode such chunks."""
-    dtype = array.chunk.dtype
     # Zarr's shuffle takes whole values only, which other filters do not leave.
     if any(isinstance(stage.filter, Shuffle) for stage in applied[1:]):
         return None
     try:
         if applied and isinstance(zfp := applied[0].filter, Zfp):
-            if not _is_plain_zfp(array, applied[0]):
+            if not _is_plain_zfp(applied[0], chunk):
                 return None
-            squeeze = ReshapeCodec.squeezing(array.chunk.shape)
-            first = H5zZfp.of(zfp, dtype, array.chunk.shape).get_config()
-            version_3_codecs = (*([squeeze.to_dict()] if squeeze else ()), *version_3(applied, dtype))
-            return Codecs((first, *_configs(applied[1:], dtype)), version_3_codecs)
-        return Codecs(_configs(applied, dtype), tuple(version_3(applied, dtype)))
+            squeeze = ReshapeCodec.squeezing(chunk.shape)
+            first = H5zZfp.of(zfp, chunk.dtype, chunk.shape).get_config()
+            version_3_codecs = (*([squeeze.to_dict()] if squeeze else ()), *version_3(applied, chunk.dtype))
+            return Codecs((first, *_configs(applied[1:], chunk.dtype)), version_3_codecs)
+        return Codecs(_configs(applied, chunk.dtype), tuple(version_3(applied, chunk.dtype)))
     except ParameterError:
         return None
 
@@ -89,23 +91,22 @@ def _configs(chain: Chain, dtype: np.dtype[Any]) -> tuple[Json, ...]:
     return (*(both["filters"] or ()), *((both["compressor"],) if both["compressor"] else ()))
 
 
-def _is_plain_zfp(array: StoredArray, stage: Stage) -> bool:
+def _is_plain_zfp(stage: Stage, chunk: ChunkType) -> bool:
     """Return whether stored parameters of zfp say what is known of the chunk, so that a codec can leave them out."""
     header = None if stage.stored is None else StoredZfp.parse(stage.stored)
-    squeezed = tuple(extent for extent in array.chunk.shape if extent > 1)
-    return header is not None and not header.swapped and header.shape == squeezed and header.dtype == array.chunk.dtype
+    squeezed = tuple(extent for extent in chunk.shape if extent > 1)
+    return header is not None and not header.swapped and header.shape == squeezed and header.dtype == chunk.dtype
 
 
-def _one_codec(array: StoredArray, usual: int) -> Codecs:
-    fill = array.fill_as(array.chunk.dtype).tobytes()
-    chunk, pipeline = ChunkType(array.chunk.dtype, array.chunk.shape, fill if any(fill) else b""), array.pipeline
+def one_codec(pipeline: Pipeline, chunk: ChunkType, usual: int) -> Codecs:
+    """Return the codec ``tamis.pipeline``; see `choose_codecs`."""
     for stage in pipeline.stages:
-        if isinstance(stage.filter, Zfp) and not _is_plain_zfp(array, stage):
+        if isinstance(stage.filter, Zfp) and not _is_plain_zfp(stage, chunk):
             raise FileError(
-                f"{array.label}: expected zfp parameters of chunks of {chunk.dtype} and shape {chunk.shape}, got those"
-                " of another machine or an old version: repack the dataset first"
-            ).at(dataset=array.path, filter=stage.filter)
-    requested = type(pipeline)(stage.filter for stage in pipeline.stages)
+                f"expected zfp parameters of chunks of {chunk.dtype} and shape {chunk.shape}, got those of another"
+                " machine or an old version: repack the dataset first"
+            ).at(filter=stage.filter)
+    requested = Pipeline(stage.filter for stage in pipeline.stages)
     masked = MaskedPipeline.of(requested, usual)
     codec = Pipeline2Codec(requested, chunk.dtype, chunk.shape, usual, chunk.fill.hex())
     in_version_3 = chunk.dtype.newbyteorder("<") == chunk.dtype

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.errors import FileError
+from tamis.errors import FileError, located
+from tamis.filters import ChunkType
 from tamis.notation.zarr import version_3
 from tamis.store.array import ELSEWHERE, StoredArray
 from tamis.store.data_model import NamedArray
@@ -147,7 +148,8 @@ def _chunked(array: StoredArray, url: str) -> _Stored:
         raise _refusal(array, f"chunks that tamis can decode, found filters {array.pipeline}")
     try:
         masks = {origin: reader.true_mask(origin) for origin, _ in index.records()}
-        codecs = choose_codecs(array, Counter(masks.values()))
+        with located(array.label, dataset=array.path):
+            codecs = choose_codecs(array.pipeline, filled_chunk(array), Counter(masks.values()))
         for origin, record in index.records():
             key = tuple(start // step for start, step in zip(origin, shape, strict=True))
             masked = codecs.masked
@@ -158,6 +160,12 @@ def _chunked(array: StoredArray, url: str) -> _Stored:
     finally:
         reader.close()
     return codecs, tuple(shape), chunks, inlined
+
+
+def filled_chunk(array: StoredArray) -> ChunkType:
+    """Return type and shape of the chunks, with the fill value, which some filters set apart."""
+    fill = array.fill_as(array.chunk.dtype).tobytes()
+    return ChunkType(array.chunk.dtype, array.chunk.shape, fill if any(fill) else b"")
 
 
 def _in_one_run(array: StoredArray, dtype: np.dtype[Any], url: str) -> _Stored:

@@ -1,0 +1,358 @@
+"""An array of a Zarr hierarchy as a stored array; see `tamis.store.array.StoredArray`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis import cf
+from tamis.chunks.array_reader import ChunkedReader
+from tamis.chunks.chunk_reader import ChunkReader, StoredChunks
+from tamis.chunks.grid import Grid
+from tamis.chunks.index import ChunkIndex
+from tamis.chunks.reader import ArrayReader
+from tamis.chunks.regions import Parts, as_array
+from tamis.errors import FileError
+from tamis.filters import ChunkType, Stage
+from tamis.missing.definition import Missing
+from tamis.missing.restore import CompanionFlags
+from tamis.pipeline import Pipeline
+from tamis.store.data_model import NamedArray
+from tamis.zarr.masked_chunk import MARK
+from tamis.zarr.stored.folder_source import FolderSource
+from tamis.zarr.stored.hdf5_filters import ChunkFilters, chunk_filters
+from tamis.zarr.stored.zarr_attributes import netcdf_attributes
+from tamis.zarr.stored.zarr_codec import ZarrCodec
+from tamis.zarr.stored.zarr_reader import ZarrReader
+
+_MARK_NBYTES = len(MARK) + 4
+
+
+class ZarrArray:
+    """An array in a local folder. Its chunks are decoded by tamis if HDF5 has their filters, else by zarr-python.
+
+    Parameters
+    ----------
+    store_path
+        Path of the store.
+    path
+        Path of the array in it.
+    array
+        The array of zarr-python.
+    number
+        Its number in the store.
+    dimensions
+        Name of each axis.
+    """
+
+    has_named_type = is_bare_dimension = has_companion = is_companion = False
+    partial_filtered = has_fill = can_read_independently = True
+    companion: ZarrArray | None = None
+    companion_flags: CompanionFlags | None = None
+    contiguous_offset: int | None = None
+    layout = "chunked"
+
+    def __init__(self, store_path: str, path: str, array: Any, number: int, dimensions: tuple[str, ...]) -> None:
+        self.path, self.label, self.address = path, f"{store_path}: {path}", number
+        self.array, self.dimensions = array, dimensions
+        self.folder = Path(store_path, path.strip("/"))
+        self.shape = self.maxshape = tuple(map(int, array.shape))
+        self.zarr_format = int(array.metadata.zarr_format)
+
+    @cached_property
+    def numpy_type(self) -> np.dtype[Any]:
+        """Type of the values in NumPy, in native byte order."""
+        return self._type if self._type.kind in "OT" else self._type.newbyteorder("=")
+
+    @property
+    def _type(self) -> np.dtype[Any]:
+        dtype: np.dtype[Any] = np.dtype(self.array.dtype)
+        return dtype
+
+    @property
+    def number_type(self) -> np.dtype[Any] | None:
+        """Type of the values, if they are numbers."""
+        return self.numpy_type if self.numpy_type.kind in "iuf" else None
+
+    @property
+    def varies(self) -> bool:
+        """True if values have variable lengths."""
+        return self.numpy_type.hasobject or self.numpy_type.kind == "T"
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """Type in which values are copied to another array: numbers or bytes; None if lengths vary."""
+        if self.varies:
+            return None
+        return self.number_type or np.dtype(f"V{self.numpy_type.itemsize}")
+
+    @property
+    def type_text(self) -> str:
+        """Type of the values, for people."""
+        return "string" if self.varies else str(self.numpy_type)
+
+    @property
+    def type_words(self) -> str:
+        """Type of the values in words."""
+        if self.numpy_type.kind == "S":
+            return f"string of {self.numpy_type.itemsize} bytes, ASCII, null-terminated"
+        return "string" if self.varies else self.numpy_type.name
+
+    @cached_property
+    def stored_type(self) -> np.dtype[Any]:
+        """Type of the values in the chunks, in their byte order."""
+        if self.zarr_format == 2:
+            return self._type
+        orders = [codec.get("configuration") or {} for codec in self.codecs if codec.get("name") == "bytes"]
+        return self.numpy_type.newbyteorder(">" if orders and orders[0].get("endian") == "big" else "<")
+
+    @property
+    def byteorder(self) -> str:
+        """Byte order of the values; empty if they have none."""
+        if self.number_type is None or self.numpy_type.itemsize == 1:
+            return ""
+        return "little" if self.stored_type.newbyteorder("<") == self.stored_type else "big"
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values."""
+        return self.size * self.numpy_type.itemsize
+
+    @property
+    def values_nbytes(self) -> int:
+        """Bytes of the values; 0 if their lengths vary."""
+        return 0 if self.varies else self.nbytes
+
+    @cached_property
+    def stored_nbytes(self) -> int:
+        """Bytes of all files of chunks."""
+        return int(self._files[1].sum())
+
+    @property
+    def chunk_shape(self) -> tuple[int, ...] | None:
+        """Chunk shape, of the inner chunks if there are shards; None for an array without axes."""
+        return tuple(map(int, self.array.chunks)) if self.shape else None
+
+    @property
+    def is_sharded(self) -> bool:
+        """True if a file holds several chunks."""
+        return getattr(self.array, "shards", None) is not None
+
+    @cached_property
+    def codecs(self) -> list[dict[str, Any]]:
+        """Metadata of the codecs in the order of encoding."""
+        metadata = self.array.metadata
+        if self.zarr_format == 3:
+            return [codec.to_dict() for codec in metadata.codecs]
+        members = [*(metadata.filters or ()), *((metadata.compressor,) if metadata.compressor else ())]
+        return [member.get_config() for member in members]
+
+    @property
+    def codec_text(self) -> str:
+        """Names of the codecs."""
+        return "|".join(str(codec.get("id", codec.get("name"))) for codec in self.codecs)
+
+    @cached_property
+    def filters(self) -> ChunkFilters | None:
+        """The filters that HDF5 would have for the same chunks; None if there are none."""
+        if not self.shape or self.is_sharded or self.varies or getattr(self.array, "order", "C") != "C":
+            return None
+        return chunk_filters(self.codecs, self.chunk)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """Filters with stored parameters; the codecs themselves if HDF5 has no filters for them."""
+        if self.filters is not None:
+            return self.filters.pipeline
+        return Pipeline(Stage(ZarrCodec.of(codec), False, ()) for codec in self.codecs if codec.get("name") != "bytes")
+
+    @property
+    def problem(self) -> str:
+        """Empty: zarr-python says what it cannot read."""
+        return ""
+
+    @property
+    def chunk(self) -> ChunkType:
+        """Type, as stored, and shape of the chunks."""
+        fill = np.asarray(self.fill_value).astype(self.stored_type).tobytes() if self.number_type is not None else b""
+        stored = np.dtype("V1") if self.varies else self.stored_type
+        return ChunkType(stored, self.chunk_shape or (), fill if any(fill) else b"")
+
+    @cached_property
+    def attributes(self) -> Mapping[str, Any]:
+        """Attributes as readers of netCDF have them; the fill value of Zarr 2 is ``_FillValue``, as for xarray."""
+        known = netcdf_attributes(dict(self.array.attrs), self.numpy_type, self.zarr_format)
+        if self.zarr_format == 2 and self.array.metadata.fill_value is not None and self.number_type is not None:
+            known.setdefault("_FillValue", self.fill_value[()])
+        return known
+
+    @cached_property
+    def fill_value(self) -> NDArray[Any]:
+        """The value of chunks that are not stored."""
+        value = self.array.metadata.fill_value
+        if self.varies:
+            return np.asarray("" if value is None else value, object)
+        return np.zeros((), self.numpy_type) if value is None else np.asarray(value).astype(self.numpy_type)
+
+    def fill_as(self, dtype: np.dtype[Any]) -> Any:
+        """Return the fill value in the type of chunks, numbers or bytes."""
+        if dtype.kind == "V":
+            return np.frombuffer(self.fill_value.astype(self.stored_type).tobytes(), dtype)[0]
+        return self.fill_value.astype(dtype)[()]
+
+    @cached_property
+    def missing(self) -> Missing:
+        """Markers of missing values and limits of valid ones, by attributes: see `tamis.cf.validity`."""
+        if self.number_type is None:
+            return Missing()
+        markers = cf.missing_values(self.attributes, self.number_type, None)
+        return Missing(markers, *cf.valid_range(self.attributes, self.number_type))
+
+    @property
+    def missing_nan(self) -> list[NDArray[Any]]:
+        """NaN values of attributes and fill value, with their bits."""
+        markers = [self.fill_value, *(np.asarray(self.attributes.get(name, "")) for name in cf.FILL_ATTRIBUTES)]
+        return [
+            value for marker in markers if marker.dtype.kind == "f" for value in marker.reshape(-1) if value != value
+        ]
+
+    @property
+    def packing(self) -> cf.Packing | None:
+        """The packing of the values by their attributes; None if there is none."""
+        return None if self.number_type is None else cf.packing_of(self.attributes)
+
+    @property
+    def can_read_chunks(self) -> bool:
+        """True if tamis decodes the chunks without zarr-python."""
+        return self.filters is not None and not self.pipeline.missing()
+
+    def chunk_index(self) -> ChunkIndex:
+        """Return the chunk index; offsets count from the first file of a chunk to the last.
+
+        Raises
+        ------
+        FileError
+            If the folder cannot be listed.
+        """
+        return self._index
+
+    @cached_property
+    def _index(self) -> ChunkIndex:
+        numbers, sizes = self._files
+        starts = FolderSource(sizes, self._path_of).starts()
+        masks = np.zeros(len(numbers), np.uint32)
+        filters = self.filters
+        if filters is not None and filters.marked is not None:
+            masks[:] = filters.marked.mask
+            for i in range(len(numbers)):
+                if (mask := self._marked_mask(i)) is not None:
+                    starts[i] += _MARK_NBYTES
+                    sizes = sizes.copy() if sizes is self._files[1] else sizes
+                    sizes[i] -= _MARK_NBYTES
+                    masks[i] = mask
+        if filters is not None and filters.raw_nbytes is not None:
+            masks[sizes == filters.raw_nbytes] = (1 << len(filters.pipeline.stages)) - 1
+        known = range(len(numbers)) if len(numbers) == self._grid.chunk_count else numbers
+        return ChunkIndex(self._grid, known, starts, sizes, masks)
+
+    def _marked_mask(self, row: int) -> int | None:
+        """Return the filter mask behind the mark of a chunk file; None if it has no mark."""
+        with open(self._path_of(row), "rb") as stream:
+            head = stream.read(_MARK_NBYTES)
+        if not head.startswith(MARK):
+            return None
+        mask = int.from_bytes(head[len(MARK) :], "little")
+        if len(head) < _MARK_NBYTES or mask >> len(self.pipeline.stages):
+            raise FileError(f"{self._path_of(row)}: expected a filter mask behind the mark of the chunk, got {head!r}")
+        return mask
+
+    @property
+    def _grid(self) -> Grid:
+        return Grid(self.shape, self.chunk_shape or self.shape)
+
+    @cached_property
+    def _files(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Numbers and sizes of the stored chunks, by number; of shards, the sizes alone."""
+        if not self.size:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        sizes = dict(self._listed())
+        numbers = np.array(sorted(sizes), np.int64)
+        return numbers, np.array([sizes[number] for number in numbers.tolist()], np.int64)
+
+    def _listed(self) -> list[tuple[int, int]]:
+        counts = self._grid.counts
+        if self.is_sharded:
+            paths = (path for path in (self.folder / "c").rglob("*") if path.is_file())
+            return [(i, path.stat().st_size) for i, path in enumerate(paths)]
+        listed = []
+        for number, index in enumerate(itertools.product(*map(range, counts))):
+            try:
+                listed.append((number, os.stat(self._file_at(index)).st_size))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise FileError(f"{self.label}: cannot be listed: {error.strerror}") from error
+        return listed
+
+    def _file_at(self, index: Sequence[int]) -> Path:
+        return self.folder / str(self.array.metadata.encode_chunk_key(tuple(index)))
+
+    def _path_of(self, row: int) -> Path:
+        number = int(as_array(self._files[0])[row])
+        return self._file_at(np.unravel_index(number, self._grid.counts) if self.shape else ())  # type: ignore[arg-type]
+
+    def parts(self, grid: Grid) -> Parts:
+        """Return the parts of a grid that have values in the store."""
+        if self.is_sharded or not self.shape:
+            return Parts(grid) if self.size else Parts(grid, range(0))
+        return self.chunk_index().parts.touching(grid)
+
+    def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
+        """Return 0: names of files take no room in the store."""
+        return 0
+
+    def check_readable(self) -> None:
+        """Do nothing: zarr-python raises what it cannot read."""
+
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """Open the values; `independent` reads by zarr-python."""
+        if self.can_read_chunks and not independent:
+            return ChunkedReader(self.open_chunks())
+        dtype = self.dtype or np.dtype(object)
+        return ZarrReader(self.array, self.label, dtype)
+
+    def open_chunks(self) -> ChunkReader:
+        """Open the stored chunks; see `can_read_chunks`."""
+        if self.filters is None:
+            raise FileError(f"{self.label}: expected codecs that HDF5 has filters for, found {self.codec_text}")
+        chunk = self.chunk
+        fill = np.asarray(self.fill_as(chunk.dtype), chunk.dtype)
+        stored = StoredChunks(str(self.folder), self.path, self.chunk_index(), self.pipeline, chunk, fill)
+        return ChunkReader(stored, FolderSource(self._files[1], self._path_of))
+
+    def named(self) -> NamedArray:
+        """Return the array in netCDF's data model."""
+        return NamedArray(
+            path=self.path,
+            dimensions=self.dimensions,
+            shape=self.shape,
+            stored_shape=self.shape,
+            dtype=self.numpy_type,
+            fill_value=self.fill_value[()],
+            attributes=self.attributes,
+            chunk_shape=self.chunk_shape,
+            pipeline=self.pipeline,
+        )

@@ -1,0 +1,204 @@
+"""A Zarr hierarchy in a local folder as a store of arrays; see `tamis.store.array.Store`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from tamis import cf
+from tamis.errors import FileError, MissingFilterError
+from tamis.filters import Filter
+from tamis.pipeline import Pipeline
+from tamis.store.array_table import ArrayTable
+from tamis.store.cdl_model import Header
+from tamis.store.data_model import Dimension, NamedGroup
+from tamis.store.disk import nbytes_of
+from tamis.store.model_header import header_of
+from tamis.store.readability import Readers
+from tamis.zarr.stored.zarr_array import ZarrArray
+from tamis.zarr.stored.zarr_attributes import dimension_names, netcdf_attributes, variable_of
+
+_METADATA = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
+
+
+def is_zarr(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path leads to a folder with Zarr metadata."""
+    try:
+        return os.path.isdir(path) and any(os.path.isfile(os.path.join(path, name)) for name in _METADATA)
+    except (OSError, ValueError):
+        return False
+
+
+class ZarrStore:
+    """A folder for reading, through zarr-python.
+
+    Parameters
+    ----------
+    path
+        Path of the folder.
+
+    Raises
+    ------
+    FileError
+        If its metadata are damaged.
+    MissingFilterError
+        If zarr is not installed; names the extra.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fsdecode(path).rstrip("/") or "/"
+        try:
+            import zarr
+        except ImportError as error:
+            raise MissingFilterError(
+                f"{self.path}: expected the package zarr to read it, found none: pip install 'tamis[zarr]'"
+            ) from error
+        try:
+            node = zarr.open(self.path, mode="r")
+            members = (
+                [("", node), *sorted(node.members(max_depth=None))] if isinstance(node, zarr.Group) else [("", node)]
+            )
+        except Exception as error:  # zarr-python raises many kinds for damaged metadata
+            raise FileError(f"{self.path}: its Zarr metadata cannot be read: {error}").at(path=self.path) from error
+        groups: dict[str, Any] = {f"/{name}": member for name, member in members if isinstance(member, zarr.Group)}
+        self._groups = groups or {"/": None}
+        nodes = {f"/{name}" if name else f"/{Path(self.path).stem}": member for name, member in members}
+        arrays = {path: member for path, member in nodes.items() if not isinstance(member, zarr.Group)}
+        names = _named_axes(arrays)
+        self._arrays = {
+            path: ZarrArray(self.path, path, member, number, names[path])
+            for number, (path, member) in enumerate(arrays.items())
+        }
+        if len(members) == 1 and arrays:  # the folder is an array itself
+            next(iter(self._arrays.values())).folder = Path(self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Do nothing: files are open only while they are read."""
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes of all files."""
+        return nbytes_of(self.path)
+
+    @cached_property
+    def arrays(self) -> ArrayTable:
+        """All arrays by path."""
+        return ArrayTable(self._arrays.values())
+
+    @cached_property
+    def roles(self) -> Mapping[str, cf.Role]:
+        """The role of each array by path."""
+        variables = (
+            variable_of(path, array.shape, array.number_type, array.dimensions, array.attributes)
+            for path, array in self._arrays.items()
+        )
+        return cf.roles_of(variables, {path: self._attributes(path) for path in self._groups})
+
+    def _attributes(self, path: str) -> dict[str, Any]:
+        group = self._groups[path]
+        return {} if group is None else netcdf_attributes(dict(group.attrs), None, group.metadata.zarr_format)
+
+    @property
+    def kind(self) -> str:
+        """The format."""
+        return "Zarr"
+
+    @property
+    def model(self) -> ZarrStore:
+        """The store in netCDF's data model."""
+        return self
+
+    def header(self) -> Header:
+        """Return variables, dimensions, attributes and codecs as CDL describes them."""
+        codecs = {path: json.dumps(array.codecs, default=str) for path, array in self._arrays.items()}
+        return header_of(self, self._arrays, codecs)
+
+    def group(self, path: str) -> NamedGroup:
+        """Return a group with its dimensions, whose sizes are those of the arrays; see `DataModel`."""
+        path = f"/{path.strip('/')}"
+        if path not in self._groups:
+            raise FileError(f"{self.path}: expected a group at {path!r}, found none")
+        own = {name: array for name, array in self._arrays.items() if (name.rpartition("/")[0] or "/") == path}
+        dimensions: dict[str, Dimension] = {}
+        for array in own.values():
+            for name, extent in zip(array.dimensions, array.shape, strict=True):
+                known = self._dimension_around(path, name)
+                size = dimensions.get(name, known)
+                if size is not None and size.size != extent:
+                    raise FileError(
+                        f"{array.label}: expected {size.size} values along {name!r}, as others have, found {extent}"
+                    )
+                if known is None:
+                    dimensions[name] = Dimension(extent, is_unlimited=None)
+        variables = {name.rpartition("/")[2]: array.named() for name, array in own.items() if not array.varies}
+        left_out = {name.rpartition("/")[2]: "text of variable length" for name, array in own.items() if array.varies}
+        return NamedGroup(path, dimensions, variables, self._attributes(path), left_out)
+
+    def _dimension_around(self, path: str, name: str) -> Dimension | None:
+        """Return the dimension of that name in the groups around a group: that of the variable of this name."""
+        while path != "/":
+            path = path.rpartition("/")[0] or "/"
+            scale = self._arrays.get(f"{path.rstrip('/')}/{name}")
+            if scale is not None and scale.dimensions == (name,):
+                return Dimension(scale.shape[0], is_unlimited=None)
+        return None
+
+    def group_paths(self, path: str = "/") -> list[str]:
+        """Return the paths of a group and of the groups in it."""
+        top = f"/{path.strip('/')}"
+        return [known for known in self._groups if known == top or known.startswith(f"{top.rstrip('/')}/")]
+
+    def array(self, path: str) -> ZarrArray:
+        """Return the array at a path."""
+        return self._arrays[path]
+
+    def first_path(self, path: str) -> str:
+        """Return the path of an array; empty if there is none."""
+        return path if path in self._arrays else ""
+
+    def paths(self) -> dict[str, str]:
+        """Return the path of each array, by itself."""
+        return {path: path for path in self._arrays}
+
+    def check_listed(self) -> None:
+        """Do nothing: all groups are listed."""
+
+    def filtered_groups(self) -> Iterable[tuple[str, Pipeline, str]]:
+        """Yield nothing: groups have no filters."""
+        return ()
+
+    def readers_of(self, filters: Iterable[Filter]) -> Readers:
+        """Return that readers of Zarr can read the arrays."""
+        return Readers((), szip=False, h5py=False, tamis=True, hint="", words="Zarr")
+
+    def survey_other_files(self, target: str) -> list[str]:
+        """Return no notes: the store names no other files."""
+        return []
+
+
+def _named_axes(arrays: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the names of the axes of all arrays; axes without a name get one by their length, as in netCDF-C."""
+    phony: dict[tuple[str, int, int], str] = {}
+    names: dict[str, tuple[str, ...]] = {}
+    for path, array in arrays.items():
+        group, counts = path.rpartition("/")[0], dict[int, int]()
+        listed = getattr(array.metadata, "dimension_names", None) if array.metadata.zarr_format == 3 else None
+        axes = []
+        for name, extent in zip(dimension_names(listed, dict(array.attrs), array.shape), array.shape, strict=True):
+            if name is not None:
+                axes.append(name)
+                continue
+            counts[extent] = counts.get(extent, 0) + 1
+            axes.append(phony.setdefault((group, extent, counts[extent]), f"phony_dim_{len(phony)}"))
+        names[path] = tuple(axes)
+    return names
