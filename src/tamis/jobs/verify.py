@@ -26,11 +26,11 @@ from tamis.jobs.verification.bounds import (
     assigned_bounds,
     broken_bounds,
     checked_bounds,
+    in_units,
     recorded_bound,
     recorded_relative_bound,
 )
 from tamis.jobs.verification.result import Compared, Finding, Status, Verification
-from tamis.jobs.verification.units import in_units
 from tamis.store.array import Alike, Store, StoredArray
 from tamis.store.pair import Change, Pair, companion_note
 

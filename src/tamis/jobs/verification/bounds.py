@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
-from tamis.accuracy.statistics import Place, Tally
+from tamis.accuracy.statistics import Place, Squares, Tally
+from tamis.cf import Packing
 from tamis.errors import FileError, ParameterError
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import assigned
@@ -125,6 +127,33 @@ def recorded_relative_bound(source: StoredArray, target: StoredArray) -> float |
     if after is None or after == before or target.pipeline.error_bound != 0:
         return None
     return after.relative_bound
+
+
+def in_units(tally: Tally, packing: Packing | None) -> Tally:
+    """Return a tally with errors, ranges and values unpacked; counts and relative errors do not change."""
+    if packing is None:
+        return tally
+
+    def convert(place: Place | None) -> Place | None:
+        if place is None:
+            return None
+        return Place(place.index, packing.unpacked(place.source), packing.unpacked(place.target))
+
+    ends = [packing.unpacked(limit) for limit in (tally.low, tally.high) if limit is not None]
+    fraction, exponent = math.frexp(packing.scale)
+    squares = Squares(tally.squares.mantissa * fraction**2, tally.squares.exponent + exponent)
+    return replace(
+        tally,
+        error=packing.unpacked_error(tally.error),
+        squares=squares,
+        low=min(ends, default=None),
+        high=max(ends, default=None),
+        worst=convert(tally.worst),
+        first_different=convert(tally.first_different),
+        first_lost=convert(tally.first_lost),
+        first_gained=convert(tally.first_gained),
+        first_crossed=convert(tally.first_crossed),
+    )
 
 
 def broken_bounds(
