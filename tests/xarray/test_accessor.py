@@ -81,6 +81,27 @@ def test_to_netcdf_conventions_as_xarray_writes_them(tmp_path: Path) -> None:
         assert str(tamis.hdf5.pipeline_of(file["T"])) == "deflate(2)"
 
 
+def test_to_netcdf_text_of_any_kind_as_xarray_writes_it(tmp_path: Path) -> None:
+    ds = xr.Dataset(
+        {
+            "gaps": ("x", np.array(["ab", "", np.nan], object)),
+            "one": "wörd",
+            "raw": ("x", np.array([b"a", b"bc", b"d"])),
+        }
+    )
+    ds["gaps"].encoding = {"_FillValue": "none", "dtype": str}
+    ds["raw"].encoding = {"dtype": str}
+    ds.tamis.to_netcdf(tmp_path / "a.nc")
+    check_like_xarray(ds, tmp_path / "a.nc", tmp_path / "b.nc")
+
+
+def test_to_netcdf_unlimited_dimension_that_is_gone_warns(tmp_path: Path) -> None:
+    ds = fields()
+    ds.encoding["unlimited_dims"] = {"time"}
+    with pytest.warns(UserWarning, match="no longer unlimited dimensions: time"):
+        ds.isel(time=0).tamis.to_netcdf(tmp_path / "a.nc")
+
+
 def test_to_netcdf_encoding_and_unlimited_dimensions_given(tmp_path: Path) -> None:
     encoding = {"T": {"dtype": "f8", "_FillValue": -1.0}, "time": {"units": "hours since 1999-01-01"}}
     fields().tamis.to_netcdf(tmp_path / "a.nc", {"T": "deflate(1)"}, encoding=encoding, unlimited_dims=["lat"])
@@ -212,6 +233,8 @@ def test_to_netcdf_wrong_input_refused(tmp_path: Path) -> None:
     for name, values in {"complex": 1j, "record": np.zeros((), "i4,f4"), "objects": np.array({}, object)}.items():
         with pytest.raises(ParameterError, match=r"expected numbers, times or text|cannot encode"):
             ds.assign({name: values}).tamis.to_netcdf(path)
+    with pytest.raises(ParameterError, match="MultiIndex"):
+        ds.stack(point=("lat", "lon")).tamis.to_netcdf(path)
     with pytest.raises(ParameterError, match="attribute 'nested' to be text"):
         ds.assign_attrs(nested={"a": 1}).tamis.to_netcdf(path)
     with pytest.raises(ParameterError, match=r"names of variables .* without slashes, got 'a/b'"):

@@ -141,7 +141,7 @@ class NetcdfTarget:
         box = several_chunks(array.shape, chunk_shape or (1,) * len(array.shape), most)
         with closing(array.open_reader()) as reader:
             for part in Parts(Grid(array.shape, box)):
-                values = np.ascontiguousarray(reader.read(part))
+                values = np.ascontiguousarray(reader.read(part), object if dataset.dtype.kind == "O" else None)
                 if values.dtype.kind == "V":
                     values = values.view(dataset.dtype)
                 # Texts are Python objects in memory, and have another type there.

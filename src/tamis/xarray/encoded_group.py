@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -54,11 +55,15 @@ def encode_group(dataset: Dataset, unlimited: Collection[str] | None) -> Encoded
     """
     for name in (*dataset.variables, *dataset.dims):
         _check_name(name)
+    dims = set(map(str, dataset.dims))
     if unlimited is None:
-        names = frozenset(map(str, dataset.encoding.get("unlimited_dims", ()))) & set(map(str, dataset.dims))
+        names = frozenset(map(str, dataset.encoding.get("unlimited_dims", ())))
+        if gone := names - dims:
+            warnings.warn(f"no longer unlimited dimensions: {', '.join(sorted(gone))}", UserWarning, stacklevel=4)
+        names &= dims
     else:
         names = frozenset([unlimited] if isinstance(unlimited, str) else unlimited)
-        if absent := names - set(map(str, dataset.dims)):
+        if absent := names - dims:
             known = ", ".join(map(str, dataset.dims)) or "none"
             raise ParameterError(f"expected unlimited_dims among the dimensions {known}, got {min(absent)!r}")
     variables, attributes = encode_dataset_coordinates(_with_dask(dataset))
@@ -88,7 +93,7 @@ def _with_dask(dataset: Dataset) -> Dataset:
         return dataset
     result = dataset.copy(deep=False)
     for name, variable in dataset.variables.items():
-        if not (variable._in_memory or variable.chunks) and variable.ndim:
+        if not (variable._in_memory or variable.chunks or name in dataset.xindexes) and variable.ndim:
             blocks = variable.encoding.get("preferred_chunks") or "auto"
             result[name] = (variable.dims, variable.chunk(blocks)._data, variable.attrs, variable.encoding)
     return result
@@ -105,13 +110,18 @@ def _stored(name: str, variable: Variable) -> Variable:
     dtype = variable.dtype
     if dtype.kind in "UT":
         variable = variable.astype(object)
+    elif dtype.kind == "S" and variable.encoding.get("dtype") is str:
+        variable = variable.astype("U").astype(object)
     elif dtype.kind == "O" and (dtype.metadata or {}).get("vlen", str) is not str:
         raise ParameterError(f"{name}: expected numbers, times or text, got objects of {dtype.metadata}")
     elif (dtype.metadata or {}).get("enum") is not None or (dtype.kind not in "iufO" and dtype != np.dtype("S1")):
         raise ParameterError(
             f"{name}: expected numbers, times or text, got {dtype}: ds.to_netcdf(engine='h5netcdf') saves such values"
         )
-    return Variable(variable.dims, variable._data, attribute_values(variable.attrs), variable.encoding)
+    attributes = attribute_values(variable.attrs)
+    if variable.dtype.kind == "O" and isinstance(fill := attributes.get("_FillValue"), str):
+        attributes["_FillValue"] = [fill]  # of the type of the values, NC_STRING
+    return Variable(variable.dims, variable._data, attributes, variable.encoding)
 
 
 def attribute_values(attributes: Mapping[Any, Any]) -> dict[str, Any]:

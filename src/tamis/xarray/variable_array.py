@@ -229,7 +229,7 @@ class _VariableReader:
 
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read a part, converted to the type of `out`."""
-        values = self._gathered(part) if self._is_lazy else self._values[part]
+        values = self._gathered(part) if self._is_lazy else self._values[(*part, ...)]
         return put(values.view(self.dtype) if self.dtype.kind == "V" else values, out)
 
     def close(self) -> None:
