@@ -326,3 +326,47 @@ def test_encoding_real_file_opened_and_saved_keeps_filters_chunks_and_data(
         for path in (source, target)
     )
     assert after == before
+
+
+@pytest.mark.parametrize(
+    "text", ["bitround(keepbits=7)|shuffle|deflate(4)", "granular(digits=3)", "bitgroom(digits=3)|deflate(1)"]
+)
+def test_encoding_of_a_rounding_lets_netcdf_quantize(text: str, tmp_path: Path) -> None:
+    ds, rounding = made(), tamis.Pipeline.parse(text).rounding
+    assert rounding is not None
+    wanted = tamis.encoding(ds, {"TS": text}, engine="netcdf4")
+    assert (wanted["TS"]["quantize_mode"], wanted["TS"]["significant_digits"]) == (
+        rounding.quantize_mode,
+        rounding.number,
+    )
+    assert text.replace("|", "\n").split("\n")[0] in str(wanted)
+    ds.to_netcdf(tmp_path / "a.nc", engine="netcdf4", encoding=wanted)
+    with tamis.open(tmp_path / "a.nc") as file:
+        assert np.array_equal(file["TS"][...], rounding.round(field()))
+    assert tamis.inspect(tmp_path / "a.nc", ["TS"]).datasets[0].rounding == rounding
+    with pytest.raises(tamis.ParameterError, match="the engine h5netcdf cannot round by"):
+        tamis.encoding(ds, {"TS": text})
+
+
+def test_encoding_of_a_rounding_that_netcdf_would_spoil_is_refused() -> None:
+    for change, text in (
+        (lambda ds: ds["TS"].values.__setitem__((0, 0, 0), np.inf), "bitgroom(digits=3)|deflate(4)"),
+        (lambda ds: ds["TS"].attrs.update(valid_max=np.float32(289)), "bitround(keepbits=3)|deflate(4)"),
+        (lambda ds: ds["TS"].attrs.update(missing_value=np.float32(281)), "bitround(keepbits=3)|deflate(4)"),
+    ):
+        ds = made()
+        change(ds)
+        with pytest.raises(tamis.DataError, match="expected values that netCDF can round by"):
+            tamis.encoding(ds, {"TS": text}, engine="netcdf4")
+        tamis.encoding(made(), {"TS": text}, engine="netcdf4")
+
+
+def test_encoding_does_not_round_values_of_a_file_twice(tmp_path: Path) -> None:
+    ds = made()
+    ds.to_netcdf(
+        tmp_path / "a.nc", engine="netcdf4", encoding=tamis.encoding(ds, {"TS": "granular(digits=2)"}, engine="netcdf4")
+    )
+    with xarray.open_dataset(tmp_path / "a.nc", engine="netcdf4") as again:
+        assert "quantize_mode" not in tamis.encoding(again, {"TS": "granular(digits=2)"}, engine="netcdf4")["TS"]
+        with pytest.raises(tamis.ParameterError, match="expected values that are not rounded yet"):
+            tamis.encoding(again, {"TS": "granular(digits=1)"}, engine="netcdf4")

@@ -271,3 +271,18 @@ def test_repack_of_integers_in_a_pattern_says_why(tmp_path: Path) -> None:
     source = make(tmp_path / "a.h5", np.arange(20000, dtype="i4").reshape(100, 200))
     kept = dict(tamis.repack(source, tmp_path / "b.h5", {"*": str(Granular(3)) + "|deflate(4)"}).kept)
     assert "expected float32 or float64 for granular(digits=3), got int32" in kept["/v"]
+
+
+def test_repack_rounds_a_classic_file(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_CLASSIC") as file:
+        for dim, extent in (("y", 33), ("x", 65)):
+            file.createDimension(dim, extent)
+        file.createVariable("v", "f4", ("y", "x"))[:] = field()
+    for text in RECIPES:
+        rounding = tamis.Pipeline.parse(text).rounding
+        assert rounding is not None
+        tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", {"v": text}, overwrite=True)
+        assert np.array_equal(values(tmp_path / "b.nc"), rounding.round(field()))
+        with netCDF4.Dataset(tmp_path / "b.nc") as file:
+            assert file["v"].quantization() == (rounding.number, rounding.quantize_mode)
+        assert tamis.verify(tmp_path / "a.nc", tmp_path / "b.nc", bounds="recorded").ok

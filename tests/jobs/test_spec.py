@@ -309,3 +309,20 @@ def test_cli_spec_options_as_text_after_two_dashes() -> None:
 def test_cli_spec_bad_text_usage_error() -> None:
     assert run("zfp(rate)", code=2).startswith("tamis spec: expected")
     assert "expected a chunk shape" in run("shuffle", "--chunks", "4,5", code=2)
+
+
+def test_spec_of_a_rounding_in_the_notations_that_have_one() -> None:
+    made = spec("bitround(keepbits=7)|shuffle|deflate(4)", variable="TS")
+    assert made["tamis"] == "bitround(keepbits=7)|shuffle|deflate(4)"
+    assert "TS:_QuantizeBitRoundNumberOfSignificantDigits = 7 ;" in made["cdl"]
+    for notation in ("netcdf", "nccopy", "h5repack", "h5py", "zarr2", "zarr3"):
+        with pytest.raises(
+            ParameterError, match=f"{notation} cannot express .* is no filter: netCDF4-python has quantize_"
+        ):
+            made[notation]
+    assert made.to_dict()["rounding"]["relative_bound"] == 2**-8
+    assert [item["name"] for item in made.to_dict()["filters"]] == ["shuffle", "deflate"]
+    assert "before the filters: relative error at most 0.391 %" in str(made)
+    assert spec(made["cdl"]).pipeline == made.pipeline
+    with pytest.raises(ParameterError, match="expected float32 or float64"):
+        spec("bitround(keepbits=7)|deflate", chunks=(4,), dtype="i2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -232,3 +233,48 @@ def test_parse_filters_any_text_filters_or_parameter_error(text: str) -> None:
         return
     assert filters
     assert all(not isinstance(one, Zfp) or math.isfinite(one.requested[0]) for one in filters)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("bitround(keepbits=7)|shuffle|deflate(4)", "bitround(keepbits=7)|shuffle|deflate(4)"),
+        ("bitround(7)|gzip(4)", "bitround(keepbits=7)|deflate(4)"),
+        ("granular: digits=3 | zfp(reversible=true)", "granular(digits=3)|zfp(reversible=True)"),
+        ("bitgroom(3)", "bitgroom(digits=3)"),
+    ],
+)
+def test_text_of_a_rounding_read_and_written(text: str, written: str) -> None:
+    pipeline = Pipeline.parse(text)
+    assert str(pipeline) == written
+    assert Pipeline.parse(written) == pipeline != pipeline.without_rounding
+    assert pipeline.rounding is not None
+    assert hash(Pipeline([pipeline.rounding, *pipeline.stages])) == hash(pipeline)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("shuffle|bitround(7)|deflate", "expected bitround.* before all filters, got shuffle.* write bitround"),
+        ("bitround(7)|granular(3)", "expected one rounding, got bitround.* and granular"),
+        ("bitround(7)|zfp(accuracy=0.1)", "expected lossless filters after bitround.*, got zfp"),
+        ("bitround(7)|zfp(rate=8)", "expected lossless filters after"),
+        ("bitround(7)|scaleoffset(decimal,2)", "expected lossless filters after"),
+        ("bitround(7)?|deflate", "expected no flag, .* at position 12, got '[?]"),
+        ("bitround", "expected bitround with keepbits at position 1"),
+        ("bitround(digits=3)", "expected one of the parameters keepbits of bitround at position 10"),
+        ("bitround(0)", "expected keepbits of 1 to 52, got keepbits=0"),
+        ("bitrond(7)", "did you mean bitround"),
+    ],
+)
+def test_text_of_a_rounding_refused(text: str, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        Pipeline.parse(text)
+
+
+def test_pipeline_with_a_rounding_does_not_encode_alone() -> None:
+    pipeline = Pipeline.parse("bitround(7)|deflate(4)")
+    assert pipeline.error_bound is None
+    with pytest.raises(ParameterError, match="expected filters alone, got bitround"):
+        pipeline.encode(np.ones(8, "f4"))
+    assert pipeline.without_rounding.encode(np.ones(8, "f4"))

@@ -268,3 +268,16 @@ def test_accessor_there_as_soon_as_xarray_opens_a_file(tmp_path: Path) -> None:
     code = f"import xarray; print(xarray.open_dataset({str(tmp_path / 'a.nc')!r}).tamis.filters['T'])"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "none"
+
+
+def test_to_netcdf_rounds_as_repack_and_not_twice(tmp_path: Path) -> None:
+    values = np.linspace(1, 300, 6000, dtype="f4").reshape(60, 100)
+    dataset = xr.Dataset({"TS": (("y", "x"), values)})
+    recipe = "bitgroom(digits=3)|shuffle|deflate(4)"
+    (result,) = dataset.tamis.to_netcdf(tmp_path / "a.nc", {"TS": recipe}).datasets
+    assert (result.pipeline, result.bound, result.relative_bound) == (recipe, None, 2**-11)
+    with xr.open_dataset(tmp_path / "a.nc", engine="tamis") as saved:
+        assert np.array_equal(saved["TS"], tamis.BitGroom(3).round(values))
+        assert saved["TS"].attrs["_QuantizeBitGroomNumberOfSignificantDigits"] == 3
+        (again,) = saved.tamis.to_netcdf(tmp_path / "b.nc", {"TS": recipe}).datasets
+        assert again.largest_error == 0

@@ -21,6 +21,7 @@ from tamis.chunks.regions import Parts
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5.companion_writer import replace_companions
 from tamis.hdf5.lib import calls
+from tamis.hdf5.lib.attributes import record_rounding
 from tamis.hdf5.lib.netcdf_attributes import set_attribute, set_number, set_text
 from tamis.hdf5.library_reader import selected
 from tamis.hdf5.model.attribute_values import INTERNAL as RESERVED
@@ -122,6 +123,8 @@ class NetcdfTarget:
             dataset = self._create(variable, array, dtype, plan.chunk_shape, filters)
         except ValueError as error:
             raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.pipeline}: {error}") from error
+        if plan.rounding is not None:
+            record_rounding(dataset, plan.rounding.rounding)
         return Hdf5Writer(dataset, plan.grid(array), as_recorded(plan.pipeline, dataset), self._end)
 
     def copy(self, variable: NamedArray, array: StoredArray) -> None:

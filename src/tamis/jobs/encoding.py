@@ -29,6 +29,7 @@ from tamis.jobs.stored_units import in_stored_units
 from tamis.notation.xarray_encoding import ENGINES, encoding_keywords
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.encode import absorbs_rounding
+from tamis.rounding import still_needed
 from tamis.zfp import Accuracy
 
 if TYPE_CHECKING:
@@ -212,6 +213,7 @@ def _encoding_of(
     if engine == "netcdf4" and "least_significant_digit" in variable.encoding:
         result["least_significant_digit"] = variable.encoding["least_significant_digit"]
     try:
+        rounding = pipeline.rounding and still_needed(pipeline.rounding, attributes_of(variable))
         if pipeline != Pipeline():
             dtype = _stored_type(variable)
             if (pipeline.zfp is not None or pipeline.rounding is not None) and not dtype.isnative:
@@ -225,13 +227,13 @@ def _encoding_of(
             _check_known(pipeline, engine)
         else:
             shape = _chunks(ds, variable, shape)
-        result |= encoding_keywords(pipeline.stages, engine, pipeline.rounding)
+        result |= encoding_keywords(pipeline.stages, engine, rounding)
     except TamisError as error:
         error.at(name, dataset=name)
         raise
-    if pipeline.rounding is not None:
-        refuse_spoiled(ds[name], dtype, pipeline.rounding)
-    elif pipeline.error_bound != 0:
+    if rounding is not None:
+        refuse_spoiled(ds[name], dtype, rounding)
+    elif pipeline.without_rounding.error_bound != 0:
         _refuse_missing(ds[name], pipeline)
         _refuse_rounding(ds[name], dtype, pipeline)
         refuse_limits(ds[name], dtype, pipeline)
