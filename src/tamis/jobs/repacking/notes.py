@@ -77,7 +77,35 @@ def _partial_note(plan: Plan, shape: tuple[int, ...], written: Written, partial_
     )
 
 
-def expected_partial_note(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]:
+def planned_notes(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]:
+    """Return the notes of a plan, and those about what its values may need, without reading them."""
+    expected = _expected_companion_note(plan) + _expected_range_note(plan) + _expected_partial_note(plan, shape)
+    return plan.notes + expected
+
+
+def _expected_companion_note(plan: Plan) -> tuple[str, ...]:
+    if plan.flags is None:
+        return ()
+    return (
+        "missing values, if there are any, go to a companion dataset, and the gaps are filled from their neighbours",
+    )
+
+
+def _expected_range_note(plan: Plan) -> tuple[str, ...]:
+    if not plan.lossy or not range_text(plan):
+        return ()
+    if plan.rounding is not None:
+        return (
+            f"values that rounding would move across the limits of the valid range ({range_text(plan)}) stay as they"
+            " are",
+        )
+    return (
+        f"chunks whose values zfp would move across the limits of the valid range ({range_text(plan)}) are stored"
+        " without zfp",
+    )
+
+
+def _expected_partial_note(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]:
     """Return a note about values in partial chunks that zfp cannot encode, without reading them."""
     if required := _required_note(plan, shape):
         return required

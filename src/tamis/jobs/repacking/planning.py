@@ -16,7 +16,7 @@ from tamis.hdf5.lib.damage import reading
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import Assigned, assigned
 from tamis.jobs.repacking.earlier_rounding import needed_rounding
-from tamis.jobs.repacking.notes import expected_partial_note, range_text
+from tamis.jobs.repacking.notes import planned_notes
 from tamis.jobs.repacking.preview import DatasetPreview
 from tamis.jobs.stored_units import in_stored_units, units_note
 from tamis.pipeline import Pipeline
@@ -257,32 +257,8 @@ def _preview(path: str, dataset: StoredArray, plan: Plan | None, reason: str, dr
         chunks=dataset.chunk_shape if plan is None else plan.chunk_shape,
         bound=0.0 if plan is None else plan.unpacked_bound,
         relative_bound=None if plan is None else plan.relative_bound,
-        notes=()
-        if plan is None
-        else plan.notes + _companion_note(plan) + _range_note(plan) + expected_partial_note(plan, dataset.shape),
+        notes=() if plan is None else planned_notes(plan, dataset.shape),
         packing=None if plan is None else plan.packing,
-    )
-
-
-def _companion_note(plan: Plan) -> tuple[str, ...]:
-    if plan.flags is None:
-        return ()
-    return (
-        "missing values, if there are any, go to a companion dataset, and the gaps are filled from their neighbours",
-    )
-
-
-def _range_note(plan: Plan) -> tuple[str, ...]:
-    if not plan.lossy or not range_text(plan):
-        return ()
-    if plan.rounding is not None:
-        return (
-            f"values that rounding would move across the limits of the valid range ({range_text(plan)}) stay as they"
-            " are",
-        )
-    return (
-        f"chunks whose values zfp would move across the limits of the valid range ({range_text(plan)}) are stored"
-        " without zfp",
     )
 
 
