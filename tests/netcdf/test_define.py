@@ -242,20 +242,37 @@ def test_def_var_filter_other_objects_refused(dataset: Any, tmp_path: Path) -> N
         netcdf.def_var_filter(variable_of(dataset), "deflate", [4])
 
 
+def test_def_var_filter_pipeline_with_an_absent_filter_defines_nothing(dataset: Any) -> None:
+    variable = variable_of(dataset)
+    with pytest.raises(netcdf.NetcdfError, match="expected a plugin for filter 33000"):
+        netcdf.def_var_filter(variable, "shuffle|deflate(4)|filter(33000)")
+    assert netcdf.inq_var_filter_ids(variable) == ()
+
+
+def test_names_that_netcdf_does_not_know_refused(dataset: Any) -> None:
+    variable = variable_of(dataset)
+    with pytest.raises(tamis.ParameterError, match="expected coding 'ec' or 'nn', got 'xx'"):
+        netcdf.def_var_szip(variable, "xx")
+    with pytest.raises(tamis.ParameterError, match=r"expected compressor 'blosclz' or .*, got 'lz5'"):
+        netcdf.def_var_blosc(variable, "lz5")
+    with pytest.raises(tamis.ParameterError, match="expected mode 'BitGroom' or 'GranularBR' or 'BitRound', got ''"):
+        netcdf.def_var_quantize(variable, "", 3)
+
+
 @pytest.mark.parametrize("words", ["9", [1.5], [1 << 32], 9, [-(1 << 31) - 1]], ids=repr)
 def test_def_var_filter_words_of_another_kind_refused(words: Any, dataset: Any) -> None:
     variable = variable_of(dataset)
     with pytest.raises(tamis.ParameterError, match="expected 32-bit words, got values="):
-        netcdf.def_var_filter(variable, 307, words)
-    netcdf.def_var_filter(variable, 307, [-1])
-    assert netcdf.inq_var_filter_info(variable, 307).values == ((1 << 32) - 1,)
+        netcdf.def_var_filter(variable, 32013, words)
+    netcdf.def_var_filter(variable, 32013, [-1])
+    assert netcdf.inq_var_filter_info(variable, 32013).values == ((1 << 32) - 1,)
 
 
 @pytest.mark.parametrize("number", [1 << 32, (1 << 32) + 4, -1, 4.0, "4", None], ids=repr)
 def test_numbers_that_ctypes_would_cut_refused(number: Any, dataset: Any) -> None:
     variable = variable_of(dataset)
     with pytest.raises(tamis.ParameterError):
-        netcdf.def_var_bzip2(variable, number)
+        netcdf.def_var_deflate(variable, level=number)
     with pytest.raises(tamis.ParameterError, match="expected"):
         netcdf.def_var_filter(variable, 1 << 40, [])
     with pytest.raises(tamis.ParameterError, match="expected"):
@@ -265,8 +282,8 @@ def test_numbers_that_ctypes_would_cut_refused(number: Any, dataset: Any) -> Non
 
 def test_parameters_that_netcdf_c_refuses_are_in_the_message(dataset: Any) -> None:
     variable = variable_of(dataset)
-    with pytest.raises(netcdf.NetcdfError, match=r"netCDF-C takes for bzip2 \(filter 307\), got \(12,\)"):
-        netcdf.def_var_bzip2(variable, 12)
+    with pytest.raises(netcdf.NetcdfError, match=r"takes for deflate \(filter 1\), got \(False, True, 12\)"):
+        netcdf.def_var_deflate(variable, level=12)
     with pytest.raises(netcdf.NetcdfError, match=r"as many parameters .* for deflate \(filter 1\), got \(4, 5\)"):
         netcdf.def_var_filter(variable, 1, [4, 5])
 

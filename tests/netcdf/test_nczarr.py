@@ -50,7 +50,8 @@ def test_shuffle_in_nczarr_records_the_size_of_values(by: str, store: Any, tmp_p
     variable[:] = values
     store.close()
     found = json.loads((tmp_path / "a.zarr" / "v" / ".zarray").read_text())
-    assert {"id": "shuffle", "elementsize": 4} in [*(found["filters"] or []), found["compressor"]]
+    (shuffle,) = [codec for codec in (*(found["filters"] or ()), found["compressor"]) if codec["id"] == "shuffle"]
+    assert int(shuffle["elementsize"]) == 4  # netcdf-c 4.9.3 writes numbers as text
     with netCDF4.Dataset(url(tmp_path / "a.zarr")) as dataset:
         assert np.array_equal(dataset["v"][:], values)
         assert str(netcdf.filters(dataset["v"])) == expected

@@ -7,7 +7,7 @@ function raises `NetcdfError` with the code of netCDF-C, also where netCDF-C ret
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -92,12 +92,12 @@ def def_var_deflate(variable: Any, shuffle: bool = False, deflate: bool = True, 
 
 
 def def_var_shuffle(variable: Any, shuffle: bool = True) -> None:
-    """Define shuffle, by netCDF-C's ``nc_def_var_deflate``; False is refused where shuffle is defined already."""
+    """Define shuffle alone, for which netCDF-C has no function; False is refused where shuffle is defined already."""
     handle = variable_handle(variable)
-    if not shuffle:
+    if shuffle:
+        define(handle, requested_filters(Shuffle()))
+    else:
         _refuse_removal(handle, Shuffle.id)
-        return
-    define(handle, requested_filters(Shuffle(), None))
 
 
 def def_var_fletcher32(variable: Any, fletcher32: bool = True) -> None:
@@ -119,10 +119,7 @@ def def_var_szip(variable: Any, coding: str | int = "nn", pixels: int = 8) -> No
     pixels
         Pixels of a block: even, at most 32.
     """
-    if isinstance(coding, str) and coding not in _SZIP_CODINGS:
-        raise ParameterError(f"expected coding 'nn' or 'ec', got {coding!r}")
-    mask = _SZIP_CODINGS[coding] if isinstance(coding, str) else coding
-    _define_by("nc_def_var_szip", variable, [Szip.id], mask, pixels)
+    _define_by("nc_def_var_szip", variable, [Szip.id], _number("coding", coding, _SZIP_CODINGS), pixels)
 
 
 def def_var_bzip2(variable: Any, level: int = 9) -> None:
@@ -153,12 +150,8 @@ def def_var_blosc(
     shuffle
         ``"none"``, ``"byte"``, ``"bit"``, or netCDF's number, 0 to 2.
     """
-    names = {"compressor": compressor, "shuffle": shuffle, "level": level}
-    blosc = Blosc(**{name: value for name, value in names.items() if isinstance(value, str) or name == "level"})  # type: ignore[arg-type]
-    numbers = blosc.requested
-    number_of = {"compressor": numbers[6], "shuffle": numbers[5]}
-    first = number_of["compressor"] if isinstance(compressor, str) else compressor
-    last = number_of["shuffle"] if isinstance(shuffle, str) else shuffle
+    first = _number("compressor", compressor, _numbered(Blosc.compressors))
+    last = _number("shuffle", shuffle, _numbered(Blosc.shuffles))
     _define_by("nc_def_var_blosc", variable, [Blosc.id], first, level, blocksize, last)
 
 
@@ -175,15 +168,25 @@ def def_var_quantize(variable: Any, mode: str | int, digits: int) -> None:
         Significant decimal digits; for BitRound significant bits.
     """
     handle = variable_handle(variable)
-    if isinstance(mode, str) and mode not in QUANTIZE_MODES[1:]:
-        raise ParameterError(f"expected mode {', '.join(map(repr, QUANTIZE_MODES[1:]))}, got {mode!r}")
-    number = QUANTIZE_MODES.index(mode) if isinstance(mode, str) else mode
-    _quantize(handle, number, digits)
+    _quantize(handle, _number("mode", mode, _numbered(QUANTIZE_MODES)), digits)
 
 
 def _quantize(handle: VariableHandle, mode: int, number: int) -> None:
     status = call("nc_def_var_quantize", *handle.ids, mode, number)
     explain.check(handle, "nc_def_var_quantize", status, given=(mode, number))
+
+
+def _number(name: str, value: str | int, numbers: Mapping[str, int]) -> int:
+    """Return netCDF's number of a choice; numbers are left to netCDF-C to check."""
+    if not isinstance(value, str):
+        return value
+    if value not in numbers:
+        raise ParameterError(f"expected {name} {' or '.join(map(repr, numbers))}, got {value!r}")
+    return numbers[value]
+
+
+def _numbered(names: Sequence[str]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(names) if name}
 
 
 def _define_by(name: str, variable: Any, ids: list[int], *arguments: int) -> None:
@@ -216,19 +219,16 @@ def _set_filter(handle: VariableHandle, request: Request) -> None:
 
 
 def _check_place(handle: VariableHandle, ids: Sequence[int]) -> None:
-    """Raise NetcdfError where netCDF-C drops filters without a word: strings, and plugins that NCZarr cannot use."""
+    """Raise NetcdfError where netCDF-C drops filters without a word, or would define a part of them.
+
+    It drops filters of strings, and in NCZarr those whose plugin has no codec.
+    """
     if handle.varies and ids:
-        raise handle.error(
-            named_error(
-                "NC_EFILTER",
-                VARYING.format(explain.type_text(handle)),
-            )
-        )
-    if handle.group.format == NCZARR:
+        raise handle.error(named_error("NC_EFILTER", VARYING.format(explain.type_text(handle))))
+    if len(ids) > 1 or handle.group.format == NCZARR:
         for number in ids:
-            explain.check(
-                handle, "nc_inq_filter_avail", call("nc_inq_filter_avail", handle.group.ncid, number), [number]
-            )
+            status = call("nc_inq_filter_avail", handle.group.ncid, number)
+            explain.check(handle, "nc_inq_filter_avail", status, [number])
 
 
 def _settle(handle: VariableHandle) -> None:

@@ -34,11 +34,6 @@ class Requested:
     stages: tuple[Stage, ...] | None
     rounding: Rounding | None = None
 
-    @property
-    def is_pipeline(self) -> bool:
-        """Whether there is an order to keep."""
-        return len(self.requests) > 1
-
 
 def requested_filters(filters: object, values: Sequence[int] | None = None) -> Requested:
     """Return the filters of an object, of text in any notation, or of an id and its parameters.
