@@ -22,6 +22,7 @@ from tamis.errors import (
 
 if TYPE_CHECKING:
     from tamis import cf, filters, hdf5, netcdf, zarr, zfp
+    from tamis._open import open  # noqa: A004 - named as the function of other packages that opens a file
     from tamis.filters import (
         Bitshuffle,
         Blosc,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
         Zstd,
     )
     from tamis.filters._plugin_file import plugin_path
-    from tamis.hdf5.file import open  # noqa: A004 - named as the function of other packages that opens a file
     from tamis.jobs.encoding import Encoding, encoding
     from tamis.jobs.export import ReferenceParser, export
     from tamis.jobs.exporting import ExportResult
@@ -121,8 +121,8 @@ _LATE = {
     "tamis": "cf filters hdf5 netcdf zarr zfp",
     "tamis.filters": "Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Scaleoffset Shuffle Sperr Sz3 Szip"
     " UnknownFilter Zfp Zstd",
+    "tamis._open": "open",
     "tamis.filters._plugin_file": "plugin_path",
-    "tamis.hdf5.file": "open",
     "tamis.jobs.encoding": "Encoding encoding",
     "tamis.jobs.export": "ReferenceParser export",
     "tamis.jobs.exporting": "ExportResult",

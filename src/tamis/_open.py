@@ -10,6 +10,7 @@ from tamis.hdf5.compare.file_pair import Hdf5Pair
 from tamis.hdf5.file import File
 from tamis.hdf5.netcdf_target import NetcdfTarget
 from tamis.hdf5.store import Hdf5Store
+from tamis.netcdf.classic.classic_file import ClassicFile
 from tamis.netcdf.classic.classic_store import ClassicStore, is_classic
 from tamis.rewrite.plan import Recreate
 from tamis.rewrite.transfer import transfer
@@ -18,9 +19,42 @@ from tamis.store.model_pair import ModelPair
 from tamis.store.pair import Pair
 
 
-def open_file(path: str | os.PathLike[str], threads: int | None = None, restore: bool = True) -> File:
-    """Open what is at a path as arrays that are read in parallel; see `tamis.open`."""
-    return File(path, threads, restore)
+def open(  # noqa: A001 - as xarray and gzip name it
+    path: str | os.PathLike[str], threads: int | None = None, *, restore: bool = True
+) -> File | ClassicFile:
+    """Open an HDF5 or netCDF file whose arrays are read in parallel, without a plugin.
+
+    Parameters
+    ----------
+    path
+        Path of the file.
+    threads
+        Number of threads that decode the chunks of a selection; None for as many as the process may use.
+    restore
+        Restore missing values if a dataset has a companion (``tamis repack --missing companion``). False returns the
+        stored values, with invented ones instead of missing ones, as other readers see them.
+
+    Returns
+    -------
+    File or ClassicFile
+        A mapping from paths of datasets to arrays; ``file["group"]`` is a group. Use it in a ``with``, or close it.
+
+    Raises
+    ------
+    FileError
+        If there is no such file, or it is of another kind.
+    ParameterError
+        If `threads` is not 1 or more.
+
+    Examples
+    --------
+    ::
+
+        with tamis.open("out.nc") as file:
+            ts = file["TS"]
+            first = ts[0]
+    """
+    return ClassicFile(path, threads) if is_classic(path) else File(path, threads, restore)
 
 
 def open_store(path: str | os.PathLike[str]) -> Store:

@@ -193,7 +193,7 @@ def test_open_name_that_is_no_utf8_read(tmp_path: Path) -> None:
     ("content", "text"),
     [
         (None, "No such file or directory"),
-        (b"CDF\x01 and more", "found a netCDF classic file"),
+        (b"CDF\x01 and more", "header of a netCDF classic file"),
         (b"?", "a file of another"),
     ],
 )

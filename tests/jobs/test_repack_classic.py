@@ -16,6 +16,7 @@ import xarray
 import tamis
 from tamis.errors import DataError, FileError
 from tamis.jobs.copy import CopyOptions, copy
+from tamis.jobs.inspection.cdl_text import cdl_header
 
 FORMATS = {"classic": "NETCDF3_CLASSIC", "64-bit-offset": "NETCDF3_64BIT_OFFSET", "cdf5": "NETCDF3_64BIT_DATA"}
 FILL = np.float32(9.96921e36)
@@ -196,6 +197,11 @@ def test_dry_run_and_inspect_know_layout_and_roles(classic: Path, tmp_path: Path
     fields = json.loads(result.to_json())["datasets"][0]
     assert (fields["byteorder"], fields["maxshape"]) == ("big", [None, 64, 96])
     assert fields["readers"]["any_hdf5"] is False
+
+
+def test_header_as_cdl_is_that_of_ncdump(tmp_path: Path, tool: Callable[..., str]) -> None:
+    path = write(tmp_path / "classic.nc", "NETCDF3_CLASSIC")
+    assert cdl_header(path) == tool("ncdump", "-hs", path)
 
 
 def test_repack_resumes_and_is_done_already(classic: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import h5py
 from tamis.chunks.cache import ChunkCache
 from tamis.chunks.chunk_reader import ChunkReader
 from tamis.chunks.threads import checked_threads
-from tamis.errors import FileError, MissingFilterError
+from tamis.errors import FileError, MissingFilterError, NotFoundError
 from tamis.formatting import printable
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.source_file import open_source
@@ -21,10 +21,6 @@ from tamis.hdf5.model.hdf5_model import Hdf5Model
 from tamis.hdf5.opened_array import Array
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.groups import check_links
-
-
-class NotFoundError(FileError, KeyError):
-    """A name that a file does not have; also a KeyError, as in any mapping."""
 
 
 class Group(Mapping[str, Any]):
@@ -243,41 +239,3 @@ def _key(name: str) -> str | bytes:
 
 def _reopened(file: tuple[Any, tuple[Any, ...]], name: str) -> Any:
     return file[0](*file[1])[name]
-
-
-def open(  # noqa: A001 - as xarray and gzip name it
-    path: str | os.PathLike[str], threads: int | None = None, *, restore: bool = True
-) -> File:
-    """Open an HDF5 or netCDF-4 file whose arrays are read in parallel, without a plugin.
-
-    Parameters
-    ----------
-    path
-        Path of the file.
-    threads
-        Number of threads that decode the chunks of a selection; None for as many as the process may use.
-    restore
-        Restore missing values if a dataset has a companion (``tamis repack --missing companion``). False returns the
-        stored values, with invented ones instead of missing ones, as other readers see them.
-
-    Returns
-    -------
-    File
-        A mapping from paths of datasets to arrays; ``file["group"]`` is a group. Use it in a ``with``, or close it.
-
-    Raises
-    ------
-    FileError
-        If there is no such file, or it is of another kind.
-    ParameterError
-        If `threads` is not 1 or more.
-
-    Examples
-    --------
-    ::
-
-        with tamis.open("out.nc") as file:
-            ts = file["TS"]
-            first = ts[0]
-    """
-    return File(path, threads, restore)

@@ -26,7 +26,7 @@ _Readers = Callable[[tuple[Filter, ...]], Readers]
 
 
 def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Inspection:
-    """Return the datasets of an HDF5 or netCDF-4 file, their filters, and what can read them.
+    """Return the datasets of an HDF5 or netCDF file, their filters, and what can read them.
 
     No plugin is needed, and no values are read.
 
@@ -45,7 +45,7 @@ def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Insp
     Raises
     ------
     FileError
-        If the file is no HDF5 or netCDF-4 file, or damaged, or no dataset matches a name; names what was found.
+        If the file is no HDF5 or netCDF file, or damaged, or no dataset matches a name; names what was found.
 
     Examples
     --------

@@ -62,13 +62,14 @@ def repack(
     larger: bool = False,
     progress: Progress | None = None,
 ) -> RepackResult:
-    """Copy an HDF5 or netCDF-4 file, with other filters on some of its datasets.
+    """Copy an HDF5 or netCDF file, with other filters on some of its datasets.
 
     Groups, attributes, dimension scales, links and all other datasets are copied unchanged, and so are the chunks of
-    datasets that already have the requested filters. Before the target gets its name, every encoded chunk is decoded
-    again and compared with the source, value by value, and the file is read to check that it holds these bytes. Until
-    then a file of that name stays as it is. A chunk that zfp cannot store within the bound, because of missing values,
-    NaN or infinities, is stored without loss by the other filters, and any reader with a ZFP plugin reads it.
+    datasets that already have the requested filters. A netCDF classic file becomes a netCDF-4 file. Before the target
+    gets its name, every encoded chunk is decoded again and compared with the source, value by value, and the file is
+    read to check that it holds these bytes. Until then a file of that name stays as it is. A chunk that zfp cannot
+    store within the bound, because of missing values, NaN or infinities, is stored without loss by the other filters,
+    and any reader with a ZFP plugin reads it.
 
     Parameters
     ----------

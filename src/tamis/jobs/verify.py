@@ -44,7 +44,7 @@ def verify(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Verification:
-    """Compare an HDF5 or netCDF-4 file with the one that it was made from.
+    """Compare an HDF5 or netCDF file with the one that it was made from.
 
     The target must have everything that the source has, unchanged. Numbers may differ by their bound; without a bound,
     bits must be the same. How values are stored does not matter. Chunks are decoded in threads, filters that tamis
@@ -78,7 +78,7 @@ def verify(
     Raises
     ------
     FileError
-        If one is no HDF5 or netCDF-4 file, or damaged, or a name or pattern matches none of the compared datasets.
+        If one is no HDF5 or netCDF file, or damaged, or a name or pattern matches none of the compared datasets.
         Datasets that cannot be read are among the `problems` of the result.
     ParameterError
         If a bound is no number of 0 or more, or is for datasets without numbers.

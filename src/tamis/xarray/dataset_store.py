@@ -118,10 +118,6 @@ class DatasetStore:
             paths |= dict.fromkeys("/" + "/".join(parts[:count]) for count in range(len(parts) + 1))
         return list(paths)
 
-    def header(self) -> Header:
-        """Raise FileError: files have a header, datasets do not."""
-        raise FileError("expected a file, which has a header, got a dataset")
-
     def array(self, path: str) -> VariableArray:
         """Return the variable at a path."""
         return self._arrays[path]

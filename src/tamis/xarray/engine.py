@@ -11,9 +11,10 @@ from xarray.backends import BackendEntrypoint, CachingFileManager, StoreBackendE
 from xarray.backends.locks import HDF5_LOCK
 
 import tamis.xarray.accessor  # noqa: F401 - registers Dataset.tamis with whatever looks for engines
-from tamis._open import open_file
+from tamis import _open
 from tamis.errors import ParameterError
 from tamis.hdf5.file import File
+from tamis.netcdf.classic.classic_file import ClassicFile
 from tamis.xarray.file_store import FileStore
 
 
@@ -105,9 +106,9 @@ class TamisEngine(BackendEntrypoint):
         return tree
 
 
-def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File:
+def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File | ClassicFile:
     """Open a file for reading; a pickled manager of xarray always passes a mode."""
-    return open_file(path, threads, restore)
+    return _open.open(path, threads, restore=restore)
 
 
 class _OpenFile:

@@ -171,7 +171,7 @@ def test_huge_counts_allocate_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.nc"
     path.write_bytes(b"CDF\x05" + bytes(8) + b"\0\0\0\x0a" + b"\x7f" + b"\xff" * 7 + bytes(64))
     tracemalloc.start()
-    with pytest.raises(FileError, match=r"a\.nc: damaged header of a netCDF classic file: expected at most"):
+    with pytest.raises(FileError, match="expected dimensions in the 64 bytes that are left"):
         ClassicStore(path)
     assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()

@@ -11,9 +11,9 @@ import h5py
 from tamis.errors import FileError
 
 _SIGNATURES = {
-    b"CDF\x01": "a netCDF classic file: nccopy -k nc4 makes a netCDF-4 file of it",
-    b"CDF\x02": "a netCDF 64-bit offset file: nccopy -k nc4 makes a netCDF-4 file of it",
-    b"CDF\x05": "a netCDF CDF-5 file: nccopy -k nc4 makes a netCDF-4 file of it",
+    b"CDF\x01": "a netCDF classic file: tamis repack makes a netCDF-4 file of it",
+    b"CDF\x02": "a netCDF 64-bit offset file: tamis repack makes a netCDF-4 file of it",
+    b"CDF\x05": "a netCDF CDF-5 file: tamis repack makes a netCDF-4 file of it",
     b"\x0e\x03\x13\x01": "an HDF4 file",
     b"GRIB": "a GRIB file",
     b"PK\x03\x04": "a zip archive",

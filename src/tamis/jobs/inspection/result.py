@@ -62,7 +62,8 @@ class DatasetInfo:
     maxshape
         Largest shape; None along an unlimited axis.
     layout
-        ``chunked``, ``contiguous``, ``compact``, ``external`` (values in other files) or ``virtual``.
+        ``chunked``, ``contiguous``, ``compact``, ``external`` (values in other files), ``virtual``, or ``records``
+        (between those of other variables of a netCDF classic file).
     chunks
         Chunk shape; None if the storage is not chunked.
     pipeline

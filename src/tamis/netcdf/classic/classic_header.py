@@ -222,7 +222,7 @@ class _Cursor:
 
     def damaged(self, text: str) -> FileError:
         """Return the error of a damaged header."""
-        return FileError(f"{self._path}: damaged header of a netCDF classic file: {printable(text)}").at(
+        return FileError(f"{self._path}: damaged or truncated header of a netCDF classic file: {printable(text)}").at(
             path=self._path
         )
 
@@ -230,8 +230,8 @@ class _Cursor:
         """Return the next bytes."""
         end = self._at + nbytes
         if end > self._nbytes:
-            limit = "at most 256 MiB" if end > _MOST_NBYTES else f"at most the {self._nbytes} bytes of the file"
-            raise self.damaged(f"expected a header of {limit}, found one that continues to {end}")
+            limit = "256 MiB" if end > _MOST_NBYTES else f"the {self._nbytes} bytes of the file"
+            raise self.damaged(f"expected it to end within {limit}, found that it goes on to byte {end}")
         if end > len(self._data):
             room = min(max(end, 2 * len(self._data), 1 << 16), self._nbytes)
             self._data += self._source.read(len(self._data), room - len(self._data))
@@ -255,7 +255,8 @@ class _Cursor:
         """Return the count of items that follow, each of which takes some bytes."""
         count = self.count()
         if count * least_nbytes > self._nbytes - self._at:
-            raise self.damaged(f"expected at most {self._nbytes - self._at} bytes of {what}, found {count} of them")
+            left = self._nbytes - self._at
+            raise self.damaged(f"expected {what} in the {left} bytes that are left, found a count of {count}")
         return count
 
     def named(self, tag: int, what: str, read: Callable[[], T]) -> dict[str, T]:

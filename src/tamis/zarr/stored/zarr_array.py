@@ -25,6 +25,7 @@ from tamis.filters import ChunkType, Stage
 from tamis.missing.definition import Missing
 from tamis.missing.restore import CompanionFlags
 from tamis.pipeline import Pipeline
+from tamis.store.array import PartByPart
 from tamis.store.data_model import NamedArray
 from tamis.zarr.masked_chunk import MARK
 from tamis.zarr.stored.folder_source import FolderSource
@@ -36,7 +37,7 @@ from tamis.zarr.stored.zarr_reader import ZarrReader
 _MARK_NBYTES = len(MARK) + 4
 
 
-class ZarrArray:
+class ZarrArray(PartByPart):
     """An array in a local folder. Its chunks are decoded by tamis if HDF5 has their filters, else by zarr-python.
 
     Parameters
