@@ -28,6 +28,7 @@ READABLE = {
     "cdl": "cdl",
     "zarr2": "zarr",
     "zarr3": "zarr",
+    "nczarr": "zarr",
 }
 
 
@@ -107,7 +108,7 @@ def test_spec_notation_ready_to_paste(pipeline: str, notation: str, text: str) -
         ("shuffle", "zarr3", "say f4"),
         ("none", "cdl", "CDL cannot express that"),
         ("none", "h5py", "h5py has no keywords for that"),
-        ("shuffle", "hdf4", "expected a notation of tamis, netcdf, nccopy, h5repack, h5py, cdl, zarr2, zarr3"),
+        ("shuffle", "hdf4", "expected a notation of tamis, netcdf, nccopy, h5repack, h5py, cdl, zarr2, zarr3, nczarr"),
     ],
 )
 def test_spec_notation_that_cannot_say_it_says_why(pipeline: str, notation: str, said: str) -> None:
@@ -255,7 +256,7 @@ def test_spec_every_text_read_again_is_the_same_pipeline(pipeline: str) -> None:
         if each.problem or (name == "h5py" and not found.filters):
             continue
         again = spec(each.text)
-        flagless = name in ("netcdf", "nccopy", "cdl", "zarr2", "zarr3")
+        flagless = name in ("netcdf", "nccopy", "cdl", "zarr2", "zarr3", "nczarr")
         usual = Pipeline(found.pipeline.filters) if flagless else found.pipeline
         assert (again.read_as, again.pipeline) == (READABLE[name], usual)
         said += 1

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tamis.errors import ParameterError
 from tamis.filters import Request, Stage, Zfp
-from tamis.notation.zarr import parse_text, version_2, version_3
+from tamis.notation.zarr import nczarr, parse_text, version_2, version_3
 
 F4 = np.dtype("f4")
 
@@ -128,6 +128,20 @@ def test_version_3_zfp_every_mode(zfp: Zfp, configuration: dict[str, Any]) -> No
     assert parse_text(json.dumps(made)) == (Stage(zfp, True),)
 
 
+def test_nczarr_zfp_as_hdf5_has_it() -> None:
+    chain = of(ACCURACY, (3, ()))
+    mode = {"id": "h5z_zfp", "mode": "fixed_accuracy", "tolerance": 0.1}
+    assert nczarr(chain) == {"filters": [mode], "compressor": {"id": "fletcher32"}}
+    with_chunk = mode | {"dtype": "float32", "shape": [20, 31]}
+    assert nczarr(chain[:1], F4, (1, 20, 1, 31)) == {"filters": None, "compressor": with_chunk}
+    assert parse_text(json.dumps(nczarr(chain, F4, (4, 4)))) == chain
+
+
+def test_nczarr_chunk_that_zfp_cannot_encode_refused() -> None:
+    with pytest.raises(ParameterError, match="expected a chunk with 1 to 4 axes longer than 1"):
+        nczarr(of(ACCURACY), F4, (4,) * 5)
+
+
 @pytest.mark.parametrize(
     ("chain", "said"),
     [
@@ -176,7 +190,7 @@ def test_parse_text_bad_text_place_named(text: str, said: str) -> None:
 def test_codecs_any_pipeline_read_again(data: st.DataObject, chains: st.SearchStrategy[list[Stage]]) -> None:
     chain = data.draw(chains)
     usual = tuple(Stage(each.filter, each.filter.optional) for each in chain)  # Zarr has no flags
-    for version in (version_2, version_3):
+    for version in (version_2, version_3, nczarr):
         try:
             made = version(chain, F4)
         except ParameterError:

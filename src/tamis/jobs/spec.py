@@ -39,6 +39,7 @@ _FLAGS = (
 _DEFLATED = "nccopy ignores -F for variables that are deflated in its input"
 _NCGEN = "files name the number of bits _QuantizeBitRoundNumberOfSignificantBits, but ncgen rounds by this name only"
 _UNIT_AXES = "gives other bytes: HDF5's zfp leaves out axes of 1"
+_NEEDS_TAMIS = "netCDF-C reads and writes it with tamis' plugin, zarr-python with tamis"
 _ZFPY = "gives the same values, not the same bytes: zfpy puts a header before each chunk"
 
 
@@ -119,7 +120,7 @@ class Spec(Result):
     filters
         Filters with their parameters.
     notations
-        Texts by notation: tamis, netcdf, nccopy, h5repack, h5py, cdl, zarr2, zarr3.
+        Texts by notation: tamis, netcdf, nccopy, h5repack, h5py, cdl, zarr2, zarr3, nczarr.
     """
 
     pipeline: Pipeline
@@ -310,6 +311,7 @@ def _notations(
         "cdl": _attempt(cdl_text, "; ".join(filter(None, [bits, varies]))),
         "zarr2": filters_alone(lambda: json_text(zarr.version_2(chain, dtype)), _ZFPY if has_zfp else ""),
         "zarr3": filters_alone(lambda: json_text(zarr.version_3(chain, dtype)), _UNIT_AXES if squeezed else ""),
+        "nczarr": filters_alone(lambda: json_text(zarr.nczarr(chain, dtype, chunks)), _NEEDS_TAMIS if has_zfp else ""),
     }
 
 

@@ -17,7 +17,8 @@ blosc      blosc                   blosc
 zfp        zfpy, with a header     zfp
 ========== ======================= ==============================
 
-Other filters have no codec. Zarr has no flags: every codec is applied to every chunk.
+netCDF-C writes version 2 with zfp as ``h5z_zfp``: HDF5's chunks, which have no header. Other filters have no codec.
+Zarr has no flags: every codec is applied to every chunk.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ import numpy as np
 
 from tamis import zfp
 from tamis.errors import ParameterError
-from tamis.filters import Filter, Request, Stage, Zfp
+from tamis.filters import ChunkType, Filter, Request, Stage, Zfp
+from tamis.filters.zfp import StoredZfp
 from tamis.notation.chain import Chain
 from tamis.notation.positions import malformed, refused
 
@@ -54,6 +56,38 @@ def version_2(chain: Chain, dtype: np.dtype[Any] | None = None) -> Json:
     """
     codecs = [_config(stage.filter, dtype) for stage in chain]
     return {"filters": codecs[:-1] or None, "compressor": codecs[-1] if codecs else None}
+
+
+def nczarr(chain: Chain, dtype: np.dtype[Any] | None = None, chunks: tuple[int, ...] | None = None) -> Json:
+    """Write a pipeline as filters and compressor of netCDF-C's Zarr stores.
+
+    Parameters
+    ----------
+    chain
+        Filters in the order in which they run.
+    dtype
+        Type of the values, which shuffle needs.
+    chunks
+        Shape of a chunk: with it and the type, zfp's codec has them too, as numcodecs needs them.
+
+    Raises
+    ------
+    ParameterError
+        If a filter has no codec, the type is not given, or ZFP cannot encode such chunks.
+    """
+    codecs = [
+        _h5z_zfp(stage.filter, dtype, chunks) if isinstance(stage.filter, Zfp) else _config(stage.filter, dtype)
+        for stage in chain
+    ]
+    return {"filters": codecs[:-1] or None, "compressor": codecs[-1] if codecs else None}
+
+
+def _h5z_zfp(zfp_filter: Zfp, dtype: np.dtype[Any] | None, chunks: tuple[int, ...] | None) -> Json:
+    config = {"id": "h5z_zfp", **zfp_configuration(zfp_filter.mode)}
+    if dtype is None or chunks is None:
+        return config
+    stored = StoredZfp.parse(zfp_filter.stored(ChunkType(dtype, chunks)))
+    return config | {"dtype": stored.dtype.name, "shape": list(stored.shape)}
 
 
 def _config(owner: Filter, dtype: np.dtype[Any] | None) -> Json:
@@ -278,5 +312,6 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Request | Filter]] = {
     "zstd": _read_zstd,
     "blosc": _read_blosc,
     "zfp": zfp_of,
+    "h5z_zfp": lambda config: zfp_of({key: config[key] for key in config.keys() - {"id", "dtype", "shape"}}),
     "zfpy": _read_zfpy,
 }
