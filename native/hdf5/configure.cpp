@@ -41,16 +41,11 @@ bool configure(const Hdf5& hdf5, const char* function, hid_t dcpl, hid_t type, c
         return refuse(hdf5, function, "H5E_CANTGET_g", Message::format("zfp: cannot read the filter's parameters"));
     const CdValues requested{values, std::min(count, most)};
     Params params;
-    Status status = params_of_request(requested, chunk.type, chunk.layout.rank, params);
-    if (status) status = check_request(params, chunk.type);
-    if (!status) return refuse(hdf5, function, "H5E_BADVALUE_g", describe(status, chunk.type));
-    if (chunk.is_unsigned && !params.lossless())
-        return refuse(hdf5, function, "H5E_BADTYPE_g",
-                      Message::format("zfp: lossy modes treat unsigned integers as signed, so that values near 0 wrap; "
-                                      "use reversible mode, or a signed type"));
     unsigned stored[max_stored] = {};
-    status = stored_of_params(params, chunk.type, chunk.layout, stored, count);
-    if (status && zfp::promises_accuracy(params, chunk.type, chunk.layout.rank) && proves_chunks())
+    if (const Message why = stored_of_request(requested, chunk, params, stored, count); !why.empty())
+        return refuse(hdf5, function, "H5E_BADVALUE_g", why);
+    Status status;
+    if (zfp::promises_accuracy(params, chunk.type, chunk.layout.rank) && proves_chunks())
         status = append_proof(hdf5, dcpl, type, requested, chunk, params.minexp, stored, count);
     if (!status) return refuse(hdf5, function, "H5E_BADVALUE_g", describe(status, chunk.type));
     if (hdf5.modify_filter(dcpl, filter_id, flags, count, stored) < 0)

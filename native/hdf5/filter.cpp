@@ -45,20 +45,21 @@ Outcome encode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbyt
         in = native.get();
     }
     const std::size_t capacity = zfp::encode_capacity(header.type, header.layout, header.params, 0);
-    Outcome outcome{allocate(capacity), 0, capacity, {}};
+    Outcome outcome{allocate(capacity), 0, capacity, false, {}};
     if (capacity == 0 || !outcome.buffer) return failure(Message::format("zfp: no memory for %zu bytes", capacity));
     std::size_t end = 0;
     const Status status = kernel().encode(header.type, in, header.layout, header.params, outcome.buffer.get(), 0, end);
-    if (!status) return failure(describe(status, header.type));
+    const bool has_rest = may_be_unfiltered(stored), proven = is_proven(stored);
+    if (!status) return has_rest ? unfiltered() : failure(describe(status, header.type));
     outcome.nbytes = (end + 7) / 8;
-    if (is_proven(stored)) {
+    if (proven) {
         const zfp::Verdict verdict = zfp::prove(kernel(), header.type, in, header.layout, header.params, stored.fill,
                                                 status.exponent, {outcome.buffer.get(), outcome.nbytes});
-        if (!verdict.status) return failure(describe(verdict, header));
-        // A chunk that is written again, now without zfp where it went through it or the reverse, keeps its old mask if
-        // its size is as before (HDF5 to 2.2): no stream is as long as the values. In bounds: guard_nbits follow.
-        if (outcome.nbytes == in_nbytes) outcome.buffer.get()[outcome.nbytes++] = 0;
+        if (!verdict.status) return has_rest ? unfiltered() : failure(describe(verdict, header));
     }
+    // In HDF5, a chunk that is written again, now without zfp where it went through it or the reverse, keeps its old
+    // mask if its size is as before (HDF5 to 2.2): no stream is as long as the values. In bounds: guard_nbits follow.
+    if ((proven || has_rest) && outcome.nbytes == in_nbytes) outcome.buffer.get()[outcome.nbytes++] = 0;
     if (void* smaller = std::realloc(outcome.buffer.get(), outcome.nbytes)) {
         (void)outcome.buffer.release();
         outcome.buffer.reset(static_cast<std::uint8_t*>(smaller));
@@ -70,11 +71,12 @@ Outcome encode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbyt
 Outcome decode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbytes) {
     const Header& header = stored.header;
     const std::size_t nbytes = chunk_nbytes(header);
+    if (in_nbytes == nbytes && nbytes != 0 && may_be_unfiltered(stored)) return unfiltered();
     // Each block takes minbits at least, so a few bytes cannot ask for much memory.
     const std::size_t possible = in_nbytes * 8 / std::max(header.params.minbits, 1u);
     if (nbytes == 0 || header.layout.blocks() > possible)
         return failure(describe({Code::truncated, possible}, header.type));
-    Outcome outcome{allocate(nbytes), nbytes, nbytes, {}};
+    Outcome outcome{allocate(nbytes), nbytes, nbytes, false, {}};
     if (!outcome.buffer) return failure(Message::format("zfp: no memory for %zu bytes", nbytes));
     std::size_t end = 0;
     const Status status =

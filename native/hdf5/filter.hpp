@@ -14,10 +14,11 @@ struct Free {
 };
 using Buffer = std::unique_ptr<std::uint8_t, Free>;
 
-// What a filter gives to HDF5: `nbytes` of the buffer, or why there is none.
+// What a filter gives to HDF5: `nbytes` of the buffer, or why there is none. Or nothing, if the chunk stays as it is.
 struct Outcome {
     Buffer buffer;
     std::size_t nbytes = 0, allocated = 0;
+    bool unfiltered = false;
     Message error;
 };
 
@@ -28,7 +29,15 @@ inline Outcome failure(const Message& message) {
     return outcome;
 }
 
-// Fails where the stream would not keep the tolerance of accuracy mode, or what is missing: see proof.hpp.
+// The chunk of a Zarr store stays as it is.
+inline Outcome unfiltered() {
+    Outcome outcome;
+    outcome.unfiltered = true;
+    return outcome;
+}
+
+// Fails where the stream would not keep the tolerance of accuracy mode, or what is missing: see proof.hpp. Chunks of
+// Zarr stores stay unfiltered then, where may_be_unfiltered says so.
 Outcome encode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbytes);
 
 Outcome decode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbytes);

@@ -51,53 +51,14 @@ bool examine_type(const Hdf5& hdf5, const char* function, hid_t type, Chunk& chu
                                   hdf5.type_class(type), hdf5.type_size(type)));
 }
 
-// "4x1x6" of a chunk; with `kept`, axes beyond the last four longer than one become 1.
-Message shape_text(const hsize_t* extents, unsigned rank, unsigned kept) {
-    constexpr std::size_t longest = sizeof "x18446744073709551615";
-    Message text;
-    std::size_t at = 0;
-    unsigned longer = 0;
-    for (unsigned axis = 0; axis < rank; ++axis) longer += extents[axis] > 1;
-    for (unsigned axis = 0; axis < rank && at < sizeof text.text - longest; ++axis) {
-        const bool squeeze = extents[axis] > 1 && longer-- > kept;
-        at += static_cast<std::size_t>(std::snprintf(text.text + at, sizeof text.text - at,
-                                                     axis == 0 ? "%llu" : "x%llu", squeeze ? 1ULL : extents[axis]));
-    }
-    return text;
-}
-
 bool examine_space(const Hdf5& hdf5, const char* function, hid_t space, Chunk& chunk) {
     constexpr const char* minor = "H5E_BADVALUE_g";
     hsize_t extents[max_axes];
     const int rank = hdf5.space_rank(space);
     if (rank < 0 || rank > static_cast<int>(max_axes) || hdf5.space_extents(space, extents, nullptr) < 0)
         return refuse(hdf5, function, minor, Message::format("zfp: the chunk has no simple dataspace"));
-    const auto axes = static_cast<unsigned>(rank);
-    unsigned longer = 0;
-    for (unsigned axis = 0; axis < axes; ++axis) longer += extents[axis] > 1;
-    const Message shape = shape_text(extents, axes, max_axes);
-    if (longer == 0)
-        return refuse(hdf5, function, minor,
-                      Message::format("zfp: expected a chunk of more than one value, got %s; use chunks of at least 4 "
-                                      "values along an axis",
-                                      shape.text));
-    if (longer > zfp::max_rank)
-        return refuse(hdf5, function, minor,
-                      Message::format("zfp: expected a chunk with 1 to 4 axes longer than 1, got %s with %u; use %s",
-                                      shape.text, longer, shape_text(extents, axes, zfp::max_rank).text));
-    std::array<std::size_t, zfp::max_rank> fastest_first{1, 1, 1, 1};
-    unsigned used = 0;
-    for (unsigned axis = axes; axis-- > 0;)
-        if (extents[axis] > 1) fastest_first[used++] = static_cast<std::size_t>(extents[axis]);
-    const hsize_t limit = zfp::max_extent(used);
-    for (unsigned axis = 0; axis < used; ++axis)
-        if (fastest_first[axis] > limit)
-            return refuse(hdf5, function, minor,
-                          Message::format("zfp: chunk %s has an axis of %zu, the ZFP header takes at most %llu for %u "
-                                          "axes longer than 1; use a chunk of at most %llu along it",
-                                          shape.text, fastest_first[axis], limit, used, limit));
-    chunk.layout = Layout::contiguous(used, fastest_first);
-    return true;
+    const Message why = layout_of_chunk({extents, static_cast<std::size_t>(rank)}, chunk.layout);
+    return why.empty() || refuse(hdf5, function, minor, why);
 }
 
 // Whatever runs before zfp on writing hands it bytes that are no values any more.

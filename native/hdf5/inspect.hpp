@@ -1,16 +1,10 @@
 // What HDF5 says about a dataset that is created or opened: whether ZFP can take it, and how.
 #pragma once
 
+#include "hdf5/chunk.hpp"
 #include "hdf5/interface.hpp"
 
 namespace tamis::hdf5 {
-
-// What H5Dcreate tells about a dataset, as far as ZFP can take it.
-struct Chunk {
-    Type type = Type::float64;
-    bool is_unsigned = false;
-    Layout layout;
-};
 
 // False, after the library was told why, where type, chunk or pipeline cannot be taken.
 bool inspect(const Hdf5& hdf5, const char* function, hid_t dcpl, hid_t type, hid_t space, Chunk& chunk);

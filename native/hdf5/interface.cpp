@@ -1,16 +1,9 @@
 #include "hdf5/interface.hpp"
 
-#include <dlfcn.h>
-
 namespace tamis::hdf5 {
 
-Hdf5::Hdf5(const void* caller) {
-    Dl_info info{};
-    // RTLD_NOLOAD: the library is there already, we only want its handle. The main program has no handle by name.
-    if (dladdr(caller, &info) != 0 && info.dli_fname != nullptr)
-        library_ = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    const bool by_name = library_ != nullptr;
-    if (!by_name) library_ = dlopen(nullptr, RTLD_LAZY);
+Hdf5::Hdf5(const void* caller) : library_(caller) {
+    const auto bind = [&](auto& function, const char* name) { return library_.bind(function, name); };
     complete_ = bind(push_, "H5Epush2") & bind(create_stack_, "H5Ecreate_stack") &
                 bind(set_stack_, "H5Eset_current_stack") & bind(type_class, "H5Tget_class") &
                 bind(type_size, "H5Tget_size") & bind(type_equal, "H5Tequal") &
@@ -22,20 +15,8 @@ Hdf5::Hdf5(const void* caller) {
                 bind(has_property, "H5Pexist");
 }
 
-Hdf5::~Hdf5() {
-    if (library_ != nullptr) dlclose(library_);
-}
-
-void* Hdf5::symbol(const char* name) const { return library_ == nullptr ? nullptr : dlsym(library_, name); }
-
-template <class Function>
-bool Hdf5::bind(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(symbol(name));
-    return function != nullptr;
-}
-
 hid_t Hdf5::variable(const char* name) const {
-    const void* address = symbol(name);
+    const void* address = library_.symbol(name);
     return address == nullptr ? -1 : *static_cast<const hid_t*>(address);
 }
 

@@ -1,12 +1,12 @@
 // The part of HDF5's binary interface that a filter needs, and the calls of it, bound to the library that called us.
 //
-// The plugin links no libhdf5: one process may hold several (h5py's, netCDF4's, PyTables'), and each must get its own
-// calls back. Types and numbers below are those of HDF5 1.10 to 2.x (H5public.h, H5Zpublic.h, H5Tpublic.h).
+// Types and numbers below are those of HDF5 1.10 to 2.x (H5public.h, H5Zpublic.h, H5Tpublic.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "hdf5/library.hpp"
 #include "tamis/hdf5/messages.hpp"
 
 namespace tamis::hdf5 {
@@ -38,11 +38,8 @@ struct FilterClass {
 // Major and minor error numbers are variables of the library: their names are looked up as they are needed.
 class Hdf5 {
 public:
-    // The libhdf5 that holds `caller`, a return address inside it.
+    // The libhdf5 that holds `caller`, a return address inside it, or that the library links which does.
     explicit Hdf5(const void* caller);
-    ~Hdf5();
-    Hdf5(const Hdf5&) = delete;
-    Hdf5& operator=(const Hdf5&) = delete;
 
     // False where the program links HDF5 statically and exports none of it.
     bool complete() const { return complete_; }
@@ -71,11 +68,7 @@ public:
     htri_t (*has_property)(hid_t plist, const char* name) = nullptr;
 
 private:
-    void* symbol(const char* name) const;
-    template <class Function>
-    bool bind(Function& function, const char* name);
-
-    void* library_ = nullptr;
+    Library library_;
     herr_t (*push_)(hid_t stack, const char* file, const char* function, unsigned line, hid_t class_id, hid_t major,
                     hid_t minor, const char* format, ...) = nullptr;
     hid_t (*create_stack_)() = nullptr;

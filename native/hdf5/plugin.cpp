@@ -1,4 +1,5 @@
-// HDF5 filter 32013: the three callbacks, and the two functions by which HDF5 finds them.
+// HDF5 filter 32013: the three callbacks, and the two functions by which HDF5 finds them. netCDF finds them, too, and
+// calls the last one for chunks of its Zarr stores; nczarr.cpp is what it asks else.
 //
 // Whatever is wrong with type, chunk, pipeline or parameters fails in H5Dcreate, for optional filters too: HDF5 would
 // store every chunk unfiltered without a word. Only the data themselves can fail later; HDF5 then leaves the chunk as
@@ -7,6 +8,7 @@
 #include "hdf5/configure.hpp"
 #include "hdf5/filter.hpp"
 #include "hdf5/order.hpp"
+#include "hdf5/settings.hpp"
 
 namespace tamis::hdf5 {
 
@@ -42,8 +44,10 @@ std::size_t filter(unsigned flags, std::size_t count, const unsigned* values, st
     Outcome outcome = !status   ? failure(describe(status, stored.header.type))
                       : reading ? decode(stored, in, nbytes)
                                 : encode(stored, in, nbytes);
+    if (outcome.unfiltered) return nbytes;
     if (!outcome.buffer) {
         Hdf5(caller).push_error("filter", reading ? "H5E_READERROR_g" : "H5E_CANTFILTER_g", outcome.error.text);
+        if (stored.in_zarr) print_error(outcome.error);
         return 0;
     }
     std::free(*buffer);

@@ -1,14 +1,17 @@
 // What environment variables say to the plugin. Each is read once; what cannot be followed is said on the terminal,
-// since HDF5 has no place for a warning.
+// since HDF5 has no place for a warning, and netCDF none for any message.
 #pragma once
 
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
+#include "tamis/hdf5/messages.hpp"
 #include "tamis/zfp/codec.hpp"
 
 namespace tamis::hdf5 {
+
+inline void print_error(const Message& message) { std::fprintf(stderr, "tamis: %s\n", message.text); }
 
 inline const zfp::Kernel& kernel() {
     static const zfp::Kernel& kernel = []() -> const zfp::Kernel& {

@@ -19,8 +19,11 @@ struct Place {
 
 inline thread_local Place place;
 
+// Where failures are printed, also if a test silences stderr.
+inline std::FILE* const terminal = stderr;
+
 inline void print_place() {
-    std::fprintf(stderr, "while at: %s, number %llu\n", place.what, static_cast<unsigned long long>(place.number));
+    std::fprintf(terminal, "while at: %s, number %llu\n", place.what, static_cast<unsigned long long>(place.number));
 }
 
 inline void name_place_at_death() {
@@ -30,7 +33,7 @@ inline void name_place_at_death() {
 inline void require(bool kept, const char* promise, std::source_location at = std::source_location::current()) {
     if (kept) return;
     std::fflush(stdout);
-    std::fprintf(stderr, "%s:%u: expected: %s\n", at.file_name(), at.line(), promise);
+    std::fprintf(terminal, "%s:%u: expected: %s\n", at.file_name(), at.line(), promise);
     print_place();
     std::_Exit(1);
 }

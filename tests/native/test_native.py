@@ -20,6 +20,7 @@ PROGRAMS = (
     "tamis_fuzz",
     "tamis_filter_fuzz",
     "tamis_plugin_fuzz",
+    "tamis_nczarr_fuzz",
     "tamis_chunk_fuzz",
 )
 
@@ -67,6 +68,7 @@ def test_native_code_under_sanitizers_keeps_its_promises(tmp_path: Path) -> None
     printed = run(built / "tamis_filter_fuzz")
     assert "200000 mutations of seed 1: nothing found" in printed
     assert printed.count(" 200000 done,") == 3  # nbit, scaleoffset, shuffle and bitshuffle
+    assert "200000 mutations of seed 1: nothing found" in run(built / "tamis_nczarr_fuzz")
 
 
 def functions(file: Path) -> set[str]:
@@ -128,9 +130,13 @@ def plugin() -> Path:
 
 
 @pytest.mark.peer
-def test_plugin_exports_only_what_hdf5_asks_for() -> None:
+def test_plugin_exports_only_what_hdf5_and_netcdf_ask_for() -> None:
     lines = run(tool("nm"), "-D", "--defined-only", plugin()).splitlines()
-    assert sorted(line.split()[-1] for line in lines) == ["H5PLget_plugin_info", "H5PLget_plugin_type"]
+    assert sorted(line.split()[-1] for line in lines) == [
+        "H5PLget_plugin_info",
+        "H5PLget_plugin_type",
+        "NCZ_get_codec_info",
+    ]
 
 
 @pytest.mark.peer

@@ -31,10 +31,15 @@ inline constexpr unsigned version_word = 0x10105111;
 // Alone behind the header, it says that chunks are written as H5Z-ZFP writes them, without proof.
 inline constexpr unsigned unproven_word = 0x666f7270;
 
+// The last of three words behind the header, in memory only: chunks are a Zarr store's, which has no filter masks. Its
+// lowest bits say that the two words before it are a fill value, and that nothing is proven.
+inline constexpr unsigned zarr_word = 0x6e637a00, zarr_has_fill = 1, zarr_unproven = 2;
+
 struct Stored {
     Header header;
     bool swapped = false;               // written on a machine of the other byte order
     bool proven = true;                 // false where the writer asked for H5Z-ZFP's behaviour
+    bool in_zarr = false;               // a Zarr store's chunks
     std::optional<std::uint64_t> fill;  // bits of the fill value, where a change within the tolerance could alter them
 };
 
@@ -46,6 +51,16 @@ inline std::size_t chunk_nbytes(const Header& header) {
         nbytes *= header.layout.extent[axis];
     }
     return nbytes;
+}
+
+// Whether a chunk of as many bytes as its values is the values themselves, unfiltered. So Zarr stores keep what HDF5
+// marks in a chunk's filter mask. Only where no stream has to have that size, and where not every value can be encoded.
+inline bool may_be_unfiltered(const Stored& stored) {
+    const auto& [type, layout, params, nbits] = stored.header;
+    if (!stored.in_zarr || params.lossless()) return false;
+    // In bounds: a layout whose values fit into memory.
+    const std::size_t fixed = (layout.blocks() * params.minbits + 7) / 8;
+    return params.minbits < params.maxbits || fixed != chunk_nbytes(stored.header);
 }
 
 namespace detail {
@@ -97,6 +112,11 @@ inline Status parse_stored(CdValues values, Stored& stored) {
     if (spare.size() == 1) stored.proven = spare[0] != unproven_word;
     if (spare.size() == 2 && (spare[1] == 0 || zfp::item_nbytes(stored.header.type) == 8))
         stored.fill = spare[0] | std::uint64_t{spare[1]} << 32;
+    if (spare.size() == 3 && (spare[2] & ~(zarr_has_fill | zarr_unproven)) == zarr_word) {
+        stored.in_zarr = true;
+        stored.proven = (spare[2] & zarr_unproven) == 0;
+        if ((spare[2] & zarr_has_fill) != 0) stored.fill = spare[0] | std::uint64_t{spare[1]} << 32;
+    }
     return zfp::check(stored.header.params, stored.header.type);
 }
 

@@ -11,6 +11,8 @@ namespace tamis::hdf5 {
 struct Message {
     char text[400] = "";
 
+    bool empty() const { return text[0] == '\0'; }
+
     template <class... Arguments>
     static Message format(const char* pattern, Arguments... arguments) {
         Message message;
