@@ -134,6 +134,17 @@ int H5Pmodify_filter(tamis::hdf5::hid_t, int id, unsigned flags, std::size_t cou
     return -1;
 }
 
+int H5Pset_filter(tamis::hdf5::hid_t, int id, unsigned flags, std::size_t count, const unsigned* values) {
+    if (tamis::tests::fake.refuses_change) return -1;
+    tamis::tests::fake.pipeline.push_back({id, flags, {values, values + count}});
+    return 0;
+}
+
+int H5Premove_filter(tamis::hdf5::hid_t, int id) {
+    const auto count = std::erase_if(tamis::tests::fake.pipeline, [&](const auto& filter) { return filter.id == id; });
+    return count > 0 ? 0 : -1;
+}
+
 int H5Pfill_value_defined(tamis::hdf5::hid_t, int* status) {
     *status = tamis::tests::fake.fill_status;
     return 0;
