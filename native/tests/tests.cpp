@@ -240,5 +240,6 @@ int main() {
     test_host_settings();
     test_choice();
     test_proofs();
+    test_rounding();
     std::puts("all native tests passed");
 }

@@ -7,5 +7,6 @@ void test_headers();
 void test_host_settings();
 void test_choice();
 void test_proofs();
+void test_rounding();
 
 }  // namespace tamis::tests

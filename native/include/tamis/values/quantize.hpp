@@ -250,7 +250,7 @@ public:
 
     Quantizer(Quantization kind, int number) : round_(of(kind, number)) {}
 
-    // Round values into `out`, which may be the same memory. `index` is that of the first value in its array. Returns
+    // Round values into `out`, other memory. `index` is that of the first value in its array. Returns
     // how many valid values keep their bits because rounding would make them missing or let them cross a limit.
     std::size_t round(std::span<const Scalar> in, Scalar* out, std::size_t index, const Kept<Scalar>& kept) const {
         return std::visit([&](const auto& round) { return detail::round_all(in, out, round, index, kept); }, round_);

@@ -1,0 +1,101 @@
+// Promises of the rounding that need memory of exact sizes, or the logarithm of each value to compare with.
+
+#include <cstring>
+
+#include "check.hpp"
+#include "random.hpp"
+#include "tamis/values/quantize.hpp"
+#include "tests.hpp"
+
+namespace tamis::tests {
+
+namespace {
+
+using values::Quantization;
+
+template <class Scalar>
+using Word = values::detail::Word<Scalar>;
+
+template <class Scalar>
+bool is_absent(Scalar value, const std::vector<Scalar>& marks) {
+    return values::detail::is_missing<Scalar>(value, marks);
+}
+
+// What netCDF makes of a value, and whether tamis leaves it as it is instead.
+template <class Scalar>
+Scalar plainly_rounded(Quantization kind, int number, Scalar value, std::size_t index) {
+    namespace detail = values::detail;
+    const auto word = std::bit_cast<Word<Scalar>>(value);
+    if (kind == Quantization::bitround) return std::bit_cast<Scalar>(detail::BitRound<Scalar>(number)(word, 0));
+    if (kind == Quantization::granular) {
+        if (!std::isfinite(value) || value == 0) return value;
+        const int count = detail::granular_cleared(value, number);
+        return std::bit_cast<Scalar>(detail::rounded<Scalar>(word, detail::ones<Scalar>(count)));
+    }
+    const auto cleared = detail::BitGroom<Scalar>(number).cleared;
+    if (value == 0) return value;
+    return std::bit_cast<Scalar>(index % 2 == 0 ? static_cast<Word<Scalar>>(word & ~cleared)
+                                                : static_cast<Word<Scalar>>(word | cleared));
+}
+
+template <class Scalar>
+Scalar any_value(Random& random) {
+    if (random.one_in(9)) return static_cast<Scalar>(random.between(-9, 9));
+    // Beside a power of ten, where the number of digits changes.
+    if (random.one_in(3)) {
+        const auto ten = static_cast<Scalar>(std::pow(10.0, random.between(-30, 30)));
+        return std::bit_cast<Scalar>(static_cast<Word<Scalar>>(std::bit_cast<Word<Scalar>>(ten) + random.below(9) - 4));
+    }
+    if (random.one_in(2))
+        return static_cast<Scalar>(std::ldexp(random.between(-99999, 99999), random.between(-40, 40)));
+    return std::bit_cast<Scalar>(static_cast<Word<Scalar>>(random.bits()));
+}
+
+template <class Scalar>
+void rounding_is_netcdfs_where_it_does_no_harm() {
+    Random random(sizeof(Scalar));
+    for (unsigned round = 0; round < 800; ++round) {
+        place = {"round of rounding", round};
+        const auto kind = static_cast<Quantization>(random.below(3));
+        const int most =
+            kind == Quantization::bitround ? std::numeric_limits<Scalar>::digits - 1 : (sizeof(Scalar) == 4 ? 6 : 15);
+        const int number = random.between(1, most);
+        const std::size_t size = random.below(random.one_in(9) ? 3000 : 40), first = random.below(2);
+        std::vector<Scalar> in(size), marks(random.below(3));
+        for (Scalar& value : in) value = any_value<Scalar>(random);
+        for (Scalar& mark : marks) mark = size != 0 && random.one_in(2) ? in[random.below(size)] : Scalar{5};
+        std::erase_if(marks, [](Scalar mark) { return !std::isfinite(mark); });
+        values::Kept<Scalar> kept{marks};
+        if (random.one_in(2)) kept.low = any_value<Scalar>(random);
+        if (std::isnan(kept.low)) kept.low = 0;
+        if (random.one_in(2)) kept.high = 1000;
+
+        std::vector<Scalar> out(size);
+        const values::Quantizer<Scalar> quantizer(kind, number);
+        const std::size_t held = quantizer.round(in, out.data(), first, kept);
+        std::size_t expected_held = 0;
+        for (std::size_t i = 0; i < size; ++i) {
+            const Scalar was = in[i], plain = plainly_rounded(kind, number, was, first + i);
+            const bool absent = is_absent(was, marks);
+            const bool harmed = is_absent(plain, marks) || (was < kept.low) != (plain < kept.low) ||
+                                (was > kept.high) != (plain > kept.high);
+            expected_held += !absent && harmed && was != plain;
+            const Scalar expected = absent || harmed ? was : plain;
+            require(std::memcmp(&expected, &out[i], sizeof expected) == 0, "rounded as netCDF does, or left alone");
+        }
+        require(held == expected_held, "those left alone are counted");
+        double largest = 0;
+        for (std::size_t i = 0; i < size; ++i)
+            largest = std::max(largest, values::detail::relative_distance(in[i], out[i]));
+        require(values::relative_error<Scalar>(in, out) == largest, "the relative error is that of one value");
+    }
+}
+
+}  // namespace
+
+void test_rounding() {
+    rounding_is_netcdfs_where_it_does_no_harm<float>();
+    rounding_is_netcdfs_where_it_does_no_harm<double>();
+}
+
+}  // namespace tamis::tests
