@@ -19,7 +19,8 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     tamis filters zfp blosc
 
     Other filters are kept as they are, and written filter(ID,PARAMETER,…). A Python package can add filters by the
-    entry-point group tamis.filters.
+    entry-point group tamis.filters. What rounds values before filters is no filter: bitround(keepbits=7),
+    granular(digits=3), bitgroom(digits=3).
     """
     from tamis.filters.catalogue import catalogue
 
