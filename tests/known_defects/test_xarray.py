@@ -9,6 +9,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import xarray
 
 import tamis
 
@@ -63,6 +64,20 @@ def test_d18_xarray_netcdf4_engine_is_refused_rather_than_losing_zfp(
     assert "TS: the engine netcdf4 cannot write zfp(accuracy=0.0625)|fletcher32" in said
     assert "engine='h5netcdf' supports more filters; tamis repack" in said
     assert not (tmp_path / "again.nc").exists()
+
+
+def test_d18_engine_tamis_keeps_zfp_in_xarray_alone_and_any_pipeline_in_ours(
+    lossy: Path, tmp_path: Path, python: Run
+) -> None:
+    save(python, lossy, tmp_path / "again.nc", "tamis", "h5netcdf", "alone")
+    assert pipelines(tmp_path / "again.nc") == pipelines(lossy)
+    said = save(python, lossy, tmp_path / "lost.nc", "tamis", "netcdf4", "alone", exit_code=1)
+    assert "Unsupported value for compression" in said
+    tamis.repack(lossy, tmp_path / "both.nc", {"TS": "zfp(accuracy=0.0625)|shuffle|deflate(4)|fletcher32"})
+    with xarray.open_dataset(tmp_path / "both.nc", engine="tamis") as ds:
+        ds.tamis.to_netcdf(tmp_path / "ours.nc")
+    assert pipelines(tmp_path / "ours.nc") == pipelines(tmp_path / "both.nc")
+    assert "zfp(accuracy=0.0625)|shuffle|deflate(4)" in pipelines(tmp_path / "ours.nc")["/TS"]
 
 
 def test_d18_today_xarray_alone_loses_zfp_or_fails(lossy: Path, tmp_path: Path, python: Run) -> None:

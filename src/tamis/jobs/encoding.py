@@ -318,10 +318,14 @@ def _refuse_rounding(array: Any, dtype: np.dtype[Any], pipeline: Pipeline) -> No
 
 
 def _stored(ds: Any, names: Iterable[str], group: str) -> Iterator[tuple[str, Pipeline]]:
-    """Yield the filters of variables in the files that they were read from; skip variables without a file."""
+    """Yield the filters of variables by the engine tamis, or in their files; skip variables without a file."""
+    from tamis.xarray.encoding_filters import PIPELINE, encoding_pipeline
+
     by_source: dict[str, list[str]] = {}
     for name in names:
-        if source := ds.variables[name].encoding.get("source"):
+        if PIPELINE in (encoding := ds.variables[name].encoding):
+            yield name, encoding_pipeline(name, encoding)
+        elif source := encoding.get("source"):
             by_source.setdefault(os.fspath(source), []).append(name)
     for source, own in by_source.items():
         if Path(source).exists() and not is_hdf5(source):

@@ -4,52 +4,17 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
 
 from xarray import Dataset, DataTree, register_dataset_accessor, register_datatree_accessor
 
-from tamis.formatting import printable, shape_text
-from tamis.jobs.json_rule import SCHEMA
-from tamis.jobs.recipe import Recipes
-from tamis.jobs.repacking import RepackResult
-from tamis.jobs.repacking.planning import MissingPolicy
-from tamis.jobs.result import Result
-from tamis.pipeline import Pipeline
-from tamis.xarray.encoding_filters import encoding_pipeline
-from tamis.xarray.saving import Encodings, save
-
-if TYPE_CHECKING:
-    from tamis.jobs.parts import Part
-
-
-class Filters(Result, dict[str, Pipeline]):
-    """Filters by variable, as its encoding has them; prints as a table."""
-
-    def __init__(self, dataset: Dataset) -> None:
-        variables = {str(name): variable for name, variable in dataset.variables.items()}
-        super().__init__({name: encoding_pipeline(name, own.encoding) for name, own in variables.items()})
-        self._encodings = {name: variable.encoding for name, variable in variables.items()}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of the JSON."""
-        return {
-            "schema": SCHEMA,
-            "variables": [
-                {"name": name, "pipeline": str(pipeline), "chunks": self._encodings[name].get("chunksizes")}
-                for name, pipeline in self.items()
-            ],
-        }
-
-    def _parts(self) -> Iterator[Part]:
-        from tamis.jobs.parts import Table
-
-        rows = [("variable", "filters", "chunks", "type")]
-        for name, pipeline in self.items():
-            chunks, dtype = (self._encodings[name].get(key) for key in ("chunksizes", "dtype"))
-            texts = "\n".join(map(str, pipeline.stages)), shape_text(chunks) if chunks else ""
-            rows.append((printable(name), *texts, "" if dtype is None else str(dtype)))
-        yield Table(rows, folded=[1], code=[1])
+if TYPE_CHECKING:  # imported when they are used, because xarray imports this module with every first file
+    from tamis.jobs.recipe import Recipes
+    from tamis.jobs.repacking import RepackResult
+    from tamis.jobs.repacking.planning import MissingPolicy
+    from tamis.xarray.filter_table import Filters
+    from tamis.xarray.saving import Encodings
 
 
 @register_dataset_accessor("tamis")  # type: ignore[no-untyped-call, untyped-decorator, unused-ignore]
@@ -68,6 +33,8 @@ class DatasetAccessor:
     @property
     def filters(self) -> Filters:
         """Filters of each variable by its encoding, as the file has them that it was opened from by engine tamis."""
+        from tamis.xarray.filter_table import Filters
+
         return Filters(self._dataset)
 
     def to_netcdf(
@@ -127,6 +94,8 @@ class DatasetAccessor:
         BoundError
             If decoded values differ by more than allowed; no file is made.
         """
+        from tamis.xarray.saving import save
+
         return save(
             {posixpath.join("/", group.strip("/")): self._dataset},
             path,
@@ -175,6 +144,8 @@ class DataTreeAccessor:
 
         Parameters and errors are those of ``Dataset.tamis.to_netcdf``.
         """
+        from tamis.xarray.saving import save
+
         nodes = {posixpath.normpath(f"/{node.relative_to(self._tree)}"): node for node in self._tree.subtree}
         return save(
             {place: node.to_dataset(inherit=False) for place, node in nodes.items()},

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xarray import Dataset, DataTree
 from xarray.backends import BackendEntrypoint, CachingFileManager, StoreBackendEntrypoint
 from xarray.backends.locks import HDF5_LOCK
 
 import tamis.xarray.accessor  # noqa: F401 - registers Dataset.tamis with whatever looks for engines
-from tamis import _open
 from tamis.errors import ParameterError
-from tamis.hdf5.file import File
-from tamis.netcdf.classic.classic_file import ClassicFile
 from tamis.xarray.file_store import FileStore
+
+if TYPE_CHECKING:
+    from tamis.hdf5.file import File
+    from tamis.netcdf.classic.classic_file import ClassicFile
 
 
 class TamisEngine(BackendEntrypoint):
@@ -108,6 +109,8 @@ class TamisEngine(BackendEntrypoint):
 
 def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File | ClassicFile:
     """Open a file for reading; a pickled manager of xarray always passes a mode."""
+    from tamis import _open
+
     return _open.open(path, threads, restore=restore)
 
 
