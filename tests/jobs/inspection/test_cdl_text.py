@@ -206,13 +206,33 @@ def test_what_netcdf_cannot_have_is_named_in_a_comment(tmp_path: Path) -> None:
         file["bool"] = np.array([True])
         file["bytes"] = b"\xff"
         file["good"].attrs["raw"] = np.bytes_(b"a\xff\n")
+        h5py.h5a.create(file["good"].id, b"\xfe", h5py.h5t.STD_I32LE, h5py.h5s.create(h5py.h5s.SCALAR))
     text = cdl_header(path)
     assert "\t// left out: half: netCDF has no such type\n" in text
     assert "\t// left out: ref: " in text
+    assert "its name is not UTF-8" in text
     assert "\t// left out: bool: its type has no name in the file, which netCDF needs\n" in text
     assert "\t// left out: good\\:flag: its type has no name" in text
     assert 'good:raw = "a\\377\\n" ;' in text
     generated(text, tmp_path / "again.nc")
+
+
+@pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"])
+def test_classic_file_is_as_ncdump_prints_it(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "c.nc"
+    with netCDF4.Dataset(path, "w", format=kind) as file:
+        for name, extent in (("time", None), ("x", 3), ("s", 8)):
+            file.createDimension(name, extent)
+        variable = file.createVariable("T", "f4", ("time", "x"), fill_value=9e36)
+        variable[:] = np.zeros((5, 3))
+        variable.text, variable.bytes, variable.double = "a\nb\n", np.array([1, 2], "i1"), 1.5
+        file.createVariable("name", "S1", ("s",))
+        file.history, file.short = "line1\nline2", np.int16(5)
+    # ncdump 4.9 fails at -s of CDF-5.
+    special = kind != "NETCDF3_64BIT_DATA"
+    theirs = run("ncdump", "-hs" if special else "-h", path)
+    ours = cdl_header(path)
+    assert (ours if special else ours.replace('\t\t:_Format = "cdf5" ;\n', "")) == theirs
 
 
 def test_missing_file_is_an_error(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from h5py import h5a, h5r, h5t
 
 from tamis.cf import FILL_ATTRIBUTES
+from tamis.hdf5.tree.references import attribute_names
 
 INTERNAL = frozenset(
     (
@@ -32,14 +33,19 @@ def attribute_values(owner: h5py.HLObject, names: Iterable[str] | None = None) -
     owner, names
         The object, and the names of its attributes if they are known.
     """
-    own = owner.attrs if names is None else names
+    own = names_of(owner) if names is None else names
     values = ((name, attribute_value(owner, name)) for name in own if name not in INTERNAL)
     return {name: value for name, value in values if value is not None}
 
 
+def names_of(owner: h5py.HLObject) -> list[str]:
+    """Return the names of the attributes of an object, in the order in which they were created if that is known."""
+    return [name.decode("utf-8", "surrogateescape") for name in attribute_names(owner.id)]
+
+
 def attribute_value(owner: h5py.HLObject, name: str) -> Any:
     """Return the value of an attribute; None for references."""
-    attribute = h5a.open(owner.id, name.encode("utf-8", "surrogateescape"))
+    attribute = h5a.open(owner.id, _raw(name))
     kind = attribute.get_type()
     if isinstance(kind, (h5t.TypeIntegerID, h5t.TypeFloatID)) and attribute.shape is not None:
         with suppress(TypeError):  # of a float that NumPy does not have
@@ -51,10 +57,14 @@ def attribute_value(owner: h5py.HLObject, name: str) -> Any:
         return None
     if isinstance(kind, h5t.TypeStringID):
         return _text(owner, name, attribute, kind)
-    value = owner.attrs[name]
+    value = owner.attrs[_raw(name)]
     if isinstance(value, h5py.Empty):
         return np.array([], value.dtype)
     return value.reshape(-1)[0] if isinstance(value, np.ndarray) and value.size == 1 else value
+
+
+def _raw(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
 
 
 def _text(owner: h5py.HLObject, name: str, attribute: h5a.AttrID, kind: h5t.TypeStringID) -> Any:
@@ -62,7 +72,7 @@ def _text(owner: h5py.HLObject, name: str, attribute: h5a.AttrID, kind: h5t.Type
     if attribute.shape is None:
         return ""
     if kind.is_variable_str():
-        values = owner.attrs[name]
+        values = owner.attrs[_raw(name)]
     else:
         values = np.empty(attribute.shape, f"S{kind.get_size()}")
         if values.size:

@@ -71,6 +71,7 @@ class _Reader:
         variables = []
         for name, item in named.variables.items():
             try:
+                _check_name(name)
                 variables.append(self._variable(path, name, item, left_out))
             except NoTypeError as error:
                 left_out[name] = str(error)
@@ -119,6 +120,7 @@ class _Reader:
             if name in INTERNAL:
                 continue
             try:
+                _check_name(name)
                 yield self._attribute(owner, raw, name)
             except NoTypeError as error:
                 left_out[prefix + name] = str(error)
@@ -137,8 +139,13 @@ class _Reader:
             texts = np.empty(attribute.shape, f"S{datatype.get_size()}")
             attribute.read(texts, mtype=datatype)
             return HeaderAttribute(name, kind, (_decoded(texts.tobytes()),))
-        values = owner.attrs[name]
+        values = owner.attrs[raw]
         return HeaderAttribute(name, kind, tuple(values.reshape(-1)) if attribute.shape else (values,))
+
+
+def _check_name(name: str) -> None:
+    if not name.isprintable() and any("\udc80" <= letter <= "\udcff" for letter in name):
+        raise NoTypeError("its name is not UTF-8")
 
 
 def _decoded(text: Any) -> str:

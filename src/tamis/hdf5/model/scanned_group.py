@@ -14,7 +14,7 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5r, h5t
 from tamis.hdf5.lib.attributes import is_bare_name
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.file_facts import filename_of
-from tamis.hdf5.model.attribute_values import attribute_value, attribute_values, references
+from tamis.hdf5.model.attribute_values import attribute_value, attribute_values, names_of, references
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.links import in_order, links_of
 
@@ -134,7 +134,7 @@ def _no_variable(array: Hdf5Array) -> str:
 def _scanned(array: Hdf5Array, link: str) -> ScannedArray:
     """Read everything about a dataset while it is open."""
     dataset = array.dataset
-    names = list(dataset.attrs)
+    names = names_of(dataset)
     is_scale = bool(array.shape) and _internal(dataset, names, "CLASS") == "DIMENSION_SCALE"
     ids = np.atleast_1d(_internal(dataset, names, "_Netcdf4Coordinates", ())).tolist() if is_scale else ()
     number = _internal(dataset, names, "_Netcdf4Dimid") if is_scale else None

@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 from tamis._open import open_store
 from tamis.filters import Request
+from tamis.formatting import printable
 from tamis.jobs.inspection.cdl_values import KEYWORDS, attribute_text, escaped, escaped_path, quoted
 from tamis.notation.netcdf import chain_text
 from tamis.notation.netcdf_order import in_netcdf_order
@@ -68,7 +69,7 @@ class _Writer:
         for variable in group.variables:
             yield from self._variable(variable, path, indent)
         for name, reason in group.left_out.items():
-            yield f"{indent}\t// left out: {escaped(name)}: {reason}"
+            yield f"{indent}\t// left out: {printable(escaped(name))}: {reason}"
         yield from ("", f"{indent}// {'group' if indent else 'global'} attributes:")
         yield from (f"{indent}\t\t{line}" for line in self._attributes(group, path))
         if not indent:
