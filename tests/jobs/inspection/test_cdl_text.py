@@ -12,6 +12,7 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
+import zarr
 from click.testing import CliRunner
 
 import tamis
@@ -233,6 +234,16 @@ def test_classic_file_is_as_ncdump_prints_it(tmp_path: Path, kind: str) -> None:
     theirs = run("ncdump", "-hs" if special else "-h", path)
     ours = cdl_header(path)
     assert (ours if special else ours.replace('\t\t:_Format = "cdf5" ;\n', "")) == theirs
+
+
+def test_zarr_has_its_codecs_and_ncgen_reads_it(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "z.zarr", mode="w")
+    array = group.create_array("T", shape=(8, 16), chunks=(4, 16), dtype="f4", dimension_names=("y", "x"))
+    array.attrs["units"] = "K\nm"
+    text = cdl_header(tmp_path / "z.zarr")
+    assert 'T:_Codecs = "[{\\"name\\": \\"bytes\\"' in text
+    assert '\tfloat T(y, x) ;\n\t\tT:units = "K\\nm" ;' in text
+    generated(text, tmp_path / "again.nc")
 
 
 def test_missing_file_is_an_error(tmp_path: Path) -> None:

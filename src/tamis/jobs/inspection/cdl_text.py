@@ -17,6 +17,7 @@ from tamis.pipeline import Pipeline
 from tamis.store.cdl_model import CdlType, Header, HeaderGroup, HeaderVariable
 
 _WIDTH = 80
+_CLASSIC = ("classic", "64-bit offset", "cdf5", "netCDF-4 classic model")
 _SZIP_CODINGS = 38  # the bits of szip's options that netCDF shows: entropy coding, nearest neighbour, chip
 
 
@@ -46,7 +47,9 @@ class _Writer:
 
     def __init__(self, header: Header) -> None:
         self._header = header
-        self._splits_lines = header.kind != "netCDF-4"
+        # ncdump calls NCZarr netCDF-4, too, and ncgen knows no other name.
+        self._format = header.kind if header.kind in (*_CLASSIC, "netCDF-4") else "netCDF-4"
+        self._splits_lines = header.kind in _CLASSIC
         self._types: dict[str, set[str]] = {}
         self._dimensions: dict[str, set[str]] = {}
 
@@ -74,7 +77,7 @@ class _Writer:
         yield from (f"{indent}\t\t{line}" for line in self._attributes(group, path))
         if not indent:
             yield from (f"\t\t:{name} = {_value(value)} ;" for name, value in self._header.hidden.items())
-            yield f'\t\t:_Format = "{self._header.kind}" ;'
+            yield f'\t\t:_Format = "{self._format}" ;'
         for inner in group.groups:
             name = escaped(posixpath.basename(inner.path))
             yield from ("", f"{indent}group: {name} {{")
