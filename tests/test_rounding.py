@@ -149,7 +149,7 @@ def test_round_keeps_missing_values_zeros_signs_and_validity(
 
 @pytest.mark.parametrize("dtype", ALL)
 def test_round_leaves_a_value_that_would_become_missing_and_counts_it(dtype: str) -> None:
-    """netCDF-C makes the fill value of the second, infinity of the third, and NaN of the fourth."""
+    """netCDF-C makes the fill value of the second, infinity of the third, and NaN or 0 of the fourth."""
     most, fill = np.finfo(dtype).max, netCDF4.default_fillvals[dtype]
     values = np.array([1.2345678, fill * 1.0001, most, np.inf, 103.0], dtype)
     rounded = BitRound(3).rounded(values, [fill], (None, 103.5), None, values.shape)
@@ -157,6 +157,7 @@ def test_round_leaves_a_value_that_would_become_missing_and_counts_it(dtype: str
     theirs = by_netcdf(values, BitRound(3))
     assert (theirs[1], theirs[2], theirs[4]) == (dtype_value(fill, dtype), np.inf, 104)
     assert np.isnan(by_netcdf(values, BitGroom(3))[3])
+    assert by_netcdf(values, Granular(3))[3] == 0
 
 
 def dtype_value(value: float, dtype: str) -> float:

@@ -351,6 +351,7 @@ def test_encoding_of_a_rounding_lets_netcdf_quantize(text: str, tmp_path: Path) 
 def test_encoding_of_a_rounding_that_netcdf_would_spoil_is_refused() -> None:
     for change, text in (
         (lambda ds: ds["TS"].values.__setitem__((0, 0, 0), np.inf), "bitgroom(digits=3)|deflate(4)"),
+        (lambda ds: ds["TS"].values.__setitem__((0, 0, 0), -np.inf), "granular(digits=3)|deflate(4)"),
         (lambda ds: ds["TS"].attrs.update(valid_max=np.float32(289)), "bitround(keepbits=3)|deflate(4)"),
         (lambda ds: ds["TS"].attrs.update(missing_value=np.float32(281)), "bitround(keepbits=3)|deflate(4)"),
     ):

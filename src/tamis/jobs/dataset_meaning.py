@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tamis import cf
 from tamis.errors import DataError
 from tamis.pipeline import Pipeline
-from tamis.rounding import BitGroom, Rounding
+from tamis.rounding import BitGroom, Granular, Rounding
 
 
 def attributes_of(variable: Any) -> dict[str, Any]:
@@ -102,8 +102,10 @@ def refuse_spoiled(array: Any, dtype: np.dtype[Any], rounding: Rounding) -> None
 
 def _alone(rounding: Rounding, value: Any) -> NDArray[Any]:
     """Return what netCDF makes of a value that it does not protect, at even and odd indices."""
-    if np.isinf(value):  # a number for tamis alone: its bits are those that BitGroom sets
-        return np.array([value, np.nan if isinstance(rounding, BitGroom) else value])
+    if np.isinf(value):  # granular makes 0 of it, and bitgroom NaN at an odd index
+        return np.array(
+            [0 if isinstance(rounding, Granular) else value, np.nan if isinstance(rounding, BitGroom) else value]
+        )
     return rounding.round(np.array([value, value]))
 
 
