@@ -2,8 +2,9 @@
 
 It prints one table. A variable of float32 is opened and read whole, from the page cache: by xarray alone, and in Dask's
 threads, one task for each chunk. Engines take turns in one process; figures are medians of seconds, and ratios of
-netcdf4 to each engine. The engine netcdf4 reads ZFP by H5Z-ZFP, of hdf5plugin; h5netcdf by tamis' filter, which h5py
-has as soon as xarray looks for engines. What is read is compared.
+netcdf4 to each engine. What is read is compared. ZFP is read by the filter that each library has by then: since xarray
+imports tamis when it looks for engines, that is tamis' own one in h5py and in netCDF4, where tamis registers it, too;
+otherwise netCDF4 finds H5Z-ZFP of hdf5plugin.
 """
 
 from __future__ import annotations
