@@ -346,7 +346,8 @@ class Appender:
             origin, values = self._origin(part), self._buffer[part]
             rounding = min(self._rounding, rounding_of(values, self._missing)) if self._rounding else 0.0
             lossless = keep or origin in self._frozen
-            return origin, target.encode(origin, values, self._missing, rounding, lossless=lossless)
+            with located(f"{target.label}: chunk at {origin}", chunk=origin):
+                return origin, target.encode(values, self._missing, rounding, lossless=lossless)
 
         with closing(ordered_map(encode, self._parts(), self._threads)) as results:
             return list(results)

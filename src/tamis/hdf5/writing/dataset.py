@@ -15,7 +15,7 @@ from tamis import zfp
 from tamis.chunks.boxes import cut, whole, within
 from tamis.chunks.grid import Grid, Origin, Region, origin_of
 from tamis.chunks.threads import checked_threads, ordered_map
-from tamis.errors import FileError, ParameterError, located
+from tamis.errors import FileError, ParameterError, TamisError, located
 from tamis.filters import ChunkType, StoredZfp, Zfp
 from tamis.formatting import did_you_mean
 from tamis.hdf5.lib import calls
@@ -260,12 +260,14 @@ def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
         part, values = item
         origin = origin_of(part)
         missing = target.missing_in(values)
-        with located(f"{target.label}: chunk at {origin}", chunk=origin):
+        try:
             converted, rounding = cast(
                 values, target.chunk.dtype, masked=masked, missing=missing, bound=target.bound, origin=origin
             )
             converted = target.rounded(converted, origin, missing)
-        return origin, target.encode(origin, converted, missing, rounding)
+            return origin, target.encode(converted, missing, rounding)
+        except TamisError as error:  # cheaper than `located` for many small chunks
+            raise error.at(f"{target.label}: chunk at {origin}", chunk=origin)  # noqa: B904 - the same error
 
     masked = target.masked
     grid = Grid(target.dataset.shape, target.chunk.shape)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tamis.accuracy.rounded import ArrayRounding
 from tamis.chunks.grid import Origin
-from tamis.errors import FileError, ParameterError, located
+from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
 from tamis.hdf5.companions import MARK, has_companion, is_companion
 from tamis.hdf5.lib import calls
@@ -130,20 +130,17 @@ class Target:
         """Return values as the rounding of the dataset leaves them; `origin` is the index of the first one."""
         return values if self.rounding is None else self.rounding.apply(values, origin, missing).values
 
-    def encode(
-        self, origin: Origin, values: NDArray[Any], missing: Missing, rounding: float, *, lossless: bool = False
-    ) -> Encoded:
+    def encode(self, values: NDArray[Any], missing: Missing, rounding: float, *, lossless: bool = False) -> Encoded:
         """Encode the values of a chunk, rounded to the type of the file; see `encode_chunk`."""
-        with located(f"{self.label}: chunk at {origin}", chunk=origin):
-            return encode_chunk(
-                self.pipeline,
-                values,
-                self.chunk,
-                lossless=lossless,
-                padding=self.padding,
-                missing=missing,
-                rounding=rounding,
-            )
+        return encode_chunk(
+            self.pipeline,
+            values,
+            self.chunk,
+            lossless=lossless,
+            padding=self.padding,
+            missing=missing,
+            rounding=rounding,
+        )
 
 
 def _role_text(dataset: h5py.Dataset) -> str:
