@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tamis.zfp import MAX_RANK, max_extent
 from tamis.zfp.checks import BLOCK_SIDE
@@ -83,6 +84,12 @@ class Grid:
     def region_of(self, number: int) -> Region:
         """Return the region of a chunk, clipped at the end of the array."""
         return region(self.origin_of(number), self.shape, self.chunk_shape)
+
+
+@lru_cache(maxsize=256)  # most small arrays of a store have the same
+def grid_of(shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> Grid:
+    """Return the grid of an array and its chunks."""
+    return Grid(shape, chunk_shape)
 
 
 def default_chunks(shape: tuple[int, ...], itemsize: int, *, zfp: bool) -> tuple[int, ...]:

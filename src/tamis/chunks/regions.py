@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, overload
 
 import numpy as np
@@ -15,6 +16,10 @@ from tamis.chunks.grid import Grid, Origin, Region
 _AT_ONCE = 4096
 
 Numbers = range | NDArray[np.int64]
+
+
+_FEW = 64
+"""Chunks of a small array: many arrays have the same grid."""
 
 
 class Parts(Sequence[Region]):
@@ -67,9 +72,10 @@ class Parts(Sequence[Region]):
             yield from self.numbers[begin : begin + _AT_ONCE].tolist()
 
     def origin_table(self) -> NDArray[np.int64]:
-        """Return the origins of all parts, one in each row."""
-        places = np.unravel_index(as_array(self.numbers), self.grid.counts)
-        return np.stack(places, axis=1) * np.array(self.grid.chunk_shape, np.int64)
+        """Return the origins of all parts, one in each row; do not change them."""
+        if self.are_all and len(self) <= _FEW:
+            return _origins_of_all(self.grid)
+        return _origins(self.grid, as_array(self.numbers))
 
     def boxes(self) -> Iterator[Parts]:
         """Yield runs of parts that fill a box of the array without gaps, so that each run can be read at once."""
@@ -182,3 +188,14 @@ def _expanded(first: NDArray[np.int64], span: NDArray[np.int64], counts: tuple[i
             axes = [np.arange(begin, begin + extent) for begin, extent in zip(begins, extents, strict=True)]
             numbers.append(np.ravel_multi_index(np.ix_(*axes), counts).reshape(-1))
     return np.unique(np.concatenate(numbers)).astype(np.int64)
+
+
+def _origins(grid: Grid, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.stack(np.unravel_index(numbers, grid.counts), axis=1) * np.array(grid.chunk_shape, np.int64)
+
+
+@lru_cache(maxsize=64)
+def _origins_of_all(grid: Grid) -> NDArray[np.int64]:
+    table = _origins(grid, np.arange(grid.chunk_count))
+    table.flags.writeable = False
+    return table

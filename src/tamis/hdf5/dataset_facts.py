@@ -17,7 +17,7 @@ from tamis import cf
 from tamis.filters import ChunkType, StoredZfp, UnknownFilter, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.hdf5.lib import calls, datatypes
-from tamis.hdf5.lib.attributes import is_bare_dimension, known_attributes, known_texts
+from tamis.hdf5.lib.attributes import is_bare_dimension, is_known, known_attributes, known_texts
 from tamis.hdf5.lib.file_facts import address_nbytes, filename_of, is_read_only
 from tamis.hdf5.lib.filter_list import listed_pipeline
 from tamis.hdf5.lib.quick_facts import Form, QuickFacts, quick_facts
@@ -49,7 +49,6 @@ _SHARED = (
     "layout",
     "chunk_shape",
     "pipeline",
-    "partial_filtered",
     "chunk",
     "fill_state",
     "fill_value",
@@ -57,8 +56,11 @@ _SHARED = (
 )
 """Facts that follow from the form of a dataset."""
 
+_OF_ATTRIBUTES = ("attributes", "missing", "packing")
+"""Facts that follow from the form and the attributes of the conventions, if these are texts."""
+
 _TEXTS = "attribute_texts"
-"""Name of the fact, if it is known: attributes by name, with those that are texts."""
+"""Name of the fact, if it is known: names of the attributes of the conventions, with those that are texts."""
 
 _MOST_OPEN = 8
 """Limit of open datasets: HDF5 takes 64 KiB or more for each, and a file may have very many."""
@@ -90,6 +92,7 @@ class DatasetFacts:
         self.file, self.path = file, path
         self._dataset = dataset
         self.form: Form | None = None
+        self._surveyed = False
         if address is not None:
             vars(self)["address"] = address
 
@@ -98,30 +101,33 @@ class DatasetFacts:
         """Return the facts of an h5py dataset."""
         return cls(dataset.file, str(dataset.name), dataset)
 
-    def survey(self) -> Self:
-        """Read all facts in one call if the dataset is a small one; otherwise each is read when it is asked for."""
-        facts = quick_facts(self.file, self.path)
-        if facts is not None:
-            self.take(facts)
-        return self
+    def survey(self) -> None:
+        """Read all facts in one call, if the dataset is a small one and they were not; others are read one by one."""
+        if not self._surveyed:
+            self._surveyed = True
+            if (facts := quick_facts(self.file, self.path)) is not None:
+                self.take(facts)
 
     def take(self, facts: QuickFacts) -> None:
-        """Take over facts that were read at once; those that follow from the form are read once for all datasets."""
+        """Take over facts that were read at once; what follows from form and attributes is read once for all."""
+        self._surveyed = True
+        known = tuple(entry for entry in facts.attributes if is_known(entry[0]))
+        names = (*_SHARED, *_OF_ATTRIBUTES) if all(text is not None for _, text in known) else _SHARED
         forms = vars(self.file).setdefault(_FORMS, {})
-        if (shared := forms.get(facts.form)) is None:
+        own = vars(self)
+        own["shape"], own["maxshape"], own["stored_nbytes"] = facts.shape, facts.maxshape, facts.stored_nbytes
+        own[_TEXTS] = known
+        if not any(name == b"NAME" for name, _ in facts.attributes):
+            own["is_bare_dimension"] = False
+        if (shared := forms.get((facts.form, known))) is None:
             try:
-                shared = {name: getattr(self, name) for name in _SHARED}
+                shared = {name: getattr(self, name) for name in names}
             except Exception:  # to be raised when the fact is asked for
                 return
             if len(forms) < _MOST_FORMS:
-                forms[facts.form] = shared
-        own = vars(self)
+                forms[facts.form, known] = shared
         own.update(shared)
-        own["shape"], own["maxshape"], own["stored_nbytes"] = facts.shape, facts.maxshape, facts.stored_nbytes
         self.form = facts.form
-        own[_TEXTS] = facts.attributes
-        if not any(name == b"NAME" for name, _ in facts.attributes):
-            own["is_bare_dimension"] = False
 
     @property
     def dataset(self) -> h5py.Dataset:
@@ -316,10 +322,11 @@ class DatasetFacts:
     @property
     def likeness(self) -> object:
         """What datasets have in common that differ only in path, values and where these are stored; None if unknown."""
-        known = self.attributes if self.form is not None else {}
-        if self.form is None or not all(isinstance(value, str) for value in known.values()):
+        self.survey()
+        texts = vars(self).get(_TEXTS, ())
+        if self.form is None or self.is_bare_dimension or any(text is None for _, text in texts):
             return None
-        return self.form, self.shape, self.maxshape, tuple(known.items())
+        return self.form, self.shape, self.maxshape, texts
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
@@ -327,7 +334,7 @@ class DatasetFacts:
         texts = vars(self).get(_TEXTS)
         if texts is None:
             return known_attributes(self.dataset, "CLASS")
-        return known_texts(lambda: self.dataset, texts, "CLASS")
+        return known_texts(lambda: self.dataset, texts)
 
     @cached_property
     def is_bare_dimension(self) -> bool:

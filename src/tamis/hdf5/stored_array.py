@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tamis.chunks.array_reader import ChunkedReader
 from tamis.chunks.chunk_reader import ChunkReader, StoredChunks
 from tamis.chunks.contiguous_reader import ContiguousReader
-from tamis.chunks.grid import Grid
+from tamis.chunks.grid import Grid, grid_of
 from tamis.chunks.index import ChunkIndex
 from tamis.chunks.reader import ArrayReader
 from tamis.chunks.regions import Parts, joined
@@ -49,7 +49,8 @@ class Hdf5Array(DatasetFacts):
         own["has_companion"] = companions.MARK.encode() in names
         own["is_companion"] = companions.TABLE.encode() in names
         if self.chunk_shape is not None:
-            grid, (numbers, *places, masks) = Grid(self.shape, self.chunk_shape), facts.chunks
+            own["partial_filtered"] = True  # datasets with other options are left
+            grid, (numbers, *places, masks) = grid_of(self.shape, self.chunk_shape), facts.chunks
             complete = len(numbers) == grid.chunk_count
             stored = range(len(numbers)) if complete else np.array(numbers, np.int64)
             offsets, sizes = np.array(places, np.int64)
@@ -58,7 +59,8 @@ class Hdf5Array(DatasetFacts):
     @property
     def likeness(self) -> object:
         """See `tamis.store.array.StoredArray`; companions and their variables are like no other dataset."""
-        return None if self.has_companion or self.is_companion else super().likeness
+        likeness = super().likeness
+        return None if likeness is None or self.has_companion or self.is_companion else likeness
 
     @cached_property
     def has_companion(self) -> bool:
@@ -212,11 +214,12 @@ class Hdf5Array(DatasetFacts):
         Chunks are decoded by tamis; with `independent` HDF5 reads both datasets, too. None if they differ, or it is not
         known for sure: then they are to be compared part by part.
         """
-        if self.form is None or self.path != other.path:
-            return None
-        result = compare_small(self.file, other.file, self.path, by_library=independent)
+        same_path = self.path == other.path
+        result = compare_small(self.file, other.file, self.path, by_library=independent) if same_path else None
         if result is None:
             return None
+        if self.form is None:
+            self.take(result.source)
         other.take(result.target)
         if self.number_type is None or self.has_companion or other.has_companion:
             return None

@@ -11,7 +11,7 @@ import numpy as np
 from tamis.accuracy.rounded import ArrayRounding
 from tamis.cf import Packing
 from tamis.chunks.chunk_notes import ChunkNotes
-from tamis.chunks.grid import Grid
+from tamis.chunks.grid import Grid, grid_of
 from tamis.chunks.regions import Parts
 from tamis.filters import ChunkType
 from tamis.missing.definition import Missing
@@ -116,7 +116,7 @@ class Plan:
 
     def grid(self, source: StoredArray) -> Grid:
         """Return the chunks of the target."""
-        return Grid(source.shape, self.chunk_shape)
+        return grid_of(source.shape, self.chunk_shape)
 
     def parts(self, source: StoredArray) -> Parts:
         """Return the parts of the array to write, one for each chunk."""

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 
@@ -73,5 +74,11 @@ private:
     const Libdeflate* library_;
     std::unique_ptr<void, void (*)(void*)> state_;
 };
+
+// The one of this thread: to make one takes as long as to compress several KiB.
+inline Deflater& deflater_of(const Libdeflate& library, int level) {
+    thread_local std::map<int, Deflater> deflaters;
+    return deflaters.try_emplace(level, library, level).first->second;
+}
 
 }  // namespace tamis::chunks

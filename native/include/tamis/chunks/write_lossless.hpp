@@ -16,10 +16,7 @@ public:
           values_(zfp::raw_memory(pipeline.nbytes())),
           work_(pipeline.capacity()),
           scratch_(pipeline.capacity()),
-          inflater_(pipeline.libdeflate()) {
-        for (const Stage& stage : pipeline.stages())
-            if (stage.kind == Kind::deflate) deflaters_.emplace_back(pipeline.libdeflate(), stage.level);
-    }
+          inflater_(pipeline.libdeflate()) {}
 
     explicit operator bool() const { return values_ && work_ && scratch_; }
 
@@ -33,9 +30,8 @@ public:
                  pipeline_.strides());
         const Bytes values{values_.get(), pipeline_.nbytes()};
         Bytes bytes = values;
-        std::size_t deflater = 0;
         for (const Stage& stage : pipeline_.stages())
-            if (!apply(stage, bytes, deflater)) return {};
+            if (!apply(stage, bytes)) return {};
         Encoded encoded{out.size(), bytes.size(), 0, 0, true};
         out.insert(out.end(), bytes.begin(), bytes.end());
         const auto decoded =
@@ -46,7 +42,7 @@ public:
     }
 
 private:
-    bool apply(const Stage& stage, Bytes& bytes, std::size_t& deflater) {
+    bool apply(const Stage& stage, Bytes& bytes) {
         std::uint8_t* to = work_.next();
         std::size_t nbytes = bytes.size();
         if (stage.kind == Kind::shuffle) {
@@ -56,7 +52,8 @@ private:
             std::copy(bytes.begin(), bytes.end(), to);
             zfp::store_le32(to + nbytes, filters::fletcher32(bytes));
             nbytes += checksum_nbytes;
-        } else if (nbytes = deflaters_[deflater++](bytes, to, work_.capacity()); nbytes == 0) {
+        } else if (nbytes = deflater_of(pipeline_.libdeflate(), stage.level)(bytes, to, work_.capacity());
+                   nbytes == 0) {
             return false;
         }
         bytes = {to, nbytes};
@@ -68,7 +65,6 @@ private:
     zfp::RawMemory values_;
     Scratch work_, scratch_;
     Inflater inflater_;
-    std::vector<Deflater> deflaters_;
 };
 
 }  // namespace tamis::chunks

@@ -42,17 +42,20 @@ def record_rounding(dataset: h5py.Dataset, rounding: Rounding) -> None:
     dataset.attrs.create(rounding.attribute, np.array([rounding.number], np.int32))
 
 
-def known_texts(
-    owner: Callable[[], h5py.HLObject], texts: Iterable[tuple[bytes, bytes | None]], *others: str
-) -> dict[str, Any]:
+def is_known(name: bytes) -> bool:
+    """Return whether a dataset's attribute is one of the conventions."""
+    text = name.decode("utf-8", "surrogateescape")
+    return cf.is_known(text) or text == "CLASS"
+
+
+def known_texts(owner: Callable[[], h5py.HLObject], texts: Iterable[tuple[bytes, bytes | None]]) -> dict[str, Any]:
     """Return what `known_attributes` does, from names and texts that were read before; `owner` opens the object."""
     known = {}
     for raw, text in texts:
         name = raw.decode("utf-8", "surrogateescape")
-        if cf.is_known(name) or name in others:
-            value = _value(owner(), name) if text is None else text.decode("utf-8", "surrogateescape")
-            if value is not None:
-                known[name] = value
+        value = _value(owner(), name) if text is None else text.decode("utf-8", "surrogateescape")
+        if value is not None:
+            known[name] = value
     return known
 
 

@@ -72,7 +72,7 @@ class Datasets(Arrays[Hdf5Array]):
         if path not in self._paths:
             raise KeyError(path)
         if path not in self._arrays:
-            self._arrays[path] = Hdf5Array(self._file, path, address=self._paths[path][0]).survey()
+            self._arrays[path] = Hdf5Array(self._file, path, address=self._paths[path][0])
         return self._arrays[path]
 
     def __contains__(self, path: object) -> bool:

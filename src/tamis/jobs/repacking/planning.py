@@ -127,6 +127,14 @@ def plan_datasets(store: Store, request: Request) -> Planning:
         if (path := labels[recipe.path]) in plans:
             continue
         dataset, chunks = datasets[path], shapes[recipe.path].value if recipe.path in shapes else None
+        filters = recipe.value if isinstance(recipe.value, Pipeline) else None
+        named = recipe.exact or (recipe.path in shapes and shapes[recipe.path].exact)
+        by_rule = filters is None and recipe.path in request.rule_chunks and not named
+        likeness = None if dataset.likeness is None else (dataset.likeness, filters, chunks, named, by_rule)
+        if (plan_alike := plans_by_likeness.get(likeness)) is not None and path.isprintable():
+            plans[path] = replace(plan_alike, path=path)
+            kept.pop(path, None)
+            continue
         if not recipe.exact and dataset.is_bare_dimension:
             kept[path] = "expected values, got a netCDF-4 dimension without a variable"
             continue
@@ -135,14 +143,6 @@ def plan_datasets(store: Store, request: Request) -> Planning:
                 f"its values are in other files ({layout}), where a pattern leaves them: name it, or give --follow, to"
                 " store them in the target"
             )
-            continue
-        filters = recipe.value if isinstance(recipe.value, Pipeline) else None
-        named = recipe.exact or (recipe.path in shapes and shapes[recipe.path].exact)
-        by_rule = filters is None and recipe.path in request.rule_chunks and not named
-        likeness = None if dataset.likeness is None else (dataset.likeness, filters, chunks, named, by_rule)
-        if (plan_alike := plans_by_likeness.get(likeness)) is not None and path.isprintable():
-            plans[path] = replace(plan_alike, path=path)
-            kept.pop(path, None)
             continue
         try:
             with reading(store.path, dataset=path):

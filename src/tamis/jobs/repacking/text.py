@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from tamis.formatting import plural, printable, ratio_text, relative_text, shape_text, size_text
 from tamis.jobs.parts import Line, Part, Table, title
@@ -40,8 +41,13 @@ def _result_row(dataset: Repacked) -> tuple[str, ...]:
         ratio_text(dataset.ratio),
         f"{dataset.largest_error:.3g}",
         _bound(dataset),
-        f"{dataset.lossless_chunks} of {dataset.chunks}" if Pipeline.parse(dataset.pipeline).zfp else "",
+        f"{dataset.lossless_chunks} of {dataset.chunks}" if _has_zfp(dataset.pipeline) else "",
     )
+
+
+@lru_cache  # most datasets have the same filters
+def _has_zfp(pipeline: str) -> bool:
+    return Pipeline.parse(pipeline).zfp is not None
 
 
 def _preview_row(dataset: DatasetPreview) -> tuple[str, ...]:

@@ -1,0 +1,168 @@
+"""Small datasets whose facts are read at once: the same as read one by one, and None where that is not sure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import tamis
+from tamis.hdf5.dataset_facts import _OF_ATTRIBUTES, _SHARED
+from tamis.hdf5.lib.quick_facts import compare_small, quick_facts, small_values
+from tamis.hdf5.stored_array import Hdf5Array
+
+VALUES = np.arange(60.0, dtype="f4").reshape(6, 10)
+SETTINGS: dict[str, dict[str, Any]] = {
+    "chunked": {"chunks": (4, 5)},
+    "filtered": {"chunks": (4, 10), "shuffle": True, "compression": 9, "fletcher32": True},
+    "growing": {"chunks": (4, 10), "maxshape": (None, 10), "fillvalue": -7},
+    "contiguous": {},
+    "big-endian": {"chunks": (6, 10), "dtype": ">i2"},
+}
+
+
+def create(path: Path, **settings: Any) -> None:
+    with h5py.File(path, "w", libver="latest") as file:
+        dataset = file.create_dataset("v", **{"data": VALUES, **settings})
+        dataset.attrs["units"], dataset.attrs["valid_min"] = "K", np.float32(-3)
+        dataset.attrs["n"], dataset.attrs["texts"] = np.arange(3), ["a", "bc"]
+
+
+def fact(value: Any) -> Any:
+    """A fact that can be compared."""
+    return str(value) if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_facts_read_at_once_are_those_read_one_by_one(name: str, tmp_path: Path) -> None:
+    create(tmp_path / "a.h5", **SETTINGS[name])
+    with h5py.File(tmp_path / "a.h5") as file:
+        at_once, one_by_one = Hdf5Array(file, "/v"), Hdf5Array(file, "/v")
+        at_once.survey()
+        assert at_once.form is not None
+        names = {*_SHARED, *_OF_ATTRIBUTES, "shape", "maxshape", "stored_nbytes", "has_companion", "is_bare_dimension"}
+        for own in sorted(names):
+            assert fact(getattr(at_once, own)) == fact(getattr(one_by_one, own)), own
+        if one_by_one.chunk_shape:
+            pair = at_once.chunk_index(), one_by_one.chunk_index()
+            assert [*pair[0].records()] == [*pair[1].records()]
+        values = at_once.small_values()
+        assert values is not None
+        np.testing.assert_array_equal(values, file["v"][()])
+
+
+def test_values_of_chunks_that_are_not_stored_are_the_fill_value(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", shape=(6, 10), dtype="f8", chunks=(4, 10), fillvalue=2.5)[:4] = 1
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert small_values(file, "/v") == file["v"][()].tobytes()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"data": np.zeros((200, 200))},
+        {"data": "text"},
+        {"data": np.zeros(4, "c8")},
+        {"data": np.zeros(0)},
+        {"data": np.float32(1)},
+        {"data": VALUES, "chunks": (1, 1)},
+        {"data": VALUES, "chunks": (6, 5), "maxshape": (6, None)},
+    ],
+)
+def test_unusual_and_large_datasets_are_left(settings: dict[str, Any], tmp_path: Path) -> None:
+    create(tmp_path / "a.h5", **settings)
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert quick_facts(file, "/v") is None
+        assert small_values(file, "/v") is None
+        assert quick_facts(file, "/absent") is None
+
+
+def test_files_that_are_open_for_writing_are_left(tmp_path: Path) -> None:
+    create(tmp_path / "a.h5", chunks=(6, 10))
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        assert quick_facts(file, "/v") is None
+
+
+@pytest.mark.parametrize("at", [0, 1, -1])
+def test_damaged_chunks_are_left(at: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    create(path, **SETTINGS["filtered"])
+    with h5py.File(path) as file:
+        record = file["v"].id.get_chunk_info(0)
+        assert small_values(file, "/v") is not None
+    damaged = bytearray(path.read_bytes())
+    damaged[record.byte_offset + (at if at >= 0 else record.size - 1)] ^= 255
+    path.write_bytes(damaged)
+    with h5py.File(path) as file:
+        assert small_values(file, "/v") is None
+
+
+CHANGES: dict[str, Callable[[h5py.File], object]] = {
+    "a bit": lambda file: file["v"].write_direct((VALUES + (VALUES == 59) * 1e-5).astype("f4")),
+    "the fill value": lambda file: recreated(file, fillvalue=1),
+    "the type": lambda file: recreated(file, dtype="f8"),
+    "the largest shape": lambda file: recreated(file, maxshape=(None, 10)),
+    "the shape": lambda file: recreated(file, data=VALUES.reshape(10, 6)),
+}
+
+
+def recreated(file: h5py.File, **settings: Any) -> None:
+    attributes = dict(file["v"].attrs)
+    del file["v"]
+    dataset = file.create_dataset("v", **{"data": VALUES, "chunks": (3, 5), **settings})
+    dataset.attrs.update(attributes)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_datasets_that_differ_are_not_alike(change: str, tmp_path: Path) -> None:
+    for name in ("a.h5", "b.h5"):
+        create(tmp_path / name, chunks=(4, 5))
+    with h5py.File(tmp_path / "b.h5", "r+") as file:
+        recreated(file, compression=4)
+    with h5py.File(tmp_path / "a.h5") as first, h5py.File(tmp_path / "b.h5") as second:
+        alike = compare_small(first, second, "/v", by_library=True)
+        assert alike is not None
+        assert alike.same_attributes
+        assert alike.values == VALUES.tobytes()
+    with h5py.File(tmp_path / "b.h5", "r+") as file:
+        CHANGES[change](file)
+    with h5py.File(tmp_path / "a.h5") as first, h5py.File(tmp_path / "b.h5") as second:
+        assert compare_small(first, second, "/v") is None
+
+
+@pytest.mark.parametrize("value", ["m", np.float32(-4), ["a", "bd"], np.arange(4), None])
+def test_attributes_that_differ_are_not_the_same(value: Any, tmp_path: Path) -> None:
+    for name in ("a.h5", "b.h5"):
+        create(tmp_path / name)
+    with h5py.File(tmp_path / "b.h5", "r+") as file:
+        name = {str: "units", list: "texts", np.ndarray: "n"}.get(type(value), "valid_min")
+        del file["v"].attrs[name]
+        if value is not None:
+            file["v"].attrs[name] = value
+    with h5py.File(tmp_path / "a.h5") as first, h5py.File(tmp_path / "b.h5") as second:
+        alike = compare_small(first, second, "/v")
+        assert alike is not None
+        assert not alike.same_attributes
+    assert not tamis.verify(tmp_path / "a.h5", tmp_path / "b.h5", threads=1).ok
+
+
+@pytest.mark.parametrize("track_order", [False, True])
+def test_attributes_of_all_kinds_are_copied_in_their_order(track_order: bool, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for at, special in enumerate((None, file.ref, h5py.Empty("f4"), np.zeros(0), "\N{DEGREE SIGN}")):
+            dataset = file.create_dataset(f"v{at}", data=VALUES, chunks=(4, 5), track_order=track_order)
+            for name, value in (("z", "text"), ("\N{DEGREE SIGN}", np.arange(3)), ("a", [b"x", b"yz"]), ("s", special)):
+                if value is not None:
+                    dataset.attrs[name] = value
+    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": "shuffle|deflate(4)"}, larger=True, min_size=0, threads=1)
+    assert tamis.verify(tmp_path / "a.h5", tmp_path / "b.h5", threads=1).ok
+    with h5py.File(tmp_path / "a.h5") as source, h5py.File(tmp_path / "b.h5") as target:
+        for name, dataset in source.items():
+            assert [*target[name].attrs] == [*dataset.attrs]
+            assert target[name].attrs["z"] == "text"
+            assert len(dataset.attrs) == 3 + (name != "v0")
