@@ -79,11 +79,19 @@ nb::object survey(const Libhdf5& hdf5, datasets::hid_t file, nb::bytes path, std
     return facts_of(hdf5, dataset, names);
 }
 
+// Whether an object is a dataset whose values may have references, to be translated in its copy.
+bool may_have_references(const Libhdf5& hdf5, datasets::hid_t object) {
+    const datasets::Id type(hdf5.type_of(object), hdf5.close_type);  // groups have none
+    const int type_class = type.valid() ? hdf5.type_class(type) : datasets::class_integer;
+    return type_class != datasets::class_integer && type_class != datasets::class_float &&
+           type_class != datasets::class_string && type_class != datasets::class_enum;
+}
+
 // Whether all attributes were copied; false if none were.
 bool copy_attributes(const Libhdf5& hdf5, datasets::hid_t source, datasets::hid_t target, nb::bytes name) {
     const datasets::Id from(hdf5.open_object(source, name.c_str(), datasets::none), hdf5.close_object);
     const datasets::Id to(hdf5.open_object(target, name.c_str(), datasets::none), hdf5.close_object);
-    if (!from.valid() || !to.valid()) return false;
+    if (!from.valid() || !to.valid() || may_have_references(hdf5, from)) return false;
     const datasets::Copied copied = datasets::copy_attributes(hdf5, from, to);
     if (copied == datasets::Copied::some)
         throw std::runtime_error("attributes cannot be written (errno = " + std::to_string(errno) + ")");
@@ -136,8 +144,8 @@ void bind_datasets(nb::module_& m) {
              "Values of a small dataset, decoded without HDF5; None if it is not one, or damaged. See `compare`.")
         .def("copy_attributes", &copy_attributes, "source"_a, "target"_a, "name"_a,
              "Copy all attributes of an object to its copy, of the same name in another group, which has none.\n\n"
-             "Returns whether they were copied; none are if the object has a comment, or an attribute that is neither\n"
-             "plain bytes nor texts. Raises RuntimeError if HDF5 cannot write one.")
+             "Returns whether they were copied; none are if the object has a comment, may have references, or\n"
+             "has an attribute that is neither plain bytes nor texts. Raises RuntimeError if HDF5 cannot write one.")
         .def("compare", &compare, "first"_a, "second"_a, "path"_a, "by_library"_a,
              "Facts and values of two small datasets that have the same type, shape, fill value and values.\n\n"
              "Each file is given by its identifier, its descriptor, and what to add to HDF5's offsets. Values are\n"

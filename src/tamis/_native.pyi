@@ -296,8 +296,8 @@ class Libhdf5:
         """
         Copy all attributes of an object to its copy, of the same name in another group, which has none.
 
-        Returns whether they were copied; none are if the object has a comment, or an attribute that is neither
-        plain bytes nor texts. Raises RuntimeError if HDF5 cannot write one.
+        Returns whether they were copied; none are if the object has a comment, may have references, or
+        has an attribute that is neither plain bytes nor texts. Raises RuntimeError if HDF5 cannot write one.
         """
 
     def compare(

@@ -100,8 +100,8 @@ def small_values(file: h5py.File, path: str) -> bytes | None:
 def copy_plain_attributes(source: h5g.GroupID, target: h5g.GroupID, name: bytes) -> bool:
     """Copy the attributes of an object to its copy of the same name in another group, which has none.
 
-    Returns False, without having copied any, if they are to be copied one by one: there are references or named types
-    among them, or the object has a comment.
+    Returns False, without having copied any, if more is to be done: there are references or named types among them, or
+    references in the values, or the object has a comment.
 
     Raises
     ------
