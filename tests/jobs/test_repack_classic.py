@@ -159,6 +159,16 @@ def test_verify_finds_each_change(classic: Path, tmp_path: Path) -> None:
     }
 
 
+def test_verify_of_a_netcdf4_file_with_its_classic_copy(tmp_path: Path, tool: Callable[..., str]) -> None:
+    classic, out, back = write(tmp_path / "a.nc", "NETCDF3_CLASSIC"), tmp_path / "b.nc", tmp_path / "c.nc"
+    tamis.repack(classic, out, {"T": "zfp(accuracy=0.1)|shuffle|deflate(1)"})
+    assert tamis.verify(out, classic, bounds={"T": 0.1}).ok
+    tamis.repack(classic, out, {"T": "shuffle|deflate(1)"}, overwrite=True)
+    tool("nccopy", "-k", "cdf5", out, back)
+    assert tamis.verify(out, back).ok
+    assert tamis.verify(back, out).ok
+
+
 def test_verify_finds_lost_variable_and_other_dimensions(tmp_path: Path) -> None:
     for path, form in ((tmp_path / "a.nc", "NETCDF3_CLASSIC"), (tmp_path / "b.nc", "NETCDF4")):
         with netCDF4.Dataset(path, "w", format=form) as file:

@@ -31,7 +31,7 @@ from tamis.hdf5.lib.quick_facts import QuickFacts, compare_small, small_values
 from tamis.hdf5.library_reader import LibraryReader, read_bytes
 from tamis.missing.restore import CompanionFlags, RestoredReader
 from tamis.pipeline import Pipeline
-from tamis.store.array import Alike
+from tamis.store.array import Alike, StoredArray
 
 _FILTER_NBYTES = 32
 """Approximate size of a filter in the header of a dataset."""
@@ -208,14 +208,15 @@ class Hdf5Array(DatasetFacts):
         values = small_values(self.file, self.path)
         return None if values is None else np.frombuffer(values, self.number_type).reshape(self.shape)
 
-    def alike(self, other: Hdf5Array, *, independent: bool = False) -> Alike | None:
-        """Compare with a small dataset of the same path in another file in one native call.
+    def alike(self, other: StoredArray, *, independent: bool = False) -> Alike | None:
+        """Compare with a small dataset of the same path in another HDF5 file in one native call.
 
         Chunks are decoded by tamis; with `independent` HDF5 reads both datasets, too. None if they differ, or it is not
         known for sure: then they are to be compared part by part.
         """
-        same_path = self.path == other.path
-        result = compare_small(self.file, other.file, self.path, by_library=independent) if same_path else None
+        if not isinstance(other, Hdf5Array) or self.path != other.path:
+            return None
+        result = compare_small(self.file, other.file, self.path, by_library=independent)
         if result is None:
             return None
         if self.form is None:

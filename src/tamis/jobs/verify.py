@@ -133,6 +133,8 @@ class _Comparison:
     def dataset(self, own: str, path: str) -> None:
         """Compare a dataset of the source with that of the same path in the target; `own` is its first path."""
         source, target = self.before.arrays[own], self.pair.counterpart(path)
+        if target is None and source.is_bare_dimension and not self.pair.same_format:
+            return  # another format needs no array for it; the dimension is compared with its group
         if target is None:
             self._violation(path, "missing-dataset", "no such dataset in the target")
             return
@@ -230,7 +232,7 @@ class _Comparison:
             if not numbers:
                 return None, None
         orders = source.byteorder, target.byteorder
-        if orders[0] != orders[1] and all(orders) and self.pair.compares_byteorder:
+        if orders[0] != orders[1] and all(orders) and self.pair.same_format:
             self._note(path, "byte-order", f"{orders[0]}-endian became {orders[1]}-endian")
         report = partial(self.progress, Step(f"comparing {path}", len(self.compared) + 1, self.count))
         if source.shape is None:

@@ -18,23 +18,18 @@ class Target(Protocol):
 
     def create_group(self, group: NamedGroup) -> None:
         """Create a group with its dimensions and attributes, before its variables and inner groups."""
-        ...
 
     def create_like(self, variable: NamedArray, array: StoredArray, plan: Plan) -> ArrayWriter:
         """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
-        ...
 
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
         """Copy an array without filters, in place of one that `create_like` may have begun."""
-        ...
 
     def finish(self, companions: Companions) -> None:
         """Complete the target: companions by the path of their variables, None for variables that lose theirs."""
-        ...
 
     def close(self) -> None:
         """Close the target."""
-        ...
 
 
 def transfer(

@@ -30,7 +30,7 @@ class ModelPair:
     How values are stored, which includes their byte order, and what a format needs for itself, are no differences.
     """
 
-    compares_byteorder = False
+    same_format = False
 
     def __init__(self, before: Store, after: Store) -> None:
         self._before, self._after = before, after
@@ -61,7 +61,10 @@ class ModelPair:
 
     def _other(self, path: str) -> NamedArray | None:
         """Return the variable of the second store for a path of the first."""
-        group, _, name = self._variables[1].get(self._before.first_path(path), path).rpartition("/")
+        place = self._variables[1].get(self._before.first_path(path))
+        if place is None:
+            return None
+        group, _, name = place.rpartition("/")
         return self._groups[group or "/"].variables.get(name) if (group or "/") in self._groups else None
 
     def counterpart(self, path: str) -> StoredArray | None:

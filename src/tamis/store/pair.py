@@ -54,8 +54,8 @@ class Pair(Protocol):
     """Two stores, source and target, of one format or of two. Any method may raise FileError for a damaged one."""
 
     @property
-    def compares_byteorder(self) -> bool:
-        """Whether a byte order that changed is worth a note."""
+    def same_format(self) -> bool:
+        """True if byte order and arrays that only stand for dimensions are compared, too."""
         ...
 
     @property

@@ -24,7 +24,7 @@ _BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_s
 class Hdf5Pair:
     """Two files; their objects are compared by the paths of the first."""
 
-    compares_byteorder = True
+    same_format = True
 
     def __init__(self, before: Hdf5Store, after: Hdf5Store) -> None:
         self._before, self._after = before, after
