@@ -162,6 +162,7 @@ def folders(top: str, *kinds: str) -> set[str]:
 
 def test_structure_page_names_every_folder_and_nothing_else() -> None:
     rows = re.findall(r"^\| `([^`]+)` \| (.+) \|$", (ROOT / "docs" / "structure.md").read_text(), re.MULTILINE)
+    assert not [row for row, count in Counter(row for row, _ in rows).items() if count > 1]
     named = {row for row, _ in rows if row.endswith("/")}
     assert all((ROOT / row).exists() for row, _ in rows)
     within = {f"{row}{name}" for row, text in rows for name in re.findall(r"`([a-z_0-9/]+/)`", text)}
