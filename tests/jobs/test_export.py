@@ -257,6 +257,21 @@ def test_command_prints_codecs_and_refuses_in_words(tmp_path: Path) -> None:
     assert document["datasets"][0]["path"]
 
 
+def test_zarr_store_refused(tmp_path: Path) -> None:
+    """Its chunks are files of their own, whose places no reference to one file tells."""
+    xarray.Dataset({"x": ("n", np.arange(4.0))}).to_zarr(tmp_path / "a.zarr")
+    with pytest.raises(tamis.FileError, match="expected a file, found a folder: Zarr needs no references"):
+        tamis.export(tmp_path / "a.zarr", tmp_path / "a.json")
+    assert not (tmp_path / "a.json").exists()
+
+
+def test_classic_file_referenced_where_values_lie_in_one_run(tmp_path: Path) -> None:
+    ds = xarray.Dataset({"x": (("m", "n"), np.arange(12, dtype="f4").reshape(3, 4))})
+    ds.to_netcdf(tmp_path / "a.nc", format="NETCDF3_64BIT")
+    tamis.export(tmp_path / "a.nc", tmp_path / "a.json")
+    xarray.testing.assert_equal(kerchunk(tmp_path / "a.json"), ds)
+
+
 def test_missing_package_named_with_its_extra(tmp_path: Path) -> None:
     source = write(tmp_path / "a.nc", "deflate(4)")
     code = f"import sys; sys.modules['icechunk'] = None; import tamis; tamis.export({str(source)!r}, 'x', 'icechunk')"

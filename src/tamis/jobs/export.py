@@ -161,6 +161,10 @@ def _references(
 
     parts = []
     for path in paths:
+        if os.path.isdir(path):
+            raise FileError(f"{os.fsdecode(path)}: expected a file, found a folder: Zarr needs no references").at(
+                path=path
+            )
         store = stack.enter_context(open_store(path))
         address = Path(path).absolute().as_uri() if url is None else f"{url.rstrip('/')}/{quote(Path(path).name)}"
         parts.append(references_of(store, store.model, address, drop))
