@@ -113,6 +113,13 @@ def test_damaged_chunk_named_and_nothing_written(store: Path, tmp_path: Path) ->
     assert not (tmp_path / "a.nc").exists()
 
 
+def test_name_of_a_zarr_store_as_target_refused(store: Path, tmp_path: Path) -> None:
+    for function in (tamis.repack, tamis.preview_repack):
+        with pytest.raises(tamis.FileError, match=r"out\.zarr: expected the name of an HDF5 or netCDF-4 file"):
+            function(store, tmp_path / "out.zarr", ZFP)
+    assert not (tmp_path / "out.zarr").exists()
+
+
 def test_folder_without_metadata_refused(tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     with pytest.raises(tamis.FileError, match="found a folder"):

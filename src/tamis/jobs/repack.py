@@ -152,6 +152,7 @@ def run_repack(
     """Do as `repack` does, for a request that depends on what is in the source."""
     began = time.perf_counter()
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
+    _refuse_zarr(target)
     threads = checked_threads(threads)
     report = progress or (lambda *_: None)
     notes: list[str] = []
@@ -225,6 +226,7 @@ def run_preview(
 ) -> RepackPreview:
     """Do as `preview_repack` does, for a request that depends on what is in the source."""
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
+    _refuse_zarr(target)
     with open_store(source) as store, reading(source):
         request = request_for(store)
         planning = plan_datasets(store, request)
@@ -241,6 +243,15 @@ def run_preview(
         with Resuming(transaction, source, planning.plans, resume=True) as resuming:
             datasets = tuple(replace(item, reusable_chunks=resuming.reusable(item.path)) for item in datasets)
             return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*resuming.notes, *notes))
+
+
+def _refuse_zarr(target: Path) -> None:
+    """Raise FileError for the name of a Zarr store, so that it is not given to an HDF5 file."""
+    if target.suffix == ".zarr":
+        raise FileError(
+            f"{target}: expected the name of an HDF5 or netCDF-4 file: repack reads Zarr stores, but does not write"
+            " them"
+        ).at(path=target)
 
 
 def _request(
