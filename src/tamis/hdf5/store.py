@@ -102,10 +102,6 @@ class Hdf5Store:
     @cached_property
     def model(self) -> Hdf5Model:
         """The file in netCDF's data model, with companions of missing values as variables."""
-        with reading(self.path):
-            for array in self.arrays.values():
-                # libhdf5 trusts what attributes of varying length refer to, and may crash: damage is looked for first.
-                array.type_words  # noqa: B018
         return Hdf5Model(self.file, restore=False)
 
     def header(self) -> Header:

@@ -89,7 +89,7 @@ def scan_group(file: h5py.File, path: str, group: h5py.Group) -> ScannedGroup:
     FileError
         If an object cannot be read.
     """
-    arrays: list[ScannedArray] = []
+    arrays: dict[str, Hdf5Array] = {}
     groups: dict[str, int] = {}
     enums: dict[str, Enum] = {}
     left_out: dict[str, str] = {}
@@ -116,8 +116,14 @@ def scan_group(file: h5py.File, path: str, group: h5py.Group) -> ScannedGroup:
                 if reason := _no_variable(array):
                     left_out[name] = reason
                 else:
-                    arrays.append(_scanned(array, name))
-    return ScannedGroup(group, attribute_values(group), tuple(arrays), groups, enums, left_out)
+                    arrays[name] = array
+    # All datasets were opened before any attribute is read: libhdf5 trusts what values of varying length refer to, and
+    # may crash in a damaged file.
+    scanned = []
+    for name, array in arrays.items():
+        with reading(filename_of(file), dataset=array.path):
+            scanned.append(_scanned(array, name))
+    return ScannedGroup(group, attribute_values(group), tuple(scanned), groups, enums, left_out)
 
 
 def _no_variable(array: Hdf5Array) -> str:
