@@ -12,12 +12,14 @@ KernelList kernels_for([[maybe_unused]] const Cpu& cpu) {
 #ifdef TAMIS_AVX512
     if (cpu.avx512 && cpu.fast_pext) list.add(avx512_kernel);
 #endif
-#ifdef __x86_64__
+#ifdef TAMIS_AVX2
     if (cpu.avx2 && cpu.fast_pext) list.add(avx2_kernel);
+#endif
+#ifdef TAMIS_AVX2_TZCNT
     if (cpu.avx2) list.add(avx2_tzcnt_kernel);
 #endif
     list.add(portable_kernel);
-#ifdef __x86_64__
+#ifdef TAMIS_AVX2
     if (cpu.avx2 && !cpu.fast_pext) list.add(avx2_kernel);
 #endif
 #ifdef TAMIS_AVX512

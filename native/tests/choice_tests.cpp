@@ -33,12 +33,12 @@ void tamis::tests::test_choice() {
     place = {"processor", 0};
     require(names({}) == "portable ", "a processor without AVX2 runs the portable kernel");
     require(names({.fast_pext = true}) == "portable ", "PEXT alone is not enough");
-#ifdef __x86_64__
+#if defined(TAMIS_AVX2) && defined(TAMIS_AVX2_TZCNT)
     require(names({.avx2 = true, .fast_pext = true}) == "avx2 avx2-tzcnt portable ", "AVX2 comes first");
     require(names({.avx2 = true}) == "avx2-tzcnt portable avx2 ",
             "where PEXT is slow, the kernel without it comes first");
 #endif
-#ifdef TAMIS_AVX512
+#if defined(TAMIS_AVX2) && defined(TAMIS_AVX2_TZCNT) && defined(TAMIS_AVX512)
     require(names({.avx2 = true, .fast_pext = true, .avx512 = true}) == "avx512 avx2 avx2-tzcnt portable ",
             "AVX-512 comes first");
     require(names({.avx2 = true, .avx512 = true}) == "avx2-tzcnt portable avx2 avx512 ",

@@ -37,9 +37,9 @@ def test_open_source_with_user_block_opened(tmp_path: Path) -> None:
     [
         (b"", "an empty file"),
         (b"hello\n", "a file of another kind"),
-        (b"CDF\x01" + bytes(60), "a netCDF classic file: nccopy -k nc4 makes a netCDF-4 file of it"),
-        (b"CDF\x02" + bytes(60), "a netCDF 64-bit offset file: nccopy -k nc4 makes a netCDF-4 file of it"),
-        (b"CDF\x05" + bytes(60), "a netCDF CDF-5 file: nccopy -k nc4 makes a netCDF-4 file of it"),
+        (b"CDF\x01" + bytes(60), "a netCDF classic file: tamis repack makes a netCDF-4 file of it"),
+        (b"CDF\x02" + bytes(60), "a netCDF 64-bit offset file: tamis repack makes a netCDF-4 file of it"),
+        (b"CDF\x05" + bytes(60), "a netCDF CDF-5 file: tamis repack makes a netCDF-4 file of it"),
         (b"\x0e\x03\x13\x01" + bytes(60), "an HDF4 file"),
         (b"GRIB" + bytes(60), "a GRIB file"),
         (b"PK\x03\x04" + bytes(60), "a zip archive"),
@@ -56,7 +56,7 @@ def test_open_source_of_another_kind_refused_by_its_name(start: bytes, words: st
 
 def test_open_source_of_netcdf_classic_that_netcdf_wrote_refused(tmp_path: Path) -> None:
     netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_CLASSIC").close()
-    with pytest.raises(FileError, match=r"found a netCDF classic file: nccopy"):
+    with pytest.raises(FileError, match=r"found a netCDF classic file: tamis repack"):
         open_source(tmp_path / "a.nc")
 
 
