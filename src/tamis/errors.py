@@ -109,10 +109,6 @@ class FileError(TamisError, OSError):
     """A file or dataset that cannot be read, written or found."""
 
 
-class NotFoundError(FileError, KeyError):
-    """A name that a file does not have; also a KeyError, as in any mapping."""
-
-
 class MissingFilterError(TamisError, ImportError):  # type: ignore[override]  # its own path is of a module
     """A filter that is not installed here, or that tamis cannot encode."""
 

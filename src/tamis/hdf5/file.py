@@ -13,7 +13,7 @@ import h5py
 from tamis.chunks.cache import ChunkCache
 from tamis.chunks.chunk_reader import ChunkReader
 from tamis.chunks.threads import checked_threads
-from tamis.errors import FileError, MissingFilterError, NotFoundError
+from tamis.errors import FileError, MissingFilterError
 from tamis.formatting import printable
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.source_file import open_source
@@ -21,6 +21,7 @@ from tamis.hdf5.model.hdf5_model import Hdf5Model
 from tamis.hdf5.opened_array import Array
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.groups import check_links
+from tamis.store.array import NotFoundError
 
 
 class Group(Mapping[str, Any]):

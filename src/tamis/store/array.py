@@ -16,6 +16,7 @@ from tamis.chunks.grid import Grid, Origin
 from tamis.chunks.index import ChunkIndex
 from tamis.chunks.reader import ArrayReader
 from tamis.chunks.regions import Parts
+from tamis.errors import FileError
 from tamis.filters import ChunkType, Filter
 from tamis.missing.definition import Missing
 from tamis.missing.restore import CompanionFlags
@@ -43,6 +44,10 @@ class Alike:
 
     values: NDArray[Any]
     same_attributes: bool
+
+
+class NotFoundError(FileError, KeyError):
+    """A name that a file does not have; also a KeyError, as in any mapping."""
 
 
 class CopyInsteadError(Exception):

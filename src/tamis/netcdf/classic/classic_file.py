@@ -14,10 +14,11 @@ from tamis.chunks.boxes import several_chunks
 from tamis.chunks.grid import Region
 from tamis.chunks.selection import Piece, select
 from tamis.chunks.threads import checked_threads, ordered_map
-from tamis.errors import FileError, NotFoundError, ParameterError, located
+from tamis.errors import FileError, ParameterError, located
 from tamis.formatting import printable
 from tamis.netcdf.classic.classic_array import ClassicArray
 from tamis.netcdf.classic.classic_store import ClassicStore
+from tamis.store.array import NotFoundError
 
 _PIECE_NBYTES = 4 << 20
 """Bytes of a variable that a thread reads at once."""
