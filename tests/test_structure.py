@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -77,21 +78,30 @@ def name_of(path: Path) -> str:
 NAMES = {name_of(path): path for path in MODULES}
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), path)
+
+
 def layer_of(path: Path) -> str:
     first = path.relative_to(PACKAGE).parts[0]
     return first.removesuffix(".py").replace("__init__", "")
 
 
-def imports(path: Path, *, late: bool = True) -> Iterator[tuple[int, str]]:
-    """Modules that a file names, with the line: for type checkers, too, and, if `late`, in functions."""
+@cache
+def imports(path: Path, *, late: bool = True) -> list[tuple[int, str]]:
+    """Return the modules that a file names, with their lines: for type checkers, too, and, if `late`, in functions."""
+    return list(_imports(path, late))
 
+
+def _imports(path: Path, late: bool) -> Iterator[tuple[int, str]]:
     def nodes(parent: ast.AST) -> Iterator[ast.AST]:
         for child in ast.iter_child_nodes(parent):
             yield child
             if late or not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield from nodes(child)
 
-    for node in nodes(ast.parse(path.read_text(), path)):
+    for node in nodes(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
