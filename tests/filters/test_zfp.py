@@ -121,6 +121,12 @@ def test_zfp_numpy_number_same_as_python_number(name: str, number: Any) -> None:
     assert given.requested == plain.requested
 
 
+@pytest.mark.parametrize("name", ["rate", "accuracy"])
+def test_zfp_whole_number_same_text_as_float(name: str) -> None:
+    assert str(Zfp(**{name: 16})) == str(Zfp(**{name: 16.0})) == f"zfp({name}=16)"
+    assert eval(repr(Zfp(**{name: 16.0}))) == Zfp(**{name: 16})
+
+
 def test_zfp_numpy_integers_same_as_python_integers() -> None:
     assert str(Zfp(precision=np.uint8(16))) == "zfp(precision=16)"
     assert str(Zfp(minbits=np.int64(5), minexp=np.int32(-3))) == str(Zfp(minbits=5, minexp=-3))

@@ -47,7 +47,7 @@ def saved(tmp_path: Path) -> Path:
     "filters",
     [
         "zfp(accuracy=0.0625)",
-        "zfp(rate=8.0)|fletcher32",
+        "zfp(rate=8)|fletcher32",
         "zfp(reversible=True)",
         "shuffle|deflate(4)|fletcher32",
         "lzf",
@@ -149,7 +149,7 @@ def test_encoding_packed_integers_with_time_stay_packed(tmp_path: Path) -> None:
 def test_encoding_of_a_group_finds_its_filters(tmp_path: Path) -> None:
     ds = made()
     path = tmp_path / "a.nc"
-    wanted = tamis.encoding(ds, {"TS": "zfp(rate=8.0)"})
+    wanted = tamis.encoding(ds, {"TS": "zfp(rate=8)"})
     ds.to_netcdf(path, engine="h5netcdf", group="run/one", encoding=wanted)
     with xarray.open_dataset(path, engine="h5netcdf", group="run/one") as opened:
         with pytest.raises(tamis.FileError, match=r"expected 'TS', which was read from it, found none: give the group"):

@@ -49,7 +49,7 @@ READABLE = {
         ("-F 'TS,1,4|300'", "netcdf", "deflate(4)|filter(300)"),
         ("nccopy -F '*,none' in.nc out.nc", "netcdf", "none"),
         ("-FTS,1,4", "netcdf", "deflate(4)"),
-        ("UD=32013,1,4,1,0,0,1074790400", "h5repack", "zfp(rate=4.0)"),
+        ("UD=32013,1,4,1,0,0,1074790400", "h5repack", "zfp(rate=4)"),
         ("v:GZIP=6", "h5repack", "deflate(6)"),
         ("-f SHUF -f GZIP=6", "h5repack", "shuffle|deflate(6)"),
         ("h5repack -f FLET a.h5 b.h5", "h5repack", "fletcher32"),

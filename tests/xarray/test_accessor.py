@@ -128,7 +128,7 @@ def test_to_netcdf_open_save_keeps_filters_and_chunks(tmp_path: Path) -> None:
         ({"zstd": True, "complevel": 7, "zlib": False}, "zstd(7)"),
         ({"bzip2": True, "complevel": 6}, "bzip2(6)"),
         ({"szip": {"coding": "nn", "pixels_per_block": 8}, "complevel": 0}, "szip(coding=nn, pixels=8)"),
-        ({"compression": 32013, "compression_opts": (1, 0, 0, 1075838976)}, "zfp(rate=8.0)"),
+        ({"compression": 32013, "compression_opts": (1, 0, 0, 1075838976)}, "zfp(rate=8)"),
         ({"contiguous": False}, "none"),
     ],
 )

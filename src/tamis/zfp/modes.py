@@ -30,14 +30,14 @@ class Rate:
     def __post_init__(self) -> None:
         if not (_is_positive(self.rate)):
             raise ParameterError(f"expected a finite rate above 0 bits per value, got rate={self.rate!r}")
-        _make_plain(self, "rate")
+        _make_float(self, "rate")
 
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
         """Return the numbers for the native codec."""
-        return _checked_params(_native.rate_params(float(self.rate), native_type(dtype), rank), f"rate={self.rate!r}")
+        return _checked_params(_native.rate_params(self.rate, native_type(dtype), rank), str(self))
 
     def __str__(self) -> str:
-        return f"rate={self.rate!r}"
+        return f"rate={_number_text(self.rate)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Accuracy:
             raise ParameterError("expected an accuracy above 0, got accuracy=0: use reversible=True to keep every bit")
         if not (_is_positive(self.tolerance)):
             raise ParameterError(f"expected a finite accuracy above 0, got accuracy={self.tolerance!r}")
-        _make_plain(self, "tolerance")
+        _make_float(self, "tolerance")
 
     @property
     def effective(self) -> float:
@@ -98,10 +98,10 @@ class Accuracy:
 
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
         """Return the numbers for the native codec."""
-        return _checked_params(_native.accuracy_params(float(self.tolerance)), str(self))
+        return _checked_params(_native.accuracy_params(self.tolerance), str(self))
 
     def __str__(self) -> str:
-        return f"accuracy={self.tolerance!r}"
+        return f"accuracy={_number_text(self.tolerance)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +277,15 @@ def _make_plain(mode: object, *names: str) -> None:
         value = getattr(mode, name)
         if isinstance(value, np.generic):
             object.__setattr__(mode, name, value.item())
+
+
+def _make_float(mode: object, name: str) -> None:
+    """Convert any number to Python's float: equal modes have the same text."""
+    object.__setattr__(mode, name, float(getattr(mode, name)))
+
+
+def _number_text(number: float) -> str:
+    return repr(number).removesuffix(".0")
 
 
 def _checked_params(params: _native.Params | _native.Failure, text: str) -> _native.Params:
