@@ -10,24 +10,24 @@ from tamis.hdf5.compare.file_pair import Hdf5Pair
 from tamis.hdf5.file import File
 from tamis.hdf5.netcdf_target import NetcdfTarget
 from tamis.hdf5.store import Hdf5Store
-from tamis.netcdf.classic.classic_file import ClassicFile
 from tamis.netcdf.classic.classic_store import ClassicStore, is_classic
 from tamis.rewrite.plan import Recreate
 from tamis.rewrite.transfer import transfer
 from tamis.store.array import ArrayWriter, Store
 from tamis.store.model_pair import ModelPair
+from tamis.store.opened.opened_store import GroupedStore, OpenedStore
 from tamis.store.pair import Pair
 
 
 def open(  # noqa: A001 - as xarray and gzip name it
     path: str | os.PathLike[str], threads: int | None = None, *, restore: bool = True
-) -> File | ClassicFile:
-    """Open an HDF5 or netCDF file whose arrays are read in parallel, without a plugin.
+) -> File | OpenedStore:
+    """Open an HDF5 or netCDF file, or a Zarr store, whose arrays are read in parallel, without a plugin.
 
     Parameters
     ----------
     path
-        Path of the file.
+        Path of the file, or of the folder of a Zarr store.
     threads
         Number of threads that decode the chunks of a selection; None for as many as the process may use.
     restore
@@ -36,8 +36,8 @@ def open(  # noqa: A001 - as xarray and gzip name it
 
     Returns
     -------
-    File or ClassicFile
-        A mapping from paths of datasets to arrays; ``file["group"]`` is a group. Use it in a ``with``, or close it.
+    File or OpenedStore
+        A mapping from paths of arrays to arrays; ``file["group"]`` is a group. Use it in a ``with``, or close it.
 
     Raises
     ------
@@ -54,7 +54,8 @@ def open(  # noqa: A001 - as xarray and gzip name it
             ts = file["TS"]
             first = ts[0]
     """
-    return ClassicFile(path, threads) if is_classic(path) else File(path, threads, restore)
+    opens = _other_format(path)
+    return File(path, threads, restore) if opens is None else OpenedStore(opens, path, threads, restore)
 
 
 def open_store(path: str | os.PathLike[str]) -> Store:
@@ -65,12 +66,17 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     FileError
         If there is nothing, or it is of a format that tamis does not read.
     """
+    opens = _other_format(path)
+    return Hdf5Store.open(path) if opens is None else opens(os.fsdecode(path))
+
+
+def _other_format(path: str | os.PathLike[str]) -> Callable[[str], GroupedStore] | None:
+    """Return what opens what is at a path, if it is not HDF5; None for anything else."""
     if os.path.isdir(path):
         from tamis.zarr.stored.zarr_store import ZarrStore, is_zarr  # late: few commands open folders
 
-        if is_zarr(path):
-            return ZarrStore(path)
-    return ClassicStore(path) if is_classic(path) else Hdf5Store.open(path)
+        return ZarrStore if is_zarr(path) else None
+    return ClassicStore if is_classic(path) else None
 
 
 def copy_store(

@@ -94,9 +94,11 @@ class ChunkReader:
         record = self._record(origin)
         return bytes(self._read(origin, record, 0, min(nbytes, record.nbytes)))
 
-    def true_mask(self, origin: Origin) -> int:
-        """Return the filter mask of a stored chunk, also of a partial one that HDF5 left unfiltered without a mask."""
-        return self._true_mask(origin, self._record(origin).mask) & (1 << len(self.pipeline.stages)) - 1
+    def true_records(self) -> Iterator[tuple[Origin, ChunkRecord]]:
+        """Yield origins and records of all stored chunks, with the masks of partial ones that HDF5 left unfiltered."""
+        every = (1 << len(self.pipeline.stages)) - 1
+        for origin, record in self.index.records():
+            yield origin, record._replace(mask=self._true_mask(origin, record.mask) & every)
 
     def stored_many(self, parts: Parts) -> Iterator[tuple[bytes, int] | None]:
         """Yield bytes and filter mask of each chunk, None if it is not stored; read in one call if the file has all.

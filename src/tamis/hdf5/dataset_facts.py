@@ -13,7 +13,6 @@ import numpy as np
 from h5py import h5d, h5o, h5p, h5t
 from numpy.typing import NDArray
 
-from tamis import cf
 from tamis.filters import ChunkType, StoredZfp, UnknownFilter, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.hdf5.lib import calls, datatypes
@@ -22,9 +21,9 @@ from tamis.hdf5.lib.file_facts import address_nbytes, filename_of, is_read_only
 from tamis.hdf5.lib.filter_list import listed_pipeline
 from tamis.hdf5.lib.quick_facts import Form, QuickFacts, quick_facts
 from tamis.hdf5.lib.type_text import type_words
-from tamis.missing.definition import Missing
 from tamis.pipeline import Pipeline
 from tamis.store.array import ELSEWHERE
+from tamis.store.described_array import DescribedArray
 
 _LAYOUTS = {h5d.CHUNKED: "chunked", h5d.CONTIGUOUS: "contiguous", h5d.COMPACT: "compact", h5d.VIRTUAL: "virtual"}
 
@@ -66,7 +65,7 @@ _MOST_OPEN = 8
 """Limit of open datasets: HDF5 takes 64 KiB or more for each, and a file may have very many."""
 
 
-class DatasetFacts:
+class DatasetFacts(DescribedArray):
     """A dataset that is opened when it is needed; only a few datasets of a file stay open.
 
     Parameters
@@ -314,10 +313,13 @@ class DatasetFacts:
 
     def fill_as(self, dtype: np.dtype[Any]) -> Any:
         """Return the fill value in the type of chunks, numbers or bytes."""
-        if dtype.kind != "V":
-            return self.fill_value.astype(dtype)[()]
-        raw = calls.fill_bytes(self.creation_list, self.datatype) if self.has_fill else bytes(dtype.itemsize)
-        return np.frombuffer(raw, dtype)[0]
+        if dtype.kind == "V" and not self.has_fill:
+            return np.zeros((), dtype)[()]
+        return super().fill_as(dtype)
+
+    def fill_bytes(self) -> bytes:
+        """Return the bytes of the fill value in the file."""
+        return calls.fill_bytes(self.creation_list, self.datatype)
 
     @property
     def likeness(self) -> object:
@@ -346,36 +348,19 @@ class DatasetFacts:
         """Address in the file, which identifies the dataset, whatever its path."""
         return int(h5o.get_info(self.dataset.id).addr)
 
-    @cached_property
-    def missing(self) -> Missing:
-        """Markers of missing values and limits of valid ones, by attributes and fill value: see `tamis.cf.validity`.
-
-        NaN and the infinities are always missing, and not among the markers, which have the dataset's type in native
-        byte order. There are no markers if values are not numbers.
-        """
-        if self.number_type is None:
-            return Missing()
-        dtype, fill = self.number_type.newbyteorder("="), None
+    @property
+    def fill_marker(self) -> NDArray[Any] | None:
+        """The fill value if a user chose it; None otherwise, or if it cannot be read."""
         if self.fill_state == h5d.FILL_VALUE_USER_DEFINED:
-            with suppress(Exception):  # an unreadable fill value is ignored
-                fill = self.fill_value
-        return Missing(cf.missing_values(self.attributes, dtype, fill), *cf.valid_range(self.attributes, dtype))
+            with suppress(Exception):
+                return self.fill_value
+        return None
 
-    @cached_property
-    def missing_nan(self) -> list[NDArray[Any]]:
-        """NaN values of attributes and fill value, with their bits."""
-        markers = [self.fill_value]
-        for name in cf.FILL_ATTRIBUTES:
-            with suppress(Exception):  # unreadable attributes are ignored
-                markers.append(np.asarray(self.dataset.attrs[name]))
-        return [
-            value for marker in markers if marker.dtype.kind == "f" for value in marker.reshape(-1) if value != value
-        ]
-
-    @cached_property
-    def packing(self) -> cf.Packing | None:
-        """The packing of the values by their attributes; None if there is none."""
-        return None if self.number_type is None else cf.packing_of(self.attributes)
+    def attribute_values(self, name: str) -> NDArray[Any]:
+        """Return an attribute with its bits, as stored; a text if there is none, or it cannot be read."""
+        with suppress(Exception):
+            return np.asarray(self.dataset.attrs[name])
+        return np.asarray("")
 
     @cached_property
     def problem(self) -> str:

@@ -22,6 +22,7 @@ from tamis.hdf5.opened_array import Array
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.groups import check_links
 from tamis.store.array import NotFoundError
+from tamis.store.opened.sliced_array import reopened
 
 
 class Group(Mapping[str, Any]):
@@ -75,7 +76,7 @@ class Group(Mapping[str, Any]):
         return id(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self._file.__reduce__(), self.name)
+        return reopened, (self._file.__reduce__(), self.name)
 
     def __repr__(self) -> str:
         return printable(f"<tamis group {self.name} of {self._file.path}>")
@@ -236,7 +237,3 @@ def _text(name: str | bytes) -> str:
 def _key(name: str) -> str | bytes:
     """Return a name in the form in which h5py finds it."""
     return name if name.isascii() else name.encode("utf-8", "surrogateescape")
-
-
-def _reopened(file: tuple[Any, tuple[Any, ...]], name: str) -> Any:
-    return file[0](*file[1])[name]

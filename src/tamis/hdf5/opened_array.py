@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from typing import Any, Protocol
 
 import h5py
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from tamis.chunks.cache import ChunkCache
 from tamis.chunks.chunk_reader import ChunkReader
 from tamis.chunks.grid import region
 from tamis.chunks.selection import Piece, Points, Selection, select
-from tamis.chunks.threads import ordered_map
-from tamis.errors import FileError, ParameterError, located
-from tamis.formatting import printable
+from tamis.errors import FileError, located
 from tamis.hdf5.companions import without_companion
 from tamis.hdf5.conversion import Conversion
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.readers import library_failure
 from tamis.hdf5.stored_array import Hdf5Array
-from tamis.zfp.blocks import block_count
-
-_TASK_NBYTES = 256 << 10
-"""Bytes of small chunks that a thread takes at a time, so that passing them on costs little."""
+from tamis.store.opened.selected import SelectedChunks
+from tamis.store.opened.sliced_array import OpenFile, SlicedArray
 
 
-class ArrayFile(Protocol):
+class ArrayFile(OpenFile, Protocol):
     """The protocol of the file of an array: see `tamis.hdf5.file.File`."""
 
-    path: str
-    threads: int
     restore: bool
     cache: ChunkCache
-    identity: tuple[str, int, int]
 
     def check_open(self) -> None:
         """Raise FileError if the file is closed."""
@@ -45,10 +35,8 @@ class ArrayFile(Protocol):
     def source(self, name: str, array: Hdf5Array) -> ChunkReader:
         """Return the chunks of a dataset by its path."""
 
-    def __reduce__(self) -> tuple[Any, ...]: ...
 
-
-class Array:
+class Array(SlicedArray):
     """A dataset of a file, sliced like a NumPy array. Returned by `tamis.open`.
 
     Chunks with values of a fixed size are read and decoded in threads, without HDF5; h5py reads anything else. An array
@@ -72,12 +60,11 @@ class Array:
         Chunk shape, or None.
     """
 
+    _file: ArrayFile
+
     def __init__(self, file: ArrayFile, dataset: h5py.Dataset, name: str) -> None:
-        self.name = name
-        self.shape: tuple[int, ...] = dataset.shape or ()
-        self.dtype: np.dtype[Any] = dataset.dtype
-        self.chunks: tuple[int, ...] | None = dataset.chunks
-        self._file, self._dataset = file, dataset
+        super().__init__(file, name, dataset.shape or (), dataset.dtype, dataset.chunks)
+        self._dataset = dataset
         self._null = dataset.shape is None
         # If this process writes to the file, some chunks may only be in HDF5's memory.
         self._array = Hdf5Array.of(dataset)
@@ -93,19 +80,9 @@ class Array:
         self._by_piece = bool(alike and self._conversion and flags and flags._conversion)
 
     @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    @property
     def size(self) -> int:
         """Number of values."""
-        return 0 if self._null else int(np.prod(self.shape, dtype=object))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the values."""
-        return self.size * self.dtype.itemsize
+        return 0 if self._null else super().size
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -114,14 +91,6 @@ class Array:
         with reading(self._file.path, dataset=self.name):
             attributes = dict(self._dataset.attrs)
         return attributes if self._companion is None else without_companion(attributes, self._dataset)
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("expected an array with axes, got a scalar")
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> Any:
         with located(path=self._file.path, dataset=self.name):
@@ -141,26 +110,7 @@ class Array:
         return values if self._flags is None else self._restored(np.array(values), key)[()]
 
     def read(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Read all values.
-
-        Parameters
-        ----------
-        out
-            Array to fill: of the same shape, with any strides, and of the same type or one that NumPy casts to safely.
-            None for a new array.
-
-        Returns
-        -------
-        array
-            `out`, or the new array.
-
-        Raises
-        ------
-        ParameterError
-            If `out` does not fit.
-        FileError
-            If a chunk is damaged, or there are no values (a null dataspace).
-        """
+        """Read all values; see `SlicedArray.read`. A null dataspace has none, which is a FileError."""
         self._file.check_open()
         if self._null:
             raise FileError(f"{self._place}: expected values, found a null dataspace")
@@ -183,73 +133,13 @@ class Array:
         self._file.source(self.name, self._array)
         return self._flags is None or self._flags.prepare()
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        if copy is False:
-            raise ValueError("expected to be allowed to copy, got copy=False: values are read from a file")
-        return np.asarray(self.read(), dtype)
-
-    def _check_out(self, out: NDArray[Any]) -> None:
-        base, shape = self.dtype.base, self.shape + self.dtype.shape
-        if out.shape != shape or not np.can_cast(base, out.dtype, "safe"):
-            raise ParameterError(f"expected out of {base} and shape {shape}, got {out.dtype} and shape {out.shape}")
-        if not out.flags.writeable:
-            raise ParameterError("expected out to be writeable, got a read-only array")
-
     def _fill(self, out: NDArray[Any], selection: Selection | Points) -> None:
         """Read a selection into an array of its full shape, in threads."""
-        if 0 in out.shape:
-            return
+        self._chunks().fill(out, selection, self._file.threads)
+
+    def _chunks(self) -> SelectedChunks:
         source = self._file.source(self.name, self._array)
-        part = selection.region if isinstance(selection, Selection) and not self._by_piece else None
-        if part is not None and source.read_many(part, out, self._file.threads):
-            return
-
-        pieces = selection.pieces(source.chunk.shape)
-        together = max(1, _TASK_NBYTES // source.chunk.nbytes)
-        # Work that is mostly Python stays in this thread: others would wait for the interpreter's lock.
-        large = (piece for piece in pieces if not self._place_light(source, piece, out))
-        tasks = iter(lambda: list(itertools.islice(large, together)), [])
-
-        def place(group: list[Piece]) -> None:
-            for piece in group:
-                self._place_decoded(source, piece, out)
-
-        with closing(ordered_map(place, tasks, self._file.threads)) as placed:
-            for _ in placed:
-                pass
-
-    def _place_piece(self, source: ChunkReader, piece: Piece, out: NDArray[Any]) -> None:
-        if not self._place_light(source, piece, out):
-            self._place_decoded(source, piece, out)
-
-    def _place_light(self, source: ChunkReader, piece: Piece, out: NDArray[Any]) -> bool:
-        """Fill in a piece if its chunk is cached, or only blocks of it need decoding; else return False."""
-        key, cache = (self.name, piece.origin), self._file.cache
-        values = cache.get(key)
-        if values is None and not piece.covers(source.extents(piece.origin)):
-            runs = source.touched_blocks(piece.origin, piece.inside) or []
-            count = cache.decoded(key, sum(run.nblocks for run in runs)) if runs else 0
-            if 0 < count <= block_count(tuple(extent for extent in source.chunk.shape if extent > 1)):
-                values = source.block_values(piece.origin, runs)
-        if values is None:
-            return False
-        out[piece.outside] = values[piece.inside]
-        if self._by_piece:
-            self._restore_piece(piece, out)
-        return True
-
-    def _place_decoded(self, source: ChunkReader, piece: Piece, out: NDArray[Any]) -> None:
-        """Decode a whole chunk and fill in a piece; cache the chunk if another piece may be needed."""
-        origin = piece.origin
-        if piece.covers(source.chunk.shape):
-            source.values(origin, out=out[piece.outside])
-        else:
-            values = source.values(origin)
-            out[piece.outside] = values[piece.inside]
-            if origin in source.index and not piece.covers(source.extents(origin)):
-                self._file.cache.put((self.name, origin), values)
-        if self._by_piece:
-            self._restore_piece(piece, out)
+        return SelectedChunks(source, self.name, self._file.cache, self._restore_piece if self._by_piece else None)
 
     def _restored(self, values: NDArray[Any], key: Any) -> NDArray[Any]:
         """Return the values of a selection with restored missing values; may change `values`."""
@@ -271,12 +161,12 @@ class Array:
         """Restore missing values in a part of a chunk, from the companion's flags."""
         if self._companion is None or self._flags is None:
             return
-        source = self._file.source(self._flags.name, self._flags._array)
-        if piece.origin not in source.index and not source.fill:
+        chunks = self._flags._chunks()
+        if piece.origin not in chunks.source.index and not chunks.source.fill:
             return
         values = out[piece.outside]
         flags = np.empty(values.shape, np.uint8)
-        self._flags._place_piece(source, replace(piece, outside=(...,)), flags)
+        chunks.place(replace(piece, outside=(...,)), flags)
         out[piece.outside] = self._companion.restore(values, flags)
 
     @property
@@ -303,21 +193,9 @@ class Array:
                 f"{self._place}: cannot be read: {library_failure(self._array.pipeline.filters, error)}"
             ) from error
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self._file.__reduce__(), self.name)
-
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """Return what identifies the values for dask: the file as it was opened, and the name."""
-        return (*self._file.identity, self.name, self._companion is not None)
-
-    def __repr__(self) -> str:
-        chunks = f" in chunks of {self.chunks}" if self.chunks else ""
-        return printable(f"<tamis array {self.name} {self.shape} {self.dtype}{chunks} of {self._file.path}>")
-
-
-def _reopened(file: tuple[Any, tuple[Any, ...]], name: str) -> Array:
-    opened = file[0](*file[1])
-    return opened[name]  # type: ignore[no-any-return]
+        return (*super().__dask_tokenize__(), self._companion is not None)
 
 
 def _needs_h5py(key: Any) -> bool:

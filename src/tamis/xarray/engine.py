@@ -16,7 +16,7 @@ from tamis.xarray.file_store import FileStore
 
 if TYPE_CHECKING:
     from tamis.hdf5.file import File
-    from tamis.netcdf.classic.classic_file import ClassicFile
+    from tamis.store.opened.opened_store import OpenedStore
 
 
 class TamisEngine(BackendEntrypoint):
@@ -107,7 +107,7 @@ class TamisEngine(BackendEntrypoint):
         return tree
 
 
-def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File | ClassicFile:
+def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File | OpenedStore:
     """Open a file for reading; a pickled manager of xarray always passes a mode."""
     from tamis import _open
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis import cf
 from tamis.chunks.chunk_reader import ChunkReader
 from tamis.chunks.grid import Grid
 from tamis.chunks.index import ChunkIndex
@@ -19,13 +18,13 @@ from tamis.chunks.regions import Parts
 from tamis.chunks.source import ByteSource
 from tamis.errors import FileError
 from tamis.filters import ChunkType
-from tamis.missing.definition import Missing
 from tamis.missing.restore import CompanionFlags
 from tamis.netcdf.classic.classic_header import CHAR, ClassicVariable
 from tamis.netcdf.classic.classic_reader import ClassicReader
 from tamis.pipeline import Pipeline
 from tamis.store.array import PartByPart
 from tamis.store.data_model import NamedArray
+from tamis.store.described_array import DescribedArray
 
 _DEFAULT_FILL = {
     "i1": -127,
@@ -45,7 +44,7 @@ _DEFAULT_FILL = {
 _FILTER_NBYTES, _RECORD_NBYTES = 32, 16
 
 
-class ClassicArray(PartByPart):
+class ClassicArray(PartByPart, DescribedArray):
     """A variable of a file. Numbers are in native byte order, characters are single bytes.
 
     Parameters
@@ -77,9 +76,13 @@ class ClassicArray(PartByPart):
             None if name == unlimited else extent
             for name, extent in zip(variable.dimensions, variable.shape, strict=True)
         )
-        self.attributes: Mapping[str, Any] = variable.attributes
         self.pipeline = Pipeline(())
         self._source = source
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """Attributes by name."""
+        return self.variable.attributes
 
     @property
     def numpy_type(self) -> np.dtype[Any]:
@@ -153,32 +156,10 @@ class ClassicArray(PartByPart):
             return np.array(value)
         return np.array(_DEFAULT_FILL[self.numpy_type.str[1:]], self.numpy_type)
 
-    def fill_as(self, dtype: np.dtype[Any]) -> Any:
-        """Return the fill value in the type of chunks, numbers or bytes."""
-        if dtype.kind == "V":
-            return np.frombuffer(self.fill_value.tobytes(), dtype)[0]
-        return self.fill_value.astype(dtype)[()]
-
-    @cached_property
-    def missing(self) -> Missing:
-        """Markers of missing values and limits of valid ones, by attributes and fill value: see `tamis.cf.validity`."""
-        if self.number_type is None:
-            return Missing()
-        markers = cf.missing_values(self.attributes, self.number_type, self.fill_value)
-        return Missing(markers, *cf.valid_range(self.attributes, self.number_type))
-
     @property
-    def missing_nan(self) -> list[NDArray[Any]]:
-        """NaN values of attributes and fill value, with their bits."""
-        markers = [self.fill_value, *(np.asarray(self.attributes.get(name, "")) for name in cf.FILL_ATTRIBUTES)]
-        return [
-            value for marker in markers if marker.dtype.kind == "f" for value in marker.reshape(-1) if value != value
-        ]
-
-    @property
-    def packing(self) -> cf.Packing | None:
-        """The packing of the values by their attributes; None if there is none."""
-        return None if self.number_type is None else cf.packing_of(self.attributes)
+    def fill_marker(self) -> NDArray[Any]:
+        """The fill value, which marks missing values."""
+        return self.fill_value
 
     def chunk_index(self) -> ChunkIndex:
         """Return an empty index: there are no chunks."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from tamis import cf
 from tamis.chunks.source import Descriptor, FileSource
@@ -125,6 +125,10 @@ class ClassicStore:
         }
         variables = {array.variable.name: array.named() for array in self._arrays.values()}
         return NamedGroup("/", dimensions, variables, self.classic_header.attributes, {})
+
+    def group_attributes(self, path: str) -> Mapping[str, Any]:
+        """Return the attributes of the file, whose only group is the root."""
+        return self.classic_header.attributes
 
     def group_paths(self, path: str = "/") -> list[str]:
         """Return the path of the only group."""

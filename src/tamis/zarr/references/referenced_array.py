@@ -140,23 +140,23 @@ _Stored = tuple[Codecs, tuple[int, ...], dict[Index, Reference], dict[Index, byt
 
 
 def _chunked(array: StoredArray, url: str) -> _Stored:
-    index, shape = array.chunk_index(), array.chunk_shape or ()
+    shape = array.chunk_shape or ()
     chunks: dict[Index, Reference] = {}
     inlined: dict[Index, bytes] = {}
     reader = array.open_chunks() if array.can_read_chunks else None
     if reader is None:
         raise _refusal(array, f"chunks that tamis can decode, found filters {array.pipeline}")
     try:
-        masks = {origin: reader.true_mask(origin) for origin, _ in index.records()}
+        records = list(reader.true_records())
         with located(array.label, dataset=array.path):
-            codecs = choose_codecs(array.pipeline, filled_chunk(array), Counter(masks.values()))
-        for origin, record in index.records():
+            codecs = choose_codecs(array.pipeline, filled_chunk(array), Counter(record.mask for _, record in records))
+        for origin, record in records:
             key = tuple(start // step for start, step in zip(origin, shape, strict=True))
             masked = codecs.masked
-            if masked is None or not masked.needs_mark(reader.stored_head(origin, len(MARK)), masks[origin]):
+            if masked is None or not masked.needs_mark(reader.stored_head(origin, len(MARK)), record.mask):
                 chunks[key] = Reference(url, record.offset, record.nbytes)
             else:
-                inlined[key] = masked.marked(reader.stored(origin)[0], masks[origin])
+                inlined[key] = masked.marked(reader.stored(origin)[0], record.mask)
     finally:
         reader.close()
     return codecs, tuple(shape), chunks, inlined

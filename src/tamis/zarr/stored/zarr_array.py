@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,21 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis import cf
 from tamis.chunks.array_reader import ChunkedReader
 from tamis.chunks.chunk_reader import ChunkReader, StoredChunks
 from tamis.chunks.grid import Grid
 from tamis.chunks.index import ChunkIndex
 from tamis.chunks.reader import ArrayReader
-from tamis.chunks.regions import Parts, as_array
+from tamis.chunks.regions import Parts
 from tamis.errors import FileError
 from tamis.filters import ChunkType, Stage
-from tamis.missing.definition import Missing
 from tamis.missing.restore import CompanionFlags
 from tamis.pipeline import Pipeline
 from tamis.store.array import PartByPart
 from tamis.store.data_model import NamedArray
+from tamis.store.described_array import DescribedArray
 from tamis.zarr.masked_chunk import MARK
+from tamis.zarr.stored.chunk_files import ChunkFiles
 from tamis.zarr.stored.folder_source import FolderSource
 from tamis.zarr.stored.hdf5_filters import ChunkFilters, chunk_filters
 from tamis.zarr.stored.zarr_attributes import netcdf_attributes
@@ -37,7 +35,7 @@ from tamis.zarr.stored.zarr_reader import ZarrReader
 _MARK_NBYTES = len(MARK) + 4
 
 
-class ZarrArray(PartByPart):
+class ZarrArray(PartByPart, DescribedArray):
     """An array in a local folder. Its chunks are decoded by tamis if HDF5 has their filters, else by zarr-python.
 
     Parameters
@@ -171,6 +169,8 @@ class ZarrArray(PartByPart):
         """The filters that HDF5 would have for the same chunks; None if there are none."""
         if not self.shape or self.is_sharded or self.varies or getattr(self.array, "order", "C") != "C":
             return None
+        if self.number_type is None and self.stored_type != self.numpy_type:
+            return None  # bytes of other values are not swapped
         return chunk_filters(self.codecs, self.chunk)
 
     @property
@@ -187,10 +187,11 @@ class ZarrArray(PartByPart):
 
     @property
     def chunk(self) -> ChunkType:
-        """Type, as stored, and shape of the chunks."""
-        fill = np.asarray(self.fill_value).astype(self.stored_type).tobytes() if self.number_type is not None else b""
-        stored = np.dtype("V1") if self.varies else self.stored_type
-        return ChunkType(stored, self.chunk_shape or (), fill if any(fill) else b"")
+        """Type, as stored, and shape of the chunks; values that are no numbers are bytes."""
+        if self.number_type is None:
+            return ChunkType(self.dtype or np.dtype("V1"), self.chunk_shape or ())
+        fill = self.fill_bytes()
+        return ChunkType(self.stored_type, self.chunk_shape or (), fill if any(fill) else b"")
 
     @cached_property
     def attributes(self) -> Mapping[str, Any]:
@@ -208,32 +209,9 @@ class ZarrArray(PartByPart):
             return np.asarray("" if value is None else value, object)
         return np.zeros((), self.numpy_type) if value is None else np.asarray(value).astype(self.numpy_type)
 
-    def fill_as(self, dtype: np.dtype[Any]) -> Any:
-        """Return the fill value in the type of chunks, numbers or bytes."""
-        if dtype.kind == "V":
-            return np.frombuffer(self.fill_value.astype(self.stored_type).tobytes(), dtype)[0]
-        return self.fill_value.astype(dtype)[()]
-
-    @cached_property
-    def missing(self) -> Missing:
-        """Markers of missing values and limits of valid ones, by attributes: see `tamis.cf.validity`."""
-        if self.number_type is None:
-            return Missing()
-        markers = cf.missing_values(self.attributes, self.number_type, None)
-        return Missing(markers, *cf.valid_range(self.attributes, self.number_type))
-
-    @property
-    def missing_nan(self) -> list[NDArray[Any]]:
-        """NaN values of attributes and fill value, with their bits."""
-        markers = [self.fill_value, *(np.asarray(self.attributes.get(name, "")) for name in cf.FILL_ATTRIBUTES)]
-        return [
-            value for marker in markers if marker.dtype.kind == "f" for value in marker.reshape(-1) if value != value
-        ]
-
-    @property
-    def packing(self) -> cf.Packing | None:
-        """The packing of the values by their attributes; None if there is none."""
-        return None if self.number_type is None else cf.packing_of(self.attributes)
+    def fill_bytes(self) -> bytes:
+        """Return the bytes of the fill value in the chunks."""
+        return self.fill_value.astype(self.stored_type).tobytes()
 
     @property
     def can_read_chunks(self) -> bool:
@@ -286,34 +264,18 @@ class ZarrArray(PartByPart):
 
     @cached_property
     def _files(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Numbers and sizes of the stored chunks, by number; of shards, the sizes alone."""
+        """Numbers and sizes of the stored chunks, or shards, by number."""
         if not self.size:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        sizes = dict(self._listed())
-        numbers = np.array(sorted(sizes), np.int64)
-        return numbers, np.array([sizes[number] for number in numbers.tolist()], np.int64)
+        return self._chunk_files.listed()
 
-    def _listed(self) -> list[tuple[int, int]]:
-        counts = self._grid.counts
-        if self.is_sharded:
-            paths = (path for path in (self.folder / "c").rglob("*") if path.is_file())
-            return [(i, path.stat().st_size) for i, path in enumerate(paths)]
-        listed = []
-        for number, index in enumerate(itertools.product(*map(range, counts))):
-            try:
-                listed.append((number, os.stat(self._file_at(index)).st_size))
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise FileError(f"{self.label}: cannot be listed: {error.strerror}") from error
-        return listed
-
-    def _file_at(self, index: Sequence[int]) -> Path:
-        return self.folder / str(self.array.metadata.encode_chunk_key(tuple(index)))
+    @property
+    def _chunk_files(self) -> ChunkFiles:
+        grid = Grid(self.shape, tuple(self.array.shards)) if self.is_sharded else self._grid
+        return ChunkFiles(self.folder, self.array.metadata.encode_chunk_key, grid.counts)
 
     def _path_of(self, row: int) -> Path:
-        number = int(as_array(self._files[0])[row])
-        return self._file_at(np.unravel_index(number, self._grid.counts) if self.shape else ())  # type: ignore[arg-type]
+        return self._chunk_files.path_of(int(self._files[0][row]))
 
     def parts(self, grid: Grid) -> Parts:
         """Return the parts of a grid that have values in the store."""

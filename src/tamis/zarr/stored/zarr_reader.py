@@ -39,7 +39,7 @@ class ZarrReader:
         except Exception as error:  # codecs and stores raise many kinds
             raise FileError(f"{self._label}: cannot be read: {error}") from error
         if values.dtype != self.dtype and self.dtype.kind == "V":
-            values = np.ascontiguousarray(values).view(self.dtype)
+            values = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False)).view(self.dtype)
         return put(values.astype(self.dtype, copy=False), out)
 
     def close(self) -> None:

@@ -102,9 +102,10 @@ class ZarrStore:
             variable_of(path, array.shape, array.number_type, array.dimensions, array.attributes)
             for path, array in self._arrays.items()
         )
-        return cf.roles_of(variables, {path: self._attributes(path) for path in self._groups})
+        return cf.roles_of(variables, {path: self.group_attributes(path) for path in self._groups})
 
-    def _attributes(self, path: str) -> dict[str, Any]:
+    def group_attributes(self, path: str) -> dict[str, Any]:
+        """Return the attributes of a group."""
         group = self._groups[path]
         return {} if group is None else netcdf_attributes(dict(group.attrs), None, group.metadata.zarr_format)
 
@@ -142,7 +143,7 @@ class ZarrStore:
                     dimensions[name] = Dimension(extent, is_unlimited=None)
         variables = {name.rpartition("/")[2]: array.named() for name, array in own.items() if not array.varies}
         left_out = {name.rpartition("/")[2]: "text of variable length" for name, array in own.items() if array.varies}
-        return NamedGroup(path, dimensions, variables, self._attributes(path), left_out)
+        return NamedGroup(path, dimensions, variables, self.group_attributes(path), left_out)
 
     def _dimension_around(self, path: str, name: str) -> Dimension | None:
         """Return the dimension of that name in the groups around a group: that of the variable of this name."""

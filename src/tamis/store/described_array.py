@@ -1,0 +1,78 @@
+"""What the attributes and the fill value of a stored array mean, whatever its format."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis import cf
+from tamis.missing.definition import Missing
+
+
+class DescribedArray:
+    """Answers of a `tamis.store.array.StoredArray` that follow from its type, attributes and fill value."""
+
+    @property
+    @abstractmethod
+    def attributes(self) -> Mapping[str, Any]:
+        """See `StoredArray.attributes`."""
+
+    @property
+    @abstractmethod
+    def number_type(self) -> np.dtype[Any] | None:
+        """See `StoredArray.number_type`."""
+
+    @property
+    @abstractmethod
+    def fill_value(self) -> NDArray[Any]:
+        """See `StoredArray.fill_value`."""
+
+    @property
+    def fill_marker(self) -> NDArray[Any] | None:
+        """The fill value if it marks missing values by itself, without an attribute; None otherwise."""
+        return None
+
+    def fill_bytes(self) -> bytes:
+        """Return the bytes of the fill value in the store."""
+        return self.fill_value.tobytes()
+
+    def attribute_values(self, name: str) -> NDArray[Any]:
+        """Return an attribute with its bits, as stored; a text if there is none."""
+        return np.asarray(self.attributes.get(name, ""))
+
+    def fill_as(self, dtype: np.dtype[Any]) -> Any:
+        """Return the fill value in the type of chunks, numbers or bytes."""
+        if dtype.kind == "V":
+            return np.frombuffer(self.fill_bytes(), dtype)[0]
+        return self.fill_value.astype(dtype)[()]
+
+    @cached_property
+    def missing(self) -> Missing:
+        """Markers of missing values and limits of valid ones, by attributes and fill value: see `tamis.cf.validity`.
+
+        NaN and the infinities are always missing, and not among the markers, which have the type of the values in
+        native byte order. There are no markers if values are not numbers.
+        """
+        if self.number_type is None:
+            return Missing()
+        dtype = self.number_type.newbyteorder("=")
+        markers = cf.missing_values(self.attributes, dtype, self.fill_marker)
+        return Missing(markers, *cf.valid_range(self.attributes, dtype))
+
+    @cached_property
+    def missing_nan(self) -> list[NDArray[Any]]:
+        """NaN values of attributes and fill value, with their bits."""
+        markers = [self.fill_value, *map(self.attribute_values, cf.FILL_ATTRIBUTES)]
+        return [
+            value for marker in markers if marker.dtype.kind == "f" for value in marker.reshape(-1) if value != value
+        ]
+
+    @cached_property
+    def packing(self) -> cf.Packing | None:
+        """The packing of the values by their attributes; None if there is none."""
+        return None if self.number_type is None else cf.packing_of(self.attributes)
