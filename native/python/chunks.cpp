@@ -112,6 +112,18 @@ std::vector<std::size_t> read(const Pipeline& pipeline, int file, const Array<st
     return left;
 }
 
+bool read_one(const Pipeline& pipeline, int file, std::int64_t offset, std::int64_t nbytes, std::uint32_t mask,
+              nb::handle out) {
+    const Buffer buffer(out, PyBUF_STRIDES | PyBUF_WRITABLE);
+    constexpr std::array<std::int64_t, chunks::max_axes> start{};
+    const auto first = std::span(start).first(pipeline.shape().rank);
+    const auto place = place_of<std::uint8_t>(*buffer, first, pipeline);
+    const chunks::Table table{first, {&offset, 1}, {&nbytes, 1}, {&mask, 1}};
+    const zfp::Kernel& kernel = kernel_in_use();
+    const Unlocked unlocked;
+    return chunks::Reader(pipeline, kernel, file).read(table, 0, place);
+}
+
 // Bytes of ranges of a file; none of one that it has not, or that cannot be read.
 nb::typed<nb::list, std::optional<nb::bytes>> read_ranges(int file, const Array<std::int64_t, 1>& offsets,
                                                           const Array<std::int64_t, 1>& nbytes) {
@@ -245,7 +257,10 @@ void bind_chunks(nb::module_& m) {
         .def("read", &read, "file"_a, "origins"_a, "offsets"_a, "nbytes"_a, "masks"_a, "start"_a, "out"_a,
              "threads"_a = 1,
              "Read and decode chunks to their places in `out`, the part of an array that begins at `start`.\n\n"
-             "Returns the numbers of those that are damaged or not native, whose places are untouched.")
+             "Returns the numbers of those that are damaged or not native, whose places are undefined.")
+        .def("read_one", &read_one, "file"_a, "offset"_a, "nbytes"_a, "mask"_a, "out"_a,
+             "Read and decode a chunk to `out`, an array of its shape or the part of it that lies in the array.\n\n"
+             "Returns False if it is damaged or not native; then `out` is undefined.")
         .def("encode", &encode, "values"_a, "start"_a, "origins"_a, "mask"_a, "marks"_a, "limits"_a, "bound"_a.none(),
              "Encode chunks by zfp and the filters that the mask leaves, decode and compare them.\n\n"
              "`values` is the part of an array that begins at `start`. Returns bytes, largest error and number of\n"

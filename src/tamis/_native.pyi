@@ -235,7 +235,14 @@ class ChunkPipeline:
         """
         Read and decode chunks to their places in `out`, the part of an array that begins at `start`.
 
-        Returns the numbers of those that are damaged or not native, whose places are untouched.
+        Returns the numbers of those that are damaged or not native, whose places are undefined.
+        """
+
+    def read_one(self, file: int, offset: int, nbytes: int, mask: int, out: object) -> bool:
+        """
+        Read and decode a chunk to `out`, an array of its shape or the part of it that lies in the array.
+
+        Returns False if it is damaged or not native; then `out` is undefined.
         """
 
     def encode(

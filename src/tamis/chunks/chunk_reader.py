@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis import _native
 from tamis.chunks.boxes import intersection, within
 from tamis.chunks.grid import Origin, Region
 from tamis.chunks.index import ChunkIndex, ChunkRecord
-from tamis.chunks.read_many import ManyChunks, goes_over_many
+from tamis.chunks.read_many import ManyChunks, goes_over_many, native_pipeline_of_large
 from tamis.chunks.reader import put
 from tamis.chunks.regions import Parts, as_array
 from tamis.chunks.source import ByteSource, FileSource
@@ -133,6 +134,8 @@ class ChunkReader:
         if out is not None and direct and self._is_plain(record, mask):
             self._read(origin, record, 0, self.chunk.nbytes, out.reshape(-1).view(np.uint8).data)
             return out
+        if (values := self._read_native(record, mask, out)) is not None:
+            return values
         data = self._read(origin, record, 0, record.nbytes)
         try:
             if out is not None and self._zfp is not None and not mask & 1 and self._zfp.fits(out):
@@ -140,6 +143,22 @@ class ChunkReader:
             return put(self.pipeline.decode(data, mask, self.chunk), out)
         except TamisError as error:
             raise self._failure(origin, f" cannot be decoded: {error}") from error
+
+    def _read_native(self, record: ChunkRecord, mask: int, out: NDArray[Any] | None) -> NDArray[Any] | None:
+        """Return a large chunk, read and decoded by one native call; None if that cannot be, or it is damaged."""
+        source, native = self._source, self._native_pipeline
+        if native is None or not isinstance(source, FileSource) or (out is not None and out.dtype != self.chunk.dtype):
+            return None
+        if out is not None and not out.flags.c_contiguous and self._zfp is not None and not self._zfp.is_aside:
+            return None  # decoded to its places one value after the other, see `ZfpChunks`
+        if out is None:
+            out = np.empty(self.chunk.shape, self.chunk.dtype)
+        read = native.read_one(source.descriptor.number, record.offset, record.nbytes, mask & 0xFFFFFFFF, out)
+        return out if read else None
+
+    @cached_property
+    def _native_pipeline(self) -> _native.ChunkPipeline | None:
+        return native_pipeline_of_large(self.pipeline, self.chunk)
 
     def read_many(self, part: Region, out: NDArray[Any], threads: int = 1) -> bool:
         """Read a part of the array in one native call, if it goes over many small chunks and `out` has their type.

@@ -20,6 +20,9 @@ from tamis.pipeline import Pipeline
 SMALL_NBYTES = 32 << 10
 """Size of the largest chunks that are read many at a time; for larger ones, Python costs little."""
 
+_LARGEST_NBYTES = 64 << 20
+"""Size of the largest chunks that native code reads; it takes three times as much memory, if only on paper."""
+
 _LEAST_COUNT = 8
 """Smallest number of chunks for a native call, whose preparation costs as much as reading a few."""
 
@@ -43,6 +46,15 @@ def native_pipeline(pipeline: Pipeline, chunk: ChunkType) -> _native.ChunkPipeli
         return None
     cd_values = [(number, [cd_value & 0xFFFFFFFF for cd_value in stored or ()]) for number, stored in filters]
     return _native.ChunkPipeline(chunk.shape, chunk.dtype.itemsize, cd_values)
+
+
+def native_pipeline_of_large(pipeline: Pipeline, chunk: ChunkType) -> _native.ChunkPipeline | None:
+    """Return the native twin of a pipeline for chunks that are read one at a time.
+
+    Its threads keep their memory: fresh pages for each step of each chunk cost as much as decoding.
+    """
+    native = native_pipeline(pipeline, chunk) if SMALL_NBYTES < chunk.nbytes <= _LARGEST_NBYTES else None
+    return None if native is None or native.foreign or not pipeline.stages else native
 
 
 class ManyChunks:

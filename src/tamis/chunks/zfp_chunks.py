@@ -27,7 +27,7 @@ class ZfpChunks:
     def __init__(self, header: StoredZfp, chunk: ChunkType) -> None:
         self._header, self._mode, self._chunk = header, header.filter.mode, chunk
         self._squeeze = tuple(0 if extent == 1 else slice(None) for extent in chunk.shape)
-        self._aside = len(header.shape) >= _SCATTERED_AXES and chunk.nbytes <= _MOST_ASIDE_NBYTES
+        self.is_aside = len(header.shape) >= _SCATTERED_AXES and chunk.nbytes <= _MOST_ASIDE_NBYTES
         self._local = threading.local()
         self.nbits = blocks.block_nbits(self._mode, header.dtype, len(header.shape))
 
@@ -48,7 +48,7 @@ class ZfpChunks:
 
     def decode(self, data: Any, out: NDArray[Any]) -> NDArray[Any]:
         """Decode a chunk into `out`; raise StreamError if it is damaged."""
-        if self._aside and not out.flags.c_contiguous:
+        if self.is_aside and not out.flags.c_contiguous:
             out[...] = self.decode(data, self._room())
             return out
         view = self._view(out)

@@ -111,6 +111,14 @@ struct Place {
     Extents start{};
 };
 
+// Whether items of a box follow each other without gaps.
+inline bool is_dense(const Shape& box, const Strides& strides, std::size_t itemsize) {
+    const Strides dense = box.contiguous(itemsize);
+    for (unsigned axis = 0; axis < box.rank; ++axis)
+        if (box.extent[axis] != 1 && strides[axis] != dense[axis]) return false;
+    return true;
+}
+
 // What a chunk and a part of its array share.
 struct Share {
     Shape shape;

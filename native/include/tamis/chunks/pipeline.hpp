@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -83,12 +84,19 @@ public:
     // Of a chunk on its way; longer ones are not taken.
     std::size_t capacity() const { return 2 * nbytes() + room_nbytes; }
 
-    // The values of a chunk: in `stored` or in `scratch`, whose capacity is that of the pipeline. None where it is
-    // damaged, or went through a foreign filter.
+    // The values of a chunk: in `stored`, in `scratch`, whose capacity is at least that of the pipeline, or in
+    // `values`, which has room for them or is null. None where the chunk is damaged, or went through a foreign filter.
     std::optional<Bytes> decode(const zfp::Kernel& kernel, Bytes stored, std::uint32_t mask, Scratch& scratch,
-                                Inflater& inflater) const {
-        for (std::size_t i = stages_.size(); i-- > 0;)
-            if (!(mask >> i & 1) && !undo(stages_[i], kernel, stored, scratch, inflater)) return std::nullopt;
+                                Inflater& inflater, std::uint8_t* values = nullptr) const {
+        const auto last = static_cast<std::size_t>(std::countr_one(mask));
+        for (std::size_t i = stages_.size(); i-- > 0;) {
+            if (mask >> i & 1) continue;
+            const auto room = [&] {  // asked for by the filters that need any
+                const bool direct = i == last && values != nullptr;
+                return direct ? std::span(values, nbytes()) : std::span(scratch.next(), scratch.capacity());
+            };
+            if (!undo(stages_[i], kernel, stored, room, inflater)) return std::nullopt;
+        }
         return stored.size() == nbytes() ? std::optional(stored) : std::nullopt;
     }
 
@@ -145,26 +153,27 @@ private:
         return stage;
     }
 
-    bool undo(const Stage& stage, const zfp::Kernel& kernel, Bytes& bytes, Scratch& scratch, Inflater& inflater) const {
+    template <class Room>
+    bool undo(const Stage& stage, const zfp::Kernel& kernel, Bytes& bytes, const Room& room, Inflater& inflater) const {
         switch (stage.kind) {
             case Kind::fletcher32:
                 return check(bytes);
             case Kind::shuffle: {
-                if (bytes.size() > scratch.capacity()) return false;
-                std::uint8_t* out = scratch.next();
-                filters::unshuffle(bytes, stage.itemsize, out);
-                bytes = {out, bytes.size()};
+                const std::span<std::uint8_t> out = room();
+                if (bytes.size() > out.size()) return false;
+                filters::unshuffle(bytes, stage.itemsize, out.data());
+                bytes = out.first(bytes.size());
                 return true;
             }
             case Kind::deflate: {
-                std::uint8_t* out = scratch.next();
+                const std::span<std::uint8_t> out = room();
                 std::size_t nbytes = 0;
-                if (!inflater(bytes, out, scratch.capacity(), nbytes)) return false;
-                bytes = {out, nbytes};
+                if (!inflater(bytes, out.data(), out.size(), nbytes)) return false;
+                bytes = out.first(nbytes);
                 return true;
             }
             case Kind::zfp: {
-                std::uint8_t* out = scratch.next();
+                std::uint8_t* out = room().data();
                 std::size_t end = 0;
                 if (!kernel.decode(stage.header.type, out, stage.header.layout, stage.header.params, bytes, 0, end))
                     return false;

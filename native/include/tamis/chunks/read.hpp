@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <memory>
 #include <vector>
 
 #include "tamis/chunks/pipeline.hpp"
@@ -47,6 +48,30 @@ inline bool read_range(int file, std::int64_t offset, std::uint8_t* out, std::si
     return true;
 }
 
+// Memory for what is stored of a chunk, and for its way to values.
+struct ChunkMemory {
+    explicit ChunkMemory(std::size_t capacity) : scratch(capacity), stored(zfp::raw_memory(capacity)) {}
+
+    explicit operator bool() const { return scratch && stored; }
+
+    Scratch scratch;
+    zfp::RawMemory stored;
+};
+
+// Of memory that a thread keeps, because fresh pages take longer than decoding what comes into them: 3.75 MiB through
+// shuffle and deflate took twice as long.
+inline constexpr std::size_t kept_capacity = std::size_t{10} << 20;
+
+// The memory of this thread, for one reader at a time.
+inline std::unique_ptr<ChunkMemory>& memory_of_thread(std::size_t capacity) {
+    thread_local std::unique_ptr<ChunkMemory> memory;
+    if (!memory || !*memory || memory->scratch.capacity() != capacity) {
+        memory.reset();
+        memory = std::make_unique<ChunkMemory>(capacity);
+    }
+    return memory;
+}
+
 // Reads chunks, one after the other; each thread has its own.
 class Reader {
 public:
@@ -55,12 +80,16 @@ public:
           kernel_(kernel),
           file_(file),
           file_nbytes_(file_nbytes(file)),
-          scratch_(pipeline.capacity()),
-          stored_(zfp::raw_memory(pipeline.capacity())),
+          memory_(memory_of_thread(pipeline.capacity())),
           inflater_(pipeline.libdeflate()) {}
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+    ~Reader() {
+        if (memory_->scratch.capacity() > kept_capacity) memory_.reset();
+    }
 
-    // Put what a chunk and the place share there. False, with the place untouched, where that needs another reader: a
-    // chunk that is damaged, of a foreign filter, or larger than small.
+    // Put what a chunk and the place share there. False, with that undefined, where another reader is needed: for a
+    // chunk that is damaged, of a foreign filter, or too large.
     bool read(const Table& table, std::size_t number, const Place<std::uint8_t>& place) {
         const unsigned rank = pipeline_.shape().rank;
         const auto origin = table.origins.subspan(number * rank, rank);
@@ -69,13 +98,20 @@ public:
         Share share;
         if (!find_share(place, origin, pipeline_.shape(), pipeline_.strides(), share)) return true;
         const std::int64_t offset = table.offsets[number], nbytes = table.nbytes[number];
-        if (!scratch_ || !stored_ || !has_range(file_nbytes_, offset, nbytes)) return false;
+        if (!*memory_ || !has_range(file_nbytes_, offset, nbytes)) return false;
         const auto size = static_cast<std::size_t>(nbytes);
-        if (size > pipeline_.capacity() || !read_range(file_, offset, stored_.get(), size)) return false;
-        const auto values = pipeline_.decode(kernel_, {stored_.get(), size}, table.masks[number], scratch_, inflater_);
+        std::uint8_t* stored = memory_->stored.get();
+        if (size > pipeline_.capacity() || !read_range(file_, offset, stored, size)) return false;
+        std::uint8_t* const to = place.memory + share.in_place;
+        const std::size_t itemsize = pipeline_.itemsize();
+        const bool aligned = reinterpret_cast<std::uintptr_t>(to) % itemsize == 0;
+        const bool direct =
+            aligned && share.shape == pipeline_.shape() && is_dense(share.shape, place.strides, itemsize);
+        const auto values = pipeline_.decode(kernel_, {stored, size}, table.masks[number], memory_->scratch, inflater_,
+                                             direct ? to : nullptr);
         if (!values) return false;
-        copy_box(share.shape, pipeline_.itemsize(), values->data() + share.in_chunk, pipeline_.strides(),
-                 place.memory + share.in_place, place.strides);
+        if (values->data() != to)
+            copy_box(share.shape, itemsize, values->data() + share.in_chunk, pipeline_.strides(), to, place.strides);
         return true;
     }
 
@@ -84,8 +120,7 @@ private:
     const zfp::Kernel& kernel_;
     int file_;
     std::size_t file_nbytes_;
-    Scratch scratch_;
-    zfp::RawMemory stored_;
+    std::unique_ptr<ChunkMemory>& memory_;
     Inflater inflater_;
 };
 
