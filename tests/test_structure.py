@@ -176,7 +176,7 @@ def test_structure_page_names_every_folder_and_nothing_else() -> None:
     named = {row for row, _ in rows if row.endswith("/")}
     assert all((ROOT / row).exists() for row, _ in rows)
     within = {f"{row}{name}" for row, text in rows for name in re.findall(r"`([a-z_0-9/]+/)`", text)}
-    there = folders("src", ".py") | folders("native", ".hpp", ".cpp", ".h", ".c", ".f90")
+    there = folders("src", ".py") | folders("native", ".hpp", ".cpp", ".h", ".c", ".f90", ".F90")
     assert named | within == there - {"src/tamis/"}
 
 
@@ -195,7 +195,7 @@ def test_structure_page_names_modules_that_are_there() -> None:
 
 
 def test_tests_mirror_the_package() -> None:
-    own = {"conformance", "faults", "frozen", "known_defects", "native", "plugin"}
+    own = {"capi", "conformance", "faults", "frozen", "known_defects", "native", "plugin"}
     beside = [path.relative_to(ROOT / "tests").parent for path in (ROOT / "tests").rglob("test_*.py")]
     mirrors = {folder for folder in beside if folder.parts and folder.parts[0] not in own}
     assert not [str(folder) for folder in mirrors if not (PACKAGE / folder).is_dir()]

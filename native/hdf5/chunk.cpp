@@ -33,7 +33,7 @@ Message layout_of_chunk(Extents extents, Layout& layout) {
             "zfp: expected a chunk of more than one value, got %.150s; use chunks of at least 4 values along an axis",
             shape.text);
     if (longer > zfp::max_rank)
-        return Message::format("zfp: expected a chunk with 1 to 4 axes longer than 1, got %.150s with %zu; use %.150s",
+        return Message::format("zfp: chunk must have only 1...4 non-unity dimensions, got %.150s with %zu; use %.150s",
                                shape.text, longer, shape_text(extents, longer, zfp::max_rank).text);
     const auto rank = static_cast<unsigned>(longer);
     for (unsigned axis = 0; axis < rank; ++axis)

@@ -1,5 +1,6 @@
 #include "hdf5/configure.hpp"
 
+#include "hdf5/controls.hpp"
 #include "hdf5/settings.hpp"
 
 namespace tamis::hdf5 {
@@ -39,6 +40,7 @@ bool configure(const Hdf5& hdf5, const char* function, hid_t dcpl, hid_t type, c
     std::size_t count = most;
     if (hdf5.filter_by_id(dcpl, filter_id, &flags, &count, values, 0, nullptr, &config) < 0)
         return refuse(hdf5, function, "H5E_CANTGET_g", Message::format("zfp: cannot read the filter's parameters"));
+    if (count == 0) request_of_controls(hdf5, dcpl, std::span(values).first<max_requested>(), count);
     const CdValues requested{values, std::min(count, most)};
     Params params;
     unsigned stored[max_stored] = {};

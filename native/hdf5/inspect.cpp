@@ -45,10 +45,16 @@ bool examine_type(const Hdf5& hdf5, const char* function, hid_t type, Chunk& chu
                                           "machine, got %s-endian; create the dataset with the native type",
                                           little ? "little" : "big", little ? "big" : "little"));
     }
+    const int type_class = hdf5.type_class(type);
+    const std::size_t nbytes = hdf5.type_size(type);
+    const bool is_number = type_class == class_integer || type_class == class_float;
+    const char* expected = !is_number                   ? "requires datatype class of H5T_FLOAT or H5T_INTEGER"
+                           : nbytes != 4 && nbytes != 8 ? "requires datatype size of 4 or 8"
+                                                        : "expected 4- or 8-byte IEEE floats or integers";
     return refuse(hdf5, function, minor,
-                  Message::format("zfp: expected 4- or 8-byte IEEE floats or integers, got datatype class %d of %zu "
-                                  "bytes; use shuffle and deflate for such a dataset",
-                                  hdf5.type_class(type), hdf5.type_size(type)));
+                  Message::format("zfp: %s, got datatype class %d of %zu bytes; use shuffle and deflate for such a "
+                                  "dataset",
+                                  expected, type_class, nbytes));
 }
 
 bool examine_space(const Hdf5& hdf5, const char* function, hid_t space, Chunk& chunk) {

@@ -12,7 +12,7 @@ Hdf5::Hdf5(const void* caller) : library_(caller) {
                 bind(filter_by_id, "H5Pget_filter_by_id2") & bind(modify_filter, "H5Pmodify_filter") &
                 bind(remove_filter, "H5Premove_filter") & bind(set_filter, "H5Pset_filter") &
                 bind(fill_defined, "H5Pfill_value_defined") & bind(fill_value, "H5Pget_fill_value") &
-                bind(has_property, "H5Pexist");
+                bind(has_property, "H5Pexist") & bind(property_size, "H5Pget_size") & bind(property, "H5Pget");
 }
 
 hid_t Hdf5::variable(const char* name) const {

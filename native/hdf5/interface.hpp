@@ -66,6 +66,8 @@ public:
     herr_t (*fill_defined)(hid_t dcpl, int* status) = nullptr;
     herr_t (*fill_value)(hid_t dcpl, hid_t type, void* value) = nullptr;
     htri_t (*has_property)(hid_t plist, const char* name) = nullptr;
+    herr_t (*property_size)(hid_t plist, const char* name, std::size_t* nbytes) = nullptr;
+    herr_t (*property)(hid_t plist, const char* name, void* value) = nullptr;
 
 private:
     Library library_;

@@ -27,8 +27,9 @@ struct FakeHdf5 {
     int fill_status = 1;     // H5D_fill_value_t
     std::uint64_t fill = 0;  // bits, of the type's width
     bool has_property = false;
-    unsigned messages = 0;  // on the current stack
-    unsigned pushed = 0;    // on the stack made last, which is not current yet
+    std::vector<std::uint8_t> controls;  // the property "zfp_controls"; empty: there is none
+    unsigned messages = 0;               // on the current stack
+    unsigned pushed = 0;                 // on the stack made last, which is not current yet
 };
 
 inline thread_local FakeHdf5 fake;  // HDF5 lets one thread in at a time; two libraries let in two
@@ -158,8 +159,21 @@ int H5Pget_fill_value(tamis::hdf5::hid_t, tamis::hdf5::hid_t type, void* value) 
 }
 
 int H5Pexist(tamis::hdf5::hid_t, const char* name) {
-    tamis::tests::require(std::strcmp(name, "tamis_zfp_unproven") == 0, "one property is asked for");
+    if (std::strcmp(name, "zfp_controls") == 0) return !tamis::tests::fake.controls.empty();
+    tamis::tests::require(std::strcmp(name, "tamis_zfp_unproven") == 0, "two properties are asked for");
     return tamis::tests::fake.has_property;
+}
+
+int H5Pget_size(tamis::hdf5::hid_t, const char* name, std::size_t* nbytes) {
+    tamis::tests::require(std::strcmp(name, "zfp_controls") == 0, "one property has a value");
+    *nbytes = tamis::tests::fake.controls.size();
+    return 0;
+}
+
+int H5Pget(tamis::hdf5::hid_t, const char* name, void* value) {
+    tamis::tests::require(std::strcmp(name, "zfp_controls") == 0, "one property has a value");
+    std::memcpy(value, tamis::tests::fake.controls.data(), tamis::tests::fake.controls.size());
+    return 0;
 }
 }
 

@@ -127,6 +127,12 @@ bool try_creation(Random& random) {
     fake.fill_status = random.between(0, 2);
     fake.fill = random.one_in(2) ? random.bits() : bits_of(fake.type == 1 ? Type::float32 : Type::float64, -999);
     fake.has_property = random.one_in(5);
+    if (random.one_in(3)) {
+        fake.controls.resize(random.one_in(4) ? 1 + random.below(40) : 24);
+        for (auto& byte : fake.controls) byte = random.byte();
+        const unsigned mode = random.one_in(5) ? random.word() : 1 + random.word() % 6;
+        if (fake.controls.size() >= sizeof mode) std::memcpy(fake.controls.data(), &mode, sizeof mode);
+    }
     fake.refuses_extents = random.one_in(50);
     fake.refuses_values = random.one_in(50);
     fake.refuses_change = random.one_in(50);

@@ -97,8 +97,8 @@ def test_d01_h5zzfp_file_of_big_endian_writer_is_read_right() -> None:
         ({"shape": (4097, 2, 2, 2), "chunks": (4097, 2, 2, 2)}, "axis of 4097, .* at most 4096 for 4 axes"),
         ({"shape": (2, 65537, 2), "chunks": (2, 65537, 2)}, "axis of 65537, .* at most 65536 for 3 axes"),
         ({"shape": (2, 2**24 + 1), "chunks": (2, 2**24 + 1)}, "axis of 16777217, .* at most 16777216 for 2 axes"),
-        ({"dtype": bool}, "expected 4- or 8-byte IEEE floats or integers, .*; use shuffle and deflate"),
-        ({"dtype": "c16"}, "expected 4- or 8-byte IEEE floats or integers, .*; use shuffle and deflate"),
+        ({"dtype": bool}, "requires datatype class of H5T_FLOAT or H5T_INTEGER, got .*; use shuffle and deflate"),
+        ({"dtype": "c16"}, "requires datatype class of H5T_FLOAT or H5T_INTEGER, got .*; use shuffle and deflate"),
     ],
 )
 def test_d02_chunk_or_type_is_refused_on_create(tmp_path: Path, keywords: dict[str, Any], match: str) -> None:

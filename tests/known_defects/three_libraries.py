@@ -152,7 +152,7 @@ def check_errors(path: Path) -> None:
     """Provoke errors in all three; each has our message on its own stack."""
     for package, each in LIBRARIES.items():
         texts = each.refused_create(path.with_suffix(".five"))
-        assert texts[0] == "zfp: expected a chunk with 1 to 4 axes longer than 1, got 4x4x4x4x4 with 5; use 1x4x4x4x4"
+        assert texts[0] == "zfp: chunk must have only 1...4 non-unity dimensions, got 4x4x4x4x4 with 5; use 1x4x4x4x4"
         if "zfp: chunk is truncated or damaged" in each.refused_read(path)[0]:
             TOLD.add(package)
     for read in READERS:

@@ -226,7 +226,7 @@ REFUSED = {
         (4,) * 5,
         (EXACT,),
         {},
-        "1 to 4 axes longer than 1, got 4x4x4x4x4 with 5; use 1x4x4x4x4",
+        "1...4 non-unity dimensions, got 4x4x4x4x4 with 5; use 1x4x4x4x4",
     ),
     "single": (field_of((4, 4)), (1, 1), (EXACT,), {}, "a chunk of more than one value, got 1x1"),
     "long": (field_of((2, 2, 2, 4097)), (2, 2, 2, 4097), (EXACT,), {}, "an axis of 4097, the ZFP header takes at most"),

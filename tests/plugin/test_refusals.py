@@ -52,7 +52,10 @@ def test_creating_with_foreign_byte_order_is_refused(tmp_path: Path, dtype: str)
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f2", "S4", "S8", "c8", "V8", bool])
 def test_creating_with_type_of_other_values_is_refused(tmp_path: Path, dtype: object) -> None:
     with h5py.File(tmp_path / "type.h5", "w") as file:
-        with pytest.raises((ValueError, OSError), match="zfp: expected 4- or 8-byte IEEE floats or integers, got"):
+        with pytest.raises(
+            (ValueError, OSError),
+            match=r"zfp: requires datatype (class of H5T_FLOAT or H5T_INTEGER|size of 4 or 8), got",
+        ):
             file.create_dataset("v", (64,), dtype, chunks=(16,), **tamis.Zfp(reversible=True))
         assert list(file) == []
 

@@ -1,10 +1,11 @@
-"""The version of tamis, its codec, and the kernels that run on this machine."""
+"""The version of tamis, its codec, the kernels that run on this machine, and what programs in C and Fortran need."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 
 from tamis import _native
 
@@ -24,13 +25,52 @@ class Config:
     kernels: tuple[str, ...]
     """All implementations that this machine can run, the default first; all write the same bytes."""
 
+    @property
+    def include_path(self) -> Path:
+        """The folder of the headers for C and C++: ``H5Zzfp.h`` (the HDF5 filter) and ``tamis.h`` (the codec)."""
+        return _package() / "include"
+
+    @property
+    def library_path(self) -> Path:
+        """The folder of the libraries ``h5zzfp`` and ``tamis``, shared and static."""
+        return _package() / "lib"
+
+    @property
+    def fortran_source(self) -> Path:
+        """The Fortran module ``h5zzfp_props_f``, to be compiled with a program: module files fit one compiler only."""
+        return _package() / "fortran" / "H5Zzfp_props_f.F90"
+
+    @property
+    def cflags(self) -> str:
+        """Options for the compiler."""
+        return f"-I{self.include_path}"
+
+    def libs(self, *, codec: bool = False, static: bool = False) -> str:
+        """Return options for the linker, to stand before those of HDF5.
+
+        Parameters
+        ----------
+        codec
+            The codec, which needs no HDF5, instead of the filter.
+        static
+            The static library, which the program then contains.
+        """
+        name, folder = "tamis" if codec else "h5zzfp", self.library_path
+        if static:
+            return f"{folder}/lib{name}.a -lstdc++ -lm{' -pthread' if codec else ''}"
+        return f"-L{folder} -Wl,-rpath,{folder} -l{name}"
+
     def __str__(self) -> str:
         others = f" (of {', '.join(self.kernels)})" if len(self.kernels) > 1 else ""
         return f"tamis {self.version}, {self.codec}, kernel {self.kernel}{others}"
 
 
+def _package() -> Path:
+    return Path(_native.__file__).parent
+
+
 def config() -> Config:
-    """Return the version of tamis, its codec, and the kernel that the codec uses on this machine.
+    """Return the version of tamis, its codec, its kernel on this machine, and what builds in C and Fortran need.
 
     Kernels are ``avx512`` (x86-64 with AVX-512 and GFNI), ``avx2`` (x86-64 with AVX2, BMI2 and PCLMUL), ``avx2-tzcnt``
     (the same without PDEP and PEXT, which AMD before Zen 3 runs slowly) and ``portable`` (any machine).

@@ -1,0 +1,18 @@
+# tamis::tamis: the ZFP codec. TAMIS_USE_STATIC_LIBS chooses the static library.
+get_filename_component(_tamis_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+if(NOT TARGET tamis::tamis)
+  if(TAMIS_USE_STATIC_LIBS)
+    include(CMakeFindDependencyMacro)
+    find_dependency(Threads)
+    add_library(tamis::tamis STATIC IMPORTED)
+    set_target_properties(tamis::tamis PROPERTIES
+      IMPORTED_LOCATION "${_tamis_prefix}/lib/libtamis.a"
+      INTERFACE_LINK_LIBRARIES "stdc++;m;Threads::Threads")
+  else()
+    add_library(tamis::tamis SHARED IMPORTED)
+    set_target_properties(tamis::tamis PROPERTIES
+      IMPORTED_LOCATION "${_tamis_prefix}/lib/libtamis${CMAKE_SHARED_LIBRARY_SUFFIX}")
+  endif()
+  set_target_properties(tamis::tamis PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${_tamis_prefix}/include")
+endif()
+unset(_tamis_prefix)
