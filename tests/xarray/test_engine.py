@@ -259,3 +259,13 @@ def test_import_without_xarray_names_the_extra() -> None:
     code = "import sys; sys.modules['xarray'] = None; import tamis.xarray"
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert "ImportError: tamis.xarray needs xarray, found none: pip install 'tamis[xarray]'" in done.stderr
+
+
+def test_search_for_an_engine_imports_nothing_else_of_tamis() -> None:
+    code = f"""
+import sys, xarray
+xarray.open_dataset({str(SAMPLE)!r}).close()
+print(sorted(name for name in sys.modules if name.split(".")[0].startswith("tamis")), hasattr(xarray.Dataset, "tamis"))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "['tamis_xarray', 'tamis_xarray.accessor', 'tamis_xarray.engine'] True\n"

@@ -1,7 +1,7 @@
 """xarray's engine ``"tamis"``, which xarray finds by itself, and the accessor ``Dataset.tamis``.
 
-The accessor is there as soon as this package is imported, or xarray opens a file. The extra ``tamis[xarray]`` installs
-what both need.
+The accessor is there as soon as this package is imported, or xarray looks for engines. The extra ``tamis[xarray]``
+installs what both need.
 """
 
 from importlib.util import find_spec
@@ -9,7 +9,7 @@ from importlib.util import find_spec
 if find_spec("xarray") is None:
     raise ImportError("tamis.xarray needs xarray, found none: pip install 'tamis[xarray]'")
 
-from tamis.xarray.engine import TamisEngine
+from tamis_xarray import TamisEngine
 
 __all__ = ["TamisEngine"]
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from xarray import Dataset, DataTree
-from xarray.backends import BackendEntrypoint, CachingFileManager, StoreBackendEntrypoint
-from xarray.backends.locks import HDF5_LOCK
+from xarray.backends import BackendEntrypoint
 
-import tamis.xarray.accessor  # noqa: F401 - registers Dataset.tamis with whatever looks for engines
-from tamis.errors import ParameterError
-from tamis.xarray.file_store import FileStore
+import tamis_xarray.accessor  # noqa: F401 - registers Dataset.tamis with whatever looks for engines
 
 if TYPE_CHECKING:
-    from tamis.hdf5.file import File
-    from tamis.store.opened.opened_store import OpenedStore
+    from tamis.xarray.open_file import OpenFile
 
 
 class TamisEngine(BackendEntrypoint):
@@ -66,7 +61,7 @@ class TamisEngine(BackendEntrypoint):
         ParameterError
             If `phony_dims` or `threads` is neither of the above, or a file in memory is given.
         """
-        opened = _OpenFile(filename_or_obj, phony_dims, threads, restore)
+        opened = _open(filename_or_obj, phony_dims, threads, restore)
         return opened.dataset(
             group or "/",
             mask_and_scale=mask_and_scale,
@@ -90,7 +85,7 @@ class TamisEngine(BackendEntrypoint):
         **decoders: Any,
     ) -> dict[str, Dataset]:
         """Open a group and all groups in it, by path from there; parameters are those of `open_dataset`."""
-        opened = _OpenFile(filename_or_obj, phony_dims, threads, restore)
+        opened = _open(filename_or_obj, phony_dims, threads, restore)
         return opened.groups(group or "/", drop_variables=drop_variables, **decoders)
 
     def open_datatree(self, filename_or_obj: Any, **parameters: Any) -> DataTree:
@@ -107,49 +102,8 @@ class TamisEngine(BackendEntrypoint):
         return tree
 
 
-def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File | OpenedStore:
-    """Open a file for reading; a pickled manager of xarray always passes a mode."""
-    from tamis import _open
+def _open(path: Any, phony_dims: str, threads: int | None, restore: bool) -> OpenFile:
+    """Open a file; tamis is imported only now."""
+    from tamis.xarray.open_file import OpenFile
 
-    return _open.open(path, threads, restore=restore)
-
-
-class _OpenFile:
-    """A file that was just opened, to make datasets of its groups."""
-
-    def __init__(self, path: Any, phony_dims: str, threads: int | None, restore: bool) -> None:
-        if not isinstance(path, (str, os.PathLike)) or "://" in os.fspath(path):
-            raise ParameterError(
-                f"expected the path of a file on this machine, got {path!r}: engine='h5netcdf' opens files in memory"
-                " and remote ones"
-            )
-        self._path = os.path.abspath(os.path.expanduser(os.fspath(path)))
-        self._manager = CachingFileManager(_opened, self._path, threads, restore, mode="r")
-        try:
-            with HDF5_LOCK:
-                self._model = self._manager.acquire(needs_lock=False).data_model(phony_dims)
-        except Exception:
-            self._manager.close()
-            raise
-
-    def dataset(self, path: str, **decoders: Any) -> Dataset:
-        """Return the dataset of a group."""
-        try:
-            with HDF5_LOCK:
-                group = self._model.group(path)
-            store = FileStore(self._path, self._manager, group)
-            return StoreBackendEntrypoint().open_dataset(store, **decoders)
-        except Exception:
-            self._manager.close()
-            raise
-
-    def groups(self, path: str, **decoders: Any) -> dict[str, Dataset]:
-        """Return the datasets of a group and of all groups in it, by path from the first."""
-        try:
-            with HDF5_LOCK:
-                paths = self._model.group_paths(path)
-        except Exception:
-            self._manager.close()
-            raise
-        start = paths[0].rstrip("/")
-        return {inner.removeprefix(start) or "/": self.dataset(inner, **decoders) for inner in paths}
+    return OpenFile(path, phony_dims, threads, restore)

@@ -1,0 +1,65 @@
+"""An open file, and datasets of its groups."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from xarray import Dataset
+from xarray.backends import CachingFileManager, StoreBackendEntrypoint
+from xarray.backends.locks import HDF5_LOCK
+
+from tamis.errors import ParameterError
+from tamis.xarray.file_store import FileStore
+
+if TYPE_CHECKING:
+    from tamis.hdf5.file import File
+    from tamis.store.opened.opened_store import OpenedStore
+
+
+def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File | OpenedStore:
+    """Open a file for reading; a pickled manager of xarray always passes a mode."""
+    from tamis import _open
+
+    return _open.open(path, threads, restore=restore)
+
+
+class OpenFile:
+    """A file that was just opened, to make datasets of its groups."""
+
+    def __init__(self, path: Any, phony_dims: str, threads: int | None, restore: bool) -> None:
+        if not isinstance(path, (str, os.PathLike)) or "://" in os.fspath(path):
+            raise ParameterError(
+                f"expected the path of a file on this machine, got {path!r}: engine='h5netcdf' opens files in memory"
+                " and remote ones"
+            )
+        self._path = os.path.abspath(os.path.expanduser(os.fspath(path)))
+        self._manager = CachingFileManager(_opened, self._path, threads, restore, mode="r")
+        try:
+            with HDF5_LOCK:
+                self._model = self._manager.acquire(needs_lock=False).data_model(phony_dims)
+        except Exception:
+            self._manager.close()
+            raise
+
+    def dataset(self, path: str, **decoders: Any) -> Dataset:
+        """Return the dataset of a group."""
+        try:
+            with HDF5_LOCK:
+                group = self._model.group(path)
+            store = FileStore(self._path, self._manager, group)
+            return StoreBackendEntrypoint().open_dataset(store, **decoders)
+        except Exception:
+            self._manager.close()
+            raise
+
+    def groups(self, path: str, **decoders: Any) -> dict[str, Dataset]:
+        """Return the datasets of a group and of all groups in it, by path from the first."""
+        try:
+            with HDF5_LOCK:
+                paths = self._model.group_paths(path)
+        except Exception:
+            self._manager.close()
+            raise
+        start = paths[0].rstrip("/")
+        return {inner.removeprefix(start) or "/": self.dataset(inner, **decoders) for inner in paths}
