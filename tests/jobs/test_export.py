@@ -211,7 +211,7 @@ import sys, xarray, tamis, virtualizarr
 from obspec_utils.registry import ObjectStoreRegistry
 from obstore.store import LocalStore
 
-url, path = sys.argv[1:]
+url, path, folder = sys.argv[1:]
 registry, parser = ObjectStoreRegistry({"file://": LocalStore()}), tamis.ReferenceParser()
 with virtualizarr.open_virtual_dataset(url, registry=registry, parser=parser) as virtual:
     assert type(virtual.TS.data).__name__ == "ManifestArray"
@@ -227,13 +227,42 @@ for call, text in [
         assert text in str(error), error
     else:
         raise AssertionError(text)
+
+import json, pathlib, zarr
+from virtualizarr import manifests
+
+
+def array(path):
+    metadata = json.loads((path / "zarr.json").read_text())
+    assert metadata.pop("storage_transformers")[0]["configuration"] == {"manifest": "./manifest.json"}
+    chunks = manifests.ChunkManifest(entries=json.loads((path / "manifest.json").read_text()))
+    metadata = zarr.core.metadata.v3.ArrayV3Metadata.from_dict(metadata)
+    return manifests.ManifestArray(metadata=metadata, chunkmanifest=chunks)
+
+
+folder = pathlib.Path(folder)
+group = manifests.ManifestGroup(arrays={path.parent.name: array(path.parent) for path in folder.glob("*/manifest.json")})
+store = manifests.ManifestStore(registry=registry, group=group)
+masked = xarray.open_dataset(folder.with_suffix(".nc"), engine="h5netcdf").load()
+xarray.testing.assert_equal(xarray.open_zarr(store, consolidated=False, zarr_format=3).load(), masked)
+try:
+    zarr.open_array(str(folder / "TS"), mode="r")
+except ValueError as error:
+    assert "storage transformers" in str(error)
+else:
+    raise AssertionError("read without the manifest")
 """
 
 
-def test_virtualizarr_parser(tmp_path: Path) -> None:
+def test_virtualizarr_parser_and_zarr_manifest(tmp_path: Path) -> None:
     """In a process of its own: VirtualiZarr imports hdf5plugin."""
     source = write(tmp_path / "a.nc", "zfp(accuracy=0.1)|fletcher32")
-    command = [sys.executable, "-c", VIRTUAL, source.as_uri(), str(source)]
+    values = (280 + np.sin(np.arange(16 * 12 * 20) / 9)).reshape(16, 12, 20).astype("f4")
+    values[5, 3, 4] = np.nan  # this chunk has another mask, and is copied
+    masked = write(tmp_path / "m.nc", LOSSY, values=values, n=16)
+    result = tamis.export(masked, tmp_path / "m.manifests", "zarr-manifest")
+    assert result["TS"].copied_nbytes == (tmp_path / "m.manifests" / "TS" / "c" / "1" / "0" / "0").stat().st_size
+    command = [sys.executable, "-c", VIRTUAL, source.as_uri(), str(source), str(tmp_path / "m.manifests")]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
 

@@ -19,7 +19,7 @@ from tamis.store.transaction import Transaction
 if TYPE_CHECKING:
     from tamis.zarr.references.hierarchy import References
 
-KINDS = ("kerchunk", "icechunk")
+KINDS = ("kerchunk", "icechunk", "zarr-manifest")
 """What can be made."""
 
 
@@ -43,9 +43,9 @@ def export(
     sources
         Path of an HDF5 or netCDF-4 file, or of several.
     target
-        Path of the JSON file (kerchunk), or of the new folder of a repository (icechunk).
+        Path of the JSON file (kerchunk), or of the new folder of a repository (icechunk) or of manifests.
     kind
-        ``"kerchunk"`` or ``"icechunk"``.
+        ``"kerchunk"``, ``"icechunk"``, or ``"zarr-manifest"`` for chunk manifests in JSON.
     concat
         Name of the dimension along which several files follow each other, in the order of `sources`.
     url
@@ -89,7 +89,7 @@ def export(
         if kind == "kerchunk":
             _write_kerchunk(references, place, overwrite=overwrite)
         else:
-            _write_icechunk(references, place, paths)
+            _write_folder(references, place, kind, f"references to {len(paths)} files by tamis export")
     arrays = tuple(
         ExportedArray(
             path,
@@ -183,12 +183,18 @@ def _write_kerchunk(references: References, place: Path, *, overwrite: bool) -> 
         transaction.commit()
 
 
-def _write_icechunk(references: References, place: Path, paths: list[str | os.PathLike[str]]) -> None:
-    from tamis.zarr.references.icechunk_repository import write_icechunk
-
+def _write_folder(references: References, place: Path, kind: str, message: str) -> None:
+    """Write a folder that gets its name when it is complete."""
     temporary = place.with_name(f".{place.name}.{os.urandom(4).hex()}.tamis")
     try:
-        write_icechunk(references, temporary, f"references to {len(paths)} files by tamis export")
+        if kind == "icechunk":
+            from tamis.zarr.references.icechunk_repository import write_icechunk
+
+            write_icechunk(references, temporary, message)
+        else:
+            from tamis.zarr.references.manifest_folder import write_manifests
+
+            write_manifests(references, temporary, place.absolute().as_uri())
         os.rename(temporary, place)
     except OSError as error:
         if isinstance(error, FileError):

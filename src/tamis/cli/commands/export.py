@@ -9,14 +9,14 @@ from tamis.cli.ending import FAILED
 from tamis.cli.options import json_option, quiet_option
 from tamis.cli.output import Output
 
-KINDS = ("kerchunk", "icechunk")
+KINDS = ("kerchunk", "icechunk", "zarr-manifest")
 """Listed here, because the modules that define them take long to import."""
 
 
 @click.command("export")
 @click.argument("files", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option("--to", "kind", type=click.Choice(KINDS), required=True, help="What to write.")
-@click.option("-o", "--output", "target", required=True, metavar="OUT", help="The JSON file, or the new repository.")
+@click.option("-o", "--output", "target", required=True, metavar="OUT", help="The JSON file, or the new folder.")
 @click.option("--concat", metavar="DIM", help="The dimension along which several FILES follow each other, in order.")
 @click.option("--url", metavar="URL", help="Address of the folder where readers find FILES, such as s3://bucket/run1.")
 @click.option("--drop", multiple=True, metavar="NAME", help="Leave out a dataset, or a pattern of them; repeatable.")
@@ -43,6 +43,7 @@ def command(
     tamis export climate.nc --to kerchunk -o climate.json
     tamis export 2001.nc 2002.nc --concat time --to kerchunk -o all.json --url s3://bucket/run1
     tamis export climate.nc --to icechunk -o climate.icechunk
+    tamis export climate.nc --to zarr-manifest -o climate.manifests
     python -c "import xarray; print(xarray.open_dataset('climate.json', engine='kerchunk'))"
 
     Exit codes: 0 done, 1 failed, 2 wrong usage.

@@ -59,7 +59,7 @@ class ExportResult(DatasetsResult[ExportedArray]):
     target
         Path of what was made.
     kind
-        ``kerchunk`` or ``icechunk``.
+        ``kerchunk``, ``icechunk`` or ``zarr-manifest``.
     datasets
         All arrays.
     """
