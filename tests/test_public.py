@@ -23,7 +23,7 @@ PUBLIC = """
     Zstd BitGroom BitRound Granular Pipeline
     TamisError BoundError DataError FileError MissingFilterError ParameterError StreamError
     inspect export ReferenceParser ExportResult repack preview_repack verify spec encoding open
-    Inspection RepackResult RepackPreview Verification Spec Encoding
+    repair RepairResult Inspection RepackResult RepackPreview Verification Spec Encoding
     Config config plugin_path __version__
     cf filters hdf5 netcdf zarr zfp
 """

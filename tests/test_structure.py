@@ -66,6 +66,7 @@ PARALLEL = {"__init__", "store", "job", "result", "text", "progress"} | {
     "export",
     "inspect",
     "repack",
+    "repair",
     "verify",
     "spec",
 }

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from tamis.jobs.inspection import Inspection
     from tamis.jobs.repack import preview_repack, repack
     from tamis.jobs.repacking import RepackPreview, RepackResult
+    from tamis.jobs.repairing.repair import repair
+    from tamis.jobs.repairing.result import RepairResult
     from tamis.jobs.spec import Spec, spec
     from tamis.jobs.verification import Verification
     from tamis.jobs.verify import verify
@@ -83,6 +85,7 @@ __all__ = [
     "ReferenceParser",
     "RepackPreview",
     "RepackResult",
+    "RepairResult",
     "Scaleoffset",
     "Shuffle",
     "Spec",
@@ -108,6 +111,7 @@ __all__ = [
     "plugin_path",
     "preview_repack",
     "repack",
+    "repair",
     "spec",
     "verify",
     "zarr",
@@ -130,6 +134,8 @@ _LATE = {
     "tamis.jobs.inspection": "Inspection",
     "tamis.jobs.repack": "preview_repack repack",
     "tamis.jobs.repacking": "RepackPreview RepackResult",
+    "tamis.jobs.repairing.repair": "repair",
+    "tamis.jobs.repairing.result": "RepairResult",
     "tamis.jobs.spec": "Spec spec",
     "tamis.jobs.verification": "Verification",
     "tamis.jobs.verify": "verify",

@@ -241,7 +241,8 @@ def array(path):
 
 
 folder = pathlib.Path(folder)
-group = manifests.ManifestGroup(arrays={path.parent.name: array(path.parent) for path in folder.glob("*/manifest.json")})
+arrays = {path.parent.name: array(path.parent) for path in folder.glob("*/manifest.json")}
+group = manifests.ManifestGroup(arrays=arrays)
 store = manifests.ManifestStore(registry=registry, group=group)
 masked = xarray.open_dataset(folder.with_suffix(".nc"), engine="h5netcdf").load()
 xarray.testing.assert_equal(xarray.open_zarr(store, consolidated=False, zarr_format=3).load(), masked)

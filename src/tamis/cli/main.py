@@ -13,7 +13,7 @@ import tamis
 from tamis.cli.ending import Commands
 from tamis.cli.memory import keep_freed_memory
 
-_COMMANDS = ("config", "copy", "export", "filters", "inspect", "plugin-path", "repack", "spec", "verify")
+_COMMANDS = ("config", "copy", "export", "filters", "inspect", "plugin-path", "repack", "repair", "spec", "verify")
 
 
 _JOBS = ("copy", "export", "inspect", "repack", "verify")

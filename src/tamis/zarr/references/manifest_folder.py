@@ -1,7 +1,8 @@
 """References as a folder of Zarr 3 metadata with chunk manifests in JSON, as proposed in zarr-specs issue 287.
 
-An array's ``manifest.json`` has the place of each chunk by its key, ``{"0.0": {"path": …, "offset": …, "length": …}}``, as
-VirtualiZarr's ``ChunkManifest`` takes it. Its metadata name the manifest as a storage transformer, which readers must know.
+An array's ``manifest.json`` has the place of each chunk by its key, ``{"0.0": {"path": …, "offset": …, "length": …}}``,
+as VirtualiZarr's ``ChunkManifest`` takes it. Its metadata name the manifest as a storage transformer, which readers
+have to know.
 """
 
 from __future__ import annotations

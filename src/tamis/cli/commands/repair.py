@@ -1,0 +1,33 @@
+"""The command `tamis repair`."""
+
+from __future__ import annotations
+
+import click
+
+import tamis
+from tamis.cli.options import json_option, quiet_option
+from tamis.cli.output import Output
+
+
+@click.command("repair")
+@click.argument("store", metavar="STORE", type=click.Path(readable=False))
+@click.option("--dry-run", is_flag=True, help="Only say what would be repaired.")
+@quiet_option
+@json_option
+def command(store: str, dry_run: bool, quiet: bool, as_json: bool) -> None:
+    """Repair a Zarr store of netCDF-C whose shuffle other readers of Zarr undo wrong, without a word.
+
+    Only metadata change, all or none of them; chunks stay as they are. Some chunks of each array are decoded by
+    numcodecs first, and compared with what tamis reads.
+
+    \b
+    tamis repair /data/a.zarr --dry-run
+    tamis repair /data/a.zarr
+    python -c "import xarray; print(xarray.open_zarr('/data/a.zarr'))"
+
+    Exit codes: 0 repaired, or nothing to repair, 1 failed, 2 wrong usage.
+    """
+    output = Output("repair", as_json, quiet)
+    with output.failures():
+        result = tamis.repair(store, dry_run=dry_run)
+    output.result(result)

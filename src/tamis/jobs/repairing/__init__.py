@@ -1,0 +1,1 @@
+"""The job `tamis.repair`: metadata of Zarr stores that other readers read wrong."""
