@@ -42,6 +42,7 @@ ifeq ($(QUICK),)
 	$(RUN) benchmarks/proof.py
 	$(RUN) benchmarks/rounding.py
 	$(RUN) benchmarks/xarray_engine.py
+	$(RUN) benchmarks/zarr_codecs.py
 endif
 	@echo "figures: $(BENCH)/codec.csv, $(BENCH)/files.csv; picture: $(BENCH)/codec.svg"
 
