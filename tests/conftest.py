@@ -25,7 +25,7 @@ from tamis.rewrite.write import write as write_array
 SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"
 
 # The same examples on every run and every machine, and no deadline: a loaded machine is no fault of the code.
-settings.register_profile("tamis", derandomize=True, deadline=None, max_examples=100)
+settings.register_profile("tamis", derandomize=True, deadline=None, max_examples=60)
 settings.load_profile("tamis")
 
 # So that netCDF4, when a test imports it, does not put its own folder there: h5py would load filters from it.
@@ -33,6 +33,12 @@ os.environ["HDF5_PLUGIN_PATH"] = "/nonexistent"
 
 # A shell has its background jobs ignore interrupts, and so would the programs that tests run and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the slow tests first: the last one would keep one processor busy while the others have nothing to do."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(autouse=True)

@@ -87,7 +87,10 @@ def write(path: str) -> None:
     """Write every case, and what the library then reads; the values themselves where these are others."""
     originals = {}
     with h5py.File(path, "w") as file:
-        cases = [*product(list(filters()), TYPES, SHAPES), *product(list(filters()), LARGE_TYPES, [LARGE])]
+        # Every second of them: each filter has each type and each shape, many times.
+        small = product(enumerate(filters()), enumerate(TYPES), enumerate(SHAPES))
+        cases = [tuple(value for _, value in case) for case in small if sum(at for at, _ in case) % 2]
+        cases += product(list(filters()), LARGE_TYPES, [LARGE])
         for at, (wanted, dtype, shape) in enumerate(cases):
             kind = ("steps", "random", "one")[at % 3] if at % 7 else "steps"
             fill = 7 if wanted.get("filter", (0,))[0] == SCALEOFFSET and at % 2 else None

@@ -14,6 +14,8 @@ import pytest
 from tamis.errors import DataError, MissingFilterError, ParameterError
 from tamis.filters import Blosc2, ChunkType, Filter, Request, UnknownFilter, from_values
 
+pytestmark = pytest.mark.slow  # so that one process of the test runner makes the file
+
 NAMES = {"szip", "nbit", "scaleoffset", "lzf", "bzip2", "zstd", "lz4", "blosc", "blosc2", "bitshuffle"}
 # The same code made theirs: the bytes are the same too. Theirs and ours differ in version for the others, and lzf's
 # depend on what was in memory.
@@ -57,7 +59,7 @@ def read_cases(file: h5py.File) -> Iterator[Case]:
 def test_library_file_has_every_filter_many_times(cases: list[Case]) -> None:
     counts = Counter(case.one.name for case in cases)
     assert set(counts) == NAMES
-    assert min(counts.values()) > 90
+    assert min(counts.values()) > 45
 
 
 def test_decode_chunks_of_the_library_as_it_reads_them(cases: list[Case]) -> None:
@@ -65,7 +67,7 @@ def test_decode_chunks_of_the_library_as_it_reads_them(cases: list[Case]) -> Non
     wrong = [
         case.info for case in applied if bytes(case.one.decode(case.data, case.chunk, case.words)) != case.expected
     ]
-    assert len(applied) > 5000
+    assert len(applied) > 2500
     assert not wrong
 
 
@@ -109,7 +111,7 @@ def test_encode_same_chunks_left_out_as_by_the_library(ours: list[tuple[Case, by
 
 def test_encode_same_bytes_as_the_library(ours: list[tuple[Case, bytes | None]]) -> None:
     same = [(case.info, data == case.data) for case, data in ours if data is not None and case.one.name in SAME_BYTES]
-    assert len(same) > 3000
+    assert len(same) > 1500
     assert not [info for info, equal in same if not equal]
 
 
@@ -136,7 +138,7 @@ def test_encoded_chunks_read_by_the_library(
             made = file.create_dataset(case.name, theirs.shape, theirs.dtype, chunks=theirs.chunks, dcpl=plist)
             made.id.write_direct_chunk((0,) * made.ndim, data)
             file[f"expected/{case.name}"] = source["expected"][case.name][...]
-        assert len(file["expected"]) > 4000
+        assert len(file["expected"]) > 2000
     assert run_script("library_files.py", "read", path) == ""
 
 
