@@ -226,12 +226,14 @@ def test_to_netcdf_wrong_input_refused(tmp_path: Path) -> None:
         ({}, {"threads": 0}, ParameterError, "threads"),
         ({}, {"unlimited_dims": ["level"]}, ParameterError, "expected unlimited_dims among the dimensions .*'level'"),
         ({}, {"encoding": {"T": {"zlib": True}}}, ParameterError, "T: expected filters as recipes .*got 'zlib'"),
+        ({}, {"encoding": {"T": {"dtpye": "i2"}}}, ParameterError, "T: .* got unexpected encoding 'dtpye'"),
+        ({}, {"encoding": {"T": "i2"}}, ParameterError, "T: expected an encoding such as .* got 'i2'"),
         ({}, {"encoding": {"TS": {}}}, ParameterError, "expected encodings of variables of the dataset, got '/TS'"),
     ]:  # fmt: skip
         with pytest.raises(error, match=text):
             ds.tamis.to_netcdf(path, recipes, **keywords)
     for name, values in {"complex": 1j, "record": np.zeros((), "i4,f4"), "objects": np.array({}, object)}.items():
-        with pytest.raises(ParameterError, match=r"expected numbers, times or text|cannot encode"):
+        with pytest.raises(ParameterError, match=r"expected numbers, times, |cannot encode"):
             ds.assign({name: values}).tamis.to_netcdf(path)
     with pytest.raises(ParameterError, match="MultiIndex"):
         ds.stack(point=("lat", "lon")).tamis.to_netcdf(path)
@@ -242,6 +244,31 @@ def test_to_netcdf_wrong_input_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="expected an existing folder"):
         ds.tamis.to_netcdf(tmp_path / "no" / "a.nc")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("engine", ["netcdf4", "tamis"])
+def test_to_netcdf_enumerations_as_engine_netcdf4_writes_them(tmp_path: Path, engine: str) -> None:
+    with netCDF4.Dataset(tmp_path / "source.nc", "w") as file:
+        sky = file.createEnumType("u1", "sky_t", {"clear": 0, "cloudy": 1, "missing": 127})
+        file.createDimension("x", 6)
+        file.createVariable("marked", sky, ("x",), fill_value=127)[:] = [0, 1, 1, 127, 0, 1]
+        file.createVariable("packed", sky, ("x",), chunksizes=(3,), zlib=True)[:] = [0, 1, 1, 0, 0, 1]
+    with xr.open_dataset(tmp_path / "source.nc", engine=engine) as ds:
+        result = ds.tamis.to_netcdf(tmp_path / "a.nc", {"marked": "shuffle|deflate(1)"}, larger=True)
+        assert result["packed"].pipeline == "shuffle|deflate(4)"
+        ds.to_netcdf(tmp_path / "b.nc", engine="netcdf4")
+        with pytest.raises(ParameterError, match="marked: expected numbers, got values of the type enum"):
+            ds.tamis.to_netcdf(tmp_path / "c.nc", {"marked": "zfp(accuracy=1)"})
+        ds["packed"].encoding["dtype"] = np.dtype("u1", metadata={"enum": {"clear": 0}, "enum_name": "sky_t"})
+        with pytest.raises(FileError, match="/packed: expected the name of its enumeration, 'sky_t', for it alone"):
+            ds.tamis.to_netcdf(tmp_path / "c.nc")
+    for decode in (False, True):
+        ours, theirs = (
+            xr.load_dataset(path, engine="netcdf4", decode_cf=decode) for path in (tmp_path / "a.nc", tmp_path / "b.nc")
+        )
+        xr.testing.assert_identical(ours, theirs)
+        for name in ("marked", "packed"):
+            assert ours[name].encoding["dtype"].metadata == theirs[name].encoding["dtype"].metadata
 
 
 def test_to_netcdf_failure_leaves_earlier_file(tmp_path: Path) -> None:

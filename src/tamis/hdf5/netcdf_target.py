@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import posixpath
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any, Self
 
 import h5py
 import numpy as np
-from h5py import h5d, h5ds, h5f, h5g, h5p, h5s, h5t
+from h5py import h5d, h5ds, h5f, h5g, h5o, h5p, h5s, h5t
 
 from tamis import _native
 from tamis.chunks.boxes import several_chunks
@@ -31,7 +32,7 @@ from tamis.hdf5.writer import FileEnd, Hdf5Writer
 from tamis.hdf5.writing.creation import as_recorded, filter_parameters
 from tamis.rewrite.plan import Plan
 from tamis.store.array import ArrayWriter, StoredArray
-from tamis.store.data_model import Dimension, NamedArray, NamedGroup
+from tamis.store.data_model import Dimension, EnumType, NamedArray, NamedGroup
 
 _ORDERED = h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED
 
@@ -193,7 +194,8 @@ class NetcdfTarget:
             raise FileError(
                 f"{array.label}: expected at most {_MOST_RANK} axes, which HDF5 has, found {len(array.shape)}"
             )
-        plist, datatype = _dataset_plist(), _datatype(dtype, array.label)
+        plist = _dataset_plist()
+        datatype = _datatype(dtype, array.label) if variable.enum is None else self._named_enum(variable, variable.enum)
         if dtype.kind != "O":
             calls.set_fill_bytes(plist, datatype, np.asarray(array.fill_value).astype(dtype).tobytes())
         if chunk_shape is not None:
@@ -211,6 +213,23 @@ class NetcdfTarget:
         self._variables[path], self._axes[path], self._paths[variable.path] = dataset, axes, path
         self._set_attributes(dataset, variable.attributes)
         return dataset
+
+    def _named_enum(self, variable: NamedArray, enum: EnumType) -> Any:
+        """Return the enumeration of a variable, a named type of its group, which is created unless it is there."""
+        datatype = h5t.enum_create(h5t.py_create(np.dtype(variable.dtype.str)))
+        for name, value in enum.members.items():
+            datatype.enum_insert(name.encode("utf-8", "surrogateescape"), int(value))
+        path, lcpl = _raw_name(f"{posixpath.dirname(variable.path).rstrip('/')}/{enum.name}")
+        if path not in self._file.id:
+            datatype.commit(self._file.id, path, lcpl)
+            return datatype
+        is_type = h5o.get_info(self._file.id, path).type == h5o.TYPE_NAMED_DATATYPE
+        if is_type and (known := h5t.open(self._file.id, path)).equal(datatype):
+            return known
+        raise FileError(
+            f"{variable.path}: expected the name of its enumeration, {enum.name!r}, for it alone, found another object"
+            " or other members"
+        ).at(dataset=variable.path)
 
     def _set_attributes(self, owner: h5py.HLObject, attributes: Mapping[str, Any]) -> None:
         for name, value in attributes.items():

@@ -71,7 +71,10 @@ def encode_group(dataset: Dataset, unlimited: Collection[str] | None) -> Encoded
         encoded, attributes = _Conventions().encode(variables, attributes)  # type: ignore[no-untyped-call]
     except (ValueError, TypeError, NotImplementedError) as error:
         raise ParameterError(f"xarray cannot encode the dataset: {error}") from error
-    stored = {str(name): _stored(str(name), variable) for name, variable in encoded.items()}
+    stored = {
+        str(name): _stored(str(name), variable, dataset.variables[name].encoding.get("dtype"))
+        for name, variable in encoded.items()
+    }
     return EncodedGroup(dataset, stored, attribute_values(attributes), names)
 
 
@@ -99,8 +102,8 @@ def _with_dask(dataset: Dataset) -> Dataset:
     return result
 
 
-def _stored(name: str, variable: Variable) -> Variable:
-    """Return an encoded variable with texts as objects.
+def _stored(name: str, variable: Variable, asked: object) -> Variable:
+    """Return an encoded variable with texts as objects, and with the type asked for if that is an enumeration.
 
     Raises
     ------
@@ -114,14 +117,18 @@ def _stored(name: str, variable: Variable) -> Variable:
         variable = variable.astype("U").astype(object)
     elif dtype.kind == "O" and (dtype.metadata or {}).get("vlen", str) is not str:
         raise ParameterError(f"{name}: expected numbers, times or text, got objects of {dtype.metadata}")
-    elif (dtype.metadata or {}).get("enum") is not None or (dtype.kind not in "iufO" and dtype != np.dtype("S1")):
+    elif dtype.kind not in "iufO" and dtype != np.dtype("S1"):
+        advice = ": save .real and .imag as two variables" if dtype.kind == "c" else ""
         raise ParameterError(
-            f"{name}: expected numbers, times or text, got {dtype}: ds.to_netcdf(engine='h5netcdf') saves such values"
+            f"{name}: expected numbers, times, text or enumerations, which netCDF-4 has, got {dtype}{advice}"
         )
     attributes = attribute_values(variable.attrs)
     if variable.dtype.kind == "O" and isinstance(fill := attributes.get("_FillValue"), str):
         attributes["_FillValue"] = [fill]  # of the type of the values, NC_STRING
-    return Variable(variable.dims, variable._data, attributes, variable.encoding)
+    encoding = dict(variable.encoding)
+    if isinstance(asked, np.dtype) and asked == variable.dtype and "enum" in (asked.metadata or ()):
+        encoding["dtype"] = asked  # conversions lose what beside the numbers belongs to a type
+    return Variable(variable.dims, variable._data, attributes, encoding)
 
 
 def attribute_values(attributes: Mapping[Any, Any]) -> dict[str, Any]:

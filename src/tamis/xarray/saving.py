@@ -53,6 +53,7 @@ def save(
         path: encode_group(_with_encodings(path, dataset, encodings, [*datasets]), unlimited_dims)
         for path, dataset in datasets.items()
     }
+    _refuse_unused(groups, encodings)
     own = _own_pipelines(groups)
     store = DatasetStore(groups, own)
     pipelines = {name: as_pipeline(value) for name, value in recipes.items()}
@@ -72,6 +73,8 @@ def _with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: li
         encoding = own.get(posixpath.join(path, str(name)))
         if encoding is None:
             continue
+        if not isinstance(encoding, Mapping):
+            raise ParameterError(f"{name}: expected an encoding such as {{'dtype': 'i2'}}, got {encoding!r}")
         if refused := sorted(set(encoding) & set(_IGNORED_KEYS)):
             raise ParameterError(
                 f"{name}: expected filters as recipes and chunk shapes as chunks, got {refused[0]!r} in its encoding"
@@ -81,6 +84,20 @@ def _with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: li
     if len(paths) == 1 and (absent := sorted(set(own) - set(known))):
         raise ParameterError(f"expected encodings of variables of the dataset, got {absent[0]!r}")
     return result
+
+
+def _refuse_unused(groups: Mapping[str, EncodedGroup], encodings: Encodings) -> None:
+    """Raise ParameterError for keys of given encodings that xarray did not use up."""
+    own = {absolute(name): encoding for name, encoding in encodings.items()}
+    for path, group in groups.items():
+        for name, variable in group.variables.items():
+            given = own.get(posixpath.join(path, name), {})
+            for key in given:
+                if key in variable.encoding and key not in (*_IGNORED_KEYS, "dtype"):
+                    raise ParameterError(
+                        f"{name}: expected keys of encodings that xarray knows for such values, got unexpected encoding"
+                        f" {key!r}"
+                    ).at(dataset=name)
 
 
 def _own_pipelines(groups: Mapping[str, EncodedGroup]) -> dict[str, Pipeline]:

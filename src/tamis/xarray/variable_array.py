@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import posixpath
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ from tamis.missing.definition import Missing
 from tamis.missing.restore import CompanionFlags
 from tamis.pipeline import Pipeline
 from tamis.store.array import PartByPart
-from tamis.store.data_model import NamedArray
+from tamis.store.data_model import EnumType, NamedArray
 
 _CHARACTER = np.dtype("S1")
 _TEXT = np.dtype("O", metadata={"vlen": str})
@@ -77,13 +78,22 @@ class VariableArray(PartByPart):
 
     @property
     def number_type(self) -> np.dtype[Any] | None:
-        """Type of the values; None for text."""
-        return self.variable.dtype if self.variable.dtype.kind in "iuf" else None
+        """Type of the values; None for text and enumerations."""
+        return self.variable.dtype if self.variable.dtype.kind in "iuf" and self._enum is None else None
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
-        """Type in which values are copied to another array; None for texts of varying length."""
-        return np.dtype("V1") if self.variable.dtype == _CHARACTER else self.number_type
+        """Type in which values are copied, bytes unless they are numbers; None for texts of varying length."""
+        own = self.variable.dtype
+        return np.dtype((np.void, own.itemsize)) if own == _CHARACTER or self._enum is not None else self.number_type
+
+    @cached_property
+    def _enum(self) -> EnumType | None:
+        """The enumeration of the values, as xarray's engines have it in the type, or in that of the encoding."""
+        for dtype in (self.variable.dtype, self.variable.encoding.get("dtype")):
+            if dtype == self.variable.dtype and (known := np.dtype(dtype).metadata or {}).get("enum") is not None:
+                return EnumType(known.get("enum_name") or f"{posixpath.basename(self.path)}_t", known["enum"])
+        return None
 
     @property
     def varies(self) -> bool:
@@ -93,7 +103,7 @@ class VariableArray(PartByPart):
     @property
     def type_text(self) -> str:
         """Type of the values, for people."""
-        return "string" if self.number_type is None else str(self.number_type)
+        return "enum" if self._enum is not None else "string" if self.number_type is None else str(self.number_type)
 
     @property
     def type_words(self) -> str:
@@ -141,7 +151,7 @@ class VariableArray(PartByPart):
     @cached_property
     def fill_value(self) -> NDArray[Any]:
         """The value of ``_FillValue``; 0, or empty, if there is none."""
-        dtype = self.number_type
+        dtype = self.number_type if self._enum is None else self.variable.dtype
         if dtype is None:
             return np.array("", object) if self.varies else np.array(b"", _CHARACTER)
         return np.array(self.attributes.get("_FillValue", 0)).astype(dtype).reshape(())
@@ -213,6 +223,7 @@ class VariableArray(PartByPart):
             attributes=self.attributes,
             chunk_shape=None,
             pipeline=Pipeline(),
+            enum=self._enum,
         )
 
 
