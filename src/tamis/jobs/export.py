@@ -129,8 +129,10 @@ class ReferenceParser:
         ------
         FileError
             If the file is not local, or an array cannot be referenced.
+        ImportError
+            If zarr, numcodecs or virtualizarr is not installed; names the extra.
         """
-        _check_installed("kerchunk")
+        _check_installed("virtualizarr")
         from tamis.zarr.references.hierarchy import references_of
         from tamis.zarr.references.manifest_store import manifest_store
 
@@ -144,13 +146,16 @@ class ReferenceParser:
 
 
 def _check_installed(kind: str) -> None:
-    for name in ("zarr", "numcodecs", *(("icechunk",) if kind == "icechunk" else ())):
+    """Raise ImportError unless Zarr is installed, and the package that a kind is named after, if it is needed."""
+    own = (kind,) if kind in ("icechunk", "virtualizarr") else ()
+    for name in ("zarr", "numcodecs", *own):
         try:
             __import__(name)
         except ImportError as error:
-            extra = "icechunk" if name == "icechunk" else "zarr"
+            extra = name if name in own else "zarr"
+            caller = "tamis.ReferenceParser" if kind == "virtualizarr" else "export"
             raise ImportError(
-                f"export needs {name}, which is not installed: pip install 'tamis[{extra}]'", name=name
+                f"{caller} needs {name}, which is not installed: pip install 'tamis[{extra}]'", name=name
             ) from error
 
 
