@@ -246,6 +246,12 @@ def test_to_netcdf_wrong_input_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_to_netcdf_encoding_without_fill_value(tmp_path: Path) -> None:
+    fields().tamis.to_netcdf(tmp_path / "a.nc", encoding={"T": {"_FillValue": None}})
+    with netCDF4.Dataset(tmp_path / "a.nc") as file:
+        assert "_FillValue" not in file["T"].ncattrs()
+
+
 @pytest.mark.parametrize("engine", ["netcdf4", "tamis"])
 def test_to_netcdf_enumerations_as_engine_netcdf4_writes_them(tmp_path: Path, engine: str) -> None:
     with netCDF4.Dataset(tmp_path / "source.nc", "w") as file:

@@ -93,7 +93,7 @@ def _refuse_unused(groups: Mapping[str, EncodedGroup], encodings: Encodings) -> 
         for name, variable in group.variables.items():
             given = own.get(posixpath.join(path, name), {})
             for key in given:
-                if key in variable.encoding and key not in (*_IGNORED_KEYS, "dtype"):
+                if key in variable.encoding and key not in (*_IGNORED_KEYS, "dtype", "_FillValue"):
                     raise ParameterError(
                         f"{name}: expected keys of encodings that xarray knows for such values, got unexpected encoding"
                         f" {key!r}"
