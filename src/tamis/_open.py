@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import Any
 
+from tamis.errors import ParameterError
 from tamis.hdf5.compare.file_pair import Hdf5Pair
 from tamis.hdf5.file import File
 from tamis.hdf5.netcdf_target import NetcdfTarget
@@ -14,9 +16,11 @@ from tamis.netcdf.classic.classic_store import ClassicStore, is_classic
 from tamis.rewrite.plan import Recreate
 from tamis.rewrite.transfer import transfer
 from tamis.store.array import ArrayWriter, Store
+from tamis.store.folder_transaction import FolderTransaction
 from tamis.store.model_pair import ModelPair
 from tamis.store.opened.opened_store import GroupedStore, OpenedStore
 from tamis.store.pair import Pair
+from tamis.store.transaction import Transaction
 
 
 def open(  # noqa: A001 - as xarray and gzip name it
@@ -79,24 +83,70 @@ def _other_format(path: str | os.PathLike[str]) -> Callable[[str], GroupedStore]
     return ClassicStore if is_classic(path) else None
 
 
+def is_zarr_name(target: Path) -> bool:
+    """Return whether a target of this name becomes a Zarr hierarchy: by its ending, or because it is one."""
+    if target.suffix == ".zarr":
+        return True
+    if not os.path.isdir(target):
+        return False
+    from tamis.zarr.stored.zarr_store import is_zarr  # late: few commands open folders
+
+    return is_zarr(target)
+
+
+def begin(target: Path, *, overwrite: bool = True, **form: Any) -> Transaction:
+    """Return the transaction of a target, whose name tells its format.
+
+    Parameters
+    ----------
+    target
+        The final name.
+    overwrite
+        Whether what is there is replaced.
+    **form
+        Parameters of `tamis.zarr.writing.zarr_form.ZarrForm`; those that are None are left out.
+
+    Raises
+    ------
+    FileError
+        If there cannot be a file or folder of that name.
+    ParameterError
+        If the format does not have such a form.
+    MissingFilterError
+        If zarr is not installed; names the extra.
+    """
+    known = {name: value for name, value in form.items() if value is not None}
+    if is_zarr_name(target):
+        from tamis.zarr.stored.zarr_store import check_installed
+        from tamis.zarr.writing.zarr_form import ZarrForm
+
+        check_installed(target)
+        return FolderTransaction(target, ZarrForm(**known), overwrite=overwrite)
+    if known:
+        raise ParameterError(
+            f"{target}: expected the name of a Zarr store, such as {target.stem}.zarr, for {' and '.join(known)}"
+        )
+    return Transaction(target, overwrite=overwrite)
+
+
 def copy_store(
     source: Store,
-    target: Path,
+    target: Transaction,
     recreate: Mapping[str, Recreate],
     dropped: Collection[str],
     companions: Callable[[], Mapping[str, ArrayWriter | None]],
-    created: Callable[[], None],
+    threads: int = 1,
 ) -> list[str]:
-    """Copy a store to a new HDF5 file, except the arrays that functions create, and return notes about other files.
+    """Copy a store to a new one, except the arrays that functions create, and return notes about other files.
 
-    A file of another format becomes a netCDF-4 file.
+    A file of another format becomes a netCDF-4 file, and anything a Zarr hierarchy if the target is a folder.
 
     Parameters
     ----------
     source
         The store.
     target
-        Path of the new file, which must not exist.
+        Transaction of the target, whose temporary name must be free.
     recreate
         Functions by path of an array. If a function raises `CopyInsteadError`, the array is copied as stored.
     dropped
@@ -104,25 +154,34 @@ def copy_store(
     companions
         Called when all arrays exist: returns new companions by the path of their variables, None for variables that
         lose theirs.
-    created
-        Called when the new file exists and is empty.
+    threads
+        Number of threads that encode arrays without a function, where they cannot stay as they are.
 
     Raises
     ------
     FileError
         If something cannot be copied. Errors of functions are passed on.
     """
+    if isinstance(target, FolderTransaction):
+        from tamis.zarr.writing.zarr_form import ZarrForm
+        from tamis.zarr.writing.zarr_target import ZarrTarget
+
+        assert isinstance(target.form, ZarrForm)
+        folder = ZarrTarget(target.path, target.form, threads)
+        target.protect()
+        transfer(source, folder, recreate, companions)
+        return []
     if isinstance(source, Hdf5Store):
-        return source.copy_to(target, recreate, dropped, companions, created)
-    with NetcdfTarget(target) as out:
-        created()
+        return source.copy_to(target.path, recreate, dropped, companions, target.protect)
+    with NetcdfTarget(target.path) as out:
+        target.protect()
         transfer(source, out, recreate, companions)
     return []
 
 
-def is_copied_by_objects(source: Store) -> bool:
-    """Return whether `copy_store` copies arrays as they are stored; it writes those of other formats anew."""
-    return isinstance(source, Hdf5Store)
+def is_copied_by_objects(source: Store, target: Transaction) -> bool:
+    """Return whether `copy_store` copies objects as they are stored; it writes those of other formats anew."""
+    return isinstance(source, Hdf5Store) and not isinstance(target, FolderTransaction)
 
 
 def pair_of(source: Store, target: Store) -> Pair:

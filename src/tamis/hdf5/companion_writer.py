@@ -14,10 +14,9 @@ from tamis.hdf5.lib.netcdf_attributes import set_text
 from tamis.hdf5.tree.create import create_like
 from tamis.hdf5.tree.references import copy_attribute
 from tamis.hdf5.writing.creation import new_dataset
-from tamis.missing.table import Flags
+from tamis.missing.table import COMPANION_ENDING, Flags
 from tamis.pipeline import Pipeline
 
-_ENDING = "_missing"
 _SHARED = ("coordinates", "grid_mapping", "_Netcdf4Dimid", "_Netcdf4Coordinates")
 """Attributes about axes that a companion copies from its variable."""
 
@@ -83,7 +82,7 @@ def replace_companions(file: h5py.File, old: Iterable[str], new: Mapping[str, h5
 
 def _link(variable: h5py.Dataset, companion: h5py.Dataset) -> None:
     """Name a companion, attach the axes of its variable, and name it in the attributes of the variable."""
-    parent, name = variable.parent, f"{_name(variable)}{_ENDING}"
+    parent, name = variable.parent, f"{_name(variable)}{COMPANION_ENDING}"
     names = itertools.chain([name], (f"{name}{number}" for number in itertools.count(2)))
     free = next(candidate for candidate in names if parent.get(candidate, getlink=True) is None)
     parent[free] = companion

@@ -85,6 +85,48 @@ class LibraryReader:
         """Do nothing: the owner closes the dataset."""
 
 
+class TextReader:
+    """A dataset of texts of varying length, as objects.
+
+    Parameters
+    ----------
+    dataset
+        The dataset, which its owner closes.
+    label
+        File and dataset, for messages.
+    """
+
+    dtype: np.dtype[Any] = np.dtype(object)
+
+    def __init__(self, dataset: h5py.Dataset, label: str) -> None:
+        self._dataset, self._label = dataset, label
+        self.shape, self.chunk_shape = dataset.shape, dataset.chunks
+
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read a part of the array.
+
+        Raises
+        ------
+        FileError
+            If the part cannot be read, or a text is no UTF-8.
+        """
+        values = np.empty(tuple(axis.stop - axis.start for axis in part), object)
+        try:
+            self._dataset.id.read(*selected(self._dataset, part), values, h5t.py_create(self._dataset.dtype))
+            texts = [value.decode() if isinstance(value, bytes) else str(value or "") for value in values.reshape(-1)]
+        except (OSError, RuntimeError) as error:
+            raise FileError(f"{self._label}: texts from {origin_of(part)} on cannot be read: {error}") from error
+        except UnicodeDecodeError as error:
+            raise FileError(
+                f"{self._label}: expected texts in UTF-8 from {origin_of(part)} on, found {error.object!r}"
+            ) from error
+        values.reshape(-1)[:] = texts
+        return put(values, out)
+
+    def close(self) -> None:
+        """Do nothing: the owner closes the dataset."""
+
+
 def read_bytes(dataset: h5py.Dataset, part: Region, datatype: h5t.TypeID) -> NDArray[Any]:
     """Read a part of a dataset through HDF5 as bytes in the file, whatever the type."""
     values = np.zeros(tuple(axis.stop - axis.start for axis in part), np.dtype((np.void, datatype.get_size())))

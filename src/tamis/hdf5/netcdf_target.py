@@ -148,6 +148,8 @@ class NetcdfTarget:
                 values = np.ascontiguousarray(reader.read(part), object if dataset.dtype.kind == "O" else None)
                 if values.dtype.kind == "V":
                     values = values.view(dataset.dtype)
+                else:  # chunks may have another byte order
+                    values = values.astype(dataset.dtype, copy=False)
                 # Texts are Python objects in memory, and have another type there.
                 memory = h5t.py_create(dataset.dtype) if values.dtype.kind == "O" else dataset.id.get_type()
                 dataset.id.write(*selected(dataset, part), values, memory)

@@ -7,6 +7,7 @@ import os
 from functools import cached_property
 from typing import Any
 
+import h5py
 import numpy as np
 from h5py import h5z
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.file_facts import descriptor_of, filename_of, first_offset, has_tree_indexes, is_plain, is_read_only
 from tamis.hdf5.lib.places import SAME_FILE, find_virtual
 from tamis.hdf5.lib.quick_facts import QuickFacts, compare_small, small_values
-from tamis.hdf5.library_reader import LibraryReader, read_bytes
+from tamis.hdf5.library_reader import LibraryReader, TextReader, read_bytes
 from tamis.missing.restore import CompanionFlags, RestoredReader
 from tamis.pipeline import Pipeline
 from tamis.store.array import Alike, StoredArray
@@ -229,6 +230,8 @@ class Hdf5Array(DatasetFacts):
 
     def _open_stored(self, independent: bool) -> ArrayReader:
         self._flush()
+        if self.varies and h5py.check_string_dtype(self.dataset.dtype) is not None:
+            return TextReader(self.dataset, self.label)
         if not independent:
             if self.can_read_chunks:
                 return ChunkedReader(self.open_chunks())

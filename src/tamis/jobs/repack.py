@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tamis._open import copy_store, open_store
+from tamis._open import begin, copy_store, is_copied_by_objects, open_store
 from tamis.chunks.threads import checked_threads
 from tamis.errors import BoundError, DataError, FileError, ParameterError, TamisError
 from tamis.filters import Filter
@@ -34,6 +34,7 @@ from tamis.jobs.repacking.record import Record
 from tamis.jobs.repacking.resuming import Resuming, Unresumed, interrupted, remove_leftovers
 from tamis.jobs.repacking.room import check_room
 from tamis.pipeline import as_pipeline
+from tamis.rewrite.carry import carry
 from tamis.rewrite.count_missing import count_missing
 from tamis.rewrite.estimate import unreadable
 from tamis.rewrite.growth import LargerError
@@ -60,6 +61,9 @@ def repack(
     follow: bool = False,
     min_size: int | None = None,
     larger: bool = False,
+    zarr_format: int | None = None,
+    shards: int | None = None,
+    consolidated: bool | None = None,
     progress: Progress | None = None,
 ) -> RepackResult:
     """Copy an HDF5 or netCDF file, with other filters on some of its datasets.
@@ -112,6 +116,13 @@ def repack(
     larger
         Let patterns store datasets even if they become larger than in the source. Otherwise these are kept and listed.
         A named dataset is stored in any case, and a note says that it grew.
+    zarr_format
+        2 or 3, the version of a Zarr store; by default 3. A target whose name ends in ``.zarr`` becomes such a store.
+    shards
+        Largest number of chunks in a file of a Zarr 3 store; by default each chunk has a file.
+    consolidated
+        Whether the root of a Zarr store also has the metadata of all arrays; by default yes, as xarray looks for
+        them there.
     progress
         Called before the first and after each chunk, with the step (`tamis.jobs.progress.Step`), the number of finished
         chunks, and the number of all chunks.
@@ -134,8 +145,16 @@ def repack(
         If decoded values differ by more than allowed, or the target does not hold the encoded bytes; it is removed.
     """
     request = _request(recipes, chunks, checksum, missing, follow, min_size, larger)
+    form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
     return run_repack(
-        source, target, lambda _: request, overwrite=overwrite, threads=threads, resume=resume, progress=progress
+        source,
+        target,
+        lambda _: request,
+        overwrite=overwrite,
+        threads=threads,
+        resume=resume,
+        form=form,
+        progress=progress,
     )
 
 
@@ -147,12 +166,12 @@ def run_repack(
     overwrite: bool = False,
     threads: int | None = None,
     resume: bool = False,
+    form: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> RepackResult:
     """Do as `repack` does, for a request that depends on what is in the source."""
     began = time.perf_counter()
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
-    _refuse_zarr(target)
     threads = checked_threads(threads)
     report = progress or (lambda *_: None)
     notes: list[str] = []
@@ -160,11 +179,11 @@ def run_repack(
     with (
         open_store(source) as store,
         reading(source, only_damage=True),
-        Transaction(target, overwrite=overwrite) as transaction,
+        begin(target, overwrite=overwrite, **(form or {})) as transaction,
     ):
         request = request_for(store)
         planning = plan_datasets(store, request)
-        record = Record.of(source, planning, request.missing)
+        record = Record.of(source, planning, request.missing, transaction.form_text)
         earlier = check_target(transaction, source, record, planning.plans, request, resume=resume)
         if earlier is not None:
             notes.append(f"{target}: {earlier}")
@@ -200,6 +219,9 @@ def preview_repack(
     follow: bool = False,
     min_size: int | None = None,
     larger: bool = False,
+    zarr_format: int | None = None,
+    shards: int | None = None,
+    consolidated: bool | None = None,
 ) -> RepackPreview:
     """Return what `repack` would do to each dataset, and write nothing.
 
@@ -214,7 +236,8 @@ def preview_repack(
         Also report the chunks that could be taken over from an interrupted run.
     """
     request = _request(recipes, chunks, checksum, missing, follow, min_size, larger)
-    return run_preview(source, target, lambda _: request, resume=resume)
+    form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
+    return run_preview(source, target, lambda _: request, resume=resume, form=form)
 
 
 def run_preview(
@@ -223,19 +246,19 @@ def run_preview(
     request_for: Callable[[Store], Request],
     *,
     resume: bool = False,
+    form: Mapping[str, Any] | None = None,
 ) -> RepackPreview:
     """Do as `preview_repack` does, for a request that depends on what is in the source."""
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
-    _refuse_zarr(target)
     with open_store(source) as store, reading(source):
         request = request_for(store)
         planning = plan_datasets(store, request)
         datasets = describe(planning)
         notes = store.survey_other_files(os.fspath(target))
+        transaction = begin(target, **(form or {}))
         if not resume:
             return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*interrupted(target), *notes))
-        transaction = Transaction(target)
-        record = Record.of(source, planning, request.missing)
+        record = Record.of(source, planning, request.missing, transaction.form_text)
         if (
             earlier := check_target(transaction, source, record, planning.plans, request, resume=True)
         ) and earlier.done:
@@ -243,15 +266,6 @@ def run_preview(
         with Resuming(transaction, source, planning.plans, resume=True) as resuming:
             datasets = tuple(replace(item, reusable_chunks=resuming.reusable(item.path)) for item in datasets)
             return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*resuming.notes, *notes))
-
-
-def _refuse_zarr(target: Path) -> None:
-    """Raise FileError for the name of a Zarr store, so that it is not given to an HDF5 file."""
-    if target.suffix == ".zarr":
-        raise FileError(
-            f"{target}: expected the name of an HDF5 or netCDF-4 file: repack reads Zarr stores, but does not write"
-            " them"
-        ).at(path=target)
 
 
 def _request(
@@ -265,7 +279,7 @@ def _request(
 ) -> Request:
     if missing not in POLICIES:
         raise ParameterError(f"expected missing to be one of {', '.join(POLICIES)}, got {missing!r}")
-    if not isinstance(recipes, Mapping) or isinstance(recipes, Filter) or not (recipes or chunks):
+    if not isinstance(recipes, Mapping) or isinstance(recipes, Filter):
         raise ParameterError(f"expected at least one recipe such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
     if not isinstance(chunks or {}, Mapping) or not all(isinstance(name, str) for name in (*recipes, *(chunks or {}))):
         raise ParameterError(f"expected names as text, got {[*recipes]!r} and chunks {chunks!r}")
@@ -351,6 +365,9 @@ def write_target(
     unread: dict[str, str] = {}
 
     def recreate(plan: Plan, source: StoredArray, create: Create) -> None:
+        if plan.copied:
+            carry(plan, source, create)
+            return
         history = resuming.history(plan, plan.grid(source))
         step = Step(f"writing {plan.path}", len(written) + 1, count)
         try:
@@ -376,9 +393,10 @@ def write_target(
 
     resuming.begin()
     try:
-        anew = {path: partial(recreate, plan) for path, plan in plans.items() if not plan.copied}
+        by_objects = is_copied_by_objects(store, transaction)
+        anew = {path: partial(recreate, plan) for path, plan in plans.items() if not (plan.copied and by_objects)}
         old = replaced_companions(planning.datasets, plans)
-        notes = copy_store(store, transaction.path, anew, old, companions, transaction.protect)
+        notes = copy_store(store, transaction, anew, old, companions, threads)
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise

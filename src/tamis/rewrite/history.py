@@ -9,7 +9,7 @@ import numpy as np
 
 from tamis.chunks.grid import Grid
 from tamis.chunks.regions import Parts, as_array
-from tamis.missing.table import Flags
+from tamis.missing.table import COMPANION_ENDING, Flags
 from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.plan import Plan
 from tamis.store.array import ArrayWriter
@@ -36,6 +36,8 @@ class History:
         Chunks left by an earlier run with the same plan.
     taken
         Called when no more chunks are taken from `leftover`.
+    file_of
+        Returns the file of a chunk in a leftover that is a folder, by path, grid and number; None for a file.
 
     Attributes
     ----------
@@ -51,6 +53,7 @@ class History:
         numbers: tuple[int, int],
         leftover: Leftover | None = None,
         taken: Callable[[], None] = lambda: None,
+        file_of: Callable[[str, Grid, int], str] | None = None,
     ) -> None:
         self.reused = 0
         self._plan = plan
@@ -61,6 +64,7 @@ class History:
         self._number, self._companion_number = numbers
         self._leftover = leftover
         self._taken = taken
+        self._file_of = file_of or (lambda *_: "")
 
     def encoded(self, parts: Parts, flags: Flags | None = None) -> Iterator[NewChunk]:
         """Yield the chunks that an earlier run wrote, in its order, up to the first that differs from its note.
@@ -89,7 +93,7 @@ class History:
             left[at] = False
             if record.mask >> len(self._plan.pipeline.stages) or counts > self._size:
                 return
-            data = leftover.read(record, most_nbytes)
+            data = leftover.read(record, most_nbytes, self._file_of(self._plan.path, self._grid, record.place))
             if data is None:
                 return
             encoded_flags: tuple[bytes, int] | None = None
@@ -97,7 +101,8 @@ class History:
                 flag_record = next(flag_records, None)
                 if not flag_record or flag_record.place != record.place:
                     return
-                flag_data = leftover.read(flag_record, most_nbytes)
+                companion = f"{self._plan.path}{COMPANION_ENDING}"
+                flag_data = leftover.read(flag_record, most_nbytes, self._file_of(companion, self._grid, record.place))
                 if not flag_data:
                     return
                 encoded_flags = flag_data, flag_record.mask

@@ -117,6 +117,11 @@ class DataModel(Protocol):
         """The kind of netCDF file, as ``ncdump -k`` calls it."""
         ...
 
+    @property
+    def is_loose(self) -> bool:
+        """True if numbers of attributes have no types, and dimensions exist only as names of axes."""
+        ...
+
     def group(self, path: str) -> NamedGroup:
         """Return the group at a path."""
 

@@ -6,6 +6,7 @@ another thread has opened. So nothing here closes twice.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import re
@@ -21,6 +22,9 @@ from tamis.chunks.source import close_handle
 _AT_ONCE_NBYTES = 1 << 20
 _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM}
 """Errors of file systems that cannot sync a folder, and of folders that may not be listed."""
+
+_HERE, _EXCHANGE = -100, 2
+"""Linux: AT_FDCWD and RENAME_EXCHANGE."""
 
 _MEANINGS = {
     errno.ENOSPC: "the disk is full",
@@ -63,6 +67,14 @@ def sync_file(path: Path) -> None:
         os.fsync(handle)
 
 
+def sync_tree(path: Path) -> None:
+    """Make all files in a folder durable, and their names."""
+    for folder, _, files in os.walk(path, topdown=False, onerror=_raise):
+        for name in files:
+            sync_file(Path(folder, name))
+        sync_folder(Path(folder))
+
+
 def sync_folder(path: Path) -> None:
     """Make the names in a folder durable, if its file system supports that."""
     try:
@@ -74,13 +86,59 @@ def sync_folder(path: Path) -> None:
 
 
 def size_and_checksum(path: Path) -> tuple[int, int]:
-    """Return the size of a file in bytes, and its CRC-32."""
+    """Return the size in bytes and the CRC-32 of a file, or of all files in a folder and their names."""
     nbytes = checksum = 0
-    with opened(path) as handle:
-        while block := os.read(handle, _AT_ONCE_NBYTES):
-            nbytes += len(block)
-            checksum = deflate.crc32(block, checksum)
+    for file in _files_of(path):
+        name = os.fsencode(file.relative_to(path))
+        checksum = deflate.crc32(name + b"\0", checksum) if file != path else checksum
+        with opened(file) as handle:
+            while block := os.read(handle, _AT_ONCE_NBYTES):
+                nbytes += len(block)
+                checksum = deflate.crc32(block, checksum)
     return nbytes, checksum
+
+
+def exchange(path: Path, other: Path) -> None:
+    """Let two folders change their names in one step, or, where the system has no such call, in three.
+
+    Raises
+    ------
+    OSError
+        If the file system refuses; then both have their old names.
+    """
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        number = errno.ENOSYS
+    else:
+        here, names = ctypes.c_int(_HERE), (os.fsencode(path), os.fsencode(other))
+        if not rename(here, names[0], here, names[1], ctypes.c_uint(_EXCHANGE)):
+            return
+        number = ctypes.get_errno()
+    if number not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        raise OSError(number, os.strerror(number), os.fspath(other))
+    aside = path.with_name(f"{path.name}-aside")
+    os.rename(other, aside)
+    try:
+        os.rename(path, other)
+    except OSError:
+        os.rename(aside, other)
+        raise
+    os.rename(aside, path)
+
+
+def _files_of(path: Path) -> Iterator[Path]:
+    """Yield a file itself, or all files in a folder in the order of their names."""
+    if not path.is_dir():
+        yield path
+        return
+    for folder, folders, files in os.walk(path, onerror=_raise):
+        folders.sort()
+        yield from (Path(folder, name) for name in sorted(files))
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 @contextmanager

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.chunks.source import close_handle, read_at
-from tamis.store.disk import disk_text
+from tamis.store.disk import disk_text, nbytes_of, opened
 from tamis.store.journal import CHECKSUM, HEAD, MAGIC, RECORD, Run, checksum_of
-from tamis.store.transaction import journal_of, temporaries_of
+from tamis.store.transaction import journal_of, remove, temporaries_of
 
 _MOST_TEXT_NBYTES = 256 << 20
 _RECORDS_AT_ONCE = 4096
@@ -63,21 +63,22 @@ class Leftovers(NamedTuple):
 
 
 class Leftover:
-    """A temporary file and its journal, locked so that no other run uses them.
+    """A temporary file or folder and its journal, locked so that no other run uses them.
 
     Attributes
     ----------
     run
         The run that wrote them; None if the journal cannot be read.
     nbytes
-        Size of the temporary file.
+        Size of the temporary file, or of all files in the folder.
     """
 
     def __init__(self, path: Path, journal: int) -> None:
         self.path = path
         self._journal: int | None = journal
         self._handle = _opened(path, os.O_RDONLY)
-        self.nbytes = 0 if self._handle is None else os.fstat(self._handle).st_size
+        self._is_folder = self._handle is not None and stat.S_ISDIR(os.fstat(self._handle).st_mode)
+        self.nbytes = _nbytes_of(path, self._handle)
         self.run: Run | None = None
         self._records: NDArray[Any] = np.empty(0, _RECORD_TYPE)
         with suppress(OSError):  # a journal on a bad disk counts as none
@@ -102,12 +103,19 @@ class Leftover:
         for fields in self._of(path):
             yield Record(*map(int, fields))
 
-    def read(self, record: Record, most_nbytes: int) -> bytes | None:
-        """Return the bytes of a chunk; None if they do not match their record, or are more than `most_nbytes`."""
+    def read(self, record: Record, most_nbytes: int, file: str = "") -> bytes | None:
+        """Return the bytes of a chunk; None if they do not match their record, or are more than `most_nbytes`.
+
+        In a folder, `file` is the file of the chunk, relative to it.
+        """
         if self._handle is None or record.nbytes > most_nbytes or record.offset + record.nbytes > self.nbytes:
             return None
         try:
-            data = read_at(self._handle, record.nbytes, record.offset)
+            if self._is_folder:
+                with opened(self.path / file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as handle:
+                    data = read_at(handle, record.nbytes, record.offset)
+            else:
+                data = read_at(self._handle, record.nbytes, record.offset)
         except OSError:
             return None
         return data if len(data) == record.nbytes and checksum_of(data) == record.checksum else None
@@ -123,7 +131,7 @@ class Leftover:
             for path, handle in ((self.path, self._handle), (journal_of(self.path), self._journal)):
                 with suppress(FileNotFoundError):
                     if handle is not None and os.path.samestat(os.fstat(handle), path.lstat()):
-                        path.unlink()
+                        remove(path)
         except OSError as error:  # the journal stays, so that a later run removes both
             return [f"{self.path}: left by an interrupted run, and cannot be removed: {disk_text(error)}"]
         return []
@@ -168,16 +176,23 @@ def find_leftovers(target_path: Path) -> Leftovers:
 
 
 def _opened(path: Path, flags: int) -> int | None:
-    """Open a regular file of this user; None if there is none."""
+    """Open a regular file or a folder of this user; None if there is none."""
     try:
         handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     status = os.fstat(handle)
-    if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+    if (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)) and status.st_uid == os.geteuid():
         return handle
     close_handle(handle)
     return None
+
+
+def _nbytes_of(path: Path, handle: int | None) -> int:
+    try:
+        return 0 if handle is None else nbytes_of(path)
+    except OSError:
+        return 0
 
 
 def _is_journal(handle: int) -> bool:

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tamis.chunks.boxes import block_shape
 from tamis.chunks.grid import Grid
@@ -81,7 +82,7 @@ class ModelPair:
             text = f"dimensions {_names(before.dimensions)} became {_names(after.dimensions)}"
             yield Change(path, "dimensions", text, harmless=False)
         ignored = _ABOUT_COMPANION if {"missing_companion"} & {*before.attributes, *after.attributes} else ()
-        yield from _attribute_changes(path, before.attributes, after.attributes, ignored)
+        yield from self._attribute_changes(path, before.attributes, after.attributes, ignored)
 
     def type_note(self, source: StoredArray, target: StoredArray) -> str:
         """Return nothing: the types of other formats have no names."""
@@ -104,14 +105,15 @@ class ModelPair:
         block = block_shape(shape, grids, max(_BLOCK_NBYTES // max(source.chunk.dtype.itemsize, 1), 1))
         with closing(source.open_reader()) as before, closing(target.open_reader()) as after:
             for part in Parts(Grid(shape, block)) if source.size else ():
-                values = [np.ascontiguousarray(reader.read(part)) for reader in (before, after)]
+                values = [_elements(reader.read(part)) for reader in (before, after)]
                 different = values[0] != values[1]
                 if different.any():
                     count += int(np.count_nonzero(different))
                     inside = np.unravel_index(int(different.argmax()), different.shape)
                     index = tuple(int(at) + axis.start for at, axis in zip(inside, part, strict=True))
-                    texts = [value[inside].tobytes() for value in values]
-                    first = first or (index, shortened(f"{texts[0]!r} became {texts[1]!r}"))
+                    items = [value[inside] for value in values]
+                    texts = [repr(item.tobytes() if isinstance(item, np.void) else item) for item in items]
+                    first = first or (index, shortened(f"{texts[0]} became {texts[1]}"))
                 done += values[0].size
                 progress(done, source.size)
         return Unequal(count, *first) if first else None
@@ -134,14 +136,29 @@ class ModelPair:
         if after is None:
             yield Change(path, "missing-group", "no such group in the target", harmless=False)
             return
-        yield from _attribute_changes(path, before.attributes, after.attributes)
+        yield from self._attribute_changes(path, before.attributes, after.attributes)
         for name, dimension in before.dimensions.items():
             other = after.dimensions.get(name)
+            if other is None and self._after.model.is_loose:
+                continue  # the arrays that have it are compared
             if other is None or other.size != dimension.size or _differ(dimension.is_unlimited, other.is_unlimited):
                 text = f"dimension {name!r}: {dimension} " + ("is lost" if other is None else f"became {other}")
                 yield Change(path, "dimensions", text, harmless=False)
         for name in after.dimensions.keys() - before.dimensions.keys():
             yield Change(path, "dimensions", f"dimension {name!r} is new")
+
+    def _attribute_changes(
+        self, path: str, before: Mapping[str, Any], after: Mapping[str, Any], harmless: tuple[str, ...] = ()
+    ) -> Iterator[Change]:
+        same = _same_values if self._before.model.is_loose or self._after.model.is_loose else _same
+        for name, value in before.items():
+            if name not in after:
+                yield Change(path, "attribute", f"attribute {name!r} is lost", harmless=name in harmless)
+            elif not same(value, after[name]):
+                text = f"attribute {name!r}: {_text(value)} became {_text(after[name])}"
+                yield Change(path, "attribute", text, harmless=name in harmless)
+        for name in after.keys() - before.keys():
+            yield Change(path, "attribute", f"attribute {name!r} is new")
 
     def new_objects(self) -> Iterator[Change]:
         """Yield the variables and groups that only the second store has."""
@@ -156,6 +173,12 @@ class ModelPair:
                     yield Change(posixpath.join(path, name), "new-dataset", "only in the target")
 
 
+def _elements(values: NDArray[Any]) -> NDArray[Any]:
+    """Return values as bytes of a fixed size, or as the objects that they are."""
+    values = np.ascontiguousarray(values)
+    return values if values.dtype.hasobject else values.view(f"V{values.dtype.itemsize}")
+
+
 def _differ(before: bool | None, after: bool | None) -> bool:
     """Return whether facts that both formats know differ."""
     return before is not None and after is not None and before != after
@@ -163,19 +186,6 @@ def _differ(before: bool | None, after: bool | None) -> bool:
 
 def _names(dimensions: tuple[str, ...]) -> str:
     return f"({', '.join(dimensions)})"
-
-
-def _attribute_changes(
-    path: str, before: Mapping[str, Any], after: Mapping[str, Any], harmless: tuple[str, ...] = ()
-) -> Iterator[Change]:
-    for name, value in before.items():
-        if name not in after:
-            yield Change(path, "attribute", f"attribute {name!r} is lost", harmless=name in harmless)
-        elif not _same(value, after[name]):
-            text = f"attribute {name!r}: {_text(value)} became {_text(after[name])}"
-            yield Change(path, "attribute", text, harmless=name in harmless)
-    for name in after.keys() - before.keys():
-        yield Change(path, "attribute", f"attribute {name!r} is new")
 
 
 def _same(before: Any, after: Any) -> bool:
@@ -187,6 +197,16 @@ def _same(before: Any, after: Any) -> bool:
     values = [np.atleast_1d(np.asarray(value)) for value in (before, after)]
     types = [value.dtype.newbyteorder("=") for value in values]
     return types[0] == types[1] and values[0].astype(types[0]).tobytes() == values[1].astype(types[0]).tobytes()
+
+
+def _same_values(before: Any, after: Any) -> bool:
+    """Return whether values of an attribute are the same, numbers of any type."""
+    if any(isinstance(value, (str, bytes, list)) for value in (before, after)):
+        return _same(before, after)
+    first, second = (np.atleast_1d(np.asarray(value)) for value in (before, after))
+    if not {first.dtype.kind, second.dtype.kind} <= set("iufb"):
+        return _same(before, after)
+    return np.array_equal(first, second, equal_nan=True)
 
 
 def _raw(value: Any) -> Any:

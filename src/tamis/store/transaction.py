@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -39,6 +41,8 @@ class Transaction:
         Path of the final file, with links followed.
     path
         Path of the temporary file.
+    noun, form_text
+        What is written, in a word, and its form if there are several.
     journal
         Path of the journal beside it, which is removed together with it.
     replace
@@ -54,21 +58,18 @@ class Transaction:
         If there cannot be a file of that name.
     """
 
+    noun, form_text = "file", ""
+
     def __init__(self, target: Path, *, overwrite: bool = True) -> None:
         try:
-            if target.name in ("", "..") or target.is_dir():
-                raise FileError(f"{target}: expected the name of a file to write, got a folder")
+            if target.name in ("", "..") or (target.is_dir() and self.noun == "file"):
+                raise FileError(f"{target}: expected the name of a {self.noun} to write, got a folder")
             if not target.parent.is_dir():
                 raise FileError(f"{target}: expected an existing folder, found none at {target.parent}")
             self.target_path = Path(os.path.realpath(target)) if target.is_symlink() else target
             if self.target_path.is_symlink() or not self.target_path.parent.is_dir():
-                raise FileError(f"{target}: expected the name of a file to write, got a dangling link")
-            if target.exists() and not target.is_file():
-                # A rename would replace a device such as /dev/null by a file, for every program on the machine.
-                raise FileError(
-                    f"{target}: expected the name of a file to write, got a {_kind(target)}, which must not be"
-                    " replaced: choose another name"
-                )
+                raise FileError(f"{target}: expected the name of a {self.noun} to write, got a dangling link")
+            self._check_replaceable(target)
         except FileError as error:
             error.at(path=target)
             raise
@@ -84,6 +85,15 @@ class Transaction:
         self.journal = journal_of(self.path)
         self._early: _Sync | None = None
 
+    def _check_replaceable(self, target: Path) -> None:
+        """Raise FileError if the name leads to something that must not be replaced."""
+        if target.exists() and not target.is_file():
+            # A rename would replace a device such as /dev/null by a file, for every program on the machine.
+            raise FileError(
+                f"{target}: expected the name of a file to write, got a {_kind(target)}, which must not be"
+                " replaced: choose another name"
+            )
+
     def __enter__(self) -> Self:
         return self
 
@@ -97,7 +107,7 @@ class Transaction:
         """Remove the temporary file and the journal."""
         for path in (self.path, self.journal):
             try:
-                path.unlink(missing_ok=True)
+                remove(path)
             except OSError as error:  # must not hide an earlier error
                 self.notes.append(f"{path}: cannot be removed, but is no longer needed: {disk_text(error)}")
         if self._early is not None:
@@ -114,7 +124,7 @@ class Transaction:
 
         The file must not change afterwards.
         """
-        self._early = _Sync(self.path)
+        self._early = _Sync(self.path, self._sync)
         self._early.start()
 
     def finish_sync(self) -> tuple[int, int]:
@@ -143,11 +153,8 @@ class Transaction:
         """
         self.finish_sync()
         try:
-            sync_file(self.path)  # its attributes may have changed since
-            if self.replace:
-                os.replace(self.path, self.target_path)
-            else:
-                self._take_free_name()
+            self._sync_attributes()
+            self._take_name()
             self._named = True
         except FileError as error:
             error.at(path=self.target)
@@ -162,6 +169,20 @@ class Transaction:
                 f" cannot be made durable: {disk_text(error)}"
             ).at(path=self.target) from error
 
+    def _sync(self) -> None:
+        """Make all content durable."""
+        sync_file(self.path)
+
+    def _sync_attributes(self) -> None:
+        """Make attributes durable, which may have changed since."""
+        sync_file(self.path)
+
+    def _take_name(self) -> None:
+        if self.replace:
+            os.replace(self.path, self.target_path)
+        else:
+            self._take_free_name()
+
     def _take_free_name(self) -> None:
         try:
             os.link(self.path, self.target_path)  # atomic, and fails if the name is taken
@@ -172,6 +193,14 @@ class Transaction:
             if os.path.lexists(self.target_path):
                 raise
             os.replace(self.path, self.target_path)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with everything in it, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def journal_of(temporary: Path) -> Path:
@@ -209,17 +238,17 @@ def _beginning(target_path: Path) -> str:
 
 
 class _Sync(threading.Thread):
-    """Makes a file durable, and then computes its size and checksum."""
+    """Makes a file or folder durable, and then computes its size and checksum."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, sync: Callable[[], None]) -> None:
         super().__init__(name="tamis fsync", daemon=True)
-        self._path = path
+        self._path, self._sync = path, sync
         self._error: OSError | None = None
         self._summary = 0, 0
 
     def run(self) -> None:
         try:
-            sync_file(self._path)
+            self._sync()
             self._summary = size_and_checksum(self._path)
         except OSError as error:
             self._error = error

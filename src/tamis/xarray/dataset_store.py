@@ -33,6 +33,7 @@ class DatasetStore:
 
     path = "xarray"
     kind = "netCDF-4"
+    is_loose = False
 
     def __init__(self, groups: Mapping[str, EncodedGroup], pipelines: Mapping[str, Pipeline]) -> None:
         self._groups = groups

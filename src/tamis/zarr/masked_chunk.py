@@ -67,7 +67,7 @@ class MaskedPipeline:
 
     def marked(self, data: bytes, mask: int) -> bytes:
         """Return the bytes of an encoded chunk as the codec stores them."""
-        return MARK + mask.to_bytes(4, "little") + data if self.needs_mark(data, mask) else data
+        return mark_of(mask) + data if self.needs_mark(data, mask) else data
 
     def needs_mark(self, head: bytes, mask: int) -> bool:
         """Return whether a chunk needs a mark, by its first bytes and its mask."""
@@ -91,6 +91,11 @@ class MaskedPipeline:
                 )
             view = view[_MARK_NBYTES:]
         return _recorded(self.pipeline, chunk).decode(view, mask, chunk)
+
+
+def mark_of(mask: int) -> bytes:
+    """Return the bytes in front of a chunk that has another filter mask than usual."""
+    return MARK + mask.to_bytes(4, "little")
 
 
 @lru_cache(maxsize=256)

@@ -68,6 +68,18 @@ POLICIES = ("exact", "companion", "refuse")
     help="Patterns leave fewer bytes of values as they are; by default 4096 without chunks, 0 with chunks.",
 )
 @click.option("--larger", is_flag=True, help="Let patterns also store what then takes more room than in IN.")
+@click.option("--zarr-format", type=click.IntRange(2, 3), help="Version of a Zarr store; by default 3.")
+@click.option(
+    "--shards",
+    type=click.IntRange(min=1),
+    metavar="CHUNKS",
+    help="Store up to so many chunks in a file of a Zarr 3 store; by default each has its own.",
+)
+@click.option(
+    "--consolidated/--no-consolidated",
+    default=None,
+    help="Repeat the metadata of all arrays in the root of a Zarr store, as xarray does (default).",
+)
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT as it is if it is done already.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
 @output_options
@@ -83,6 +95,9 @@ def command(
     overwrite: bool,
     min_size: int | None,
     larger: bool,
+    zarr_format: int | None,
+    shards: int | None,
+    consolidated: bool | None,
     resume: bool,
     dry_run: bool,
     quiet: bool,
@@ -112,7 +127,7 @@ def command(
     """
     from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
 
-    if not recipes and not shapes:
+    if not recipes and not shapes and not target.endswith(".zarr"):
         raise click.UsageError("expected -f NAME:FILTERS or -c NAME:SHAPE, got neither")
     with output_of_two_files("repack", source, target, as_json, quiet, log) as output:
         recipe = by_name("-f", [split_filters(text) for text in recipes])
@@ -120,6 +135,7 @@ def command(
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
         options: dict[str, Any] = {"chunks": chunks, "checksum": checksum, "missing": missing, "resume": resume}
         options |= {"follow": follow, "min_size": min_size, "larger": larger}
+        options |= {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
         if dry_run:
             preview = tamis.preview_repack(source, target, recipe, **options)
             output.result(preview)

@@ -38,6 +38,8 @@ class Hdf5Model:
         Whether missing values in companions are restored: companions are then no variables.
     """
 
+    is_loose = False
+
     def __init__(self, file: h5py.File, phony_dims: str = "sort", *, restore: bool = True) -> None:
         if phony_dims not in PHONY_NAMES:
             raise ParameterError(f"expected phony_dims to be {' or '.join(map(repr, PHONY_NAMES))}, got {phony_dims!r}")

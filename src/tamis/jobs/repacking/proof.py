@@ -20,6 +20,7 @@ from tamis.rewrite.count_missing import count_partial
 from tamis.rewrite.plan import Plan, Written
 from tamis.rewrite.prove import verify, verify_copied, verify_kept
 from tamis.store.array import Store, StoredArray
+from tamis.store.pair import Pair
 from tamis.store.transaction import Transaction
 
 
@@ -42,11 +43,13 @@ def prove(
         If a dataset differs from its plan.
     """
     results = []
-    anew = [] if is_copied_by_objects(store) else [path for path in source if path not in plans]
+    by_objects = is_copied_by_objects(store, transaction)
     with open_store(transaction.path) as out:
+        pair = pair_of(store, out)
+        anew = [] if by_objects else [path for path in source if path not in plans and _is_compared(pair, source[path])]
         count = len(plans) + len(anew)
         together = f"verifying {plural(count, 'dataset')}"
-        counterpart = out.array if is_copied_by_objects(store) else pair_of(store, out).counterpart
+        counterpart = out.array if by_objects else pair.counterpart
         for number, path in enumerate((*plans, *anew), 1):
             step = Step(f"verifying {path}", number, count, together)
             before, after, plan = source[path], counterpart(path), plans.get(path)
@@ -60,6 +63,11 @@ def prove(
                 else:
                     results.append(_check_written(plan, before, after, written[path], partial(report, step), threads))
     return tuple(results)
+
+
+def _is_compared(pair: Pair, array: StoredArray) -> bool:
+    """Return whether an array has values of its own: a companion is compared as the missing values of another one."""
+    return not array.is_bare_dimension and array.path not in pair.companions
 
 
 def _check_copied(

@@ -58,10 +58,10 @@ class Record:
     elsewhere: bool = False
 
     @classmethod
-    def of(cls, source: Path, planning: Planning, missing: str) -> Record:
-        """Return the record of a planned run."""
+    def of(cls, source: Path, planning: Planning, missing: str, form: str = "") -> Record:
+        """Return the record of a planned run; `form` is that of the target if there are several."""
         place = _checksum([os.path.realpath(source)])
-        recipe = _checksum_of_recipe(planning.plans, planning.kept, missing)
+        recipe = _checksum_of_recipe(planning.plans, planning.kept, f"{missing} {form}".rstrip())
         elsewhere = any(planning.datasets[path].layout in ELSEWHERE for path in planning.plans)
         return cls(source_identity(source), place, recipe, elsewhere=elsewhere)
 

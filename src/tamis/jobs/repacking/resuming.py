@@ -11,8 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tamis._open import begin
 from tamis.chunks.grid import Grid
-from tamis.errors import BoundError, FileError
+from tamis.errors import BoundError, FileError, TamisError
 from tamis.formatting import printable, shape_text, size_text
 from tamis.jobs.repacking.record import source_identity
 from tamis.pipeline import Pipeline
@@ -127,7 +128,8 @@ class Resuming:
         numbers = self._numbers[plan.path], self._numbers[companion_key(plan.path)]
         leftover = self._leftover if plan.path in self._left else None
         taken = partial(self._finish_dataset, plan.path)
-        return History(plan, grid, self._journal, numbers, leftover, taken)
+        form = getattr(self._transaction, "form", None)
+        return History(plan, grid, self._journal, numbers, leftover, taken, form and form.file_of)
 
     def flush(self) -> None:
         """Write all notes of the journal to its file."""
@@ -201,8 +203,8 @@ def remove_leftovers(transaction: Transaction) -> list[str]:
 def interrupted(target: Path, then: str = "--resume continues it") -> list[str]:
     """Return notes about the leftovers of interrupted runs for a target, with their sizes."""
     try:
-        leftovers = find_leftovers(Transaction(target).target_path)
-    except FileError:
+        leftovers = find_leftovers(begin(target).target_path)
+    except TamisError:
         return []
     notes = [
         f"an interrupted run left {leftover.path} ({leftover.total()} chunks, {size_text(leftover.nbytes)}): {then}"

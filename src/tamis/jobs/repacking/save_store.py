@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 
+from tamis._open import begin
 from tamis.errors import FileError
 from tamis.jobs.progress import Progress
 from tamis.jobs.repack import refuse_missing, write_target
@@ -15,7 +16,7 @@ from tamis.jobs.repacking.proof import prove
 from tamis.jobs.repacking.resuming import Unresumed
 from tamis.jobs.repacking.room import check_room
 from tamis.store.array import Store
-from tamis.store.transaction import Transaction
+from tamis.store.disk import nbytes_of
 
 
 def save_store(
@@ -37,7 +38,7 @@ def save_store(
         As `tamis.repack`.
     """
     began, path = time.perf_counter(), Path(os.fsdecode(target))
-    with Transaction(path, overwrite=overwrite) as transaction:
+    with begin(path, overwrite=overwrite) as transaction:
         if path.exists() and not overwrite:
             raise FileError(f"{path}: File exists: choose another name, or replace it: overwrite=True").at(path=path)
         planning = plan_datasets(store, request)
@@ -53,7 +54,7 @@ def save_store(
         store.path,
         os.fspath(path),
         store.nbytes,
-        path.stat().st_size,
+        nbytes_of(path),
         datasets,
         (*planning.kept.items(), *unread.items()),
         time.perf_counter() - began,

@@ -50,6 +50,8 @@ class ClassicStore:
         If it cannot be opened, its header is damaged, or it is truncated.
     """
 
+    is_loose = False
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fsdecode(path)
         try:

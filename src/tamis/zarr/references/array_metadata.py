@@ -11,7 +11,6 @@ import numpy as np
 
 from tamis.errors import FileError
 from tamis.zarr.references.codec_choice import Codecs
-from tamis.zarr.references.referenced_array import ReferencedArray
 
 Json = dict[str, Any]
 
@@ -51,14 +50,18 @@ class Described(Protocol):
     def codecs(self) -> Codecs:
         """What decodes the chunks."""
 
+    @property
+    def absent(self) -> int:
+        """Number of chunks that are not stored."""
+
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 """Attribute of Zarr 2 in which xarray keeps the names of the axes."""
 
-_TYPES_3 = {"b": "bool", "i": "int{}", "u": "uint{}", "f": "float{}", "c": "complex{}"}
+_TYPES_3 = {"b": "bool", "i": "int{}", "u": "uint{}", "f": "float{}", "c": "complex{}", "S": "null_terminated_bytes"}
 
 
-def metadata_2(array: ReferencedArray) -> Json:
+def metadata_2(array: Described) -> Json:
     """Return the content of ``.zarray``.
 
     xarray masks values that equal the fill value: it is null where values that were never written are zero anyway, and
@@ -79,7 +82,7 @@ def metadata_2(array: ReferencedArray) -> Json:
     }
 
 
-def attributes_2(array: ReferencedArray) -> Json:
+def attributes_2(array: Described) -> Json:
     """Return the content of ``.zattrs`` of an array."""
     return {**json_attributes(array.attributes), DIMENSIONS: [*array.dimensions]}
 
@@ -103,7 +106,7 @@ def metadata_3(array: Described) -> Json:
         "zarr_format": 3,
         "node_type": "array",
         "shape": [*array.shape],
-        "data_type": _TYPES_3[array.dtype.kind].format(8 * array.dtype.itemsize),
+        "data_type": _data_type(array.dtype),
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [*array.chunk_shape]}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "fill_value": _json_fill(array.fill_value, array.dtype),
@@ -112,6 +115,12 @@ def metadata_3(array: Described) -> Json:
         "dimension_names": [*array.dimensions],
         "storage_transformers": [],
     }
+
+
+def _data_type(dtype: np.dtype[Any]) -> Any:
+    """Return the name of a type in Zarr 3, or the object that it is there."""
+    name = _TYPES_3[dtype.kind].format(8 * dtype.itemsize)
+    return {"name": name, "configuration": {"length_bytes": dtype.itemsize}} if dtype.kind == "S" else name
 
 
 def json_attributes(attributes: Mapping[str, Any]) -> Json:
@@ -139,6 +148,8 @@ def _json_fill(value: Any, dtype: np.dtype[Any]) -> Any:
         return base64.standard_b64encode(scalar.tobytes()).decode()
     if dtype.kind == "f" and not np.isfinite(scalar):
         return "NaN" if np.isnan(scalar) else "Infinity" if scalar > 0 else "-Infinity"
+    if dtype.kind == "c":
+        return [_json_fill(part, part.dtype) for part in (scalar.real, scalar.imag)]
     return scalar.item()
 
 

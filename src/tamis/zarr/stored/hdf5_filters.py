@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tamis.errors import TamisError
-from tamis.filters import ChunkType, Shuffle, Stage
+from tamis.filters import ChunkType, Stage
 from tamis.notation.zarr import parse_text, zfp_of
 from tamis.pipeline import Pipeline
 from tamis.zarr.masked_chunk import MaskedPipeline
+from tamis.zarr.references.codec_choice import shuffles_whole_values
 
 Json = dict[str, Any]
 
@@ -59,8 +60,8 @@ def chunk_filters(codecs: Sequence[Json], chunk: ChunkType) -> ChunkFilters | No
         if len(rest) == 1 and _name(rest[0]) == "tamis.pipeline":
             return _of_pipeline_codec(rest[0], chunk)
         stages = [stage for codec in rest for stage in _stages(codec)]
-        if any(isinstance(stage.filter, Shuffle) for stage in stages[1:]):
-            return None  # numcodecs shuffles whole values, which other filters do not leave
+        if not shuffles_whole_values(stages, chunk):
+            return None
         return ChunkFilters(_recorded(Pipeline(stages), chunk), raw_nbytes=_raw_nbytes(rest, chunk))
     except TamisError:
         return None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from zarr.dtype import VariableLengthUTF8
 
 from tamis.chunks.array_reader import ChunkedReader
 from tamis.chunks.chunk_reader import ChunkReader, StoredChunks
@@ -85,6 +86,11 @@ class ZarrArray(PartByPart, DescribedArray):
     def varies(self) -> bool:
         """True if values have variable lengths."""
         return self.numpy_type.hasobject or self.numpy_type.kind == "T"
+
+    @property
+    def is_text(self) -> bool:
+        """True if values are texts of varying length."""
+        return self.varies and isinstance(self.array.metadata.dtype, VariableLengthUTF8)
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
@@ -313,7 +319,7 @@ class ZarrArray(PartByPart, DescribedArray):
             dimensions=self.dimensions,
             shape=self.shape,
             stored_shape=self.shape,
-            dtype=self.numpy_type,
+            dtype=np.dtype("O", metadata={"vlen": str}) if self.is_text else self.numpy_type,
             fill_value=self.fill_value[()],
             attributes=self.attributes,
             chunk_shape=self.chunk_shape,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -33,6 +36,23 @@ def is_zarr(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+def check_installed(path: object) -> None:
+    """Raise MissingFilterError if zarr is not installed; names the extra."""
+    if importlib.util.find_spec("zarr") is None:
+        raise MissingFilterError(
+            f"{path}: expected the package zarr for Zarr stores, found none: pip install 'tamis[zarr]'"
+        )
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep warnings of zarr-python to itself: that codecs, types and consolidated metadata are not in Zarr's core."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=UserWarning, module=r"zarr\.")
+        warnings.filterwarnings("ignore", message=".*(Zarr|Consolidated|Numcodecs|specification).*")
+        yield
+
+
 class ZarrStore:
     """A folder for reading, through zarr-python.
 
@@ -49,19 +69,19 @@ class ZarrStore:
         If zarr is not installed; names the extra.
     """
 
+    is_loose = True
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fsdecode(path).rstrip("/") or "/"
+        check_installed(self.path)
+        import zarr
+
         try:
-            import zarr
-        except ImportError as error:
-            raise MissingFilterError(
-                f"{self.path}: expected the package zarr to read it, found none: pip install 'tamis[zarr]'"
-            ) from error
-        try:
-            node = zarr.open(self.path, mode="r")
-            members = (
-                [("", node), *sorted(node.members(max_depth=None))] if isinstance(node, zarr.Group) else [("", node)]
-            )
+            with quietly():
+                node = zarr.open(self.path, mode="r")
+                members = [("", node)]
+                if isinstance(node, zarr.Group):
+                    members += sorted(node.members(max_depth=None))
         except Exception as error:  # zarr-python raises many kinds for damaged metadata
             raise FileError(f"{self.path}: its Zarr metadata cannot be read: {error}").at(path=self.path) from error
         groups: dict[str, Any] = {f"/{name}": member for name, member in members if isinstance(member, zarr.Group)}
@@ -141,8 +161,14 @@ class ZarrStore:
                     )
                 if known is None:
                     dimensions[name] = Dimension(extent, is_unlimited=None)
-        variables = {name.rpartition("/")[2]: array.named() for name, array in own.items() if not array.varies}
-        left_out = {name.rpartition("/")[2]: "text of variable length" for name, array in own.items() if array.varies}
+        variables = {
+            name.rpartition("/")[2]: array.named() for name, array in own.items() if array.is_text or not array.varies
+        }
+        left_out = {
+            name.rpartition("/")[2]: "objects that are no text"
+            for name, array in own.items()
+            if array.varies and not array.is_text
+        }
         return NamedGroup(path, dimensions, variables, self.group_attributes(path), left_out)
 
     def _dimension_around(self, path: str, name: str) -> Dimension | None:

@@ -1,0 +1,71 @@
+"""A new folder that gets its name when it is complete, and otherwise leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from tamis.chunks.grid import Grid
+from tamis.errors import FileError
+from tamis.store.disk import exchange, sync_folder, sync_tree
+from tamis.store.transaction import Transaction
+
+
+class FolderForm(Protocol):
+    """The form of a store that is a folder."""
+
+    def is_store(self, path: Path) -> bool:
+        """Return whether a folder is a store of the format: no other folder is replaced."""
+
+    def file_of(self, path: str, grid: Grid, number: int) -> str:
+        """Return the file of a chunk, relative to the folder, by the path of its array, its grid and its number."""
+
+
+class FolderTransaction(Transaction):
+    """A temporary folder beside the target; see `Transaction`.
+
+    The system gives a folder the name of another one only if that is empty. So an existing target changes names with
+    the temporary folder, which is removed then.
+
+    Parameters
+    ----------
+    target
+        The final name.
+    form
+        The form of the store.
+    overwrite
+        Whether an existing store of this name is replaced.
+    """
+
+    noun = "folder"
+
+    def __init__(self, target: Path, form: FolderForm, *, overwrite: bool = True) -> None:
+        self.form, self.form_text = form, str(form)
+        super().__init__(target, overwrite=overwrite)
+
+    def _check_replaceable(self, target: Path) -> None:
+        if target.exists() and not target.is_dir():
+            raise FileError(f"{target}: expected the name of a folder to write, got a file: choose another name")
+        if target.exists() and not self.form.is_store(target) and os.listdir(target):
+            raise FileError(
+                f"{target}: expected the name of a new folder, or a store to replace, got a folder with other files:"
+                " choose another name"
+            )
+
+    def _sync(self) -> None:
+        sync_tree(self.path)
+
+    def _sync_attributes(self) -> None:
+        sync_folder(self.path)
+
+    def _take_name(self) -> None:
+        try:
+            os.rename(self.path, self.target_path)  # fails if there is anything but an empty folder
+        except OSError:
+            if not os.path.lexists(self.target_path):
+                raise
+            if not self.replace:
+                raise FileError(f"{self.target}: File exists: another process created it in the meantime") from None
+            self._check_replaceable(self.target_path)
+            exchange(self.path, self.target_path)

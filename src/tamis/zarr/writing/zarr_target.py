@@ -1,0 +1,132 @@
+"""A new Zarr hierarchy, which gets the content of a store of any format; see `tamis.rewrite.transfer.Target`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import zarr
+
+from tamis.errors import FileError, ParameterError, located
+from tamis.filters import ChunkType
+from tamis.missing.table import Flags
+from tamis.pipeline import Pipeline
+from tamis.rewrite.carry import carry
+from tamis.rewrite.plan import Plan
+from tamis.rewrite.write import write
+from tamis.store.array import ArrayWriter, StoredArray
+from tamis.store.data_model import NamedArray, NamedGroup
+from tamis.store.transaction import remove
+from tamis.zarr.references.array_metadata import json_attributes
+from tamis.zarr.stored.zarr_store import quietly
+from tamis.zarr.writing.kept_plan import kept_plan
+from tamis.zarr.writing.new_array import NewArray, write_json
+from tamis.zarr.writing.text_array import write_texts
+from tamis.zarr.writing.zarr_form import ZarrForm
+from tamis.zarr.writing.zarr_writer import NewChunks, ZarrWriter
+
+
+class ZarrTarget:
+    """A Zarr hierarchy that is created in a local folder.
+
+    Parameters
+    ----------
+    path
+        Path of the folder, which must not exist.
+    form
+        Its form.
+    threads
+        Number of threads that encode what is kept, but cannot be stored with the same codecs.
+    """
+
+    def __init__(self, path: Path, form: ZarrForm, threads: int = 1) -> None:
+        path.mkdir()
+        self.folder, self.form, self._threads = path, form, threads
+        self._arrays: dict[str, NewArray] = {}
+        self._names: set[str] = set()
+
+    def create_group(self, group: NamedGroup) -> None:
+        """Create a group with its attributes; dimensions are those of its arrays."""
+        folder = self.folder / group.path.strip("/")
+        folder.mkdir(parents=True, exist_ok=True)
+        self._names |= {f"{group.path.rstrip('/')}/{name}" for name in group.variables}
+        attributes = json_attributes(group.attributes)
+        if self.form.zarr_format == 2:
+            write_json(folder / ".zgroup", {"zarr_format": 2})
+            if attributes:
+                write_json(folder / ".zattrs", attributes)
+            return
+        write_json(folder / "zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": attributes})
+
+    def create_like(self, variable: NamedArray, array: StoredArray, plan: Plan) -> ZarrWriter:
+        """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
+        dtype = plan.dtype if plan.dtype.kind != "V" else variable.dtype
+        self._begin(variable, array)
+        fill = array.fill_as(plan.dtype)
+        raw = np.asarray(fill, plan.dtype).tobytes()
+        chunk = ChunkType(plan.dtype, plan.chunk_shape, raw if any(raw) else b"")
+        is_full = self.form.zarr_format == 2 and any(raw) and "_FillValue" not in variable.attributes
+        writer = ZarrWriter(self, NewChunks(variable.path, plan.grid(array), chunk, plan.pipeline, is_full))
+        attributes = dict(variable.attributes)
+        if plan.rounding is not None:
+            attributes[plan.rounding.rounding.attribute] = np.int32(plan.rounding.rounding.number)
+        self._arrays[variable.path] = NewArray(
+            variable.path, variable.dimensions, attributes, dtype, np.frombuffer(raw, dtype)[0], writer
+        )
+        return writer
+
+    def copy(self, variable: NamedArray, array: StoredArray) -> None:
+        """Store an array as it is: its chunks if Zarr has codecs for them, otherwise its values, without loss."""
+        self._begin(variable, array)
+        if variable.is_text:
+            write_texts(self.folder, self.form, variable, array)
+            return
+        with located(array.label, dataset=array.path):
+            plan = kept_plan(array)
+            create = partial(self.create_like, variable, array)
+            if plan.copied:
+                carry(plan, array, create)
+            elif array.shape:
+                write(plan, array, create, _no_progress, self._threads)
+            else:
+                _write_scalar(plan, array, create(plan))
+
+    def create_companion(self, writer: ZarrWriter, pipeline: Pipeline, flags: Flags) -> ZarrWriter:
+        """Refuse: companions in Zarr stores are not there yet."""
+        raise ParameterError(
+            f"{writer.path}: expected --missing exact or refuse for a Zarr store, which gets no companions yet"
+        ).at(dataset=writer.path)
+
+    def finish(self, companions: Mapping[str, ArrayWriter | None]) -> None:
+        """Write the metadata of all arrays, whose codecs are known now."""
+        for array in self._arrays.values():
+            array.write_metadata(self.folder, self.form)
+        if self.form.consolidated:
+            with quietly():
+                zarr.consolidate_metadata(str(self.folder), zarr_format=self.form.zarr_format)
+
+    def close(self) -> None:
+        """Do nothing: no file is open."""
+
+    def _begin(self, variable: NamedArray, array: StoredArray) -> None:
+        """Make room for an array, in place of one that was begun."""
+        if variable.shape != tuple(array.shape):
+            raise FileError(
+                f"{array.label}: expected as many values as its dimensions have, {variable.shape}, found {array.shape}:"
+                " extend the variable in the source"
+            ).at(dataset=array.path)
+        remove(self.folder / variable.path.strip("/"))
+        self._arrays.pop(variable.path, None)
+
+
+def _write_scalar(plan: Plan, array: StoredArray, writer: ZarrWriter) -> None:
+    with closing(array.open_reader()) as reader:
+        writer.put((), reader.read(()).astype(plan.dtype, copy=False).tobytes(), 0)
+    writer.finish()
+
+
+def _no_progress(done: int, count: int) -> None:
+    """Do nothing."""

@@ -1,0 +1,158 @@
+"""Write encoded chunks into the files of a new Zarr array."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import google_crc32c
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.chunks.grid import Grid, Origin
+from tamis.chunks.source import close_handle
+from tamis.filters import ChunkType, Zfp
+from tamis.missing.table import Flags
+from tamis.pipeline import Pipeline
+from tamis.store.disk import write_all
+from tamis.zarr.masked_chunk import MARK, mark_of
+from tamis.zarr.references.codec_choice import Codecs, choose_codecs, one_codec
+from tamis.zarr.writing.zarr_form import ZarrForm
+
+if TYPE_CHECKING:
+    from tamis.zarr.writing.zarr_target import ZarrTarget
+
+_ABSENT = (1 << 64) - 1
+"""Offset and size of a chunk that a shard does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewChunks:
+    """The chunks of a new array.
+
+    Parameters
+    ----------
+    path
+        Path of the array in the hierarchy.
+    grid
+        The grid of its chunks.
+    chunk
+        Type, shape and fill value of a chunk.
+    pipeline
+        Filters; stored parameters are those for such chunks.
+    is_full
+        Whether all chunks are stored, also those that the source does not store: xarray takes the fill value of Zarr 2
+        for a missing value, so that an array may have none.
+    """
+
+    path: str
+    grid: Grid
+    chunk: ChunkType
+    pipeline: Pipeline
+    is_full: bool = False
+
+    @property
+    def recorded(self) -> Pipeline:
+        """The filters with stored parameters."""
+        stages = self.pipeline.stages
+        return Pipeline(replace(stage, stored=stage.filter.stored(self.chunk)) for stage in stages)
+
+
+class ZarrWriter:
+    """A writer of a new array; see `tamis.store.array.ArrayWriter`.
+
+    The first chunk decides which filter mask is the usual one. A chunk with another mask begins with a mark, and the
+    array then has the codec ``tamis.pipeline``; otherwise it has codecs that other programs know, if there are any.
+
+    Parameters
+    ----------
+    target
+        The hierarchy.
+    new
+        The chunks.
+    """
+
+    def __init__(self, target: ZarrTarget, new: NewChunks) -> None:
+        self._target, self._new = target, new
+        self.grid, self.recorded = new.grid, new.recorded
+        self.stored_nbytes = 0
+        self._numbers: set[int] = set()
+        self._form: ZarrForm = target.form
+        self._usual: int | None = None
+        self._is_marked = False
+        self._offset = 0
+        self._shards: dict[str, NDArray[np.uint64]] = {}
+        self._folder = ""
+
+    @property
+    def path(self) -> str:
+        """Path of the array in the hierarchy."""
+        return self._new.path
+
+    @property
+    def count(self) -> int:
+        """Number of chunks that were written."""
+        return len(self._numbers)
+
+    @property
+    def codecs(self) -> Codecs:
+        """The codecs of the chunks that were written."""
+        usual = self._usual or 0
+        if self._is_marked:
+            return one_codec(self.recorded, self._new.chunk, usual)
+        masks = {} if self._usual is None else {usual: 1}
+        return choose_codecs(self.recorded, self._new.chunk, masks)
+
+    def put(self, origin: Origin, data: bytes, mask: int) -> None:
+        """Write an encoded chunk."""
+        self._usual = mask if self._usual is None else self._usual
+        self.stored_nbytes += len(data)
+        mark = mask != self._usual or data.startswith(MARK)
+        self._is_marked |= mark
+        head = mark_of(mask) if mark else b""
+        number = self.grid.number_of(origin)
+        self._numbers.add(number)
+        name = self._form.file_of(self.path, self.grid, number)
+        self._offset = self._write(name, head + data if head else data) + len(head)
+        if self._form.shards is not None and (size := self._form.shard_size(self.grid)) > 1:
+            index = self._shards.setdefault(name, np.full((size, 2), _ABSENT, "<u8"))
+            index[self._form.number_in_shard(self.grid, number)] = self._offset - len(head), len(head) + len(data)
+
+    def last_offset(self) -> int | None:
+        """Return the offset of the last written chunk in its file."""
+        return self._offset
+
+    def create_companion(self, pipeline: Pipeline, flags: Flags) -> ZarrWriter:
+        """Create the companion of the array."""
+        return self._target.create_companion(self, pipeline, flags)
+
+    def finish(self) -> None:
+        """Complete the files of several chunks: an index follows the chunks, with its checksum."""
+        if self._new.is_full and self.count < self.grid.chunk_count:
+            self._fill()
+        for name, index in self._shards.items():
+            data = index.tobytes()
+            self._write(name, data + google_crc32c.value(data).to_bytes(4, "little"))
+
+    def _fill(self) -> None:
+        """Write the fill value into all chunks that were not written, without zfp, which might change it."""
+        chunk = self._new.chunk
+        values = np.full(chunk.shape, np.frombuffer(chunk.fill or bytes(chunk.dtype.itemsize), chunk.dtype))
+        data, mask = self.recorded.encode(values, skip=(Zfp,))
+        for number in set(range(self.grid.chunk_count)) - self._numbers:
+            self.put(self.grid.origin_of(number), data, mask)
+
+    def _write(self, name: str, data: bytes) -> int:
+        """Write bytes to a file, behind those that it has; return their offset."""
+        path = self._target.folder / name
+        if (folder := os.path.dirname(name)) != self._folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._folder = folder
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        try:
+            offset = os.lseek(handle, 0, os.SEEK_END)
+            write_all(handle, data)
+        finally:
+            close_handle(handle)
+        return offset

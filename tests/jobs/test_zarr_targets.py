@@ -1,0 +1,133 @@
+"""Zarr hierarchies as targets of repack: what xarray, zarr-python, verify and the way back say."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+import xarray
+import zarr
+
+import tamis
+
+ZFP = {"TS": "zfp(accuracy=0.1)|shuffle|deflate(4)"}
+SHAPE = (12, 20, 30)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A netCDF-4 file with all that Zarr has another way for."""
+    path = tmp_path_factory.mktemp("source") / "a.nc"
+    ts = (280 + np.sin(np.arange(np.prod(SHAPE)) / 9)).reshape(SHAPE).astype("f4")
+    ts[3, :4, :4] = 1e20
+    with netCDF4.Dataset(path, "w") as file:
+        file.title = "a ä"
+        for name, extent in (("time", None), ("lat", 20), ("lon", 30), ("nchar", 5), ("unused", 2)):
+            file.createDimension(name, extent)
+        time = file.createVariable("time", "f8", ("time",))
+        time.setncatts({"units": "days since 2000-01-01", "calendar": "standard"})
+        time[:] = np.arange(12)
+        file.createVariable("lat", "f8", ("lat",))[:] = np.linspace(-90, 90, 20)
+        options: dict[str, Any] = {"zlib": True, "shuffle": True}
+        values = file.createVariable(
+            "TS", "f4", ("time", "lat", "lon"), chunksizes=(4, 20, 30), fill_value=1e20, **options
+        )
+        values.setncatts({"units": "K", "missing_value": np.float32(1e20), "coordinates": "area"})
+        values[:] = ts
+        packed = file.createVariable("P", "i2", ("time", "lat"), fletcher32=True, **options)
+        packed.set_auto_maskandscale(False)
+        packed.setncatts({"scale_factor": 0.1, "add_offset": 3.0, "valid_range": np.array([0, 99], "i2")})
+        packed[:] = np.arange(240).reshape(12, 20) % 99
+        file.createVariable("area", "f8", ("lat", "lon"), fill_value=np.nan)[:] = np.full((20, 30), np.nan)
+        file.createVariable("names", "S1", ("lat", "nchar"))[:] = np.array([list(f"n{i:04d}") for i in range(20)], "S1")
+        file.createVariable("words", str, ("lat",))[:] = np.array([f"wörd{i}" * (i % 3) for i in range(20)], object)
+        file.createVariable("scalar", "i4", ())[...] = 7
+        file.createVariable("unwritten", "f4", ("lat", "lon"), chunksizes=(5, 30))
+        group = file.createGroup("g")
+        group.note = "in"
+        group.createDimension("z", 3)
+        group.createDimension("never", None)
+        group.createVariable("q", ">u2", ("z", "lat"), endian="big")[:] = 1
+        group.createVariable("nothing", "f4", ("never",))
+    return path
+
+
+def assert_same_for_xarray(source: Path, target: Path) -> None:
+    """Compare all groups; Zarr 3 has texts of varying length in another type of NumPy."""
+    with xarray.open_datatree(source, engine="netcdf4") as before, xarray.open_datatree(target, engine="zarr") as after:
+        assert before.groups == after.groups
+        for path in before.groups:
+            expected, opened = before[path].to_dataset().load(), after[path].to_dataset().load()
+            for name in expected.variables:
+                if opened[name].dtype.kind == "T":
+                    opened[name] = opened[name].astype(expected[name].dtype)
+                assert opened[name].dtype == expected[name].dtype, name
+            xarray.testing.assert_identical(opened, expected)
+
+
+@pytest.mark.filterwarnings("ignore:Failed to open Zarr store with consolidated", "ignore:Numcodecs codecs")
+@pytest.mark.parametrize("options", [{}, {"zarr_format": 2}, {"shards": 2}, {"consolidated": False}], ids=str)
+def test_copy_is_identical_for_xarray_and_for_verify(options: dict[str, Any], source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "a.zarr"
+    result = tamis.repack(source, target, {}, **options)
+    assert result.datasets == ()
+    assert result.target_nbytes == sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
+    assert_same_for_xarray(source, target)
+    verification = tamis.verify(source, target)
+    assert verification.ok, str(verification)
+    assert os.listdir(tmp_path) == ["a.zarr"]
+    root = json.loads((target / ("zarr.json" if options.get("zarr_format", 3) == 3 else ".zgroup")).read_text())
+    consolidated = (target / ".zmetadata").exists() or "consolidated_metadata" in root
+    assert consolidated == options.get("consolidated", True)
+
+
+def test_chunks_move_as_they_are_and_back(source: Path, tmp_path: Path) -> None:
+    tamis.repack(source, tmp_path / "a.zarr", {})
+    tamis.repack(tmp_path / "a.zarr", tmp_path / "b.zarr", {})
+    tamis.repack(tmp_path / "b.zarr", tmp_path / "b.nc", {"TS": "shuffle|deflate(4)"})
+    with h5py.File(source) as before, h5py.File(tmp_path / "b.nc") as after:
+        for i in range(3):
+            chunk = before["TS"].id.read_direct_chunk((4 * i, 0, 0))
+            assert chunk == after["TS"].id.read_direct_chunk((4 * i, 0, 0))
+            for name in "ab":
+                assert (tmp_path / f"{name}.zarr" / "TS" / "c" / str(i) / "0" / "0").read_bytes() == chunk[1]
+    assert tamis.verify(source, tmp_path / "b.zarr").ok
+    assert_same_for_xarray(source, tmp_path / "b.zarr")
+
+
+def test_zfp_with_proof_and_missing_values(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "a.zarr"
+    result = tamis.repack(source, target, ZFP)
+    assert (result["TS"].lossless_chunks, result["TS"].missing_values) == (1, 16)
+    assert 0 < result["TS"].largest_error <= 0.1
+    assert tamis.verify(source, target, bounds={"TS": 0.1}).ok
+    array = zarr.open_array(str(target / "TS"), mode="r")
+    assert [codec.to_dict()["name"] for codec in array.metadata.codecs] == ["tamis.pipeline"]
+    with netCDF4.Dataset(source) as file:
+        expected = file["TS"][:]
+    np.testing.assert_array_equal(array[:] == np.float32(1e20), expected.mask)
+    assert np.abs(np.ma.array(array[:], mask=expected.mask) - expected).max() <= 0.1
+
+
+def test_zfp_in_all_chunks_has_the_registered_codec(tmp_path: Path) -> None:
+    values = (280 + np.sin(np.arange(np.prod(SHAPE)) / 9)).reshape(SHAPE)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("TS", data=values, chunks=(1, 20, 30))
+    tamis.repack(tmp_path / "a.h5", tmp_path / "a.zarr", ZFP)
+    array = zarr.open_array(str(tmp_path / "a.zarr" / "TS"), mode="r")
+    names = [codec.to_dict()["name"] for codec in array.metadata.codecs]
+    assert names == ["reshape", "zfp", "numcodecs.fletcher32"]
+    assert np.abs(array[:] - values).max() <= 0.1
+    tamis.repack(tmp_path / "a.zarr", tmp_path / "b.h5", ZFP)
+    tamis.repack(tmp_path / "a.h5", tmp_path / "c.h5", ZFP)
+    with h5py.File(tmp_path / "b.h5") as after, h5py.File(tmp_path / "c.h5") as direct:
+        for i in range(12):
+            chunk = after["TS"].id.read_direct_chunk((i, 0, 0))[1]
+            assert (tmp_path / "a.zarr" / "TS" / "c" / str(i) / "0" / "0").read_bytes() == chunk
+            assert direct["TS"].id.read_direct_chunk((i, 0, 0))[1] == chunk
