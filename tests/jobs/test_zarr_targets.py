@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +132,27 @@ def test_zfp_in_all_chunks_has_the_registered_codec(tmp_path: Path) -> None:
             chunk = after["TS"].id.read_direct_chunk((i, 0, 0))[1]
             assert (tmp_path / "a.zarr" / "TS" / "c" / str(i) / "0" / "0").read_bytes() == chunk
             assert direct["TS"].id.read_direct_chunk((i, 0, 0))[1] == chunk
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_companion_has_the_missing_values_and_travels(zarr_format: int, source: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"missing": "companion", "zarr_format": zarr_format}
+    result = tamis.repack(source, tmp_path / "a.zarr", ZFP, **options)
+    assert (result["TS"].lossless_chunks, result["TS"].companion) == (0, "/TS_missing")
+    tamis.repack(tmp_path / "a.zarr", tmp_path / "b.zarr", {}, zarr_format=5 - zarr_format)
+    tamis.repack(tmp_path / "b.zarr", tmp_path / "b.nc", ZFP, missing="companion")
+    tamis.repack(tmp_path / "b.nc", tmp_path / "c.zarr", {})
+    for name in ("a.zarr", "b.zarr", "b.nc", "c.zarr"):
+        assert tamis.verify(source, tmp_path / name, bounds={"TS": 0.1}, variables="TS").ok, name
+        with tamis.open(tmp_path / name) as file:
+            assert (file["TS"][3, :4, :4] == np.float32(1e20)).all()
+    stored = zarr.open_group(str(tmp_path / "a.zarr"), mode="r")
+    assert (stored["TS"][3, :4, :4] < 300).all()
+    assert stored["TS_missing"][3].sum() == 16 * stored["TS_missing"][3, 0, 0]
+    assert stored["TS"].attrs["ancillary_variables"] == "TS_missing"
+    shutil.rmtree(tmp_path / "a.zarr" / "TS_missing")
+    (tmp_path / "a.zarr" / ("zarr.json" if zarr_format == 3 else ".zmetadata")).unlink()
+    if zarr_format == 3:
+        zarr.open_group(str(tmp_path / "a.zarr"), mode="a")
+    with pytest.raises(tamis.FileError, match="its missing values are in the companion '/TS_missing', which does not"):
+        tamis.open(tmp_path / "a.zarr")["TS"][...]

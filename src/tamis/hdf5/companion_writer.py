@@ -9,15 +9,16 @@ import h5py
 import numpy as np
 from h5py import h5a
 
-from tamis.hdf5.companions import ANCILLARY, MARK, TABLE, has_companion, other_ancillary
+from tamis.hdf5.companions import has_companion, other_ancillary
 from tamis.hdf5.lib.netcdf_attributes import set_text
 from tamis.hdf5.tree.create import create_like
 from tamis.hdf5.tree.references import copy_attribute
 from tamis.hdf5.writing.creation import new_dataset
-from tamis.missing.table import COMPANION_ENDING, Flags
+from tamis.missing.companion_names import ANCILLARY, COMPANION_ENDING, MARK, SHARED, TABLE
+from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
 
-_SHARED = ("coordinates", "grid_mapping", "_Netcdf4Dimid", "_Netcdf4Coordinates")
+_SHARED = (*SHARED, "_Netcdf4Dimid", "_Netcdf4Coordinates")
 """Attributes about axes that a companion copies from its variable."""
 
 

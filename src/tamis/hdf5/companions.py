@@ -19,17 +19,9 @@ from numpy.typing import NDArray
 from tamis.errors import FileError
 from tamis.hdf5.lib import datatypes
 from tamis.hdf5.lib.attributes import text_attribute
+from tamis.missing.companion_names import ANCILLARY, MARK, TABLE
 from tamis.missing.restore import CompanionFlags
 from tamis.missing.table import MOST_FLAGS, Flags, can_flag
-
-MARK = "missing_companion"
-"""Attribute of a variable: path of its companion."""
-
-TABLE = "flag_missing_values"
-"""Attribute of a companion: item k − 1 is the missing value of flag k."""
-
-ANCILLARY = "ancillary_variables"
-"""Attribute of CF: names of variables about the values of this one, separated by blanks."""
 
 
 def has_companion(dataset: h5py.Dataset) -> bool:

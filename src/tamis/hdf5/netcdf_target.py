@@ -8,6 +8,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,6 +21,7 @@ from tamis.chunks.boxes import several_chunks
 from tamis.chunks.grid import Grid, default_chunks
 from tamis.chunks.regions import Parts
 from tamis.errors import FileError, ParameterError
+from tamis.filters import Deflate, Fletcher32, Shuffle
 from tamis.hdf5.companion_writer import replace_companions
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.attributes import record_rounding
@@ -31,6 +33,7 @@ from tamis.hdf5.tree.links import link_plist
 from tamis.hdf5.writer import FileEnd, Hdf5Writer
 from tamis.hdf5.writing.creation import as_recorded, filter_parameters
 from tamis.rewrite.plan import Plan
+from tamis.rewrite.streams import as_stored, carry
 from tamis.store.array import ArrayWriter, StoredArray
 from tamis.store.data_model import Dimension, EnumType, NamedArray, NamedGroup
 
@@ -70,6 +73,7 @@ class NetcdfTarget:
         # By path in the file: datasets of variables, and the paths of their dimensions.
         self._variables: dict[str, h5py.Dataset] = {}
         self._axes: dict[str, tuple[str, ...]] = {}
+        self._companions: dict[str, ArrayWriter | None] = {}
         # Path of a variable → its path in the file.
         self._paths: dict[str, str] = {}
         version = f"version=2,tamis={_native.version},hdf5={h5py.version.hdf5_version}"
@@ -129,14 +133,18 @@ class NetcdfTarget:
         return Hdf5Writer(dataset, plan.grid(array), as_recorded(plan.pipeline, dataset), self._end)
 
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
-        """Copy a variable without filters, in place of one that `create_like` may have begun.
+        """Copy a variable in place of one that `create_like` may have begun.
 
-        It is contiguous unless an axis can grow.
+        Chunks stay as they are if all programs with HDF5 have their filters, or if these were lossy. Other variables
+        have no filters, and are contiguous unless an axis can grow.
         """
         path = self._variable_path(variable)
         if path in self._variables:
             self._variables.pop(path)
             del self._file[path]
+        if (plan := as_stored(array)) is not None and _is_carried(plan, array):
+            self._companions[variable.path] = carry(plan, array, partial(self.create_like, variable, array))
+            return
         chunk_shape = self._chunks(variable, array)
         dataset = self._create(variable, array, variable.dtype, chunk_shape, ())
         if not array.size:
@@ -170,7 +178,8 @@ class NetcdfTarget:
             for axis, (scale, dimension) in enumerate(zip(scales, self._axes[path], strict=True)):
                 h5ds.attach_scale(dataset.id, (scale.dataset or self._variables[dimension]).id, axis)
         named = {
-            path: writer.dataset if isinstance(writer, Hdf5Writer) else None for path, writer in companions.items()
+            path: writer.dataset if isinstance(writer, Hdf5Writer) else None
+            for path, writer in (self._companions | {**companions}).items()
         }
         replace_companions(self._file, (), {self._paths[path]: dataset for path, dataset in named.items()})
 
@@ -276,6 +285,13 @@ class _Scale:
     number: int
     dimension: Dimension
     dataset: h5py.Dataset | None
+
+
+def _is_carried(plan: Plan, array: StoredArray) -> bool:
+    """Return whether chunks are copied as they are; a chunk of HDF5 must fit into an array that cannot grow."""
+    fits = all(step <= extent for step, extent in zip(plan.chunk_shape, array.shape, strict=True))
+    everywhere = all(isinstance(item, (Deflate, Shuffle, Fletcher32)) for item in plan.pipeline.filters)
+    return fits and bool(plan.pipeline.filters) and (everywhere or plan.pipeline.error_bound != 0)
 
 
 def _dataset_plist() -> Any:

@@ -30,6 +30,7 @@ from tamis.hdf5.lib.file_facts import descriptor_of, filename_of, first_offset, 
 from tamis.hdf5.lib.places import SAME_FILE, find_virtual
 from tamis.hdf5.lib.quick_facts import QuickFacts, compare_small, small_values
 from tamis.hdf5.library_reader import LibraryReader, TextReader, read_bytes
+from tamis.missing.companion_names import MARK, TABLE
 from tamis.missing.restore import CompanionFlags, RestoredReader
 from tamis.pipeline import Pipeline
 from tamis.store.array import Alike, StoredArray
@@ -47,8 +48,8 @@ class Hdf5Array(DatasetFacts):
         """Take over facts that were read at once, also the chunk index."""
         super().take(facts)
         own, names = vars(self), {name for name, _ in facts.attributes}
-        own["has_companion"] = companions.MARK.encode() in names
-        own["is_companion"] = companions.TABLE.encode() in names
+        own["has_companion"] = MARK.encode() in names
+        own["is_companion"] = TABLE.encode() in names
         if self.chunk_shape is not None:
             own["partial_filtered"] = True  # datasets with other options are left
             grid, (numbers, *places, masks) = grid_of(self.shape, self.chunk_shape), facts.chunks

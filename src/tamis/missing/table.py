@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 from tamis.errors import DataError, ParameterError
 from tamis.missing.definition import Missing
 
-COMPANION_ENDING = "_missing"
-"""Ending of the name of a companion, behind that of its array."""
-
 MOST_FLAGS = 250
 """Limit of the table: flags stay below 255, the default fill value of netCDF's unsigned bytes."""
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from tamis.chunks.grid import Grid
 from tamis.chunks.regions import Parts, as_array
-from tamis.missing.table import COMPANION_ENDING, Flags
+from tamis.missing.companion_names import COMPANION_ENDING
+from tamis.missing.table import Flags
 from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.plan import Plan
 from tamis.store.array import ArrayWriter

@@ -22,8 +22,8 @@ from tamis.chunks.threads import ordered_map
 from tamis.errors import BoundError
 from tamis.pipeline import Pipeline
 from tamis.rewrite.bound_check import compare_chunk
-from tamis.rewrite.carry import applied
 from tamis.rewrite.plan import Plan, Written
+from tamis.rewrite.streams import applied
 from tamis.store.array import StoredArray
 from tamis.store.journal import seal_of
 

@@ -1,4 +1,4 @@
-"""Find out what can be kept: chunks as they are stored, or zfp streams while the filters after zfp change."""
+"""Keep what is encoded: chunks as they are stored, or zfp streams while the filters after zfp change."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tamis.filters import ChunkType, Filter, Stage, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import encode_stream
-from tamis.rewrite.new_chunk import NewChunk
-from tamis.rewrite.plan import Plan
-from tamis.store.array import StoredArray
+from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk
+from tamis.rewrite.plan import Create, Plan
+from tamis.store.array import ArrayWriter, StoredArray
 
 
 def has_streams(array: StoredArray, pipeline: Pipeline, dtype: np.dtype[Any], chunk_shape: tuple[int, ...]) -> bool:
@@ -114,3 +114,58 @@ def _same(asked: Stage, stored: Stage, chunk: ChunkType) -> bool:
 def _as_stored(asked: Filter, chunk: ChunkType) -> Filter:
     """Return the filter as read from a file after writing, which rounds a tolerance."""
     return type(asked).from_values(asked.stored(chunk))
+
+
+def as_stored(array: StoredArray) -> Plan | None:
+    """Return the plan by which the chunks of an array are carried over; None if their bytes cannot be read."""
+    if array.chunk_shape is None or array.dtype is None or not array.can_read_chunks:
+        return None
+    return Plan(array.path, array.pipeline, array.chunk.dtype, array.chunk_shape, copied=True)
+
+
+def masks_of(array: StoredArray) -> set[int]:
+    """Return the filter masks of the stored chunks of an array."""
+    with closing(array.open_chunks()) as chunks:
+        return {record.mask for _, record in chunks.true_records()}
+
+
+def carry(plan: Plan, source: StoredArray, create: Create) -> ArrayWriter | None:
+    """Create an array and write the stored chunks of another one to it, as they are.
+
+    Returns
+    -------
+    ArrayWriter or None
+        The companion with the same missing values, without a name yet; None if the source has none.
+
+    Raises
+    ------
+    FileError
+        If a chunk cannot be read.
+    """
+    target = create(plan)
+    with closing(source.open_chunks()) as chunks:
+        for origin, record in chunks.true_records():
+            target.put(origin, chunks.stored(origin)[0], record.mask)
+    target.finish()
+    return carry_flags(source, target)
+
+
+def carry_flags(source: StoredArray, target: ArrayWriter) -> ArrayWriter | None:
+    """Write the flags of missing values to a new companion, in the chunks of its array; None if there are none."""
+    known = source.companion_flags
+    if known is None or source.companion is None:
+        return None
+    companion, grid = target.create_companion(FLAGS_PIPELINE, known.flags), target.grid
+    with closing(source.companion.open_reader()) as reader:
+        for part in Parts(grid):
+            flags = np.zeros(grid.chunk_shape, np.uint8)
+            flags[tuple(slice(axis.stop - axis.start) for axis in part)] = known.read(part, reader.read)
+            companion.put(origin_of(part), *companion.recorded.encode(flags))
+    companion.finish()
+    return companion
+
+
+def applied(pipeline: Pipeline, mask: int) -> list[tuple[int, tuple[int, ...] | None]]:
+    """Return ids and stored parameters of the filters that a chunk with a filter mask went through."""
+    stages = enumerate(pipeline.stages)
+    return [(stage.filter.id, stage.stored) for at, stage in stages if not mask >> at & 1]

@@ -23,7 +23,7 @@ class Target(Protocol):
         """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
 
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
-        """Copy an array without filters, in place of one that `create_like` may have begun."""
+        """Copy an array, with its filters if the target has them, in place of one that `create_like` may have begun."""
 
     def finish(self, companions: Companions) -> None:
         """Complete the target: companions by the path of their variables, None for variables that lose theirs."""
@@ -45,8 +45,8 @@ def transfer(
     source, target
         The store, and the target, which is empty.
     recreate
-        Functions by path of an array, which get it and what creates its copy. Arrays without one are copied without
-        filters, and so are those whose function raises `CopyInsteadError`.
+        Functions by path of an array, which get it and what creates its copy. Arrays without one are copied, and so are
+        those whose function raises `CopyInsteadError`.
     companions
         Called when all arrays exist: returns new companions by the path of their variables.
 

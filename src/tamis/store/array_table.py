@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Self
 
+from tamis.errors import FileError
 from tamis.store.array import Arrays, StoredArray
 
 
 class ArrayTable(Arrays[StoredArray]):
-    """Arrays that are there already, in the order of the store; none has a companion.
+    """Arrays that are there already, in the order of the store.
 
     Parameters
     ----------
@@ -36,3 +38,14 @@ class ArrayTable(Arrays[StoredArray]):
 
     def __len__(self) -> int:
         return len(self._arrays)
+
+    def marked(self) -> list[str]:
+        """Return the paths of arrays that name a companion."""
+        return [path for path, array in self._arrays.items() if array.has_companion]
+
+    def companions(self) -> Iterator[tuple[StoredArray, str]]:
+        """Yield each companion and the path of its variable; damaged ones are left out."""
+        for path in self.marked():
+            with suppress(FileError):
+                if (companion := self._arrays[path].companion) is not None:
+                    yield companion, path

@@ -15,13 +15,14 @@ from tamis.chunks.boxes import block_shape
 from tamis.chunks.grid import Grid
 from tamis.chunks.regions import Parts
 from tamis.formatting import shortened
+from tamis.missing.companion_names import ANCILLARY, MARK
 from tamis.store.array import Store, StoredArray
 from tamis.store.data_model import NamedArray, NamedGroup
 from tamis.store.pair import Change, Unequal, companion_note
 
 _BLOCK_NBYTES = 1 << 20
 
-_ABOUT_COMPANION = ("missing_companion", "ancillary_variables")
+_ABOUT_COMPANION = (MARK, ANCILLARY)
 """Attributes of a variable that change with its companion."""
 
 
@@ -81,7 +82,7 @@ class ModelPair:
         if before.dimensions != after.dimensions:
             text = f"dimensions {_names(before.dimensions)} became {_names(after.dimensions)}"
             yield Change(path, "dimensions", text, harmless=False)
-        ignored = _ABOUT_COMPANION if {"missing_companion"} & {*before.attributes, *after.attributes} else ()
+        ignored = _ABOUT_COMPANION if {MARK} & {*before.attributes, *after.attributes} else ()
         yield from self._attribute_changes(path, before.attributes, after.attributes, ignored)
 
     def type_note(self, source: StoredArray, target: StoredArray) -> str:

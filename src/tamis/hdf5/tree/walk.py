@@ -12,10 +12,10 @@ import h5py
 from h5py import h5a, h5d, h5g, h5l, h5o
 
 from tamis.errors import FileError, MissingFilterError
-from tamis.hdf5.companions import MARK
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.links import Link, links_of
+from tamis.missing.companion_names import MARK
 from tamis.store.array import Arrays
 
 _MOST_LINKS = 1_000_000

@@ -16,11 +16,12 @@ from tamis.accuracy.rounded import ArrayRounding
 from tamis.chunks.grid import Origin
 from tamis.errors import FileError, ParameterError
 from tamis.filters import ChunkType
-from tamis.hdf5.companions import MARK, has_companion, is_companion
+from tamis.hdf5.companions import has_companion, is_companion
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.attributes import text_attribute
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.stored_array import Hdf5Array
+from tamis.missing.companion_names import MARK
 from tamis.missing.definition import Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import Encoded, encode_chunk, is_lossy

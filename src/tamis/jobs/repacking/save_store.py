@@ -9,8 +9,8 @@ from pathlib import Path
 from tamis._open import begin
 from tamis.errors import FileError
 from tamis.jobs.progress import Progress
-from tamis.jobs.repack import refuse_missing, write_target
 from tamis.jobs.repacking import RepackResult
+from tamis.jobs.repacking.new_target import refuse_missing, write_target
 from tamis.jobs.repacking.planning import Request, plan_datasets
 from tamis.jobs.repacking.proof import prove
 from tamis.jobs.repacking.resuming import Unresumed

@@ -17,10 +17,12 @@ from tamis.chunks.chunk_reader import ChunkReader, StoredChunks
 from tamis.chunks.grid import Grid
 from tamis.chunks.index import ChunkIndex
 from tamis.chunks.reader import ArrayReader
-from tamis.chunks.regions import Parts
+from tamis.chunks.regions import Parts, joined
 from tamis.errors import FileError
 from tamis.filters import ChunkType, Stage
-from tamis.missing.restore import CompanionFlags
+from tamis.missing.companion_names import MARK as MARKED
+from tamis.missing.companion_names import TABLE
+from tamis.missing.restore import CompanionFlags, RestoredReader
 from tamis.pipeline import Pipeline
 from tamis.store.array import PartByPart
 from tamis.store.data_model import NamedArray
@@ -31,6 +33,7 @@ from tamis.zarr.stored.folder_source import FolderSource
 from tamis.zarr.stored.hdf5_filters import ChunkFilters, chunk_filters
 from tamis.zarr.stored.zarr_attributes import netcdf_attributes
 from tamis.zarr.stored.zarr_codec import ZarrCodec
+from tamis.zarr.stored.zarr_companion import find_companion, read_flags, without_companion
 from tamis.zarr.stored.zarr_reader import ZarrReader
 
 _MARK_NBYTES = len(MARK) + 4
@@ -51,12 +54,15 @@ class ZarrArray(PartByPart, DescribedArray):
         Its number in the store.
     dimensions
         Name of each axis.
+
+    Attributes
+    ----------
+    arrays
+        All arrays of the store by path, among which companions are.
     """
 
-    has_named_type = is_bare_dimension = has_companion = is_companion = False
+    has_named_type = is_bare_dimension = False
     partial_filtered = has_fill = can_read_independently = True
-    companion: ZarrArray | None = None
-    companion_flags: CompanionFlags | None = None
     contiguous_offset: int | None = None
     layout = "chunked"
 
@@ -66,6 +72,7 @@ class ZarrArray(PartByPart, DescribedArray):
         self.folder = Path(store_path, path.strip("/"))
         self.shape = self.maxshape = tuple(map(int, array.shape))
         self.zarr_format = int(array.metadata.zarr_format)
+        self.arrays: Mapping[str, ZarrArray] = {}
 
     @cached_property
     def numpy_type(self) -> np.dtype[Any]:
@@ -215,6 +222,27 @@ class ZarrArray(PartByPart, DescribedArray):
             return np.asarray("" if value is None else value, object)
         return np.zeros((), self.numpy_type) if value is None else np.asarray(value).astype(self.numpy_type)
 
+    @property
+    def has_companion(self) -> bool:
+        """True if the array names a companion, so that some values only stand in for missing ones."""
+        return isinstance(self.array.attrs.get(MARKED), str)
+
+    @property
+    def is_companion(self) -> bool:
+        """True if the array is the companion of another one, by its attributes."""
+        return TABLE in self.array.attrs
+
+    @cached_property
+    def companion(self) -> ZarrArray | None:
+        """The array of flags of missing values; raises FileError if it is named, but does not exist or fit."""
+        return find_companion(self, self.array.attrs[MARKED], self.arrays) if self.has_companion else None
+
+    @cached_property
+    def companion_flags(self) -> CompanionFlags | None:
+        """The flags of the companion, with their meaning; raises the errors of `companion`."""
+        companion = self.companion
+        return None if companion is None else read_flags(self, companion, companion.array.attrs.get(TABLE))
+
     def fill_bytes(self) -> bytes:
         """Return the bytes of the fill value in the chunks."""
         return self.fill_value.astype(self.stored_type).tobytes()
@@ -287,7 +315,8 @@ class ZarrArray(PartByPart, DescribedArray):
         """Return the parts of a grid that have values in the store."""
         if self.is_sharded or not self.shape:
             return Parts(grid) if self.size else Parts(grid, range(0))
-        return self.chunk_index().parts.touching(grid)
+        stored = self.chunk_index().parts.touching(grid)
+        return stored if self.companion is None else joined(stored, self.companion.parts(grid))
 
     def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
         """Return 0: names of files take no room in the store."""
@@ -297,7 +326,13 @@ class ZarrArray(PartByPart, DescribedArray):
         """Do nothing: zarr-python raises what it cannot read."""
 
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
-        """Open the values; `independent` reads by zarr-python."""
+        """Open the values, with missing ones restored; `independent` reads by zarr-python."""
+        values = self._open_stored(independent)
+        if self.companion is None or self.companion_flags is None:
+            return values
+        return RestoredReader(values, self.companion_flags, self.companion._open_stored(independent))
+
+    def _open_stored(self, independent: bool) -> ArrayReader:
         if self.can_read_chunks and not independent:
             return ChunkedReader(self.open_chunks())
         dtype = self.dtype or np.dtype(object)
@@ -321,7 +356,7 @@ class ZarrArray(PartByPart, DescribedArray):
             stored_shape=self.shape,
             dtype=np.dtype("O", metadata={"vlen": str}) if self.is_text else self.numpy_type,
             fill_value=self.fill_value[()],
-            attributes=self.attributes,
+            attributes=without_companion(self.attributes) if self.has_companion else self.attributes,
             chunk_shape=self.chunk_shape,
             pipeline=self.pipeline,
         )

@@ -93,6 +93,8 @@ class ZarrStore:
             path: ZarrArray(self.path, path, member, number, names[path])
             for number, (path, member) in enumerate(arrays.items())
         }
+        for array in self._arrays.values():
+            array.arrays = self._arrays
         if len(members) == 1 and arrays:  # the folder is an array itself
             next(iter(self._arrays.values())).folder = Path(self.path)
 
@@ -161,8 +163,11 @@ class ZarrStore:
                     )
                 if known is None:
                     dimensions[name] = Dimension(extent, is_unlimited=None)
+        hidden = {companion.path for companion, _ in self.arrays.companions()}
         variables = {
-            name.rpartition("/")[2]: array.named() for name, array in own.items() if array.is_text or not array.varies
+            name.rpartition("/")[2]: array.named()
+            for name, array in own.items()
+            if name not in hidden and (array.is_text or not array.varies)
         }
         left_out = {
             name.rpartition("/")[2]: "objects that are no text"

@@ -8,9 +8,9 @@ from tamis.chunks.grid import default_chunks
 from tamis.errors import FileError
 from tamis.filters import Deflate, Filter, Shuffle
 from tamis.pipeline import Pipeline
-from tamis.rewrite.carry import as_stored, masks_of
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.plan import Plan
+from tamis.rewrite.streams import as_stored, masks_of
 from tamis.store.array import StoredArray
 from tamis.zarr.references.codec_choice import choose_codecs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
@@ -10,17 +11,19 @@ from pathlib import Path
 import numpy as np
 import zarr
 
-from tamis.errors import FileError, ParameterError, located
+from tamis.errors import FileError, located
 from tamis.filters import ChunkType
+from tamis.missing.companion_names import ANCILLARY, COMPANION_ENDING, MARK, SHARED, TABLE
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
-from tamis.rewrite.carry import carry
 from tamis.rewrite.plan import Plan
+from tamis.rewrite.streams import carry
 from tamis.rewrite.write import write
 from tamis.store.array import ArrayWriter, StoredArray
 from tamis.store.data_model import NamedArray, NamedGroup
 from tamis.store.transaction import remove
 from tamis.zarr.references.array_metadata import json_attributes
+from tamis.zarr.stored.zarr_companion import table_text
 from tamis.zarr.stored.zarr_store import quietly
 from tamis.zarr.writing.kept_plan import kept_plan
 from tamis.zarr.writing.new_array import NewArray, write_json
@@ -46,6 +49,7 @@ class ZarrTarget:
         path.mkdir()
         self.folder, self.form, self._threads = path, form, threads
         self._arrays: dict[str, NewArray] = {}
+        self._companions: dict[str, ZarrWriter] = {}
         self._names: set[str] = set()
 
     def create_group(self, group: NamedGroup) -> None:
@@ -95,13 +99,39 @@ class ZarrTarget:
                 _write_scalar(plan, array, create(plan))
 
     def create_companion(self, writer: ZarrWriter, pipeline: Pipeline, flags: Flags) -> ZarrWriter:
-        """Refuse: companions in Zarr stores are not there yet."""
-        raise ParameterError(
-            f"{writer.path}: expected --missing exact or refuse for a Zarr store, which gets no companions yet"
-        ).at(dataset=writer.path)
+        """Create the companion of an array, named after it."""
+        variable, name = self._arrays[writer.path], f"{writer.path}{COMPANION_ENDING}"
+        names = itertools.chain([name], (f"{name}{number}" for number in itertools.count(2)))
+        path = next(candidate for candidate in names if candidate not in self._names)
+        self._names.add(path)
+        chunk = ChunkType(np.dtype(np.uint8), variable.chunk_shape, bytes([flags.fill]) if flags.fill else b"")
+        is_full = self.form.zarr_format == 2 and flags.fill != 0
+        created = ZarrWriter(self, NewChunks(path, writer.grid, chunk, pipeline, is_full))
+        meanings = flags.words()
+        attributes = {
+            "long_name": f"where {writer.path.rpartition('/')[2]} is missing",
+            "standard_name": "status_flag",
+            "flag_values": np.arange(len(meanings), dtype=np.uint8),
+            "flag_meanings": " ".join(meanings),
+            TABLE: table_text(flags),
+            **{name: variable.attributes[name] for name in SHARED if name in variable.attributes},
+        }
+        fill = np.uint8(flags.fill)
+        self._arrays[path] = NewArray(path, variable.dimensions, attributes, chunk.dtype, fill, created)
+        self._companions[writer.path] = created
+        return created
 
     def finish(self, companions: Mapping[str, ArrayWriter | None]) -> None:
-        """Write the metadata of all arrays, whose codecs are known now."""
+        """Name companions in the attributes of their arrays, and write all metadata: codecs are known now."""
+        del companions  # they are known here, too
+        for path, companion in self._companions.items():
+            attributes, name = self._arrays[path].attributes, companion.path.rpartition("/")[2]
+            others = str(attributes.get(ANCILLARY, "")).split()
+            self._arrays[path].attributes = {
+                **attributes,
+                MARK: companion.path,
+                ANCILLARY: " ".join([*others, name]),
+            }
         for array in self._arrays.values():
             array.write_metadata(self.folder, self.form)
         if self.form.consolidated:
@@ -118,8 +148,12 @@ class ZarrTarget:
                 f"{array.label}: expected as many values as its dimensions have, {variable.shape}, found {array.shape}:"
                 " extend the variable in the source"
             ).at(dataset=array.path)
-        remove(self.folder / variable.path.strip("/"))
-        self._arrays.pop(variable.path, None)
+        begun = [variable.path]
+        if (companion := self._companions.pop(variable.path, None)) is not None:
+            begun.append(companion.path)
+        for path in begun:
+            remove(self.folder / path.strip("/"))
+            self._arrays.pop(path, None)
 
 
 def _write_scalar(plan: Plan, array: StoredArray, writer: ZarrWriter) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Protocol
 
 import google_crc32c
 import numpy as np
@@ -19,9 +20,6 @@ from tamis.store.disk import write_all
 from tamis.zarr.masked_chunk import MARK, mark_of
 from tamis.zarr.references.codec_choice import Codecs, choose_codecs, one_codec
 from tamis.zarr.writing.zarr_form import ZarrForm
-
-if TYPE_CHECKING:
-    from tamis.zarr.writing.zarr_target import ZarrTarget
 
 _ABSENT = (1 << 64) - 1
 """Offset and size of a chunk that a shard does not have."""
@@ -59,6 +57,17 @@ class NewChunks:
         return Pipeline(replace(stage, stored=stage.filter.stored(self.chunk)) for stage in stages)
 
 
+class Hierarchy(Protocol):
+    """The hierarchy of a new array."""
+
+    folder: Path
+    form: ZarrForm
+
+    def create_companion(self, writer: ZarrWriter, pipeline: Pipeline, flags: Flags) -> ZarrWriter:
+        """Create the companion of an array, which has a writer."""
+        ...
+
+
 class ZarrWriter:
     """A writer of a new array; see `tamis.store.array.ArrayWriter`.
 
@@ -73,7 +82,7 @@ class ZarrWriter:
         The chunks.
     """
 
-    def __init__(self, target: ZarrTarget, new: NewChunks) -> None:
+    def __init__(self, target: Hierarchy, new: NewChunks) -> None:
         self._target, self._new = target, new
         self.grid, self.recorded = new.grid, new.recorded
         self.stored_nbytes = 0

@@ -1,0 +1,79 @@
+"""Companions of missing values in Zarr hierarchies: docs/missing.md.
+
+JSON would lose the bits of NaN, so the table of a companion has each missing value as the hexadecimal digits of its
+bytes, little-endian.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tamis.errors import FileError
+from tamis.missing.companion_names import ANCILLARY, MARK, TABLE
+from tamis.missing.restore import CompanionFlags
+from tamis.missing.table import MOST_FLAGS, Flags, can_flag
+from tamis.store.array import StoredArray
+
+A = TypeVar("A", bound=StoredArray)
+
+
+def table_text(flags: Flags) -> list[str]:
+    """Return the table of a companion as texts."""
+    return [value.tobytes().hex() for value in flags.values.astype(flags.values.dtype.newbyteorder("<"))]
+
+
+def find_companion(variable: StoredArray, path: str, arrays: Mapping[str, A]) -> A:
+    """Return the companion of an array that names one, from its own group first, because groups may have been moved.
+
+    Raises
+    ------
+    FileError
+        If the companion does not exist or does not fit.
+    """
+    own_path = posixpath.join(posixpath.dirname(variable.path), posixpath.basename(path))
+    companion = arrays.get(own_path) or arrays.get(path)
+    if companion is None or companion.has_companion:
+        raise FileError(
+            f"{variable.label}: its missing values are in the companion {path!r}, which does not exist: restore or"
+            " rename it"
+        ).at(dataset=variable.path)
+    if companion.number_type != np.uint8 or len(companion.shape) != len(variable.shape):
+        raise FileError(
+            f"{companion.label}: damaged, or not a companion of {variable.path}: expected uint8 with"
+            f" {len(variable.shape)} axes, found {companion.type_text} of shape {companion.shape}"
+        ).at(dataset=companion.path)
+    return companion
+
+
+def read_flags(variable: StoredArray, companion: StoredArray, table: Any) -> CompanionFlags:
+    """Return the flags of a companion, with their meaning.
+
+    Raises
+    ------
+    FileError
+        If the companion has no table of missing values.
+    """
+    dtype = variable.number_type
+    refusal = f"{companion.label}: damaged, or not a companion of {variable.path}: expected"
+    if dtype is None or not can_flag(dtype):
+        raise FileError(f"{refusal} it to have numbers of 1, 2, 4 or 8 bytes, found {variable.type_text}")
+    try:
+        data = [bytes.fromhex(item) for item in table] if isinstance(table, list) else []
+    except (TypeError, ValueError):
+        data = []
+    if not 0 < len(data) <= MOST_FLAGS or any(len(item) != dtype.itemsize for item in data):
+        raise FileError(f"{refusal} {TABLE!r} to have up to {MOST_FLAGS} values of {dtype}, found {table!r:.80}")
+    values = np.frombuffer(b"".join(data), dtype.newbyteorder("<")).astype(dtype)
+    return CompanionFlags(Flags(values), companion.label, companion.path, companion.shape)
+
+
+def without_companion(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of an array without what they say about its companion."""
+    own = str(attributes.get(MARK, "")).rpartition("/")[2]
+    others = " ".join(name for name in str(attributes.get(ANCILLARY, "")).split() if name != own)
+    changed = {MARK: "", ANCILLARY: others}
+    return {name: changed.get(name, value) for name, value in attributes.items() if changed.get(name, True)}
