@@ -21,7 +21,7 @@ from tamis.chunks.boxes import several_chunks
 from tamis.chunks.grid import Grid, default_chunks
 from tamis.chunks.regions import Parts
 from tamis.errors import FileError, ParameterError
-from tamis.filters import Deflate, Fletcher32, Shuffle
+from tamis.filters import Deflate, Fletcher32, Shuffle, Zfp
 from tamis.hdf5.companion_writer import replace_companions
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.attributes import record_rounding
@@ -135,7 +135,7 @@ class NetcdfTarget:
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
         """Copy a variable in place of one that `create_like` may have begun.
 
-        Chunks stay as they are if all programs with HDF5 have their filters, or if these were lossy. Other variables
+        Chunks stay as they are if all programs with HDF5 have their filters, or one is zfp or lossy. Other variables
         have no filters, and are contiguous unless an axis can grow.
         """
         path = self._variable_path(variable)
@@ -290,7 +290,7 @@ class _Scale:
 def _is_carried(plan: Plan, array: StoredArray) -> bool:
     """Return whether chunks are copied as they are; a chunk of HDF5 must fit into an array that cannot grow."""
     fits = all(step <= extent for step, extent in zip(plan.chunk_shape, array.shape, strict=True))
-    everywhere = all(isinstance(item, (Deflate, Shuffle, Fletcher32)) for item in plan.pipeline.filters)
+    everywhere = all(isinstance(item, (Deflate, Shuffle, Fletcher32, Zfp)) for item in plan.pipeline.filters)
     return fits and bool(plan.pipeline.filters) and (everywhere or plan.pipeline.error_bound != 0)
 
 
