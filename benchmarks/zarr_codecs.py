@@ -1,9 +1,9 @@
 """Time codecs of Zarr: ``python benchmarks/zarr_codecs.py [--quick] [--rounds N]``.
 
-It prints one table. An array of float32 is written and read whole by zarr-python, in a temporary folder: with the codec
-``zfp`` of tamis (Zarr 3), numcodecs' ``ZFPY`` (Zarr 2, same tolerance), the usual ``bytes|zstd``, and without a codec,
-which is what zarr-python itself takes. The last columns are one chunk by the codec alone; tamis proves what it encodes.
-Figures are the least CPU seconds of all threads, and ratios of ZFPY to each; calls take turns.
+It prints one table. An array of float32 is written and read whole by zarr-python, in a temporary folder: with the
+codec ``zfp`` of tamis (Zarr 3), numcodecs' ``ZFPY`` (Zarr 2, same tolerance), the usual ``bytes|zstd``, and without a
+codec, which is what zarr-python itself takes. The last columns are one chunk by the codec alone; tamis proves what it
+encodes. Figures are the least CPU seconds of all threads, and ratios of ZFPY to each; calls take turns.
 """
 
 from __future__ import annotations
