@@ -1,7 +1,7 @@
 ! Chunks that the program itself encodes, written as they are; and a tensor that grows in time, whose steps are gathered
 ! until they fill a chunk. Fortran's axes count from the fastest, so time comes first here, and last in h5dump.
 !
-!     h5fc $(tamis config --fortran) chunks.f90 $(tamis config --libs) $(tamis config --libs --codec) -o chunks
+!     h5fc $(tamis config --fortran) $(tamis config --fortran --codec) chunks.f90 $(tamis config --libs) $(tamis config --libs --codec) -o chunks
 program chunks
 
   use hdf5

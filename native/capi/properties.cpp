@@ -53,9 +53,10 @@ herr_t set(const char* function, hid_t plist, const Words& words) {
     if (!is_creation_list(plist)) return refuse_list(function);
     if (const Message why = why_refused(words); !why.empty()) return refuse_call(function, "H5E_BADVALUE_g", why);
     const Hdf5 hdf5(nullptr);
-    if (has_filter(hdf5, plist) && hdf5.remove_filter(plist, filter_id) < 0)
-        return refuse_call(function, "H5E_CANTINIT_g",
-                           Message::format("zfp: Unable to remove old ZFP filter from pipeline."));
+    while (has_filter(hdf5, plist))  // HDF5 removes one at a time
+        if (hdf5.remove_filter(plist, filter_id) < 0)
+            return refuse_call(function, "H5E_CANTINIT_g",
+                               Message::format("zfp: Unable to remove old ZFP filter from pipeline."));
     if (hdf5.set_filter(plist, filter_id, 0, 0, nullptr) < 0)
         return refuse_call(function, "H5E_CANTINIT_g", Message::format("zfp: Unable to put ZFP filter in pipeline."));
     Controls controls{words[0], 0, {words[2], words[3], words[4], words[5]}};

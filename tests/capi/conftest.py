@@ -33,7 +33,16 @@ def run_in(folder: Path | None, *command: str | Path, code: int = 0, **variables
     env.setdefault("HDF5_PLUGIN_PRELOAD", "::")  # no plugin, unless a test names one
     if "HDF5_PLUGIN_PATH" in variables:
         del env["HDF5_PLUGIN_PRELOAD"]
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, errors="replace", check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
     assert done.returncode == code, f"{command} gave {done.returncode}: {done.stdout[-3000:]}{done.stderr[-5000:]}"
     return done.stdout + done.stderr
 
@@ -53,6 +62,13 @@ def config(*options: str) -> list[str]:
     return subprocess.run([TAMIS, "config", *options], capture_output=True, text=True, check=True).stdout.split()
 
 
+def libraries(compiler: str, *options: str) -> list[str]:
+    """Give the options of the filter's library, unless the compiler has no HDF5, and with --codec of the codec's."""
+    static = [option for option in options if option == "--static"]
+    codec = config("--libs", *options) if "--codec" in options else []
+    return [*(config("--libs", *static) if compiler != "cc" else []), *codec]
+
+
 @pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
     """Build a program from a source with a compiler wrapper of HDF5 (h5cc, h5fc), once; give its path."""
@@ -68,7 +84,16 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
                 absent(compiler)
             program = folder / f"{Path(sources[-1]).stem}_{len(built)}"
             paths = [EXAMPLES / source for source in sources]  # absolute ones stay what they are
-            command = (compiler, *options, *paths, *config("--cflags", "--libs", *libs), "-o", program, "-lm")
+            command = (
+                compiler,
+                *options,
+                *paths,
+                *config("--cflags"),
+                *libraries(compiler, *libs),
+                "-o",
+                program,
+                "-lm",
+            )
             run_in(folder, *command)
             built[key] = program
         return built[key]

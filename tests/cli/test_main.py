@@ -308,6 +308,20 @@ def test_plugin_path_prints_the_folder_with_the_plugin() -> None:
     assert any(path.suffix == ".so" for path in Path(result.stdout.strip()).iterdir())
 
 
+def test_config_prints_what_a_build_needs() -> None:
+    config = tamis.config()
+    assert tamis_("config", "--cflags", "--libs").stdout == f"{config.cflags} {config.libs()}\n"
+    assert tamis_("config", "--libs", "--static", "--codec").stdout == f"{config.libs(codec=True, static=True)}\n"
+    for options in (("--fortran",), ("--fortran", "--codec"), ("--plugin-path",), ("--pkg-config-path",)):
+        assert Path(tamis_("config", *options).stdout.strip()).exists()
+    assert (Path(tamis_("config", "--cmake-path").stdout.strip()) / "lib/cmake/h5z_zfp/h5z_zfp-config.cmake").exists()
+    everything = tamis_("config").stdout.splitlines()
+    assert everything[0] == str(config)
+    assert len(everything) == 7
+    refused = tamis_("config", "--cflags", "--static")
+    assert (refused.exit_code, "expected --libs with --static" in refused.stderr) == (2, True)
+
+
 def test_version_names_package_codec_and_kernel() -> None:
     assert tamis_("--version").stdout == f"{tamis.config()}\n"
     assert str(tamis.config()).startswith(f"tamis {tamis.__version__}, ZFP codec 5, kernel {tamis.config().kernel}")

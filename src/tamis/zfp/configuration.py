@@ -36,9 +36,12 @@ class Config:
         return _package() / "lib"
 
     @property
-    def fortran_source(self) -> Path:
-        """The Fortran module ``h5zzfp_props_f``, to be compiled with a program: module files fit one compiler only."""
-        return _package() / "fortran" / "H5Zzfp_props_f.F90"
+    def fortran_path(self) -> Path:
+        """The folder of the Fortran modules' sources, compiled with a program: module files fit one compiler only.
+
+        ``H5Zzfp_props_f.F90`` is the filter, ``tamis_zfp.f90`` the codec.
+        """
+        return _package() / "fortran"
 
     @property
     def cflags(self) -> str:

@@ -10,9 +10,9 @@ import tamis
 @click.command("config")
 @click.option("--cflags", is_flag=True, help="Options for the compiler.")
 @click.option("--libs", is_flag=True, help="Options for the linker, to stand before those of HDF5.")
-@click.option("--codec", is_flag=True, help="With --libs: the codec (tamis.h), which needs no HDF5.")
+@click.option("--codec", is_flag=True, help="With --libs and --fortran: the codec, which needs no HDF5.")
 @click.option("--static", is_flag=True, help="With --libs: the static library.")
-@click.option("--fortran", is_flag=True, help="The source of the Fortran module h5zzfp_props_f.")
+@click.option("--fortran", is_flag=True, help="The source of the Fortran module, h5zzfp_props_f or tamis_zfp.")
 @click.option("--plugin-path", is_flag=True, help="The folder of the HDF5 plugin.")
 @click.option("--pkg-config-path", is_flag=True, help="The folder of h5zzfp.pc and tamis.pc, for PKG_CONFIG_PATH.")
 @click.option("--cmake-path", is_flag=True, help="The folder of the CMake packages, for CMAKE_PREFIX_PATH.")
@@ -35,12 +35,12 @@ def command(
     cmake -DCMAKE_PREFIX_PATH=$(tamis config --cmake-path) …
     """
     config = tamis.config()
-    if (codec or static) and not libs:
-        raise click.UsageError("expected --codec and --static together with --libs")
+    if (static and not libs) or (codec and not libs and not fortran):
+        raise click.UsageError("expected --libs with --static, and --libs or --fortran with --codec")
     answers = {
         "cflags": (cflags, config.cflags),
         "libs": (libs, config.libs(codec=codec, static=static)),
-        "fortran": (fortran, config.fortran_source),
+        "fortran": (fortran, config.fortran_path / ("tamis_zfp.f90" if codec else "H5Zzfp_props_f.F90")),
         "plugin-path": (plugin_path, tamis.plugin_path()),
         "pkg-config-path": (pkg_config_path, config.library_path / "pkgconfig"),
         "cmake-path": (cmake_path, config.library_path.parent),
