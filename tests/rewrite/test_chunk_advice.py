@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis import Pipeline, Zfp
+from tamis.chunks.grid import zfp_padding
 from tamis.filters import ChunkType, Fletcher32, Stage, StoredZfp, UnknownFilter
-from tamis.rewrite.chunk_advice import Chunking, Note, judge, outside, zfp_padding
+from tamis.rewrite.chunk_advice import Chunking, Note, better_for_zfp, judge, outside
 
 CHECKED = "zfp(accuracy=0.1)|fletcher32"
 
@@ -79,7 +80,12 @@ def test_zfp_padding_is_what_rate_mode_stores_more() -> None:
 @pytest.mark.parametrize(
     ("shape", "chunk", "growing", "said"),
     [
-        ((80, 80), (10, 10), (), "31 % of what it encodes for a chunk of 10x10 is padding; chunks of 12x12 have none"),
+        (
+            (80, 80),
+            (10, 10),
+            (),
+            "31 % of what it encodes for a chunk of 10x10 is padding; chunks of 8x8 have none, which saves 31 %",
+        ),
         ((64, 96, 96), (2, 96, 96), (), "50 % of what it encodes for a chunk of 2x96x96 is padding; chunks of 4x96x96"),
         # The axis is no longer: a chunk for each gives fields without padding.
         (
@@ -88,7 +94,7 @@ def test_zfp_padding_is_what_rate_mode_stores_more() -> None:
             (),
             "25 % of what it encodes for a chunk of 3x512x512 is padding; chunks of 1x512",
         ),
-        ((8, 90), (4, 45), (), "6.2 % of what it encodes for a chunk of 4x45 is padding; chunks of 4x48 have none"),
+        ((8, 96), (4, 45), (), "6.2 % of what it encodes for a chunk of 4x45 is padding; chunks of 4x48 have none"),
         ((1000, 6), (100, 5), (), "38 % of what it encodes for a chunk of 100x5 is padding; chunks of 100x4 have none"),
         (
             (3, 96),
@@ -100,7 +106,7 @@ def test_zfp_padding_is_what_rate_mode_stores_more() -> None:
             (64, 64, 6),
             (6, 8, 6),
             (),
-            "44 % of what it encodes for a chunk of 6x8x6 is padding; chunks of 8x8x6 have 25 %",
+            "44 % of what it encodes for a chunk of 6x8x6 is padding; chunks of 8x8x6 have 25 %, which saves 27 %",
         ),
     ],
     ids=str,
@@ -116,6 +122,34 @@ def test_judge_padding_that_cannot_be_helped_or_hardly_is_says_nothing() -> None
     assert "zfp-padding" not in notes((3,), (3,))  # a chunk of one value is none that ZFP takes
     assert "zfp-padding" not in notes((4000, 4000), (1999, 2000))
     assert "zfp-padding" not in notes((80, 80), (10, 10), "shuffle|deflate(4)")
+    assert "zfp-padding" not in notes((8, 90), (4, 45))  # chunks of 48 reach as far beyond the edge
+
+
+def test_better_for_zfp_saves_what_rate_mode_stores_less() -> None:
+    """The bytes of all chunks before and after, the ones at the edges included."""
+    shape, chunk, rate = (30, 45), (7, 13), Pipeline.parse("zfp(rate=16)")
+
+    def stored(steps: tuple[int, ...]) -> tuple[int, int]:
+        data, _ = rate.encode(np.zeros(steps, "f4"))
+        count = math.prod(-(-extent // step) for extent, step in zip(shape, steps, strict=True))
+        return count * len(data), count
+
+    nbytes, count = stored(chunk)
+    better = better_for_zfp(chunking(shape, chunk, rate, masks={0: count}, stored_nbytes=nbytes))
+    assert better is not None
+    assert better.chunks == (8, 12)
+    assert better.padding == 0
+    assert better.saved_nbytes == nbytes - stored(better.chunks)[0]
+    assert better.saved == pytest.approx(1 - stored(better.chunks)[0] / nbytes)
+
+
+def test_better_for_zfp_bytes_known_in_rate_mode_alone() -> None:
+    for filters, masks in ((CHECKED, {0: 4}), ("zfp(rate=8)|shuffle", {0: 3, 1: 1})):
+        better = better_for_zfp(chunking((80, 80), (10, 10), filters, masks=masks, stored_nbytes=1000))
+        assert better is not None
+        assert better.saved_nbytes is None
+    assert better_for_zfp(chunking((80, 80), (10, 10), "shuffle")) is None
+    assert better_for_zfp(chunking((20, 20), (8, 8))) is None
 
 
 def test_judge_unit_axis_names_it() -> None:

@@ -117,6 +117,42 @@ def whole_blocks(extent: int) -> int:
     return -(-extent // BLOCK_SIDE) * BLOCK_SIDE
 
 
+def zfp_padding(chunk_shape: tuple[int, ...]) -> float:
+    """Return the fraction of a chunk encoded by ZFP that is padding to whole blocks along axes longer than 1."""
+    return 1 - math.prod(chunk_shape) / math.prod(map(_padded, chunk_shape))
+
+
+def encoded_extent(extent: int, step: int, growing: bool) -> float:
+    """Return how many values ZFP encodes along an axis, for each along the others, in chunks of an extent."""
+    # An axis that grows fills its last chunk some day.
+    return (max(extent, 1) / step if growing else -(-max(extent, 1) // step)) * _padded(step)
+
+
+def whole_block_steps(
+    shape: tuple[int, ...], chunk_shape: tuple[int, ...], growing: tuple[bool, ...]
+) -> tuple[int, ...]:
+    """Return the chunk shape near another with which ZFP encodes least for an array; the same one if none is better."""
+    return tuple(map(_whole_block_step, shape, chunk_shape, growing))
+
+
+def _whole_block_step(extent: int, step: int, growing: bool) -> int:
+    if step == 1 or step % BLOCK_SIDE == 0:
+        return step
+    steps = [step]
+    if growing or whole_blocks(step) <= extent:
+        steps.append(whole_blocks(step))
+    elif step < BLOCK_SIDE:
+        steps.append(1)
+    if step > BLOCK_SIDE:
+        steps.append(step // BLOCK_SIDE * BLOCK_SIDE)
+    # The present one if others save nothing, then the nearest, then the larger.
+    return min(steps, key=lambda new: (encoded_extent(extent, new, growing), new != step, abs(new - step), -new))
+
+
+def _padded(step: int) -> int:
+    return step if step == 1 else whole_blocks(step)
+
+
 def pads_little(extent: int) -> bool:
     """Return whether padding takes at most a tenth of the blocks along an axis."""
     return 10 * extent >= 9 * whole_blocks(extent)

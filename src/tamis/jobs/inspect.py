@@ -10,6 +10,7 @@ from typing import Any
 
 from tamis._open import open_store
 from tamis.cf import Role
+from tamis.chunks.grid import zfp_padding
 from tamis.errors import FileError
 from tamis.filters import Filter
 from tamis.filters.unknown import filter_name
@@ -17,7 +18,7 @@ from tamis.hdf5.lib.damage import reading
 from tamis.jobs.inspection import ChunkGroup, DatasetInfo, GroupInfo, Inspection
 from tamis.jobs.naming import Names
 from tamis.pipeline import Pipeline
-from tamis.rewrite.chunk_advice import Chunking, Note, judge, zfp_padding
+from tamis.rewrite.chunk_advice import Chunking, Note, better_for_zfp, judge
 from tamis.rounding import recorded_rounding
 from tamis.store.array import Store, StoredArray
 from tamis.store.readability import Readers
@@ -110,6 +111,7 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role) -> 
         chunk_groups=_groups(pipeline, masks),
         readers=readers(pipeline.filters if chunking is None else chunking.applied_filters),
         zfp_padding=zfp_padding(steps) if steps and chunking and chunking.zfp else None,
+        zfp_better=better_for_zfp(chunking) if chunking else None,
         notes=(judge(chunking) if chunking else ()) + companion_notes,
         problem=dataset.problem or problem,
         role=role,

@@ -6,14 +6,21 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tamis.chunks.grid import LEAST_CHUNK_NBYTES, default_chunks, pads_little, whole_blocks
+from tamis.chunks.grid import (
+    LEAST_CHUNK_NBYTES,
+    default_chunks,
+    encoded_extent,
+    pads_little,
+    whole_block_steps,
+    zfp_padding,
+)
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, StoredZfp, Zfp
 from tamis.filters.unknown import filter_name
 from tamis.filters.zfp import is_stored
 from tamis.formatting import percent_text, shape_text, size_text
 from tamis.pipeline import Pipeline
-from tamis.zfp import MAX_RANK, Reversible
+from tamis.zfp import MAX_RANK, Rate, Reversible
 from tamis.zfp.checks import BLOCK_SIDE
 
 _TINY_NBYTES = 4096
@@ -89,10 +96,36 @@ class Chunking:
         """The filters that any stored chunk went through; all of them if no chunk is stored."""
         return tuple(item for i, item in enumerate(self.pipeline.filters) if self.applied(i))
 
+    def through_zfp(self, mask: int) -> bool:
+        """Return whether chunks with a mask went through zfp."""
+        return any(isinstance(item, Zfp) and not mask >> i & 1 for i, item in enumerate(self.pipeline.filters))
+
     @property
     def zfp(self) -> Zfp | None:
         """The zfp filter among `applied_filters`; None if there is none."""
         return next((item for item in self.applied_filters if isinstance(item, Zfp)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class BetterChunks:
+    """A chunk shape near the present one for which ZFP encodes less padding.
+
+    Parameters
+    ----------
+    chunks
+        The chunk shape.
+    padding
+        Fraction of such a chunk encoded by ZFP that is padding.
+    saved
+        Fraction of what ZFP now encodes for the whole array, chunks at its edges included, that is saved.
+    saved_nbytes
+        Bytes that are saved; None unless rate mode stores all chunks: other modes spend less on padding than on values.
+    """
+
+    chunks: tuple[int, ...]
+    padding: float
+    saved: float
+    saved_nbytes: int | None
 
 
 def judge(chunking: Chunking) -> tuple[Note, ...]:
@@ -117,10 +150,22 @@ def judge(chunking: Chunking) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-def zfp_padding(shape: tuple[int, ...]) -> float:
-    """Return the fraction of a chunk encoded by ZFP that is padding to whole blocks of 4 along axes longer than 1."""
-    longer = [extent for extent in shape if extent > 1]
-    return 1 - math.prod(longer) / math.prod(whole_blocks(extent) for extent in longer)
+def better_for_zfp(chunking: Chunking) -> BetterChunks | None:
+    """Return a chunk shape that saves ZFP padding; None if there is none nearby, or ZFP encodes nothing."""
+    if chunking.zfp is None:
+        return None
+    present = chunking.chunk.shape
+    if zfp_padding(present) < 0.005:
+        return None
+    better = whole_block_steps(chunking.shape, present, chunking.growing)
+    saved = 1 - math.prod(
+        encoded_extent(extent, new, grows) / encoded_extent(extent, step, grows)
+        for extent, new, step, grows in zip(chunking.shape, better, present, chunking.growing, strict=True)
+    )
+    if saved < 0.005 or math.prod(better) == 1 or _is_small(better, chunking):
+        return None
+    fixed = isinstance(chunking.zfp.mode, Rate) and all(chunking.through_zfp(mask) for mask in chunking.masks)
+    return BetterChunks(better, zfp_padding(better), saved, round(saved * chunking.stored_nbytes) if fixed else None)
 
 
 def outside(shape: tuple[int, ...], chunk: tuple[int, ...]) -> float:
@@ -145,7 +190,7 @@ def padding_note(name: str, chunking: Chunking) -> str:
     lost = _wasted(chunk, chunking)
     if lost < _WASTED or lost * chunking.chunk.nbytes * chunking.count < _NOTICEABLE_NBYTES:
         return ""
-    near = tuple(map(_in_blocks, chunk, chunking.shape, chunking.growing)) if chunking.zfp else chunk
+    near = whole_block_steps(chunking.shape, chunk, chunking.growing) if chunking.zfp else chunk
     unit = BLOCK_SIDE if chunking.zfp else 1
     even = tuple(
         step if grows else _even(extent, step, unit)
@@ -243,32 +288,20 @@ def _shuffled_bytes(chunking: Chunking) -> Iterator[Note]:
 
 
 def _zfp_padding(chunking: Chunking) -> Iterator[Note]:
-    if chunking.zfp is None:
+    better = better_for_zfp(chunking)
+    if better is None:
         return
     chunk = chunking.chunk.shape
-    lost = zfp_padding(chunk)
-    better = tuple(map(_in_blocks, chunk, chunking.shape, chunking.growing))
-    left, small = zfp_padding(better), _is_small(better, chunking)
-    if lost < 0.005 or better == chunk or math.prod(better) == 1 or small or left >= lost:
-        return
+    left = percent_text(better.padding) if better.padding else "none"
+    saved = percent_text(better.saved)
+    if better.saved_nbytes:
+        saved += f", {size_text(better.saved_nbytes)},"
     yield Note(
         "zfp-padding",
-        f"ZFP encodes whole blocks of 4 along each axis: {percent_text(lost)} of what it encodes for a chunk of"
-        f" {shape_text(chunk)} is padding; chunks of {shape_text(better)} have"
-        f" {percent_text(left) if left else 'none'}",
+        f"ZFP encodes whole blocks of 4 along each axis: {percent_text(zfp_padding(chunk))} of what it encodes for a"
+        f" chunk of {shape_text(chunk)} is padding; chunks of {shape_text(better.chunks)} have {left}, which saves"
+        f" {saved} of what it encodes for the array",
     )
-
-
-def _in_blocks(step: int, extent: int, growing: bool) -> int:
-    """Return the extent near `step` of a chunk that consists of whole blocks if the array allows it."""
-    if step == 1 or step % BLOCK_SIDE == 0:
-        return step
-    if growing or whole_blocks(step) <= extent:
-        return whole_blocks(step)
-    if step < BLOCK_SIDE:
-        return 1
-    # A short axis stays in one chunk; otherwise the chunk ends with the last whole block.
-    return step if step == extent else step // BLOCK_SIDE * BLOCK_SIDE
 
 
 def _is_small(better: tuple[int, ...], chunking: Chunking) -> bool:

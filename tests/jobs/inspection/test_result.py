@@ -69,6 +69,7 @@ def test_json_of_every_dataset_and_group_has_the_keys_of_the_schema(mixed: Path)
             "chunk_groups",
             "readers",
             "zfp_padding",
+            "zfp_better",
             "role",
             "packing",
             "valid_range",
@@ -102,6 +103,7 @@ def test_json_of_zfp_dataset_gives_parameters_masks_padding_and_readers(mixed: P
     ]
     assert (each["stored_chunks"], each["total_chunks"]) == (3, 3)
     assert each["zfp_padding"] == 0.25
+    assert each["zfp_better"].keys() == {"chunks", "padding", "saved", "saved_nbytes"}
     assert {note["code"] for note in each["notes"]} == {"zfp-padding"}
     assert each["readers"] == {
         "words": "HDF5 with the plugin H5Z-ZFP (here: h5py yes; tamis yes)",

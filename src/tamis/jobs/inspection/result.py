@@ -14,7 +14,7 @@ from tamis.formatting import plural, printable, ratio, ratio_text, relative_text
 from tamis.jobs.json_rule import SCHEMA, error_dict, json_fields, json_text, json_value
 from tamis.jobs.result import DatasetsResult
 from tamis.pipeline import Pipeline
-from tamis.rewrite.chunk_advice import Note
+from tamis.rewrite.chunk_advice import BetterChunks, Note
 from tamis.rounding import Rounding
 from tamis.store.readability import Readers
 
@@ -78,6 +78,8 @@ class DatasetInfo:
         Which readers can read the dataset.
     zfp_padding
         Fraction of a chunk encoded by ZFP that is padding; None without ZFP.
+    zfp_better
+        A chunk shape that saves ZFP padding; None if there is none nearby.
     notes
         Notes for the owner of the file.
     problem
@@ -106,6 +108,7 @@ class DatasetInfo:
     chunk_groups: tuple[ChunkGroup, ...]
     readers: Readers
     zfp_padding: float | None
+    zfp_better: BetterChunks | None
     notes: tuple[Note, ...]
     problem: str
     role: Role = DATA
@@ -181,6 +184,7 @@ class DatasetInfo:
             "chunk_groups": json_value(self.chunk_groups),
             "readers": _readers_dict(self.readers),
             "zfp_padding": self.zfp_padding,
+            "zfp_better": json_value(self.zfp_better),
             "role": self.role.kind,
             "packing": self.packing.to_dict() if self.packing else None,
             "valid_range": json_value(self.valid_range),
