@@ -14,13 +14,14 @@ namespace tamis {
 // threads, there are fewer: `work` shares out what is to be done among those that come. It throws nothing.
 template <class Work>
 void in_threads(std::size_t count, const Work& work) {
-    std::vector<std::jthread> others;
+    std::vector<std::thread> others;  // libc++ has had std::jthread since version 20 only
     others.reserve(count - 1);
     try {
         for (std::size_t number = 1; number < count; ++number) others.emplace_back([&work, number] { work(number); });
     } catch (const std::system_error&) {
     }
     work(std::size_t{0});
+    for (std::thread& other : others) other.join();
 }
 
 // Call `work` with each of `first` … `end` − 1, in up to `threads` threads, until one call returns false.
