@@ -17,6 +17,7 @@ absent, folder = sys.argv[1:]
 sys.modules[absent] = None
 CALLS = {
     "open": lambda: tamis.open(f"{folder}/a.zarr"),
+    "repack": lambda: tamis.repack(f"{folder}/a.h5", f"{folder}/out.zarr", {}),
     "inspect": lambda: tamis.inspect(f"{folder}/a.zarr"),
     "repair": lambda: tamis.repair(f"{folder}/a.zarr"),
     "codecs": lambda: tamis.zarr.codecs("zfp(rate=8)", "f4", (4, 4)),
@@ -36,7 +37,18 @@ for name, call in CALLS.items():
     else:
         print(name, "done")
 """
-NEED_ZARR = ("open", "inspect", "repair", "codecs", "codec", "kerchunk", "zarr-manifest", "icechunk", "virtualizarr")
+NEED_ZARR = (
+    "open",
+    "repack",
+    "inspect",
+    "repair",
+    "codecs",
+    "codec",
+    "kerchunk",
+    "zarr-manifest",
+    "icechunk",
+    "virtualizarr",
+)
 
 
 @pytest.mark.parametrize("absent", ["zarr", "numcodecs", "icechunk", "virtualizarr"])

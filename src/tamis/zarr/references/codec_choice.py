@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from tamis.errors import FileError, ParameterError
-from tamis.filters import ChunkType, Fletcher32, Shuffle, Stage, StoredZfp, Zfp
+from tamis.filters import ChunkType, Stage, StoredZfp, Zfp
 from tamis.notation.chain import Chain
 from tamis.notation.zarr import version_2, version_3
 from tamis.pipeline import Pipeline
 from tamis.zarr.masked_chunk import MaskedPipeline
 from tamis.zarr.pipeline2_codec import Pipeline2Codec
 from tamis.zarr.reshape_codec import ReshapeCodec
+from tamis.zarr.stored.hdf5_filters import shuffles_whole_values
 from tamis.zarr.zarr2_codecs import H5zZfp
 
 Json = dict[str, Any]
@@ -83,22 +84,6 @@ def _known_codecs(applied: Chain, chunk: ChunkType) -> Codecs | None:
         return Codecs(_configs(applied, chunk.dtype), tuple(version_3(applied, chunk.dtype)))
     except ParameterError:
         return None
-
-
-def shuffles_whole_values(stages: Chain, chunk: ChunkType) -> bool:
-    """Return whether shuffle, if it is there, gets whole values, which Zarr's needs.
-
-    Other filters do not leave them, except the four bytes of a checksum behind the values, by which netCDF begins.
-    """
-    before = 0
-    for stage in stages:
-        if isinstance(stage.filter, Shuffle) and (before < 0 or (chunk.nbytes + before) % chunk.dtype.itemsize):
-            return False
-        if isinstance(stage.filter, Fletcher32) and before >= 0:
-            before += 4
-        elif not isinstance(stage.filter, Shuffle):
-            before = -1
-    return True
 
 
 def _configs(chain: Chain, dtype: np.dtype[Any]) -> tuple[Json, ...]:

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tamis.errors import TamisError
-from tamis.filters import ChunkType, Stage
+from tamis.filters import ChunkType, Fletcher32, Shuffle, Stage
 from tamis.notation.zarr import parse_text, zfp_of
 from tamis.pipeline import Pipeline
 from tamis.zarr.masked_chunk import MaskedPipeline
-from tamis.zarr.references.codec_choice import shuffles_whole_values
 
 Json = dict[str, Any]
 
@@ -65,6 +64,22 @@ def chunk_filters(codecs: Sequence[Json], chunk: ChunkType) -> ChunkFilters | No
         return ChunkFilters(_recorded(Pipeline(stages), chunk), raw_nbytes=_raw_nbytes(rest, chunk))
     except TamisError:
         return None
+
+
+def shuffles_whole_values(stages: Sequence[Stage], chunk: ChunkType) -> bool:
+    """Return whether shuffle, if it is there, gets whole values, which Zarr's needs.
+
+    Other filters do not leave them, except the four bytes of a checksum behind the values, by which netCDF begins.
+    """
+    before = 0
+    for stage in stages:
+        if isinstance(stage.filter, Shuffle) and (before < 0 or (chunk.nbytes + before) % chunk.dtype.itemsize):
+            return False
+        if isinstance(stage.filter, Fletcher32) and before >= 0:
+            before += 4
+        elif not isinstance(stage.filter, Shuffle):
+            before = -1
+    return True
 
 
 def _name(codec: Json) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from zarr.dtype import VariableLengthUTF8
 
 from tamis.chunks.array_reader import ChunkedReader
 from tamis.chunks.chunk_reader import ChunkReader, StoredChunks
@@ -97,6 +96,8 @@ class ZarrArray(PartByPart, DescribedArray):
     @property
     def is_text(self) -> bool:
         """True if values are texts of varying length."""
+        from zarr.dtype import VariableLengthUTF8  # late: zarr is optional, and there is an array of it here
+
         return self.varies and isinstance(self.array.metadata.dtype, VariableLengthUTF8)
 
     @property

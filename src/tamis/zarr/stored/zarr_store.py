@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import warnings
@@ -38,10 +37,12 @@ def is_zarr(path: str | os.PathLike[str]) -> bool:
 
 def check_installed(path: object) -> None:
     """Raise MissingFilterError if zarr is not installed; names the extra."""
-    if importlib.util.find_spec("zarr") is None:
+    try:
+        import zarr  # noqa: F401
+    except ImportError as error:
         raise MissingFilterError(
-            f"{path}: expected the package zarr for Zarr stores, found none: pip install 'tamis[zarr]'"
-        )
+            f"{path}: expected the package zarr for Zarr stores, found no {error.name}: pip install 'tamis[zarr]'"
+        ) from error
 
 
 @contextmanager
