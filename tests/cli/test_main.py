@@ -93,6 +93,11 @@ def test_inspect_json_is_one_document_with_errors(tmp_path: Path) -> None:
         ("h5py", ["# /TS\n", "chunks=(1, 192, 288), shuffle=True, compression='gzip', compression_opts=2"]),
         ("ncgen", ["// /TS\n", 'TS:_Shuffle = "true" ;', "TS:_DeflateLevel = 2 ;"]),
         ("zarr", ['"/TS": [{', '"numcodecs.shuffle"']),
+        (
+            "zarr2",
+            ['"/TS": {"filters": [{"id": "shuffle", "elementsize": 4}], "compressor": {"id": "zlib", "level": 2}}'],
+        ),
+        ("nczarr", ['"elementsize": 4']),
     ],
 )
 def test_inspect_as_prints_arguments_to_paste(notation: str, printed: list[str]) -> None:

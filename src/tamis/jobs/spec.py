@@ -38,7 +38,7 @@ _FLAGS = (
 )
 _DEFLATED = "nccopy ignores -F for variables that are deflated in its input"
 _NCGEN = "files name the number of bits _QuantizeBitRoundNumberOfSignificantBits, but ncgen rounds by this name only"
-_UNIT_AXES = "gives other bytes: HDF5's zfp leaves out axes of 1"
+_RESHAPE = "zarr-python has no reshape of its own: readers need tamis"
 _NEEDS_TAMIS = "netCDF-C reads and writes it with tamis' plugin, zarr-python with tamis"
 _ZFPY = "gives the same values, not the same bytes: zfpy puts a header before each chunk"
 
@@ -288,7 +288,7 @@ def _notations(
     usual = all(stage.filter.id <= _NETCDF_OWN and stage.optional == stage.filter.optional for stage in chain)
     varies = "" if usual else _FLAGS
     has_zfp = any(isinstance(stage.filter, Zfp) for stage in chain)
-    squeezed = has_zfp and 1 in (chunks or ())
+    squeezed = has_zfp and zarr.squeezed_axes(chunks or ()) is not None
     bits = _NCGEN if isinstance(pipeline.rounding, BitRound) else ""
 
     def cdl_text() -> str:
@@ -310,7 +310,7 @@ def _notations(
         "h5py": filters_alone(lambda: _h5py_text(chain, name, chunks)),
         "cdl": _attempt(cdl_text, "; ".join(filter(None, [bits, varies]))),
         "zarr2": filters_alone(lambda: json_text(zarr.version_2(chain, dtype)), _ZFPY if has_zfp else ""),
-        "zarr3": filters_alone(lambda: json_text(zarr.version_3(chain, dtype)), _UNIT_AXES if squeezed else ""),
+        "zarr3": filters_alone(lambda: json_text(zarr.version_3(chain, dtype, chunks)), _RESHAPE if squeezed else ""),
         "nczarr": filters_alone(lambda: json_text(zarr.nczarr(chain, dtype, chunks)), _NEEDS_TAMIS if has_zfp else ""),
     }
 

@@ -24,18 +24,20 @@ Zarr has no flags: every codec is applied to every chunk.
 from __future__ import annotations
 
 import json
+import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tamis import zfp
 from tamis.errors import ParameterError
-from tamis.filters import ChunkType, Filter, Request, Stage, Zfp
+from tamis.filters import ChunkType, Filter, Request, Shuffle, Stage, Zfp
 from tamis.filters.zfp import StoredZfp
 from tamis.notation.chain import Chain
 from tamis.notation.positions import malformed, refused
+from tamis.notation.text import parse_filters
 
 Json = dict[str, Any]
 
@@ -43,6 +45,7 @@ _BLOSC = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 _SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 _NAMES = {1: "zlib", 2: "shuffle", 3: "fletcher32", 307: "bz2", 32015: "zstd", 32001: "blosc", 32013: "zfpy"}
 _REGISTERED = ("zstd", "blosc", "zfp")  # names registered for version 3
+_ANY_PIPELINE = "tamis.zarr.PipelineCodec stores any pipeline"
 _ZFPY = {"rate": 2, "precision": 3, "tolerance": 4}
 
 
@@ -54,8 +57,30 @@ def version_2(chain: Chain, dtype: np.dtype[Any] | None = None) -> Json:
     ParameterError
         If a filter has no codec, or the type is not given.
     """
+    _refuse_late_shuffle(chain)
     codecs = [_config(stage.filter, dtype) for stage in chain]
     return {"filters": codecs[:-1] or None, "compressor": codecs[-1] if codecs else None}
+
+
+def _refuse_late_shuffle(chain: Chain) -> None:
+    """Raise ParameterError for shuffle behind other filters: numcodecs' takes whole values only."""
+    if late := next((stage for stage in chain[1:] if isinstance(stage.filter, Shuffle)), None):
+        raise ParameterError(
+            f"expected {late.filter} first, got it behind {chain[0].filter}: Zarr's shuffle takes whole values only;"
+            f" {_ANY_PIPELINE}"
+        )
+
+
+def squeezed_axes(chunk_shape: Sequence[int]) -> list[list[int]] | None:
+    """Return the input axes of each axis of chunks whose unit axes are joined with others; None if nothing changes."""
+    if all(extent > 1 for extent in chunk_shape) or math.prod(chunk_shape) == 1:
+        return None
+    groups: list[list[int]] = [[]]
+    for axis, extent in enumerate(chunk_shape):
+        if extent > 1 and any(chunk_shape[member] > 1 for member in groups[-1]):
+            groups.append([])
+        groups[-1].append(axis)
+    return groups
 
 
 def nczarr(chain: Chain, dtype: np.dtype[Any] | None = None, chunks: tuple[int, ...] | None = None) -> Json:
@@ -105,7 +130,7 @@ def _config(owner: Filter, dtype: np.dtype[Any] | None) -> Json:
             return {"id": "blosc", "cname": _BLOSC[codec], "clevel": level, "shuffle": shuffle, "blocksize": block}
     if isinstance(owner, Zfp):
         return _zfpy(owner)
-    raise ParameterError(f"expected filters that Zarr has a codec for, got {owner}: Zarr has none")
+    raise ParameterError(f"expected filters that Zarr has a codec for, got {owner}: Zarr has none; {_ANY_PIPELINE}")
 
 
 def _itemsize(dtype: np.dtype[Any] | None, owner: Filter) -> int:
@@ -127,17 +152,28 @@ def _zfpy(zfp_filter: Zfp) -> Json:
     )
 
 
-def version_3(chain: Chain, dtype: np.dtype[Any] | None = None) -> list[Json]:
+def version_3(chain: Chain, dtype: np.dtype[Any] | None = None, chunk_shape: Sequence[int] | None = None) -> list[Json]:
     """Write a pipeline as codecs of version 3.
+
+    Parameters
+    ----------
+    chain
+        Filters in the order in which they run.
+    dtype
+        Type of the values.
+    chunk_shape
+        Shape of a chunk: in front of zfp, ``reshape`` joins unit axes with others, as HDF5's filter does.
 
     Raises
     ------
     ParameterError
         If a filter has no codec, or the type is not given.
     """
+    _refuse_late_shuffle(chain)
     codecs = [_codec(stage.filter, dtype) for stage in chain]
     if codecs and codecs[0]["name"] == "zfp":
-        return codecs
+        axes = squeezed_axes(chunk_shape or ())
+        return [{"name": "reshape", "configuration": {"shape": axes}}, *codecs] if axes else codecs
     swapped = dtype is not None and not dtype.isnative
     little = (sys.byteorder == "little") != swapped
     # Values of one byte have no byte order, and the codec then has no such key.
@@ -192,8 +228,13 @@ def parse_text(text: str) -> tuple[Stage, ...]:
         raise malformed(text, error.pos, f"JSON ({error.msg})") from error
     except (RecursionError, ValueError) as error:
         raise malformed(text, 0, f"JSON ({error})") from error
-    chain = []
-    for config in _codec_list(parsed, text):
+    chain: list[Stage] = []
+    configs = _codec_list(parsed, text)
+    if [_name(config) for config in configs] == ["tamis.pipeline"]:
+        return _pipeline_stages(configs[0], text)
+    if [_name(config) for config in configs[:2]] == ["reshape", "zfp"]:
+        configs = configs[1:]  # it joins unit axes, which HDF5's zfp leaves out by itself
+    for config in configs:
         try:
             codec_filter = _filter_of(config)
         except ParameterError as error:
@@ -205,8 +246,24 @@ def parse_text(text: str) -> tuple[Stage, ...]:
     return tuple(chain)
 
 
+def _name(config: object) -> object:
+    return config.get("id", config.get("name")) if isinstance(config, dict) else None
+
+
+def _pipeline_stages(config: Json, text: str) -> tuple[Stage, ...]:
+    """Return the filters of a codec ``tamis.pipeline``; its mask belongs to chunks that are there already."""
+    configuration = config.get("configuration", config)
+    filters = configuration.get("filters") if isinstance(configuration, dict) else None
+    if not isinstance(filters, str):
+        raise malformed(text, max(text.find("tamis.pipeline"), 0), "tamis.pipeline with the text of its filters")
+    stages = tuple(parse_filters(filters))
+    if any(not isinstance(stage, Stage) for stage in stages):
+        raise malformed(text, max(text.find("filters"), 0), "filters alone, without a rounding")
+    return tuple(stage for stage in stages if isinstance(stage, Stage))
+
+
 def _codec_list(parsed: object, text: str) -> list[Any]:
-    if isinstance(parsed, dict) and ("filters" in parsed or "compressor" in parsed):
+    if isinstance(parsed, dict) and {"filters", "compressor"} & parsed.keys() and "id" not in parsed:
         filters, compressor = parsed.get("filters"), parsed.get("compressor")
         parsed = [*(filters if isinstance(filters, list) else []), *([] if compressor is None else [compressor])]
         if filters is not None and not isinstance(filters, list):

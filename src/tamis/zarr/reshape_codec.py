@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from zarr.abc.codec import ArrayArrayCodec
 
 from tamis.errors import ParameterError, located
+from tamis.notation.zarr import squeezed_axes
 from tamis.zarr.zfp_codec import configuration_of
 
 if TYPE_CHECKING:
@@ -52,14 +53,8 @@ class ReshapeCodec(ArrayArrayCodec):
     @classmethod
     def squeezing(cls, chunk_shape: tuple[int, ...]) -> Self | None:
         """Return the codec that joins unit axes with others; None if there are none, or nothing else."""
-        if all(extent > 1 for extent in chunk_shape) or math.prod(chunk_shape) == 1:
-            return None
-        groups: list[list[int]] = [[]]
-        for axis, extent in enumerate(chunk_shape):
-            if extent > 1 and any(chunk_shape[member] > 1 for member in groups[-1]):
-                groups.append([])
-            groups[-1].append(axis)
-        return cls(groups)
+        axes = squeezed_axes(chunk_shape)
+        return None if axes is None else cls(axes)
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:

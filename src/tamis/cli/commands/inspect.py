@@ -16,7 +16,7 @@ from tamis.errors import TamisError
 if TYPE_CHECKING:
     from tamis.jobs.inspection import Inspection
 
-TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "tamis")
+TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "zarr2", "zarr3", "nczarr", "tamis")
 """Listed here, because the modules that define them take long to import."""
 
 

@@ -16,6 +16,8 @@ from tamis.jobs.json_rule import json_text
 from tamis.jobs.recipe import has_pattern_signs
 from tamis.jobs.spec import spec
 
+_JSON = ("zarr", "zarr2", "zarr3", "nczarr")
+
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
@@ -51,7 +53,7 @@ def arguments(inspection: Inspection, notation: str) -> Arguments:
             problems.append(printable(f"{inspection.path}: {dataset.path}: {error}"))
         else:
             notes |= {note: None} if note else {}
-    if notation == "zarr":
+    if notation in _JSON:
         entries = ",\n".join(f"{json_text(path)}: {codecs}" for path, codecs in texts.items())
         text = f"{{\n{entries}\n}}" if texts else ""
     else:
@@ -64,7 +66,7 @@ def arguments(inspection: Inspection, notation: str) -> Arguments:
 def _check(dataset: DatasetInfo, notation: str) -> None:
     if dataset.problem:
         raise ParameterError(f"expected filters that can be read, got {dataset.pipeline}: {dataset.problem}")
-    if not dataset.path.isprintable() and notation != "zarr":  # JSON has escapes
+    if not dataset.path.isprintable() and notation not in _JSON:  # JSON has escapes
         raise ParameterError("expected a name that can be pasted, got one with control characters or broken UTF-8")
 
 
@@ -78,7 +80,7 @@ def _tamis(dataset: DatasetInfo) -> tuple[str, str]:
 
 def _spec(notation: str) -> Callable[[DatasetInfo], tuple[str, str]]:
     def write(dataset: DatasetInfo) -> tuple[str, str]:
-        dtype = _dtype(dataset) if notation == "zarr3" else None
+        dtype = _dtype(dataset) if notation in _JSON else None
         result = spec(dataset.pipeline, variable=_name(dataset), chunks=dataset.chunks, dtype=dtype)
         unknown = [str(item) for item in dataset.pipeline.filters if isinstance(item, UnknownFilter)]
         stored = (
@@ -107,10 +109,13 @@ _WRITERS: dict[str, Callable[[DatasetInfo], tuple[str, str]]] = {
     "ncgen": _spec("cdl"),
     "h5py": _spec("h5py"),
     "zarr": _spec("zarr3"),
+    "zarr2": _spec("zarr2"),
+    "zarr3": _spec("zarr3"),
+    "nczarr": _spec("nczarr"),
     "tamis": _tamis,
 }
 TARGETS = tuple(_WRITERS)
 """Notations of `arguments`."""
 
-COMMENTS = dict.fromkeys(TARGETS, "#") | {"ncgen": "//", "zarr": ""}
+COMMENTS = dict.fromkeys(TARGETS, "#") | {"ncgen": "//"} | dict.fromkeys(_JSON, "")
 """Sign that begins a comment; JSON has none."""
