@@ -269,3 +269,29 @@ print(sorted(name for name in sys.modules if name.split(".")[0].startswith("tami
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "['tamis_xarray', 'tamis_xarray.accessor', 'tamis_xarray.engine'] True\n"
+
+
+def test_encoding_spells_compression_as_netcdf4_does(tmp_path: Path) -> None:
+    code = """
+import os
+os.environ.pop("HDF5_PLUGIN_PATH", None)  # netCDF4 then finds the plugins that it carries
+import netCDF4, numpy, tamis, xarray
+for filters in (
+    {"compression": "zstd", "complevel": 5},
+    {"compression": "bzip2", "complevel": 3},
+    {"compression": "szip", "szip_coding": "ec", "szip_pixels_per_block": 16},
+    {"compression": "blosc_lz4", "blosc_shuffle": 2, "complevel": 4},
+):
+    with netCDF4.Dataset("a.nc", "w") as file:
+        file.createDimension("x", 1000)
+        file.createVariable("v", "i4", ("x",), chunksizes=(500,), **filters)[:] = numpy.repeat(numpy.arange(20), 50)
+    name = filters["compression"].partition("_")[0]
+    ours, theirs = (xarray.load_dataset("a.nc", engine=engine) for engine in ("tamis", "netcdf4"))
+    assert ours.v.encoding[name] == theirs.v.encoding[name], (ours.v.encoding, theirs.v.encoding)
+    assert ours.v.encoding.get("complevel", 0) == theirs.v.encoding["complevel"]
+    if name == "szip":
+        ours.to_netcdf("b.nc", engine="netcdf4")
+        print(tamis.inspect("b.nc")["v"].pipeline)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (0, "szip(coding=ec,pixels=16)\n"), run.stderr

@@ -42,9 +42,25 @@ def filter_encoding(pipeline: Pipeline) -> dict[str, Any]:
         return encoding | {"compression": str(requested)}
     level = keywords.get("compression_opts")
     if keywords["compression"] != "gzip":
-        return encoding | keywords | {"compression_opts": level}
+        return encoding | keywords | {"compression_opts": level} | _netcdf4_flags(requested)
     shuffle, fletcher32 = keywords["shuffle"], keywords["fletcher32"]
     return encoding | {"zlib": True, "complevel": level, "shuffle": shuffle, "fletcher32": fletcher32}
+
+
+def _netcdf4_flags(pipeline: Pipeline) -> dict[str, Any]:
+    """Return the compression as netCDF4-python shows it; xarray's engines save ``compression``, if both are there."""
+    for item in pipeline.filters:
+        match item:
+            case Zstd() | Bzip2():
+                return {item.name: True, "complevel": item.level}
+            case Szip():
+                szip = {"coding": item.coding, "pixels_per_block": item.pixels}
+                return {"szip": szip} | {f"szip_{key}": value for key, value in szip.items()}
+            case Blosc():
+                name = "lz" if item.compressor == "blosclz" else item.compressor
+                shuffle = next(number for number, word in _SHUFFLES.items() if word == item.shuffle)
+                return {"blosc": {"compressor": f"blosc_{name}", "shuffle": shuffle}, "complevel": item.level}
+    return {}
 
 
 def encoding_pipeline(name: str, encoding: Mapping[str, Any]) -> Pipeline:
