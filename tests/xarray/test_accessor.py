@@ -17,7 +17,8 @@ import xarray as xr
 
 import tamis
 import tamis.xarray
-from tamis.errors import DataError, FileError, ParameterError
+from tamis.errors import BoundError, DataError, FileError, ParameterError
+from tamis.hdf5.netcdf_target import NetcdfTarget
 
 T = 280 + np.sin(np.arange(16 * 24 * 32, dtype="f4") / 50).reshape(16, 24, 32)
 RECIPE = "zfp(accuracy=0.01)|shuffle|deflate(4)"
@@ -275,6 +276,20 @@ def test_to_netcdf_enumerations_as_engine_netcdf4_writes_them(tmp_path: Path, en
         xr.testing.assert_identical(ours, theirs)
         for name in ("marked", "packed"):
             assert ours[name].encoding["dtype"].metadata == theirs[name].encoding["dtype"].metadata
+
+
+def test_to_netcdf_compares_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = NetcdfTarget.copy
+
+    def damage(self: NetcdfTarget, variable: Any, array: Any) -> None:
+        own(self, variable, array)
+        self._variables[variable.path][1] = "other"
+
+    monkeypatch.setattr(NetcdfTarget, "copy", damage)
+    ds = xr.Dataset({"text": ("x", np.array(["a", "b", "c"], object))})
+    with pytest.raises(BoundError, match=r"/text: expected the values of the source, found others"):
+        ds.tamis.to_netcdf(tmp_path / "a.nc")
+    assert not list(tmp_path.iterdir())
 
 
 def test_to_netcdf_failure_leaves_earlier_file(tmp_path: Path) -> None:
