@@ -94,6 +94,11 @@ def is_zarr_name(target: Path) -> bool:
     return is_zarr(target)
 
 
+def keeps_format(source: Store, target: Path) -> bool:
+    """Return whether a target of this name has the format of its source, so that a copy without a recipe is a copy."""
+    return isinstance(source, Hdf5Store) and not is_zarr_name(target)
+
+
 def begin(target: Path, *, overwrite: bool = True, **form: Any) -> Transaction:
     """Return the transaction of a target, whose name tells its format.
 

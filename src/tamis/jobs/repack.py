@@ -6,10 +6,11 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tamis._open import begin, open_store
+from tamis._open import begin, keeps_format, open_store
 from tamis.chunks.threads import checked_threads
 from tamis.errors import BoundError, ParameterError
 from tamis.filters import Filter
@@ -141,7 +142,7 @@ def repack(
     return run_repack(
         source,
         target,
-        lambda _: request,
+        partial(_asked, request, target),
         overwrite=overwrite,
         threads=threads,
         resume=resume,
@@ -229,7 +230,7 @@ def preview_repack(
     """
     request = _request(recipes, chunks, checksum, missing, follow, min_size, larger)
     form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
-    return run_preview(source, target, lambda _: request, resume=resume, form=form)
+    return run_preview(source, target, partial(_asked, request, target), resume=resume, form=form)
 
 
 def run_preview(
@@ -278,6 +279,13 @@ def _request(
     pipelines = {name: as_pipeline(value) for name, value in recipes.items()}
     shapes = {name: chunk_shape(value) for name, value in (chunks or {}).items()}
     return Request(pipelines, shapes, checksum, missing, follow, least_nbytes(min_size), larger)
+
+
+def _asked(request: Request, target: str | os.PathLike[str], store: Store) -> Request:
+    """Return a request; raise ParameterError if it asks for nothing, and the target has the format of the source."""
+    if not (request.pipelines or request.chunks) and keeps_format(store, Path(os.fsdecode(target))):
+        raise ParameterError("expected at least one recipe such as {'TS': 'zfp(accuracy=0.1)'}, got {}")
+    return request
 
 
 class _Done(NamedTuple):
