@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 import xarray
 import zarr
+from click.testing import CliRunner
 
 import tamis
+from tamis.cli.main import main
 
 ZFP = {"TS": "zfp(accuracy=0.1)|shuffle|deflate(4)"}
 SHAPE = (12, 20, 30)
@@ -100,6 +102,16 @@ def test_chunks_move_as_they_are_and_back(source: Path, tmp_path: Path) -> None:
                 assert (tmp_path / f"{name}.zarr" / "TS" / "c" / str(i) / "0" / "0").read_bytes() == chunk[1]
     assert tamis.verify(source, tmp_path / "b.zarr").ok
     assert_same_for_xarray(source, tmp_path / "b.zarr")
+
+
+def test_command_needs_no_filters_where_the_format_changes(source: Path, tmp_path: Path) -> None:
+    store, back = str(tmp_path / "a.zarr"), str(tmp_path / "back.nc")
+    for names in ((str(source), store), (store, back)):
+        done = CliRunner().invoke(main, ["repack", *names])
+        assert done.exit_code == 0, done.stderr
+    with h5py.File(back) as file:
+        assert (file["TS"].shuffle, file["TS"].compression) == (True, "gzip")
+    assert tamis.verify(source, back).ok
 
 
 def test_zfp_with_proof_and_missing_values(source: Path, tmp_path: Path) -> None:

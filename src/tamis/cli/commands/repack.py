@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +128,8 @@ def command(
     """
     from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
 
-    if not recipes and not shapes and not target.endswith(".zarr"):
+    changes_format = target.endswith(".zarr") or os.path.isdir(source)
+    if not (recipes or shapes or changes_format):
         raise click.UsageError("expected -f NAME:FILTERS or -c NAME:SHAPE, got neither")
     with output_of_two_files("repack", source, target, as_json, quiet, log) as output:
         recipe = by_name("-f", [split_filters(text) for text in recipes])
