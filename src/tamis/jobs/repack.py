@@ -59,10 +59,11 @@ def repack(
     consolidated: bool | None = None,
     progress: Progress | None = None,
 ) -> RepackResult:
-    """Copy an HDF5 or netCDF file, with other filters on some of its datasets.
+    """Copy an HDF5 or netCDF file or a Zarr store, with other filters on some of its datasets.
 
     Groups, attributes, dimension scales, links and all other datasets are copied unchanged, and so are the chunks of
-    datasets that already have the requested filters. A netCDF classic file becomes a netCDF-4 file. Before the target
+    datasets that already have the requested filters. A netCDF classic file or a Zarr store becomes a
+    netCDF-4 file, and anything a Zarr store if the name of the target ends in ``.zarr``. Before the target
     gets its name, every encoded chunk is decoded again and compared with the source, value by value, and the file is
     read to check that it holds these bytes. Until then a file of that name stays as it is. A chunk that zfp cannot
     store within the bound, because of missing values, NaN or infinities, is stored without loss by the other filters,

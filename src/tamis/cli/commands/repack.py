@@ -108,7 +108,8 @@ def command(
     """Copy IN to OUT with other filters on some datasets, and prove the bound.
 
     Everything else is copied as it is, and so are chunks that have the wanted filters already. Each encoded chunk is
-    decoded again and compared with IN, value by value, before OUT gets its name.
+    decoded again and compared with IN, value by value, before OUT gets its name. An OUT that ends in .zarr becomes a
+    Zarr store, where everything keeps its filters without -f and -c, too.
 
     \b
     FILTERS is a chain such as
