@@ -111,7 +111,6 @@ def test_command_needs_no_filters_where_the_format_changes(source: Path, tmp_pat
         assert done.exit_code == 0, done.stderr
     with h5py.File(back) as file:
         assert (file["TS"].shuffle, file["TS"].compression) == (True, "gzip")
-    assert tamis.verify(source, back).ok
 
 
 def test_zfp_with_proof_and_missing_values(source: Path, tmp_path: Path) -> None:
