@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "python/binding.hpp"
-#include "tamis/datasets/attributes.hpp"
+#include "tamis/datasets/rewrite.hpp"
 
 namespace tamis::python {
 
@@ -72,11 +72,29 @@ nb::tuple facts_of(const Libhdf5& hdf5, const SmallDataset& dataset, const datas
         tuple_of(names, [&](const datasets::AttributeName& name) { return attribute_of(hdf5, dataset.id(), name); }));
 }
 
-nb::object survey(const Libhdf5& hdf5, datasets::hid_t file, nb::bytes path, std::int64_t base) {
-    SmallDataset dataset(hdf5, file, path.c_str());
+nb::object facts_if_known(const Libhdf5& hdf5, SmallDataset& dataset, std::int64_t base) {
     datasets::Names names;
     if (!dataset.survey(base) || !attribute_names(hdf5, dataset.id(), names)) return nb::none();
     return facts_of(hdf5, dataset, names);
+}
+
+nb::object survey(const Libhdf5& hdf5, datasets::hid_t file, nb::bytes path, std::int64_t base) {
+    SmallDataset dataset(hdf5, file, path.c_str());
+    return facts_if_known(hdf5, dataset, base);
+}
+
+// The identifier of a group, which the caller closes, or the facts of a small dataset.
+nb::object look(const Libhdf5& hdf5, datasets::hid_t group, nb::bytes name, std::int64_t base) {
+    const datasets::hid_t object = hdf5.open_object(group, name.c_str(), datasets::none);
+    if (object < 0) return nb::none();
+    const int kind = hdf5.kind(object);
+    if (kind == datasets::kind_group) return signed_of(object);
+    if (kind != datasets::kind_dataset) {
+        hdf5.close_object(object);
+        return nb::none();
+    }
+    SmallDataset dataset(hdf5, object);
+    return facts_if_known(hdf5, dataset, base);
 }
 
 // Whether an object is a dataset whose values may have references, to be translated in its copy.
@@ -87,14 +105,17 @@ bool may_have_references(const Libhdf5& hdf5, datasets::hid_t object) {
            type_class != datasets::class_string && type_class != datasets::class_enum;
 }
 
+[[noreturn]] void fail(const char* text) {
+    throw std::runtime_error(std::string(text) + " (errno = " + std::to_string(errno) + ")");
+}
+
 // Whether all attributes were copied; false if none were.
 bool copy_attributes(const Libhdf5& hdf5, datasets::hid_t source, datasets::hid_t target, nb::bytes name) {
     const datasets::Id from(hdf5.open_object(source, name.c_str(), datasets::none), hdf5.close_object);
     const datasets::Id to(hdf5.open_object(target, name.c_str(), datasets::none), hdf5.close_object);
     if (!from.valid() || !to.valid() || may_have_references(hdf5, from)) return false;
     const datasets::Copied copied = datasets::copy_attributes(hdf5, from, to);
-    if (copied == datasets::Copied::some)
-        throw std::runtime_error("attributes cannot be written (errno = " + std::to_string(errno) + ")");
+    if (copied == datasets::Copied::some) fail("attributes cannot be written");
     return copied == datasets::Copied::all;
 }
 
@@ -106,7 +127,30 @@ nb::object values_of(const Libhdf5& hdf5, File place, nb::bytes path) {
     return bytes_of(values);
 }
 
-nb::object compare(const Libhdf5& hdf5, File first, File second, nb::bytes path, bool by_library) {
+// Identifiers of the group, of the properties of the link, of the type, and of the properties of the dataset.
+using Settings = std::tuple<datasets::hid_t, datasets::hid_t, datasets::hid_t, datasets::hid_t>;
+
+nb::object rewrite(const Libhdf5& hdf5, File place, nb::bytes path, Settings settings, nb::bytes name,
+                   const chunks::Pipeline& pipeline, std::size_t most_nbytes) {
+    const auto& [id, file, base] = place;
+    const auto& [parent, link, type, properties] = settings;
+    SmallDataset source(hdf5, id, path.c_str());
+    datasets::Memory values;
+    const zfp::Kernel& kernel = kernel_in_use();
+    if (!source.survey(base) || !source.decode(file, libdeflate_in_use(), kernel, values)) return nb::none();
+    datasets::Rewriter rewriter(hdf5, source, pipeline);
+    if (!rewriter.encode(values, kernel, most_nbytes)) return nb::none();
+    const auto rewritten = rewriter.write({parent, name.c_str(), link, type, properties}, base);
+    if (rewritten == datasets::Rewritten::nothing) return nb::none();
+    if (rewritten == datasets::Rewritten::some) fail("the dataset cannot be written");
+    const auto chunk_of = [](const datasets::NewChunk& chunk) -> nb::object {
+        return nb::make_tuple(chunk.offset, chunk.encoded.nbytes, chunk.checksum);
+    };
+    return nb::make_tuple(rewriter.has_attributes(), tuple_of(rewriter.chunks(), chunk_of));
+}
+
+nb::object compare(const Libhdf5& hdf5, File first, File second, nb::bytes path, bool by_library,
+                   std::tuple<bool, bool> with_facts) {
     const auto& [id, file, base] = first;
     const auto& [other_id, other_file, other_base] = second;
     SmallDataset before(hdf5, id, path.c_str()), after(hdf5, other_id, path.c_str());
@@ -127,7 +171,11 @@ nb::object compare(const Libhdf5& hdf5, File first, File second, nb::bytes path,
     if (!attribute_names(hdf5, before.id(), names) || !attribute_names(hdf5, after.id(), other_names))
         return nb::none();
     const bool same = same_attributes(hdf5, before.id(), after.id(), names, other_names);
-    return nb::make_tuple(facts_of(hdf5, before, names), facts_of(hdf5, after, other_names), bytes_of(values), same);
+    const auto facts = [&](bool asked, const SmallDataset& dataset, const datasets::Names& of_dataset) {
+        return asked ? nb::object(facts_of(hdf5, dataset, of_dataset)) : nb::object(nb::none());
+    };
+    return nb::make_tuple(facts(std::get<0>(with_facts), before, names),
+                          facts(std::get<1>(with_facts), after, other_names), bytes_of(values), same);
 }
 
 }  // namespace
@@ -140,16 +188,26 @@ void bind_datasets(nb::module_& m) {
             "complete", [](const Libhdf5& hdf5) { return static_cast<bool>(hdf5); }, "Whether all calls are there.")
         .def("survey", &survey, "file"_a, "path"_a, "base"_a,
              "Facts of a small dataset of numbers; None if it is not one, or not known for sure.")
+        .def("look", &look, "group"_a, "name"_a, "base"_a,
+             "What is in a group: the identifier of a group, which the caller closes, or what `survey` returns.")
         .def("values", &values_of, "place"_a, "path"_a,
              "Values of a small dataset, decoded without HDF5; None if it is not one, or damaged. See `compare`.")
         .def("copy_attributes", &copy_attributes, "source"_a, "target"_a, "name"_a,
              "Copy all attributes of an object to its copy, of the same name in another group, which has none.\n\n"
              "Returns whether they were copied; none are if the object has a comment, may have references, or\n"
              "has an attribute that is neither plain bytes nor texts. Raises RuntimeError if HDF5 cannot write one.")
-        .def("compare", &compare, "first"_a, "second"_a, "path"_a, "by_library"_a,
+        .def("rewrite", &rewrite, "place"_a, "path"_a, "settings"_a, "name"_a, "pipeline"_a, "most_nbytes"_a,
+             "Store a small dataset anew, in a group of another file, through other filters that lose nothing.\n\n"
+             "`settings` are identifiers: of the group, of the properties of the link, of the type, and of the\n"
+             "properties of the dataset, whose filters `pipeline` has. The encoded chunks are decoded and compared,\n"
+             "and so are HDF5's records of them. Returns whether the attributes are copied, too, and offset, size\n"
+             "and CRC-32 of each chunk; None, and nothing is written, if more is to be done, or the chunks take\n"
+             "more than `most_nbytes`. Raises RuntimeError if HDF5 cannot write.")
+        .def("compare", &compare, "first"_a, "second"_a, "path"_a, "by_library"_a, "with_facts"_a,
              "Facts and values of two small datasets that have the same type, shape, fill value and values.\n\n"
              "Each file is given by its identifier, its descriptor, and what to add to HDF5's offsets. Values are\n"
-             "decoded without HDF5, and with `by_library` by HDF5, too. Returns the facts of both, the values, and\n"
+             "decoded without HDF5, and with `by_library` by HDF5, too. Returns the facts that are asked for, the "
+             "values, and\n"
              "whether the attributes are certainly the same; None if the datasets are not, or not for sure.");
 }
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "cases.hpp"
+#include "dataset_cases.hpp"
 #include "filter_cases.hpp"
 #include "tamis/chunks/read.hpp"
 #include "tamis/chunks/write.hpp"
@@ -321,6 +322,7 @@ int main(int count, char** arguments) {
         Random random(seed, i);
         place = {"chunks", i};
         read += random.one_in(2) ? there_and_back<float>(random) : there_and_back<double>(random);
+        FakeDataset(random).check();
     }
     std::printf("%llu of %llu damaged datasets read all the same\n", static_cast<unsigned long long>(read),
                 static_cast<unsigned long long>(mutations));

@@ -294,6 +294,11 @@ class Libhdf5:
         Facts of a small dataset of numbers; None if it is not one, or not known for sure.
         """
 
+    def look(self, group: int, name: bytes, base: int) -> object:
+        """
+        What is in a group: the identifier of a group, which the caller closes, or what `survey` returns.
+        """
+
     def values(self, place: tuple[int, int, int], path: bytes) -> object:
         """
         Values of a small dataset, decoded without HDF5; None if it is not one, or damaged. See `compare`.
@@ -307,13 +312,37 @@ class Libhdf5:
         has an attribute that is neither plain bytes nor texts. Raises RuntimeError if HDF5 cannot write one.
         """
 
+    def rewrite(
+        self,
+        place: tuple[int, int, int],
+        path: bytes,
+        settings: tuple[int, int, int, int],
+        name: bytes,
+        pipeline: ChunkPipeline,
+        most_nbytes: int,
+    ) -> object:
+        """
+        Store a small dataset anew, in a group of another file, through other filters that lose nothing.
+
+        `settings` are identifiers: of the group, of the properties of the link, of the type, and of the
+        properties of the dataset, whose filters `pipeline` has. The encoded chunks are decoded and compared,
+        and so are HDF5's records of them. Returns whether the attributes are copied, too, and offset, size
+        and CRC-32 of each chunk; None, and nothing is written, if more is to be done, or the chunks take
+        more than `most_nbytes`. Raises RuntimeError if HDF5 cannot write.
+        """
+
     def compare(
-        self, first: tuple[int, int, int], second: tuple[int, int, int], path: bytes, by_library: bool
+        self,
+        first: tuple[int, int, int],
+        second: tuple[int, int, int],
+        path: bytes,
+        by_library: bool,
+        with_facts: tuple[bool, bool],
     ) -> object:
         """
         Facts and values of two small datasets that have the same type, shape, fill value and values.
 
         Each file is given by its identifier, its descriptor, and what to add to HDF5's offsets. Values are
-        decoded without HDF5, and with `by_library` by HDF5, too. Returns the facts of both, the values, and
+        decoded without HDF5, and with `by_library` by HDF5, too. Returns the facts that are asked for, the values, and
         whether the attributes are certainly the same; None if the datasets are not, or not for sure.
         """

@@ -29,7 +29,7 @@ def leave(target: Path) -> Path:
     with transaction.path.open("wb") as stream:
         for dataset, place, data in CHUNKS:
             stream.write(data)
-            journal.add(dataset, place, offset, data, 3, (place, 0), 1 << 20)
+            journal.add(dataset, place, offset, len(data), checksum_of(data), 3, (place, 0), 1 << 20)
             offset += len(data)
     journal.close()
     return transaction.path
@@ -54,8 +54,8 @@ def only(found: Leftovers) -> Leftover:
 def chunks_of(leftover: Leftover) -> Iterator[tuple[int, int, bytes | None]]:
     for number, path in enumerate(RUN.datasets):
         for record in leftover.records(path):
-            assert (record.mask, record.missing) == (3, record.place)
-            yield number, record.place, leftover.read(record, 1000)
+            assert (record.mask, record.missing) == (3, record.chunk)
+            yield number, record.chunk, leftover.read(record, 1000)
 
 
 def test_journal_of_a_dead_run_gives_its_run_and_chunks(target: Path, left: Path) -> None:
@@ -228,7 +228,7 @@ def test_journal_without_locks_is_not_written(target: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(fcntl, "flock", flock)
     journal = Journal(Transaction(target).journal, RUN)
-    journal.add(0, 0, 0, b"x", 0, (0, 0), 1 << 30)
+    journal.add(0, 0, 0, 1, checksum_of(b"x"), 0, (0, 0), 1 << 30)
     journal.close()
     assert os.listdir(target.parent) == []
 
@@ -292,7 +292,7 @@ def test_journal_on_a_full_disk_ends_and_keeps_what_it_has(target: Path) -> None
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 3 * STEP + 5, before[1]))
     try:
         for dataset, place, data in CHUNKS:
-            journal.add(dataset, place, 0, data, 0, (0, 0), 1 << 30)
+            journal.add(dataset, place, 0, len(data), checksum_of(data), 0, (0, 0), 1 << 30)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import h5py
 import numpy as np
-from h5py import h5a
+from h5py import h5a, h5g
 
 from tamis.hdf5.companions import has_companion, other_ancillary
 from tamis.hdf5.lib.netcdf_attributes import set_text
 from tamis.hdf5.tree.create import create_like
+from tamis.hdf5.tree.links import Link
 from tamis.hdf5.tree.references import copy_attribute
 from tamis.hdf5.writing.creation import new_dataset
 from tamis.missing.companion_names import ANCILLARY, COMPANION_ENDING, MARK, SHARED, TABLE
@@ -51,9 +52,9 @@ def create_companion(
     return companion, recorded
 
 
-def create_empty(source: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
+def create_empty(source: Callable[[], h5py.Dataset], parent: h5g.GroupID, link: Link) -> h5py.Dataset:
     """Create a dataset without values instead of a companion that `replace_companions` will remove."""
-    return create_like(source, parent, name, chunk_shape=source.chunks, filters=())
+    return create_like(source(), h5py.Group(parent), link.text, chunk_shape=source().chunks, filters=())
 
 
 def replace_companions(file: h5py.File, old: Iterable[str], new: Mapping[str, h5py.Dataset | None]) -> None:

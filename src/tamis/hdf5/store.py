@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 import h5py
+from h5py import h5g
 
 from tamis import cf
 from tamis.errors import FileError
@@ -21,18 +22,51 @@ from tamis.hdf5.model.hdf5_model import Hdf5Model
 from tamis.hdf5.model.header_reader import read_header
 from tamis.hdf5.readers import readers_of
 from tamis.hdf5.stored_array import Hdf5Array
-from tamis.hdf5.tree.copy import copy_tree, create_target
+from tamis.hdf5.tree import copy as tree
+from tamis.hdf5.tree.copy import Copied, copy_tree, create_target
 from tamis.hdf5.tree.groups import group_filters
+from tamis.hdf5.tree.links import Link
 from tamis.hdf5.tree.objects import array_at
 from tamis.hdf5.tree.relocation import Relocation
 from tamis.hdf5.tree.times import keep_times
 from tamis.hdf5.tree.walk import Contents, Datasets, walk
-from tamis.hdf5.writer import FileEnd, Hdf5Writer, create_writer
+from tamis.hdf5.writer import FileEnd, Hdf5Writer, create_writer, write_small
 from tamis.pipeline import Pipeline
-from tamis.rewrite.plan import Plan, Recreate
+from tamis.rewrite.plan import CreateAtOnce, Plan, Recreate, WrittenAtOnce
 from tamis.store.array import ArrayWriter
 from tamis.store.cdl_model import Header
 from tamis.store.readability import Readers
+
+
+class _Create(CreateAtOnce):
+    """Creates the copy of a dataset in a group.
+
+    Attributes
+    ----------
+    copy
+        The copy, or what was done at once.
+    """
+
+    copy: h5py.Dataset | Copied
+
+    def __init__(
+        self, source: Hdf5Array, open_source: Callable[[], h5py.Dataset], parent: h5g.GroupID, link: Link, end: FileEnd
+    ) -> None:
+        self._source, self._open_source, self._parent, self._link, self._end = source, open_source, parent, link, end
+
+    def __call__(self, plan: Plan) -> Hdf5Writer:
+        self._source.keep(self._open_source())
+        writer = create_writer(plan, self._source, h5py.Group(self._parent), self._link.text, self._end)
+        self.copy = writer.dataset
+        return writer
+
+    def at_once(self, plan: Plan, most_nbytes: int | None) -> WrittenAtOnce | None:
+        small = write_small(plan, self._source, self._parent, self._link, most_nbytes)
+        if small is None:
+            return None
+        written, complete = small
+        self.copy = Copied(complete)
+        return written
 
 
 class Hdf5Store:
@@ -138,18 +172,12 @@ class Hdf5Store:
         """Copy everything to a new file, except the arrays that functions create; see `tamis._open.copy_store`."""
         end = FileEnd(str(target))
 
-        def adapted(path: str, function: Recreate) -> Callable[[h5py.Dataset, h5py.Group, str], h5py.Dataset]:
-            def make(dataset: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
+        def adapted(path: str, function: Recreate) -> tree.Recreate:
+            def make(open_source: Callable[[], h5py.Dataset], parent: h5g.GroupID, link: Link) -> h5py.Dataset | Copied:
                 source = self.contents.datasets.looked_at(path) or Hdf5Array(self.file, path)
-                source.keep(dataset)
-                writers: list[Hdf5Writer] = []
-
-                def create(plan: Plan) -> Hdf5Writer:
-                    writers.append(create_writer(plan, source, parent, name, end))
-                    return writers[0]
-
+                create = _Create(source, open_source, parent, link, end)
                 function(source, create)
-                return writers[0].dataset
+                return create.copy
 
             return make
 

@@ -28,7 +28,7 @@ from tamis.hdf5.lib.chunk_index import read_index
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.file_facts import descriptor_of, filename_of, first_offset, has_tree_indexes, is_plain, is_read_only
 from tamis.hdf5.lib.places import SAME_FILE, find_virtual
-from tamis.hdf5.lib.quick_facts import QuickFacts, compare_small, small_values
+from tamis.hdf5.lib.quick_facts import Columns, QuickFacts, compare_small, small_values
 from tamis.hdf5.library_reader import LibraryReader, TextReader, read_bytes
 from tamis.missing.companion_names import MARK, TABLE
 from tamis.missing.restore import CompanionFlags, RestoredReader
@@ -44,6 +44,9 @@ _NODE_CHUNKS = 64
 class Hdf5Array(DatasetFacts):
     """A dataset with chunks, values and companion; see `tamis.store.array.StoredArray`."""
 
+    _columns: Columns | None = None
+    """The chunk index, if it was read with all facts."""
+
     def take(self, facts: QuickFacts) -> None:
         """Take over facts that were read at once, also the chunk index."""
         super().take(facts)
@@ -52,11 +55,7 @@ class Hdf5Array(DatasetFacts):
         own["is_companion"] = TABLE.encode() in names
         if self.chunk_shape is not None:
             own["partial_filtered"] = True  # datasets with other options are left
-            grid, (numbers, *places, masks) = grid_of(self.shape, self.chunk_shape), facts.chunks
-            complete = len(numbers) == grid.chunk_count
-            stored = range(len(numbers)) if complete else np.array(numbers, np.int64)
-            offsets, sizes = np.array(places, np.int64)
-            own["_index"] = ChunkIndex(grid, stored, offsets, sizes, np.array(masks, np.uint32))
+            self._columns = facts.chunks
 
     @property
     def likeness(self) -> object:
@@ -107,6 +106,11 @@ class Hdf5Array(DatasetFacts):
 
     @cached_property
     def _index(self) -> ChunkIndex:
+        if self._columns is not None and self.chunk_shape is not None:
+            grid, (numbers, *places, masks) = grid_of(self.shape, self.chunk_shape), self._columns
+            stored = range(len(numbers)) if len(numbers) == grid.chunk_count else np.array(numbers, np.int64)
+            offsets, sizes = np.array(places, np.int64)
+            return ChunkIndex(grid, stored, offsets, sizes, np.array(masks, np.uint32))
         grid = Grid(self.shape, self.chunk_shape or self.shape)
         if not self.size:
             nothing = np.empty(0, np.int64)
@@ -218,12 +222,13 @@ class Hdf5Array(DatasetFacts):
         """
         if not isinstance(other, Hdf5Array) or self.path != other.path:
             return None
-        result = compare_small(self.file, other.file, self.path, by_library=independent)
+        known = self.form is not None, other.form is not None
+        result = compare_small(self.file, other.file, self.path, by_library=independent, known=known)
         if result is None:
             return None
-        if self.form is None:
-            self.take(result.source)
-        other.take(result.target)
+        for array, facts in ((self, result.source), (other, result.target)):
+            if facts is not None:
+                array.take(facts)
         if self.number_type is None or self.has_companion or other.has_companion:
             return None
         values = np.frombuffer(result.values, self.number_type).reshape(self.shape)

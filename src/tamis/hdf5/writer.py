@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
 import h5py
-from h5py import h5p, h5s, h5t
+from h5py import h5g, h5s, h5t
 
 from tamis.chunks.chunk_notes import ChunkNotes
 from tamis.chunks.grid import Grid, Origin
+from tamis.chunks.read_many import native_pipeline
 from tamis.errors import ParameterError
 from tamis.hdf5.companion_writer import create_companion
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.attributes import record_rounding
 from tamis.hdf5.lib.chunk_index import chunk_info
 from tamis.hdf5.lib.direct_chunks import SIZE_AND_MASK, check_recorded, settle
+from tamis.hdf5.lib.quick_facts import Creation, rewrite_small
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.create import new_dataset, plist_like, type_like
+from tamis.hdf5.tree.links import Link, link_plist
 from tamis.hdf5.writing.creation import as_recorded, filter_parameters
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
-from tamis.rewrite.plan import Plan
+from tamis.rewrite.plan import Plan, WrittenAtOnce
 
 _MOST_GAPS = 1000
 """Limit of chunks whose offset HDF5 is asked for, because each costs a walk over all chunks."""
@@ -31,6 +34,8 @@ _CREATIONS = "_tamis_creations"
 """Attribute of h5py's file objects: how copies of its datasets are created, by form and plan."""
 
 _MOST_CREATIONS = 1024
+
+_ANY_NBYTES = 1 << 62
 
 
 class FileEnd:
@@ -111,14 +116,6 @@ class Hdf5Writer:
         check_recorded(self.dataset, self.grid, self._notes)
 
 
-class _Creation(NamedTuple):
-    """What is needed to create a dataset: its type, creation properties, and the filters that HDF5 then records."""
-
-    datatype: h5t.TypeID
-    plist: h5p.PropDCID
-    recorded: Pipeline
-
-
 def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, end: FileEnd) -> Hdf5Writer:
     """Create the dataset of a plan, with the source's properties except type, chunks and filters.
 
@@ -127,10 +124,8 @@ def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, 
     ParameterError
         If HDF5 cannot create such a dataset.
     """
-    creations: dict[object, _Creation] = vars(source.file).setdefault(_CREATIONS, {})
-    form = (source.form, plan.pipeline, plan.chunk_shape, plan.dtype)
     try:
-        if (like := creations.get(form)) is not None:
+        if (like := _creation_of(plan, source)) is not None:
             # Datasets of one form differ in nothing but name and extents.
             limits = tuple(h5s.UNLIMITED if limit is None else limit for limit in source.maxshape)
             space = h5s.create_simple(source.shape, limits)
@@ -147,9 +142,39 @@ def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, 
     except ValueError as error:
         raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.pipeline}: {error}") from error
     recorded = as_recorded(plan.pipeline, dataset)
+    creations = _creations(source)
     if source.form is not None and len(creations) < _MOST_CREATIONS:
-        creations[form] = _Creation(datatype, plist, recorded)
+        native = None if plan.lossy else native_pipeline(recorded, plan.chunk)
+        creations[_form(plan, source)] = Creation(datatype, plist, recorded, native)
     return _opened(dataset, plan, source, recorded, end)
+
+
+def write_small(
+    plan: Plan, source: Hdf5Array, parent: h5g.GroupID, link: Link, most_nbytes: int | None
+) -> tuple[WrittenAtOnce, bool] | None:
+    """Create a small dataset like another one that was created, and fill it; see `CreateAtOnce.at_once`.
+
+    Also returns whether the dataset is complete, with its attributes.
+    """
+    if (like := _creation_of(plan, source)) is None or plan.dtype != source.dtype:
+        return None
+    most = _ANY_NBYTES if most_nbytes is None else most_nbytes
+    copy = rewrite_small(source.file, source.path, parent, link.name, link_plist(link.charset), like, most)
+    return None if copy is None else (WrittenAtOnce(like.recorded, copy.chunks), copy.complete)
+
+
+def _creation_of(plan: Plan, source: Hdf5Array) -> Creation | None:
+    """Return how a dataset of the same form was created for an equal plan; they differ in name and extents."""
+    return None if source.form is None else _creations(source).get(_form(plan, source))
+
+
+def _creations(source: Hdf5Array) -> dict[object, Creation]:
+    creations: dict[object, Creation] = vars(source.file).setdefault(_CREATIONS, {})
+    return creations
+
+
+def _form(plan: Plan, source: Hdf5Array) -> object:
+    return source.form, plan.pipeline, plan.chunk_shape, plan.dtype
 
 
 def _opened(dataset: h5py.Dataset, plan: Plan, source: Hdf5Array, recorded: Pipeline, end: FileEnd) -> Hdf5Writer:

@@ -84,10 +84,10 @@ def count_missing(
 
 def count_partial(plan: Plan, target: StoredArray) -> int:
     """Count the chunks without zfp that reach beyond the array along an axis that can grow."""
-    index = target.chunk_index()
     steps = zip(plan.padding.growing, target.shape, plan.chunk_shape, strict=False)
     if plan.pipeline.zfp is None or not any(grows and extent % step for grows, extent, step in steps):
         return 0
+    index = target.chunk_index()
     without_zfp = as_array(index.numbers)[index.masks & 1 == 1]
     extents = ([axis.stop - axis.start for axis in part] for part in Parts(index.grid, without_zfp))
     return sum(plan.padding.is_read(tuple(extent), plan.chunk_shape) for extent in extents)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from tamis.missing.table import Flags
 from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.plan import Plan
 from tamis.store.array import ArrayWriter
-from tamis.store.journal import Journal, companion_key
+from tamis.store.journal import Journal, checksum_of, companion_key
 from tamis.store.leftovers import Leftover
 
 _EXPANDED = 4
@@ -67,6 +67,11 @@ class History:
         self._taken = taken
         self._file_of = file_of or (lambda *_: "")
 
+    @property
+    def is_resumed(self) -> bool:
+        """True if an earlier run left chunks."""
+        return self._leftover is not None
+
     def encoded(self, parts: Parts, flags: Flags | None = None) -> Iterator[NewChunk]:
         """Yield the chunks that an earlier run wrote, in its order, up to the first that differs from its note.
 
@@ -87,29 +92,29 @@ class History:
         left = np.ones(len(numbers), bool)
         most_nbytes = _EXPANDED * self._nbytes + _EXPANDED_NBYTES
         for record in leftover.records(self._plan.path):
-            at = int(np.searchsorted(numbers, min(record.place, self._grid.chunk_count)))
+            at = int(np.searchsorted(numbers, min(record.chunk, self._grid.chunk_count)))
             counts = max(record.missing, record.crossed)
-            if at == len(numbers) or numbers[at] != record.place or not left[at]:
+            if at == len(numbers) or numbers[at] != record.chunk or not left[at]:
                 return
             left[at] = False
             if record.mask >> len(self._plan.pipeline.stages) or counts > self._size:
                 return
-            data = leftover.read(record, most_nbytes, self._file_of(self._plan.path, self._grid, record.place))
+            data = leftover.read(record, most_nbytes, self._file_of(self._plan.path, self._grid, record.chunk))
             if data is None:
                 return
             encoded_flags: tuple[bytes, int] | None = None
             if flags and (record.missing or flags.fill):
                 flag_record = next(flag_records, None)
-                if not flag_record or flag_record.place != record.place:
+                if not flag_record or flag_record.chunk != record.chunk:
                     return
                 companion = f"{self._plan.path}{COMPANION_ENDING}"
-                flag_data = leftover.read(flag_record, most_nbytes, self._file_of(companion, self._grid, record.place))
+                flag_data = leftover.read(flag_record, most_nbytes, self._file_of(companion, self._grid, record.chunk))
                 if not flag_data:
                     return
                 encoded_flags = flag_data, flag_record.mask
             self.reused += 1
             yield NewChunk(
-                self._grid.origin_of(record.place),
+                self._grid.origin_of(record.chunk),
                 data,
                 record.mask,
                 record.missing,
@@ -128,6 +133,11 @@ class History:
             data, mask = chunk.flags
             self._note(self._companion_number, chunk, companion.last_offset(), data, mask, (0, 0), self._size)
 
+    def add_stored(self, chunks: Iterable[tuple[int, int, int]]) -> None:
+        """Note offset, size and checksum of all chunks of an array that was written at once."""
+        for chunk, (offset, nbytes, checksum) in enumerate(chunks):
+            self._journal.add(self._number, chunk, offset, nbytes, checksum, 0, (0, 0), self._nbytes)
+
     def _note(
         self,
         number: int,
@@ -139,4 +149,5 @@ class History:
         nbytes: int,
     ) -> None:
         if offset is not None:
-            self._journal.add(number, self._grid.number_of(chunk.origin), offset, data, mask, counts, nbytes)
+            place = self._grid.number_of(chunk.origin), offset, len(data), checksum_of(data)
+            self._journal.add(number, *place, mask, counts, nbytes)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,6 +54,8 @@ class Plan:
         Whether the array is written even if it becomes larger than in the source.
     rounding
         Rounding of the values before they are encoded; None if they are not rounded.
+    model
+        The plan that `at` was called on; None if this one was made otherwise.
 
     Attributes
     ----------
@@ -80,6 +83,7 @@ class Plan:
     padding: Padding = field(default_factory=Padding)
     may_grow: bool = True
     rounding: ArrayRounding | None = None
+    model: Plan | None = field(default=None, repr=False, compare=False)
 
     # Computed once because every chunk needs them several times.
     chunk: ChunkType = field(init=False)
@@ -94,6 +98,15 @@ class Plan:
         bound = self.pipeline.error_bound if self.recoded else 0.0
         object.__setattr__(self, "bound", bound if self.rounding is None else None)
         object.__setattr__(self, "lossy", self.bound != 0)
+
+    def at(self, path: str) -> Plan:
+        """Return the same plan for another array, like the one that it was made for."""
+        plan = object.__new__(Plan)  # nothing is computed again
+        for name in _SHARED:
+            object.__setattr__(plan, name, getattr(self, name))
+        object.__setattr__(plan, "path", path)
+        object.__setattr__(plan, "model", self.model or self)
+        return plan
 
     @property
     def requested(self) -> Pipeline:
@@ -125,8 +138,43 @@ class Plan:
         return source.parts(self.grid(source))
 
 
+_SHARED = tuple(entry.name for entry in fields(Plan) if entry.name not in ("path", "model"))
+
+
 Create = Callable[[Plan], ArrayWriter]
 """Creates the array of a plan in the target."""
+
+
+class WrittenAtOnce(NamedTuple):
+    """An array that was written and checked at once.
+
+    Parameters
+    ----------
+    pipeline
+        Filters as the store recorded them.
+    chunks
+        Offset, size and checksum of each chunk, in the order of their numbers.
+    """
+
+    pipeline: Pipeline
+    chunks: Sequence[tuple[int, int, int]]
+
+
+class CreateAtOnce(ABC):
+    """A `Create` that also writes small arrays, if nothing is lost and the format can."""
+
+    @abstractmethod
+    def __call__(self, plan: Plan) -> ArrayWriter:
+        """Create the array of a plan."""
+
+    @abstractmethod
+    def at_once(self, plan: Plan, most_nbytes: int | None) -> WrittenAtOnce | None:
+        """Create the array of a plan with all of its chunks, in at most so many bytes.
+
+        Encoded chunks are decoded and compared, and the records of the store are those of the chunks. None, and nothing
+        is written, if the array is to be written chunk by chunk.
+        """
+
 
 Recreate = Callable[[StoredArray, Create], object]
 """Fills the copy of an array, which the second argument creates; may raise `CopyInsteadError`."""

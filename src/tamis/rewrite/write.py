@@ -21,7 +21,7 @@ from tamis.pipeline import Pipeline
 from tamis.rewrite.growth import LargerError, check_growth, collect_within
 from tamis.rewrite.history import History
 from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk, make_chunks
-from tamis.rewrite.plan import Plan, Written
+from tamis.rewrite.plan import CreateAtOnce, Plan, Written
 from tamis.rewrite.streams import encode_streams
 from tamis.store.array import ArrayWriter, StoredArray
 from tamis.store.journal import seal_of
@@ -66,6 +66,8 @@ def write(
     ParameterError, MissingFilterError
         If the store cannot create an array with these filters, or tamis cannot encode one of them.
     """
+    if isinstance(create, CreateAtOnce) and (written := _write_at_once(plan, source, create, progress, history)):
+        return written
     plan.pipeline.check_encodable()
     source.check_readable()
     parts = plan.parts(source)
@@ -79,6 +81,24 @@ def write(
             writer.put(chunk)
             progress(done, len(parts))
     return writer.finish(len(parts))
+
+
+def _write_at_once(
+    plan: Plan, source: StoredArray, create: CreateAtOnce, progress: Progress, history: History | None
+) -> Written | None:
+    """Write a small array at once; None, and nothing is written, if that does not go."""
+    special = plan.lossy or plan.streams_kept or plan.flags is not None or plan.rounding is not None
+    if special or source.likeness is None or (history is not None and history.is_resumed):
+        return None
+    array = create.at_once(plan, check_growth(plan, source, 1))
+    if array is None:
+        return None
+    count = len(array.chunks)
+    progress(0, count)
+    if history is not None:
+        history.add_stored(array.chunks)
+    progress(count, count)
+    return Written(count, 0, pipeline=array.pipeline)
 
 
 def would_grow(plan: Plan, source: StoredArray) -> bool:

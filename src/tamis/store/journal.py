@@ -120,20 +120,26 @@ class Journal:
         return self._handle is not None
 
     def add(
-        self, dataset: int, place: int, offset: int, data: bytes, mask: int, counts: tuple[int, int], nbytes: int
+        self,
+        dataset: int,
+        chunk: int,
+        offset: int,
+        stored_nbytes: int,
+        checksum: int,
+        mask: int,
+        counts: tuple[int, int],
+        nbytes: int,
     ) -> None:
         """Record a chunk that is in the file.
 
         Parameters
         ----------
-        dataset, place, offset, mask, counts
-            As in `RECORD`; `place` is the number of the chunk in the grid.
-        data
-            The encoded chunk.
+        dataset, chunk, offset, stored_nbytes, mask, counts, checksum
+            As in `RECORD`; `chunk` is the number of the chunk in the grid, `checksum` that of the encoded chunk.
         nbytes
             Bytes of the decoded chunk.
         """
-        record = RECORD.pack(dataset, place, offset, len(data), mask, *counts, checksum_of(data))
+        record = RECORD.pack(dataset, chunk, offset, stored_nbytes, mask, *counts, checksum)
         self._pending += record + CHECKSUM.pack(zlib.crc32(record, self._seed))
         self._nbytes += nbytes
         self.count += 1
@@ -143,7 +149,7 @@ class Journal:
     def flush(self) -> None:
         """Write all pending records."""
         try:
-            if self._handle is not None:
+            if self._handle is not None and self._pending:
                 write_all(self._handle, self._pending)
         except OSError:
             self.close()  # otherwise later records would follow an incomplete one

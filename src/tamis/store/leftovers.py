@@ -23,7 +23,7 @@ _MOST_TEXT_NBYTES = 256 << 20
 _RECORDS_AT_ONCE = 4096
 _RECORD_TYPE = np.dtype(
     {
-        "names": ["dataset", "place", "offset", "nbytes", "mask", "missing", "crossed", "checksum"],
+        "names": ["dataset", "chunk", "offset", "nbytes", "mask", "missing", "crossed", "checksum"],
         "formats": ["<u4", "<u8", "<u8", "<u8", "<u4", "<u8", "<u8", "<u4"],
         "offsets": [0, 4, 12, 20, 28, 32, 40, 48],
         "itemsize": RECORD.size + CHECKSUM.size,
@@ -35,7 +35,7 @@ class Record(NamedTuple):
     """A chunk in a journal: see `tamis.store.journal.RECORD`."""
 
     dataset: int
-    place: int
+    chunk: int
     offset: int
     nbytes: int
     mask: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,14 @@ import numpy as np
 import pytest
 
 import tamis
+from tamis.chunks.read_many import native_pipeline
+from tamis.filters import ChunkType
+from tamis.hdf5 import writer
 from tamis.hdf5.dataset_facts import _OF_ATTRIBUTES, _SHARED
-from tamis.hdf5.lib.quick_facts import compare_small, quick_facts, small_values
+from tamis.hdf5.lib.quick_facts import Creation, compare_small, quick_facts, rewrite_small, small_values
 from tamis.hdf5.stored_array import Hdf5Array
+from tamis.hdf5.tree.links import link_plist
+from tamis.pipeline import Pipeline
 
 VALUES = np.arange(60.0, dtype="f4").reshape(6, 10)
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -166,3 +172,97 @@ def test_attributes_of_all_kinds_are_copied_in_their_order(track_order: bool, tm
             assert [*target[name].attrs] == [*dataset.attrs]
             assert target[name].attrs["z"] == "text"
             assert len(dataset.attrs) == 3 + (name != "v0")
+
+
+def write_many(path: Path) -> None:
+    """Write pairs of datasets that are alike, so that the second of each may be stored at once."""
+    with h5py.File(path, "w", libver="latest") as file:
+        for number, name in enumerate([*SETTINGS, *SETTINGS]):
+            settings = {"data": VALUES + number, **SETTINGS[name]}
+            file.create_dataset(f"{number:02}", **settings).attrs["units"] = "K"
+        whole = {"data": VALUES, "chunks": (3, 5)}
+        for name in ("whole", "noted", "\u00e4", "texts", "refers"):
+            file.create_dataset(name, **whole)
+        for name in ("sparse", "sparse again"):
+            file.create_dataset(name, (6, 10), "f4", chunks=(3, 5))[:3] = VALUES[:3]
+        file["\u00e4"].attrs["n"] = np.arange(3)
+        file["texts"].attrs["list"] = ["a", "bc"]
+        file["refers"].attrs["other"] = file["whole"].ref
+        h5py.h5g.open(file.id, b"/").set_comment(b"noted", b"a comment")
+        file["again"] = file["whole"]
+
+
+def test_datasets_stored_at_once_are_as_those_stored_chunk_by_chunk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_many(tmp_path / "a.h5")
+    stored: list[str] = []
+
+    def note(*arguments: Any) -> Any:
+        result = rewrite_small(*arguments)
+        stored.extend([arguments[1]] if result is not None else [])
+        return result
+
+    for name, function in (("quick.h5", note), ("slow.h5", lambda *_: None)):
+        monkeypatch.setattr(writer, "rewrite_small", function)
+        tamis.repack(
+            tmp_path / "a.h5", tmp_path / name, {"*": "shuffle|deflate(4)|fletcher32"}, min_size=0, larger=True
+        )
+    # 6 x 10 values end within chunks of 4 x 5, and not all chunks of the sparse ones are there.
+    # The first of each form shows how HDF5 records the filters: /again, which is /whole, too.
+    assert {"/noted", "/\u00e4", "/texts", "/refers"} <= {*stored}
+    assert not {"/sparse again", "/05"} & {*stored}
+    with h5py.File(tmp_path / "quick.h5") as quick, h5py.File(tmp_path / "slow.h5") as slow:
+        assert quick["again"] == quick["whole"]
+        assert quick[quick["refers"].attrs["other"]] == quick["whole"]
+        assert h5py.h5g.open(quick.id, b"/").get_comment(b"noted") == b"a comment"
+        for name in slow:
+            mine, other = quick[name], slow[name]
+            assert (mine.chunks, mine.maxshape, mine.fillvalue, mine.dtype) == (
+                other.chunks,
+                other.maxshape,
+                other.fillvalue,
+                other.dtype,
+            )
+            assert [*mine.attrs] == [*other.attrs]
+            count = mine.id.get_num_chunks()
+            assert count == other.id.get_num_chunks()
+            for at in range(count):
+                origin = mine.id.get_chunk_info(at).chunk_offset
+                assert mine.id.read_direct_chunk(origin) == other.id.read_direct_chunk(origin)
+    assert tamis.verify(tmp_path / "a.h5", tmp_path / "quick.h5").ok
+
+
+def test_dataset_that_would_grow_is_not_stored_at_once(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        for name in "ab":
+            file.create_dataset(name, data=np.random.default_rng(0).random((6, 10)), chunks=(6, 10))
+    result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {"*": "deflate(4)"}, min_size=0)
+    assert [*dict(result.kept)] == ["/a", "/b"]
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["a"].compression is None
+        assert file["b"].compression is None
+
+
+def test_dataset_that_cannot_be_written_at_once_raises(tmp_path: Path) -> None:
+    create(tmp_path / "a.h5", chunks=(6, 10))
+    with h5py.File(tmp_path / "a.h5") as file, h5py.File(tmp_path / "b.h5", "w") as target:
+        plist = file["v"].id.get_create_plist()
+        native = native_pipeline(Pipeline(()), ChunkType(VALUES.dtype, (6, 10)))
+        creation = Creation(file["v"].id.get_type(), plist, Pipeline(()), native)
+        group, link = h5py.h5g.open(target.id, b"/"), link_plist(0)
+        assert rewrite_small(file, "/absent", group, b"v", link, creation, 1000) is None
+        assert rewrite_small(file, "/v", group, b"v", link, creation, 239) is None
+        assert [*target] == []
+        copy = rewrite_small(file, "/v", group, b"v", link, creation, 240)
+        assert copy is not None
+        assert copy.complete
+        ((offset, nbytes, checksum),) = copy.chunks
+        target.flush()
+        data = (tmp_path / "b.h5").read_bytes()[offset : offset + nbytes]
+        assert (data, checksum) == (VALUES.tobytes(), zlib.crc32(VALUES.tobytes()))
+        assert rewrite_small(file, "/v", group, b"v", link, creation, 240) is None  # it is there already
+        # Chunks that HDF5 refuses, because they begin elsewhere.
+        other = native_pipeline(Pipeline(()), ChunkType(VALUES.dtype, (3, 10)))
+        with pytest.raises(RuntimeError, match=r"the dataset cannot be written \(errno = "):
+            rewrite_small(file, "/v", group, b"w", link, creation._replace(native=other), 240)

@@ -49,6 +49,9 @@ def tool(*command: str | os.PathLike[str], code: int = 0) -> str:
     return done.stdout
 
 
+Maker = Callable[[h5py.Dataset, h5py.Group, str], h5py.Dataset]
+
+
 def dump(path: Path, *options: str) -> str:
     """Give h5dump's text without what differs by nature: the file's name, addresses and offsets."""
     text = tool("h5dump", *options, path).split("\n", 1)[1]
@@ -56,10 +59,14 @@ def dump(path: Path, *options: str) -> str:
     return re.sub(r"\bOFFSET \d+", "OFFSET", re.sub(r"#\d+", "#", text))
 
 
-def copy(source: Path, target: Path, recreate: Mapping[str, Recreate] | None = None) -> Path:
+def copy(source: Path, target: Path, makers: Mapping[str, Maker] | None = None) -> Path:
     with h5py.File(source) as old, create_target(old, target) as new:
-        copy_tree(old, new, recreate or {})
+        copy_tree(old, new, {path: by(maker) for path, maker in (makers or {}).items()})
     return target
+
+
+def by(maker: Maker) -> Recreate:
+    return lambda source, parent, link: maker(source(), h5py.Group(parent), link.name.decode())
 
 
 def deflated(source: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:

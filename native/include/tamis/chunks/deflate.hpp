@@ -20,9 +20,11 @@ struct Libdeflate {
     void* (*make_compressor)(int level) = nullptr;
     void (*free_compressor)(void*) = nullptr;
     std::size_t (*compress)(void*, const void* in, std::size_t in_nbytes, void* out, std::size_t room) = nullptr;
+    std::uint32_t (*crc32)(std::uint32_t crc, const void* in, std::size_t nbytes) = nullptr;
 
     explicit operator bool() const {
-        return make_decompressor && free_decompressor && decompress && make_compressor && free_compressor && compress;
+        return make_decompressor && free_decompressor && decompress && make_compressor && free_compressor && compress &&
+               crc32;
     }
 
     // Of the library at a path, which is loaded already and stays so, and of those that it needs.
@@ -39,6 +41,7 @@ struct Libdeflate {
         bind(bound.make_compressor, "libdeflate_alloc_compressor");
         bind(bound.free_compressor, "libdeflate_free_compressor");
         bind(bound.compress, "libdeflate_zlib_compress");
+        bind(bound.crc32, "libdeflate_crc32");
         return bound;  // the handle is kept: what it leads to must stay
     }
 };

@@ -21,6 +21,7 @@ inline constexpr int class_integer = 0, class_float = 1, class_string = 3, class
 inline constexpr int layout_compact = 0, layout_contiguous = 1, layout_chunked = 2;  // H5D_layout_t
 inline constexpr int fill_undefined = 0, fill_user_defined = 2;                      // H5D_fill_value_t
 inline constexpr int space_scalar = 0, space_simple = 1;                             // H5S_class_t
+inline constexpr int kind_group = 2, kind_dataset = 5;                               // H5I_type_t
 inline constexpr int by_name = 0, native_order = 2;                                  // H5_index_t, H5_iter_order_t
 inline constexpr int charset_utf8 = 1;                                               // H5T_cset_t
 inline constexpr hsize_t unlimited = ~hsize_t{0};
@@ -45,6 +46,10 @@ struct Libhdf5 {
     Status (*chunk_count)(hid_t dataset, hid_t space, hsize_t* count) = nullptr;
     Status (*chunk_at)(hid_t dataset, hid_t space, hsize_t index, hsize_t* origin, unsigned* mask,
                        std::uint64_t* address, hsize_t* nbytes) = nullptr;
+    hid_t (*create)(hid_t place, const char* name, hid_t type, hid_t space, hid_t link, hid_t properties,
+                    hid_t access) = nullptr;
+    Status (*write_chunk)(hid_t dataset, hid_t transfer, unsigned mask, const hsize_t* origin, std::size_t nbytes,
+                          const void* bytes) = nullptr;
 
     Status (*close_type)(hid_t type) = nullptr;
     int (*type_class)(hid_t type) = nullptr;
@@ -54,6 +59,7 @@ struct Libhdf5 {
     Status (*encode_type)(hid_t type, void* code, std::size_t* nbytes) = nullptr;
     Status (*is_variable_text)(hid_t type) = nullptr;
 
+    hid_t (*create_space)(int rank, const hsize_t* extents, const hsize_t* maxima) = nullptr;
     Status (*close_space)(hid_t space) = nullptr;
     int (*space_class)(hid_t space) = nullptr;
     int (*space_rank)(hid_t space) = nullptr;
@@ -91,6 +97,7 @@ struct Libhdf5 {
     const hid_t* attribute_properties = nullptr;  // their class
     hid_t (*open_object)(hid_t place, const char* path, hid_t access) = nullptr;
     Status (*close_object)(hid_t object) = nullptr;
+    int (*kind)(hid_t object) = nullptr;
     std::ptrdiff_t (*comment)(hid_t object, char* text, std::size_t room) = nullptr;
     Status (*reclaim)(hid_t type, hid_t space, hid_t transfer, void* values) = nullptr;
 
@@ -115,16 +122,17 @@ private:
         return bind(open, "H5Dopen2") && bind(close, "H5Dclose") && bind(type_of, "H5Dget_type") &&
                bind(space_of, "H5Dget_space") && bind(properties_of, "H5Dget_create_plist") &&
                bind(stored_nbytes, "H5Dget_storage_size") && bind(read, "H5Dread") &&
-               bind(chunk_count, "H5Dget_num_chunks") && bind(chunk_at, "H5Dget_chunk_info");
+               bind(chunk_count, "H5Dget_num_chunks") && bind(chunk_at, "H5Dget_chunk_info") &&
+               bind(create, "H5Dcreate2") && bind(write_chunk, "H5Dwrite_chunk");
     }
 
     bool bind_types_and_spaces() {
         return bind(close_type, "H5Tclose") && bind(type_class, "H5Tget_class") && bind(type_nbytes, "H5Tget_size") &&
                bind(types_equal, "H5Tequal") && bind(is_named, "H5Tcommitted") && bind(encode_type, "H5Tencode") &&
-               bind(is_variable_text, "H5Tis_variable_str") && bind(close_space, "H5Sclose") &&
-               bind(space_class, "H5Sget_simple_extent_type") && bind(space_rank, "H5Sget_simple_extent_ndims") &&
-               bind(space_extents, "H5Sget_simple_extent_dims") && bind(space_count, "H5Sget_simple_extent_npoints") &&
-               bind(spaces_equal, "H5Sextent_equal");
+               bind(is_variable_text, "H5Tis_variable_str") && bind(create_space, "H5Screate_simple") &&
+               bind(close_space, "H5Sclose") && bind(space_class, "H5Sget_simple_extent_type") &&
+               bind(space_rank, "H5Sget_simple_extent_ndims") && bind(space_extents, "H5Sget_simple_extent_dims") &&
+               bind(space_count, "H5Sget_simple_extent_npoints") && bind(spaces_equal, "H5Sextent_equal");
     }
 
     bool bind_properties() {
@@ -144,7 +152,7 @@ private:
                bind(create_attribute, "H5Acreate2") && bind(write_attribute, "H5Awrite") &&
                bind(create_properties, "H5Pcreate") && bind(set_charset, "H5Pset_char_encoding") &&
                bind(attribute_properties, "H5P_CLS_ATTRIBUTE_CREATE_ID_g") && bind(open_object, "H5Oopen") &&
-               bind(close_object, "H5Oclose") && bind(comment, "H5Oget_comment") &&
+               bind(close_object, "H5Oclose") && bind(kind, "H5Iget_type") && bind(comment, "H5Oget_comment") &&
                (bind(reclaim, "H5Treclaim") || bind(reclaim, "H5Dvlen_reclaim"));
     }
 

@@ -48,8 +48,12 @@ struct Index {
 class SmallDataset {
 public:
     SmallDataset(const Libhdf5& hdf5, hid_t place, const char* path)
+        : SmallDataset(hdf5, hdf5.open(place, path, none)) {}
+
+    // Of an open dataset, which it closes.
+    SmallDataset(const Libhdf5& hdf5, hid_t id)
         : hdf5_(hdf5),
-          id_(hdf5.open(place, path, none), hdf5.close),
+          id_(id, hdf5.close),
           type_(id_.valid() ? hdf5.type_of(id_) : -1, hdf5.close_type),
           space_(id_.valid() ? hdf5.space_of(id_) : -1, hdf5.close_space),
           properties_(id_.valid() ? hdf5.properties_of(id_) : -1, hdf5.close_properties) {}
@@ -69,6 +73,11 @@ public:
     std::size_t itemsize() const { return itemsize_; }
     std::size_t nbytes() const { return itemsize_ * shape_.count(); }
     hsize_t stored_nbytes() const { return hdf5_.stored_nbytes(id_); }
+
+    // Whether the file has all values; HDF5 reads others as fill values.
+    bool is_complete() const {
+        return form_.layout == layout_chunked ? index_.numbers.size() == chunk_count() : stored_nbytes() > 0;
+    }
 
     // Decode the values from the open `file`, without HDF5's filters. False if a chunk is damaged or of other filters.
     bool decode(int file, const chunks::Libdeflate& libdeflate, const zfp::Kernel& kernel, Memory& values) const {

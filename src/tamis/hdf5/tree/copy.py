@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from tamis.hdf5.lib.quick_facts import copy_plain_attributes
 from tamis.hdf5.tree.create import STAGING, create_copy, create_group_like, create_like, create_target, staging_name
 from tamis.hdf5.tree.group_pairs import GroupPairs
 from tamis.hdf5.tree.links import Link, in_order, link_plist, links_of
+from tamis.hdf5.tree.placed import placed, text_of
 from tamis.hdf5.tree.references import (
     attribute_names,
     check_sizes,
@@ -34,10 +34,20 @@ from tamis.hdf5.tree.references import (
 from tamis.hdf5.tree.relocation import Relocation
 from tamis.store.array import CopyInsteadError
 
-__all__ = ["Recreate", "copy_tree", "create_like", "create_target"]
+__all__ = ["Copied", "Recreate", "copy_tree", "create_like", "create_target"]
 
-Recreate = Callable[[h5py.Dataset, h5py.Group, str], h5py.Dataset]
-"""Create and fill the copy of a dataset: source dataset, group in the target, and name in that group."""
+
+class Copied(NamedTuple):
+    """A dataset that was copied under its link; `complete` if with all attributes, without references in values."""
+
+    complete: bool
+
+
+Recreate = Callable[[Callable[[], h5py.Dataset], h5g.GroupID, Link], h5py.Dataset | Copied]
+"""Create and fill the copy of a dataset: what opens the source, the group in the target, and the link in the source.
+
+Returns the new dataset, or, if the function also made a link like that in the source, what it did.
+"""
 
 
 # H5O_COPY_MERGE_COMMITTED_DTYPE_FLAG of H5Opublic.h, which h5py does not have.
@@ -153,7 +163,7 @@ class _Copy:
         for group, places in itertools.groupby(unfinished, key=lambda place: place.group):
             source, target = self.groups[group]
             for path, _, name in places:
-                with _placed(path):
+                with placed(path):
                     if copy_plain_attributes(source, target, name):
                         continue
                     self._finish(path, h5o.open(source, name), h5o.open(target, name))
@@ -192,7 +202,7 @@ class _Copy:
         """Copy the links of a group and objects that were not copied yet; return the addresses of new groups."""
         source, target = self.groups[address]
         path = self.places[address].path
-        with _placed(path):
+        with placed(path):
             links = in_order(links_of(source))
         groups = []
         for link in links:
@@ -203,7 +213,7 @@ class _Copy:
                 self.places[link.address] = link_place
                 self._recreate(target, link, link_path)
                 continue
-            with _placed(link_path):
+            with placed(link_path):
                 if not hard:
                     self._copy_link(source, target, link, link_path)
                 elif link.address in self.places:
@@ -235,7 +245,7 @@ class _Copy:
         has_fill = plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
         variable = is_variable(datatype)
         check_sizes(item, datatype)
-        if (moved := self.other_files.creation_list(_text(path), h5py.Dataset(item))) is not None:
+        if (moved := self.other_files.creation_list(text_of(path), h5py.Dataset(item))) is not None:
             create_copy(item, target, link.name, self._type(datatype) if named else datatype, lcpl, moved)
         elif (variable and has_fill) or (named and (variable or not plist.get_nfilters())):
             # H5Ocopy keeps a variable-length fill value as a heap address of the source, and does not find named types
@@ -261,29 +271,33 @@ class _Copy:
             target.links.create_soft(link.name, source.links.get_val(link.name), lcpl)
         elif link.kind == h5l.TYPE_EXTERNAL:
             name, inner_path = source.links.get_val(link.name)
-            target.links.create_external(link.name, self.other_files.linked(_text(link_path), name), inner_path, lcpl)
+            target.links.create_external(link.name, self.other_files.linked(text_of(link_path), name), inner_path, lcpl)
         else:
             raise ValueError(f"expected a hard, soft or external link, got the user-defined link type {link.kind}")
 
     def _recreate(self, target: Any, link: Link, path: bytes) -> None:
         """Let the caller's function create a dataset, and check that it did."""
-        with _placed(path):
-            # Opened by its path, because HDF5 would otherwise search the whole file for its name.
-            dataset = h5py.Dataset(h5d.open(self.file.id, path), readonly=True)  # lets h5py cache the shape
-            datatype = dataset.id.get_type()
-            if datatype.committed():
-                self._type(datatype)
-        name = link.name.decode("utf-8", "surrogateescape")
+        sources: list[h5py.Dataset] = []
+
+        def source() -> h5py.Dataset:
+            if not sources:
+                sources.append(self._opened(path))
+            return sources[0]
+
         try:
-            copy = self.recreate[link.address](dataset, h5py.Group(target), name)
+            copy = self.recreate[link.address](source, target, link)
         except CopyInsteadError:
             if target.links.exists(link.name):
                 target.unlink(link.name)
-            with _placed(path):
+            with placed(path):
                 self._copy_object(self.groups[self.places[link.address].group][0], target, link, path)
             return
-        with _placed(path):
-            if _is_unfinished(dataset.id):
+        if isinstance(copy, Copied):
+            if not copy.complete:
+                self.unfinished.append(link.address)
+            return
+        with placed(path):
+            if _is_unfinished(source().id):
                 self.unfinished.append(link.address)
             record = target.links.get_info(link.name) if target.links.exists(link.name) else None
             info = h5o.get_info(copy.id)
@@ -292,6 +306,16 @@ class _Copy:
             if record.cset != link.charset:
                 target.unlink(link.name)
                 h5o.link(copy.id, target, link.name, link_plist(link.charset))
+
+    def _opened(self, path: bytes) -> h5py.Dataset:
+        """Open a dataset of the source, and copy its type if that has a name."""
+        with placed(path):
+            # Opened by its path, because HDF5 would otherwise search the whole file for its name.
+            dataset = h5py.Dataset(h5d.open(self.file.id, path), readonly=True)  # lets h5py cache the shape
+            datatype = dataset.id.get_type()
+            if datatype.committed():
+                self._type(datatype)
+            return dataset
 
     def _target_type(self, datatype: Any) -> Any:
         """Return the type of a copy."""
@@ -317,7 +341,7 @@ class _Copy:
         if isinstance(source, h5d.DatasetID) and has_references(source.get_type()):
             rewrite_references(source, target, self._rewire)
         for name in attribute_names(source):
-            with _placed(path, name):
+            with placed(path, name):
                 copy_attribute(source, target, name, self._rewire, self._target_type)
 
     def _finish_types(self) -> None:
@@ -326,7 +350,7 @@ class _Copy:
         while pending := self.types.keys() - finished:
             for address in pending:
                 path = b"/" + STAGING + b"/" + staging_name(address)
-                with _placed(path):
+                with placed(path):
                     self._finish(path, *self.types[address])
             finished |= pending
 
@@ -357,28 +381,6 @@ def _is_unfinished(item: Any) -> bool:
     if h5a.get_num_attrs(item) or calls.may_have_comment(item):
         return True
     return isinstance(item, h5d.DatasetID) and has_references(item.get_type())
-
-
-def _text(path: bytes) -> str:
-    return path.decode("utf-8", "backslashreplace")
-
-
-class _PlacedError(FileError):
-    """An error that names its object, so that outer blocks do not name theirs."""
-
-
-@contextmanager
-def _placed(path: bytes, attribute: bytes | None = None) -> Iterator[None]:
-    """Turn any error inside into a FileError that names the object."""
-    try:
-        yield
-    except _PlacedError:
-        raise
-    except Exception as error:
-        subject = _text(path)
-        if attribute is not None:
-            subject += f" (attribute {attribute.decode('utf-8', 'backslashreplace')!r})"
-        raise _PlacedError(f"cannot copy {subject}: {error}").at(dataset=_text(path)) from error
 
 
 def _same_object(first: Any, second: Any) -> bool:

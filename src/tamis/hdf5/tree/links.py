@@ -24,6 +24,11 @@ class Link(NamedTuple):
     order: int | None
     """Number in creation order; None if the group does not track it."""
 
+    @property
+    def text(self) -> str:
+        """The name in h5py."""
+        return self.name.decode("utf-8", "surrogateescape")
+
 
 def links_of(group: h5g.GroupID) -> list[Link]:
     """List a group's links, in the order in which they are stored.

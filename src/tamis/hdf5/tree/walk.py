@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 from h5py import h5a, h5d, h5g, h5l, h5o
 
 from tamis.errors import FileError, MissingFilterError
 from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.lib.quick_facts import QuickFacts, quick_look
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.links import Link, links_of
 from tamis.missing.companion_names import MARK
@@ -24,20 +25,28 @@ _MOST_LINKS = 1_000_000
 _Open = tuple[str, h5g.GroupID, list[Link]]  # path, group, links still to visit
 
 
+class _Listed(NamedTuple):
+    """A dataset as it is listed: whether it names a companion, and its facts if they are known."""
+
+    address: int
+    marked: bool
+    facts: QuickFacts | None
+
+
 class Datasets(Arrays[Hdf5Array]):
     """Datasets of a file by their paths, in the order of names; each is looked at when it is asked for, once."""
 
     def __init__(self, file: h5py.File) -> None:
-        self._file, self._paths = file, dict[str, tuple[int, bool]]()
+        self.file, self._paths = file, dict[str, _Listed]()
         self._arrays: dict[str, Hdf5Array] = {}
 
-    def add(self, path: str, address: int, *, marked: bool) -> None:
-        """Add path and address of a dataset, and whether it names a companion."""
-        self._paths[path] = address, marked
+    def add(self, path: str, address: int, *, marked: bool, facts: QuickFacts | None = None) -> None:
+        """Add path and address of a dataset, whether it names a companion, and its facts if they are known."""
+        self._paths[path] = _Listed(address, marked, facts)
 
     def marked(self) -> list[str]:
         """Return the paths of datasets that name a companion."""
-        return [path for path, (_, marked) in self._paths.items() if marked]
+        return [path for path, listed in self._paths.items() if listed.marked]
 
     def companions(self) -> Iterator[tuple[Hdf5Array, str]]:
         """Yield each companion that some datasets have, and the path of its variable; damaged ones are left out."""
@@ -48,7 +57,7 @@ class Datasets(Arrays[Hdf5Array]):
 
     def addresses(self) -> dict[int, str]:
         """Return the paths by address, without opening a dataset."""
-        return {address: path for path, (address, _) in self._paths.items()}
+        return {listed.address: path for path, listed in self._paths.items()}
 
     def sort(self) -> None:
         """Sort the datasets by path."""
@@ -56,7 +65,7 @@ class Datasets(Arrays[Hdf5Array]):
 
     def labelled(self, labels: Mapping[str, str], *, others: bool = True) -> Datasets:
         """Return datasets by other paths, `labels`; datasets without a label are left out if `others` is False."""
-        datasets = Datasets(self._file)
+        datasets = Datasets(self.file)
         labelled_paths = (
             (labels.get(path, path), entry) for path, entry in self._paths.items() if others or path in labels
         )
@@ -71,9 +80,12 @@ class Datasets(Arrays[Hdf5Array]):
     def __getitem__(self, path: str) -> Hdf5Array:
         if path not in self._paths:
             raise KeyError(path)
-        if path not in self._arrays:
-            self._arrays[path] = Hdf5Array(self._file, path, address=self._paths[path][0])
-        return self._arrays[path]
+        if (array := self._arrays.get(path)) is None:
+            listed = self._paths[path]
+            array = self._arrays[path] = Hdf5Array(self.file, path, address=listed.address)
+            if listed.facts is not None:
+                array.take(listed.facts)
+        return array
 
     def __contains__(self, path: object) -> bool:
         return path in self._paths  # without opening it
@@ -200,7 +212,11 @@ def _visit(contents: Contents, path: str, group: h5g.GroupID, link: Link, object
         contents.links.append((path, object_path.rpartition("/")[2], contents.places[link.address]))
         return None
     contents.places[link.address] = object_path
-    item = _opened(group, link.name)
+    item = quick_look(contents.datasets.file, group, link.name) or _opened(group, link.name)
+    if isinstance(item, QuickFacts):
+        marked = any(name == MARK.encode() for name, _ in item.attributes)
+        contents.datasets.add(object_path, link.address, marked=marked, facts=item)
+        return None
     if isinstance(item, h5d.DatasetID):
         contents.datasets.add(object_path, link.address, marked=_is_marked(item))
     elif isinstance(item, h5g.GroupID):

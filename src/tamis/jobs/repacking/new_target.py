@@ -68,11 +68,13 @@ def write_target(
             created.append(create(plan))
             return created[-1]
 
+        carries_flags = plan.streams_kept and not by_objects
+        make = create_noted if carries_flags else create
         history = resuming.history(plan, plan.grid(source))
         step = Step(f"writing {plan.path}", len(written) + 1, count)
         try:
             with reading(store.path, dataset=plan.path, only_damage=True):
-                written[plan.path] = write(plan, source, create_noted, partial(report, step), threads, history)
+                written[plan.path] = write(plan, source, make, partial(report, step), threads, history)
         except LargerError:
             planning.kept[plan.path] = GROWN
             raise CopyInsteadError from None
@@ -84,7 +86,7 @@ def write_target(
                 raise
             unread[plan.path] = f"its values cannot be read, so that its bytes are kept, damaged ones too: {reason}"
             raise CopyInsteadError from None
-        if plan.streams_kept and not by_objects:
+        if carries_flags:
             carried[plan.path] = carry_flags(source, created[-1])
         resuming.flush()
 

@@ -132,7 +132,7 @@ def plan_datasets(store: Store, request: Request) -> Planning:
         by_rule = filters is None and recipe.path in request.rule_chunks and not named
         likeness = None if dataset.likeness is None else (dataset.likeness, filters, chunks, named, by_rule)
         if (plan_alike := plans_by_likeness.get(likeness)) is not None and path.isprintable():
-            plans[path] = replace(plan_alike, path=path)
+            plans[path] = plan_alike.at(path)
             kept.pop(path, None)
             continue
         if not recipe.exact and dataset.is_bare_dimension:

@@ -6,6 +6,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
@@ -228,18 +229,24 @@ def naming_leftovers(target: str, resume: bool, note: Callable[[str], None]) -> 
 
 
 def _run(source: Path, plans: Collection[Plan]) -> Run:
-    entries: dict[str, dict[str, str]] = {plan.path: _entry(plan) for plan in plans}
-    return Run(source_identity(source), entries | {companion_key(plan.path): {} for plan in plans})
+    entries: dict[str, dict[str, str]] = {}
+    by_model: dict[int, dict[str, str]] = {}
+    for plan in plans:
+        model = plan.model or plan
+        if (entry := by_model.get(id(model))) is None:
+            entry = by_model[id(model)] = _entry(model)
+        entries[plan.path] = entry
+    return Run(source_identity(source), entries | {companion_key(path): {} for path in entries})
 
 
 def _entry(plan: Plan) -> dict[str, str]:
-    """Return all that determines the bytes of a dataset's chunks, except its values."""
+    """Return all that determines the bytes of a dataset's chunks, except its path and values."""
     return {
         "filters": str(plan.requested),
         "chunks": shape_text(plan.chunk_shape),
         "type": plan.dtype.str,
         "versions": _versions(plan.pipeline),
-        "rest": hashlib.sha256(repr(plan).encode("utf-8", "backslashreplace")).hexdigest(),
+        "rest": hashlib.sha256(repr(replace(plan, path="")).encode("utf-8", "backslashreplace")).hexdigest(),
     }
 
 
