@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ class Counted:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.blocks, self.chunks = 0, 0
-        decode, stored = _native.decode, ChunkReader._read
+        decode, stored, at_once = _native.decode, ChunkReader._read, ChunkReader._read_native
 
         def counting(data: Any, out: Any, *rest: Any) -> Any:
             self.blocks += int(np.prod([-(-extent // 4) for extent in out.shape]))
@@ -31,7 +32,15 @@ class Counted:
             self.chunks += (start, stop) == (0, record.nbytes)
             return stored(source, origin, record, start, stop, *room)
 
+        def reading_at_once(source: ChunkReader, *arguments: Any) -> Any:
+            values = at_once(source, *arguments)
+            if values is not None:
+                self.chunks += 1
+                self.blocks += int(np.prod([-(-extent // 4) for extent in values.shape]))
+            return values
+
         monkeypatch.setattr(_native, "decode", counting)
+        monkeypatch.setattr(ChunkReader, "_read_native", reading_at_once)
         monkeypatch.setattr(ChunkReader, "_read", reading)
 
 
@@ -133,13 +142,19 @@ def test_only_chunks_that_are_decoded_whole_go_to_other_threads(
     blocky: Path, monkeypatch: pytest.MonkeyPatch, name: str, threads: int
 ) -> None:
     readers = []
-    read = ChunkReader._read
+    reads = {name: getattr(ChunkReader, name) for name in ("_read", "_read_native")}
 
-    def reading(*arguments: Any) -> Any:
-        readers.append(threading.current_thread() is threading.main_thread())
-        return read(*arguments)
+    def of(read: Callable[..., Any]) -> Callable[..., Any]:
+        def reading(*arguments: Any) -> Any:
+            result = read(*arguments)
+            if result is not None:
+                readers.append(threading.current_thread() is threading.main_thread())
+            return result
 
-    monkeypatch.setattr(ChunkReader, "_read", reading)
+        return reading
+
+    for method, read in reads.items():
+        monkeypatch.setattr(ChunkReader, method, of(read))
     with tamis.open(blocky, threads=2) as file:
         first = file[name][:, 5]
         assert len(readers) == 4

@@ -83,7 +83,7 @@ def test_u21_name_like_a_dataset_is_asked_for(name: str, meant: str, source: Pat
 def test_u21_filters_parameters_and_options_are_asked_for(arguments: list[str], meant: str) -> None:
     result = tamis_(*arguments)
     assert result.exit_code == 2
-    assert re.search(rf"[Dd]id you mean '?{meant}", result.stderr), result.stderr
+    assert re.search(rf"[Dd]id you mean (one of: )?'?{meant}", result.stderr), result.stderr
 
 
 def test_u21_one_of_a_thing_has_no_s() -> None:

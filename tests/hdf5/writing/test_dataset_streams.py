@@ -60,7 +60,7 @@ def test_write_stream_read_back_by_stock_tools(tmp_path: Path) -> None:
 def test_write_stream_of_another_mode_or_place_refused(file: h5py.File) -> None:
     made = create_dataset(file, "x", (13, 21), "f4", chunks=(8, 8), filters="zfp(rate=8)")
     stream = zfp.encode(field(shape=(8, 8)), zfp.Rate(8))
-    with pytest.raises(ParameterError, match=r"expected a stream of rate=8\.0, got one of rate=9"):
+    with pytest.raises(ParameterError, match=r"expected a stream of rate=8, got one of rate=9"):
         write_stream(made, (0, 0), zfp.encode(field(shape=(8, 8)), zfp.Rate(9)), zfp.Rate(9))
     with pytest.raises(ParameterError, match=r"expected a stream of 64 bytes .* got 56"):
         write_stream(made, (0, 0), stream[:-8], zfp.Rate(8))
