@@ -350,7 +350,8 @@ def make_stale(source: Path, target: Path) -> None:
     for record, data in records:
         assert data is not None
         counts = record.missing, record.crossed
-        journal.add(record.dataset, record.chunk, record.offset, data, record.mask, counts, 1 << 20)
+        stored = record.nbytes, record.checksum
+        journal.add(record.dataset, record.chunk, record.offset, *stored, record.mask, counts, 1 << 20)
     journal.flush()
     journal.close()
 
