@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 import tamis
 from tamis.cli.main import main
+from tamis.errors import FileError
 
 ZFP = {"TS": "zfp(accuracy=0.1)|shuffle|deflate(4)"}
 SHAPE = (12, 20, 30)
@@ -167,3 +168,20 @@ def test_companion_has_the_missing_values_and_travels(zarr_format: int, source: 
         zarr.open_group(str(tmp_path / "a.zarr"), mode="a")
     with pytest.raises(tamis.FileError, match="its missing values are in the companion '/TS_missing', which does not"):
         tamis.open(tmp_path / "a.zarr")["TS"][...]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [1 + 2j, np.bytes_(b"\xb0C"), np.array([(1, 2.0)], [("a", "i4"), ("b", "f8")])],
+    ids=["complex", "no UTF-8", "record"],
+)
+def test_attribute_that_json_does_not_have_refused_by_name(value: Any, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=np.arange(24.0).reshape(4, 6), chunks=(2, 3), compression="gzip")
+        file["x"].attrs["odd"] = value
+    with pytest.raises(FileError, match=r"/x: expected the attribute 'odd' to be numbers or text in UTF-8") as error:
+        tamis.repack(tmp_path / "a.h5", tmp_path / "a.zarr", {})
+    assert error.value.dataset == "/x"
+    assert os.listdir(tmp_path) == ["a.h5"]
+    with pytest.raises(FileError, match=r"the attribute 'odd'"):
+        tamis.export(tmp_path / "a.h5", tmp_path / "a.json", "kerchunk")

@@ -84,7 +84,7 @@ def metadata_2(array: Described) -> Json:
 
 def attributes_2(array: Described) -> Json:
     """Return the content of ``.zattrs`` of an array."""
-    return {**json_attributes(array.attributes), DIMENSIONS: [*array.dimensions]}
+    return {**json_attributes(array.path, array.attributes), DIMENSIONS: [*array.dimensions]}
 
 
 def metadata_3(array: Described) -> Json:
@@ -99,7 +99,7 @@ def metadata_3(array: Described) -> Json:
         raise FileError(f"{array.path}: expected a type that Zarr 3 has with these filters, found {array.dtype}").at(
             dataset=array.path
         )
-    attributes = json_attributes(array.attributes)
+    attributes = json_attributes(array.path, array.attributes)
     if "_FillValue" in attributes:
         attributes["_FillValue"] = _encoded_fill(array.attributes["_FillValue"])
     return {
@@ -123,19 +123,39 @@ def _data_type(dtype: np.dtype[Any]) -> Any:
     return {"name": name, "configuration": {"length_bytes": dtype.itemsize}} if dtype.kind == "S" else name
 
 
-def json_attributes(attributes: Mapping[str, Any]) -> Json:
-    """Return attributes in types of JSON; bytes as text."""
-    return {name: _json(value) for name, value in attributes.items()}
+def json_attributes(path: str, attributes: Mapping[str, Any]) -> Json:
+    """Return the attributes of an array or group in types of JSON; bytes as text.
+
+    Raises
+    ------
+    FileError
+        If JSON has no such value.
+    """
+    converted = {}
+    for name, value in attributes.items():
+        try:
+            converted[_json(name)] = _json(value)
+        except ValueError as error:
+            raise FileError(
+                f"{path}: expected the attribute {name!r} to be numbers or text in UTF-8, which Zarr's JSON has, found"
+                f" {value!r:.80}: change or remove it"
+            ).at(dataset=path) from error
+    return converted
 
 
 def _json(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, (np.ndarray, np.generic)):
+    """Return a value in types of JSON; raise ValueError, of which Unicode's errors are, if there are none for it."""
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind != "V":
         return _json(value.tolist())
     if isinstance(value, (list, tuple)):
         return [_json(item) for item in value]
-    return value
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, str):
+        return value.encode().decode()  # h5py gives text in other encodings as lone surrogates
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    raise ValueError(f"expected a value that JSON has, got {type(value).__name__}")
 
 
 def _same(ours: Any, theirs: Any) -> bool:

@@ -46,7 +46,8 @@ def write_icechunk(references: References, folder: Path, message: str) -> str:
     repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(folder)), config)
     session = repository.writable_session("main")
     documents: dict[str, Any] = {
-        path: {**_GROUP, "attributes": json_attributes(attributes)} for path, attributes in references.groups.items()
+        path: {**_GROUP, "attributes": json_attributes(path, attributes)}
+        for path, attributes in references.groups.items()
     }
     asyncio.run(_fill(session.store, references, {**documents, **metadata}))
     for path, array in references.arrays.items():

@@ -16,7 +16,7 @@ def kerchunk_document(references: References) -> dict[str, Any]:
     for path, attributes in references.groups.items():
         key = f"{path.strip('/')}/".lstrip("/")
         refs[f"{key}.zgroup"] = json.dumps({"zarr_format": 2})
-        refs[f"{key}.zattrs"] = json.dumps(json_attributes(attributes))
+        refs[f"{key}.zattrs"] = json.dumps(json_attributes(path, attributes))
     for path, array in references.arrays.items():
         key = path.strip("/")
         refs[f"{key}/.zarray"] = json.dumps(metadata_2(array))

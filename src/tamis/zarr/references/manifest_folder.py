@@ -37,7 +37,7 @@ def write_manifests(references: References, folder: Path, url: str) -> None:
     """
     documents = {path: metadata_3(array) for path, array in references.arrays.items()}
     for path, attributes in references.groups.items():
-        group = {"zarr_format": 3, "node_type": "group", "attributes": json_attributes(attributes)}
+        group = {"zarr_format": 3, "node_type": "group", "attributes": json_attributes(path, attributes)}
         _write(folder / path.strip("/") / "zarr.json", group)
     for path, array in references.arrays.items():
         inner = folder / path.strip("/")

@@ -49,7 +49,7 @@ def _group(references: References, path: str) -> Any:
     return ManifestGroup(
         arrays={other[len(prefix) :]: _array(array) for other, array in references.arrays.items() if is_child(other)},
         groups={other[len(prefix) :]: _group(references, other) for other in references.groups if is_child(other)},
-        attributes=json_attributes(references.groups[path]),
+        attributes=json_attributes(path, references.groups[path]),
     )
 
 

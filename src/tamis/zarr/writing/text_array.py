@@ -24,7 +24,7 @@ _COUNT = 1 << 16
 def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredArray) -> None:
     """Write an array of texts, in chunks of whole rows, with zarr-python's own codecs."""
     steps = several_chunks(array.shape, (1,) * len(array.shape), _COUNT)
-    attributes = json_attributes(variable.attributes)
+    attributes = json_attributes(variable.path, variable.attributes)
     if form.zarr_format == 2:
         attributes |= {DIMENSIONS: [*variable.dimensions]}
     with quietly():

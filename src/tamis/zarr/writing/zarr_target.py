@@ -57,7 +57,7 @@ class ZarrTarget:
         folder = self.folder / group.path.strip("/")
         folder.mkdir(parents=True, exist_ok=True)
         self._names |= {f"{group.path.rstrip('/')}/{name}" for name in group.variables}
-        attributes = json_attributes(group.attributes)
+        attributes = json_attributes(group.path, group.attributes)
         if self.form.zarr_format == 2:
             write_json(folder / ".zgroup", {"zarr_format": 2})
             if attributes:
@@ -148,6 +148,7 @@ class ZarrTarget:
                 f"{array.label}: expected as many values as its dimensions have, {variable.shape}, found {array.shape}:"
                 " extend the variable in the source"
             ).at(dataset=array.path)
+        json_attributes(variable.path, variable.attributes)  # refused before chunks are encoded
         begun = [variable.path]
         if (companion := self._companions.pop(variable.path, None)) is not None:
             begun.append(companion.path)
