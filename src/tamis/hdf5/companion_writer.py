@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import h5py
@@ -15,7 +14,7 @@ from tamis.hdf5.tree.create import create_like
 from tamis.hdf5.tree.links import Link
 from tamis.hdf5.tree.references import copy_attribute
 from tamis.hdf5.writing.creation import new_dataset
-from tamis.missing.companion_names import ANCILLARY, COMPANION_ENDING, MARK, SHARED, TABLE
+from tamis.missing.companion_attributes import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
 
@@ -33,7 +32,6 @@ def create_companion(
     h5py.Dataset, Pipeline
         The companion, which disappears if it gets no name; and the pipeline with stored parameters.
     """
-    meanings = flags.words()
     companion, recorded = new_dataset(
         variable.parent,
         variable.shape,
@@ -44,10 +42,11 @@ def create_companion(
         fillvalue=np.uint8(flags.fill),
         attrs=None,
     )
-    set_text(companion, "long_name", f"where {_name(variable)} is missing")
-    set_text(companion, "standard_name", "status_flag")
-    companion.attrs["flag_values"] = np.arange(len(meanings), dtype=np.uint8)
-    set_text(companion, "flag_meanings", " ".join(meanings))
+    for name, value in description(_name(variable), flags).items():
+        if isinstance(value, str):
+            set_text(companion, name, value)
+        else:
+            companion.attrs[name] = value
     companion.attrs[TABLE] = flags.values
     return companion, recorded
 
@@ -84,9 +83,8 @@ def replace_companions(file: h5py.File, old: Iterable[str], new: Mapping[str, h5
 
 def _link(variable: h5py.Dataset, companion: h5py.Dataset) -> None:
     """Name a companion, attach the axes of its variable, and name it in the attributes of the variable."""
-    parent, name = variable.parent, f"{_name(variable)}{COMPANION_ENDING}"
-    names = itertools.chain([name], (f"{name}{number}" for number in itertools.count(2)))
-    free = next(candidate for candidate in names if parent.get(candidate, getlink=True) is None)
+    parent = variable.parent
+    free = next(name for name in companion_names(_name(variable)) if parent.get(name, getlink=True) is None)
     parent[free] = companion
     for shared in _SHARED:
         raw = shared.encode()

@@ -7,7 +7,6 @@ variable: docs/missing.md describes both.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +18,8 @@ from numpy.typing import NDArray
 from tamis.errors import FileError
 from tamis.hdf5.lib import datatypes
 from tamis.hdf5.lib.attributes import text_attribute
-from tamis.missing.companion_names import ANCILLARY, MARK, TABLE
+from tamis.missing import companion_attributes
+from tamis.missing.companion_attributes import ANCILLARY, MARK, TABLE
 from tamis.missing.restore import CompanionFlags
 from tamis.missing.table import MOST_FLAGS, Flags, can_flag
 
@@ -80,15 +80,14 @@ def read_flags(variable: h5py.Dataset, dtype: np.dtype[Any] | None, companion: h
 
 def other_ancillary(dataset: h5py.Dataset) -> list[str]:
     """Return the names of the ancillary variables of a dataset, except its companion."""
-    own = (text_attribute(dataset, MARK) or "").rpartition("/")[2]
-    return [name for name in (text_attribute(dataset, ANCILLARY) or "").split() if name != own]
+    return companion_attributes.other_ancillary(
+        text_attribute(dataset, ANCILLARY) or "", text_attribute(dataset, MARK) or ""
+    )
 
 
 def without_companion(attributes: Mapping[str, Any], dataset: h5py.Dataset) -> dict[str, Any]:
     """Return the attributes of a dataset that has a companion, without what they say about it."""
-    others = " ".join(other_ancillary(dataset))
-    changed = {MARK: "", ANCILLARY: others}
-    return {name: changed.get(name, value) for name, value in attributes.items() if changed.get(name, True)}
+    return companion_attributes.without_companion(attributes, other_ancillary(dataset))
 
 
 def about_companion(name: str, source: Any, target: Any) -> bool:
@@ -106,8 +105,7 @@ def _not_companion(variable: h5py.Dataset, companion: h5py.Dataset) -> str:
 
 def _at(dataset: h5py.Dataset, path: str) -> h5py.Dataset | None:
     """Return a companion, from the variable's own group first, because groups may have been moved."""
-    own_path = posixpath.join(posixpath.dirname(str(dataset.name or "/")), posixpath.basename(path))
-    for candidate in (own_path, path):
+    for candidate in companion_attributes.companion_paths(str(dataset.name or "/"), path):
         try:
             item = dataset.file.get(candidate.encode("utf-8", "surrogateescape"))
         except (OSError, RuntimeError, ValueError):

@@ -30,7 +30,7 @@ from tamis.hdf5.lib.file_facts import descriptor_of, filename_of, first_offset, 
 from tamis.hdf5.lib.places import SAME_FILE, find_virtual
 from tamis.hdf5.lib.quick_facts import Columns, QuickFacts, compare_small, small_values
 from tamis.hdf5.library_reader import LibraryReader, TextReader, read_bytes
-from tamis.missing.companion_names import MARK, TABLE
+from tamis.missing.companion_attributes import MARK, TABLE
 from tamis.missing.restore import CompanionFlags, RestoredReader
 from tamis.pipeline import Pipeline
 from tamis.store.array import Alike, StoredArray

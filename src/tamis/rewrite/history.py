@@ -9,7 +9,7 @@ import numpy as np
 
 from tamis.chunks.grid import Grid
 from tamis.chunks.regions import Parts, as_array
-from tamis.missing.companion_names import COMPANION_ENDING
+from tamis.missing.companion_attributes import COMPANION_ENDING
 from tamis.missing.table import Flags
 from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.plan import Plan
@@ -34,11 +34,11 @@ class History:
     numbers
         Numbers of the dataset and of its companion in the journal.
     leftover
-        Chunks left by an earlier run with the same plan.
+        Chunks left by an earlier run with the same plan; None if there are none.
     taken
         Called when no more chunks are taken from `leftover`.
     file_of
-        Returns the file of a chunk in a leftover that is a folder, by path, grid and number; None for a file.
+        Returns the file of a chunk in a leftover that is a folder: `tamis.store.transaction.Transaction.file_of`.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class History:
         grid: Grid,
         journal: Journal,
         numbers: tuple[int, int],
-        leftover: Leftover | None = None,
-        taken: Callable[[], None] = lambda: None,
-        file_of: Callable[[str, Grid, int], str] | None = None,
+        leftover: Leftover | None,
+        taken: Callable[[], None],
+        file_of: Callable[[str, Grid, int], str],
     ) -> None:
         self.reused = 0
         self._plan = plan
@@ -65,7 +65,7 @@ class History:
         self._number, self._companion_number = numbers
         self._leftover = leftover
         self._taken = taken
-        self._file_of = file_of or (lambda *_: "")
+        self._file_of = file_of
 
     @property
     def is_resumed(self) -> bool:

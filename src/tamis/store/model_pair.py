@@ -15,7 +15,7 @@ from tamis.chunks.boxes import block_shape
 from tamis.chunks.grid import Grid
 from tamis.chunks.regions import Parts
 from tamis.formatting import shortened
-from tamis.missing.companion_names import ANCILLARY, MARK
+from tamis.missing.companion_attributes import ANCILLARY, MARK
 from tamis.store.array import Store, StoredArray
 from tamis.store.data_model import NamedArray, NamedGroup
 from tamis.store.pair import Change, Unequal, companion_note

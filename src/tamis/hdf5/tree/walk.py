@@ -16,7 +16,7 @@ from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.quick_facts import QuickFacts, quick_look
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.links import Link, links_of
-from tamis.missing.companion_names import MARK
+from tamis.missing.companion_attributes import MARK
 from tamis.store.array import Arrays
 
 _MOST_LINKS = 1_000_000

@@ -21,7 +21,7 @@ from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.attributes import text_attribute
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.stored_array import Hdf5Array
-from tamis.missing.companion_names import MARK
+from tamis.missing.companion_attributes import MARK
 from tamis.missing.definition import Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import Encoded, encode_chunk, is_lossy

@@ -19,8 +19,8 @@ from tamis.chunks.reader import ArrayReader
 from tamis.chunks.regions import Parts, joined
 from tamis.errors import FileError
 from tamis.filters import ChunkType, Stage
-from tamis.missing.companion_names import MARK as MARKED
-from tamis.missing.companion_names import TABLE
+from tamis.missing.companion_attributes import MARK as MARKED
+from tamis.missing.companion_attributes import TABLE
 from tamis.missing.restore import CompanionFlags, RestoredReader
 from tamis.pipeline import Pipeline
 from tamis.store.array import PartByPart
@@ -32,7 +32,7 @@ from tamis.zarr.stored.folder_source import FolderSource
 from tamis.zarr.stored.hdf5_filters import ChunkFilters, chunk_filters
 from tamis.zarr.stored.zarr_attributes import netcdf_attributes
 from tamis.zarr.stored.zarr_codec import ZarrCodec
-from tamis.zarr.stored.zarr_companion import find_companion, read_flags, without_companion
+from tamis.zarr.stored.zarr_companion import find_companion, own_attributes, read_flags
 from tamis.zarr.stored.zarr_reader import ZarrReader
 
 _MARK_NBYTES = len(MARK) + 4
@@ -293,7 +293,7 @@ class ZarrArray(PartByPart, DescribedArray):
             raise FileError(f"{self._path_of(row)}: expected a filter mask behind the mark of the chunk, got {head!r}")
         return mask
 
-    @property
+    @cached_property
     def _grid(self) -> Grid:
         return Grid(self.shape, self.chunk_shape or self.shape)
 
@@ -304,7 +304,7 @@ class ZarrArray(PartByPart, DescribedArray):
             return np.empty(0, np.int64), np.empty(0, np.int64)
         return self._chunk_files.listed()
 
-    @property
+    @cached_property
     def _chunk_files(self) -> ChunkFiles:
         grid = Grid(self.shape, tuple(self.array.shards)) if self.is_sharded else self._grid
         return ChunkFiles(self.folder, self.array.metadata.encode_chunk_key, grid.counts)
@@ -357,7 +357,7 @@ class ZarrArray(PartByPart, DescribedArray):
             stored_shape=self.shape,
             dtype=np.dtype("O", metadata={"vlen": str}) if self.is_text else self.numpy_type,
             fill_value=self.fill_value[()],
-            attributes=without_companion(self.attributes) if self.has_companion else self.attributes,
+            attributes=own_attributes(self.attributes) if self.has_companion else self.attributes,
             chunk_shape=self.chunk_shape,
             pipeline=self.pipeline,
         )

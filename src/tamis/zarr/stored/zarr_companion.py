@@ -6,14 +6,20 @@ bytes, little-endian.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tamis.errors import FileError
-from tamis.missing.companion_names import ANCILLARY, MARK, TABLE
+from tamis.missing.companion_attributes import (
+    ANCILLARY,
+    MARK,
+    TABLE,
+    companion_paths,
+    other_ancillary,
+    without_companion,
+)
 from tamis.missing.restore import CompanionFlags
 from tamis.missing.table import MOST_FLAGS, Flags, can_flag
 from tamis.store.array import StoredArray
@@ -34,8 +40,8 @@ def find_companion(variable: StoredArray, path: str, arrays: Mapping[str, A]) ->
     FileError
         If the companion does not exist or does not fit.
     """
-    own_path = posixpath.join(posixpath.dirname(variable.path), posixpath.basename(path))
-    companion = arrays.get(own_path) or arrays.get(path)
+    own_path, other_path = companion_paths(variable.path, path)
+    companion = arrays.get(own_path) or arrays.get(other_path)
     if companion is None or companion.has_companion:
         raise FileError(
             f"{variable.label}: its missing values are in the companion {path!r}, which does not exist: restore or"
@@ -71,9 +77,7 @@ def read_flags(variable: StoredArray, companion: StoredArray, table: Any) -> Com
     return CompanionFlags(Flags(values), companion.label, companion.path, companion.shape)
 
 
-def without_companion(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def own_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of an array without what they say about its companion."""
-    own = str(attributes.get(MARK, "")).rpartition("/")[2]
-    others = " ".join(name for name in str(attributes.get(ANCILLARY, "")).split() if name != own)
-    changed = {MARK: "", ANCILLARY: others}
-    return {name: changed.get(name, value) for name, value in attributes.items() if changed.get(name, True)}
+    others = other_ancillary(str(attributes.get(ANCILLARY, "")), str(attributes.get(MARK, "")))
+    return without_companion(attributes, others)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
@@ -13,7 +12,7 @@ import zarr
 
 from tamis.errors import FileError, located
 from tamis.filters import ChunkType
-from tamis.missing.companion_names import ANCILLARY, COMPANION_ENDING, MARK, SHARED, TABLE
+from tamis.missing.companion_attributes import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
 from tamis.rewrite.plan import Plan
@@ -100,19 +99,14 @@ class ZarrTarget:
 
     def create_companion(self, writer: ZarrWriter, pipeline: Pipeline, flags: Flags) -> ZarrWriter:
         """Create the companion of an array, named after it."""
-        variable, name = self._arrays[writer.path], f"{writer.path}{COMPANION_ENDING}"
-        names = itertools.chain([name], (f"{name}{number}" for number in itertools.count(2)))
-        path = next(candidate for candidate in names if candidate not in self._names)
+        variable = self._arrays[writer.path]
+        path = next(path for path in companion_names(writer.path) if path not in self._names)
         self._names.add(path)
         chunk = ChunkType(np.dtype(np.uint8), variable.chunk_shape, bytes([flags.fill]) if flags.fill else b"")
         is_full = self.form.zarr_format == 2 and flags.fill != 0
         created = ZarrWriter(self, NewChunks(path, writer.grid, chunk, pipeline, is_full))
-        meanings = flags.words()
         attributes = {
-            "long_name": f"where {writer.path.rpartition('/')[2]} is missing",
-            "standard_name": "status_flag",
-            "flag_values": np.arange(len(meanings), dtype=np.uint8),
-            "flag_meanings": " ".join(meanings),
+            **description(writer.path.rpartition("/")[2], flags),
             TABLE: table_text(flags),
             **{name: variable.attributes[name] for name in SHARED if name in variable.attributes},
         }
