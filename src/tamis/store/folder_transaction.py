@@ -44,6 +44,10 @@ class FolderTransaction(Transaction):
         self.form, self.form_text = form, str(form)
         super().__init__(target, overwrite=overwrite)
 
+    def file_of(self, path: str, grid: Grid, number: int) -> str:
+        """Return the file of a chunk, relative to the folder; see `Transaction.file_of`."""
+        return self.form.file_of(path, grid, number)
+
     def _check_replaceable(self, target: Path) -> None:
         if target.exists() and not target.is_dir():
             raise FileError(f"{target}: expected the name of a folder to write, got a file: choose another name")

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tamis.chunks.grid import Grid
 from tamis.errors import FileError
 from tamis.store.disk import disk_text, size_and_checksum, sync_file, sync_folder
 
@@ -84,6 +85,13 @@ class Transaction:
         )
         self.journal = journal_of(self.path)
         self._early: _Sync | None = None
+
+    def file_of(self, path: str, grid: Grid, number: int) -> str:
+        """Return the file of a chunk in a temporary folder, by the path of its array, its grid and its number.
+
+        Empty if there is no folder, but one file.
+        """
+        return ""
 
     def _check_replaceable(self, target: Path) -> None:
         """Raise FileError if the name leads to something that must not be replaced."""

@@ -129,8 +129,7 @@ class Resuming:
         numbers = self._numbers[plan.path], self._numbers[companion_key(plan.path)]
         leftover = self._leftover if plan.path in self._left else None
         taken = partial(self._finish_dataset, plan.path)
-        form = getattr(self._transaction, "form", None)
-        return History(plan, grid, self._journal, numbers, leftover, taken, form and form.file_of)
+        return History(plan, grid, self._journal, numbers, leftover, taken, self._transaction.file_of)
 
     def flush(self) -> None:
         """Write all notes of the journal to its file."""
