@@ -94,9 +94,9 @@ def is_zarr_name(target: Path) -> bool:
     return is_zarr(target)
 
 
-def keeps_format(source: Store, target: Path) -> bool:
+def keeps_format(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> bool:
     """Return whether a target of this name has the format of its source, so that a copy without a recipe is a copy."""
-    return isinstance(source, Hdf5Store) and not is_zarr_name(target)
+    return _other_format(source) is None and not is_zarr_name(Path(os.fsdecode(target)))
 
 
 def begin(target: Path, *, overwrite: bool = True, **form: Any) -> Transaction:

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -139,11 +138,12 @@ def repack(
         If decoded values differ by more than allowed, or the target does not hold the encoded bytes; it is removed.
     """
     request = _request(recipes, chunks, checksum, missing, follow, min_size, larger)
+    _check_asked(request, source, target)
     form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
     return run_repack(
         source,
         target,
-        partial(_asked, request, target),
+        lambda _: request,
         overwrite=overwrite,
         threads=threads,
         resume=resume,
@@ -230,8 +230,9 @@ def preview_repack(
         Also report the chunks that could be taken over from an interrupted run.
     """
     request = _request(recipes, chunks, checksum, missing, follow, min_size, larger)
+    _check_asked(request, source, target)
     form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
-    return run_preview(source, target, partial(_asked, request, target), resume=resume, form=form)
+    return run_preview(source, target, lambda _: request, resume=resume, form=form)
 
 
 def run_preview(
@@ -282,11 +283,10 @@ def _request(
     return Request(pipelines, shapes, checksum, missing, follow, least_nbytes(min_size), larger)
 
 
-def _asked(request: Request, target: str | os.PathLike[str], store: Store) -> Request:
-    """Return a request; raise ParameterError if it asks for nothing, and the target has the format of the source."""
-    if not (request.pipelines or request.chunks) and keeps_format(store, Path(os.fsdecode(target))):
+def _check_asked(request: Request, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Raise ParameterError if nothing is asked for, and the target has the format of the source."""
+    if not (request.pipelines or request.chunks) and keeps_format(source, target):
         raise ParameterError("expected at least one recipe such as {'TS': 'zfp(accuracy=0.1)'}, got {}")
-    return request
 
 
 class _Done(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -127,10 +126,10 @@ def command(
 
     `tamis filters` lists all filters, and `tamis filters zfp` the parameters of one.
     """
+    from tamis._open import keeps_format
     from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
 
-    changes_format = target.endswith(".zarr") or os.path.isdir(source)
-    if not (recipes or shapes or changes_format):
+    if not (recipes or shapes) and keeps_format(source, target):
         raise click.UsageError("expected -f NAME:FILTERS or -c NAME:SHAPE, got neither")
     with output_of_two_files("repack", source, target, as_json, quiet, log) as output:
         recipe = by_name("-f", [split_filters(text) for text in recipes])
