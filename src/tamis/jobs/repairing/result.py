@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tamis.formatting import printable
+from tamis.formatting import plural, printable
 from tamis.jobs.json_rule import SCHEMA, json_fields
 from tamis.jobs.result import DatasetsResult
 
@@ -62,6 +62,7 @@ class RepairResult(DatasetsResult[RepairedArray]):
             yield "file", printable(f"{self.store}: nothing to repair")
             return
         verb = "would be repaired" if self.dry_run else "repaired"
-        yield "file", printable(f"{self.store}: {len(self.datasets)} arrays {verb}: shuffle has the size of the values")
+        arrays = plural(len(self.datasets), "array")
+        yield "file", printable(f"{self.store}: {arrays} {verb}: shuffle has the size of the values")
         rows = [(printable(array.path), array.dtype, array.filters) for array in self.datasets]
         yield Table([("dataset", "type", "filters"), *rows])
