@@ -108,7 +108,7 @@ def command(
 
     Everything else is copied as it is, and so are chunks that have the wanted filters already. Each encoded chunk is
     decoded again and compared with IN, value by value, before OUT gets its name. An OUT that ends in .zarr becomes a
-    Zarr store. Where OUT has another format than IN, -f and -c may be left out: filters are kept as far as OUT has them.
+    Zarr store. Where OUT has another format than IN, -f and -c may be left out: filters stay where OUT has them.
 
     \b
     FILTERS is a chain such as
