@@ -123,6 +123,17 @@ def test_open_pickled_opens_the_file_again(packed: Path) -> None:
         np.testing.assert_array_equal(again["zfp"][3], expected)
 
 
+def test_open_files_that_xarray_closes_in_between(packed: Path) -> None:
+    with (
+        xr.set_options(file_cache_maxsize=1),
+        xr.open_dataset(packed, engine="tamis") as ds,
+        xr.open_dataset(SAMPLE, engine="tamis") as other,
+    ):
+        for number in range(3):
+            np.testing.assert_array_equal(ds["none"][number], VALUES[number])
+            assert other["TS"][number].notnull().all()
+
+
 def test_open_mfdataset_joins_files(tmp_path: Path) -> None:
     for part in range(3):
         ds = xr.Dataset({"v": (("t", "x"), VALUES[0] + part)}, {"t": np.arange(20) + 20 * part})

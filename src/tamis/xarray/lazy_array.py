@@ -30,6 +30,7 @@ class LazyArray(BackendArray):
     def __init__(self, manager: CachingFileManager[Any], variable: NamedArray) -> None:
         self._manager, self._path, self._fill_value = manager, variable.path, variable.fill_value
         self._stored_shape, self._is_text = variable.stored_shape, variable.is_text
+        self._prepared: _Prepared | None = None
         self.shape = variable.shape
         self.dtype = np.dtype("O", metadata={"vlen": str}) if variable.is_text else variable.dtype
 
@@ -49,12 +50,26 @@ class LazyArray(BackendArray):
 
     def _read_stored(self, key: Key) -> Any:
         with self._manager.acquire_context(needs_lock=False) as file:
+            prepared = self._prepared
+            if prepared is not None and prepared.file is file:
+                return prepared.array[key]
             with HDF5_LOCK:
                 array = file[self._path]
                 if not array.prepare():
                     values = array[key]
                     return _decoded(values) if self._is_text else values
+            self._prepared = _Prepared(file, array)
             return array[key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_prepared": None}
+
+
+class _Prepared(NamedTuple):
+    """An array that is read without HDF5's lock, kept for Dask's many tasks, and the open file that it belongs to."""
+
+    file: Any
+    array: Any
 
 
 class _Part(NamedTuple):
