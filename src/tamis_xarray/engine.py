@@ -27,6 +27,9 @@ class TamisEngine(BackendEntrypoint):
         Number of threads that decode a selection; by default as many as the process may use.
     restore
         Restore missing values in companions (``tamis repack --missing companion``), which are then no variables.
+    auto_complex
+        Read floats whose last dimension is ``complex``, ``ri`` or ``_pfnc_complex``, of size 2, as complex numbers, as
+        netCDF4 does. Complex numbers of a compound type are always read as such.
     """
 
     description = "Open netCDF-4 and HDF5 files, decoded by tamis in parallel and without plugins"
@@ -51,6 +54,7 @@ class TamisEngine(BackendEntrypoint):
         phony_dims: str = "sort",
         threads: int | None = None,
         restore: bool = True,
+        auto_complex: bool = False,
     ) -> Dataset:
         """Open a file or one of its groups; see `xarray.open_dataset`.
 
@@ -61,7 +65,7 @@ class TamisEngine(BackendEntrypoint):
         ParameterError
             If `phony_dims` or `threads` is neither of the above, or a file in memory is given.
         """
-        opened = _open(filename_or_obj, phony_dims, threads, restore)
+        opened = _open(filename_or_obj, phony_dims, threads, restore, auto_complex)
         return opened.dataset(
             group or "/",
             mask_and_scale=mask_and_scale,
@@ -82,10 +86,11 @@ class TamisEngine(BackendEntrypoint):
         phony_dims: str = "sort",
         threads: int | None = None,
         restore: bool = True,
+        auto_complex: bool = False,
         **decoders: Any,
     ) -> dict[str, Dataset]:
         """Open a group and all groups in it, by path from there; parameters are those of `open_dataset`."""
-        opened = _open(filename_or_obj, phony_dims, threads, restore)
+        opened = _open(filename_or_obj, phony_dims, threads, restore, auto_complex)
         return opened.groups(group or "/", drop_variables=drop_variables, **decoders)
 
     def open_datatree(self, filename_or_obj: Any, **parameters: Any) -> DataTree:
@@ -102,8 +107,8 @@ class TamisEngine(BackendEntrypoint):
         return tree
 
 
-def _open(path: Any, phony_dims: str, threads: int | None, restore: bool) -> OpenFile:
+def _open(path: Any, phony_dims: str, threads: int | None, restore: bool, auto_complex: bool) -> OpenFile:
     """Open a file; tamis is imported only now."""
     from tamis.xarray.open_file import OpenFile
 
-    return OpenFile(path, phony_dims, threads, restore)
+    return OpenFile(path, phony_dims, threads, restore, auto_complex)

@@ -109,6 +109,26 @@ def test_to_netcdf_encoding_and_unlimited_dimensions_given(tmp_path: Path) -> No
     check_like_xarray(fields(), tmp_path / "a.nc", tmp_path / "b.nc", encoding=encoding, unlimited_dims=["lat"])
 
 
+@pytest.mark.parametrize(
+    ("encoding", "pipeline", "chunks"),
+    [
+        ({"zstd": True, "complevel": 7}, "zstd(7)", (4, 4, 4)),
+        ({"chunksizes": (2, 24, 32)}, "shuffle|deflate(4)", (2, 24, 32)),
+        ({"zlib": False, "contiguous": True}, "none", None),
+        ({**tamis.Zfp(rate=8), "chunksizes": (8, 8, 8)}, "zfp(rate=8)|fletcher32", (8, 8, 8)),
+    ],
+)
+def test_to_netcdf_given_encoding_replaces_filters_or_chunks(
+    tmp_path: Path, encoding: dict[str, Any], pipeline: str, chunks: tuple[int, ...] | None
+) -> None:
+    ds = fields()
+    ds["T"].encoding = {"zlib": True, "shuffle": True, "chunksizes": (4, 4, 4)}
+    ds.tamis.to_netcdf(tmp_path / "a.nc", encoding={"T": encoding})
+    with h5py.File(tmp_path / "a.nc") as file:
+        stored = tamis.hdf5.pipeline_of(file["T"])
+        assert (str(stored), file["T"].chunks) == (pipeline, chunks)
+
+
 def test_to_netcdf_open_save_keeps_filters_and_chunks(tmp_path: Path) -> None:
     ds = fields(other=(("lat", "lon"), np.ones((24, 32))))
     ds.tamis.to_netcdf(tmp_path / "a.nc", {"T": RECIPE, "other": "bzip2(5)"}, chunks={"T": (4, 24, 32)})
@@ -226,16 +246,25 @@ def test_to_netcdf_wrong_input_refused(tmp_path: Path) -> None:
         ({}, {"missing": "drop"}, ParameterError, "expected missing to be one of"),
         ({}, {"threads": 0}, ParameterError, "threads"),
         ({}, {"unlimited_dims": ["level"]}, ParameterError, "expected unlimited_dims among the dimensions .*'level'"),
-        ({}, {"encoding": {"T": {"zlib": True}}}, ParameterError, "T: expected filters as recipes .*got 'zlib'"),
+        ({"*": "zstd(5)"}, {"encoding": {"T": {"zlib": True}}}, ParameterError, "a recipe or 'zlib' .*got both"),
+        ({}, {"encoding": {"T": {"chunksizes": (4, 4)}}}, ParameterError, r"expected 3 chunk sizes, got \(4, 4\)"),
+        (
+            {},
+            {"encoding": {"T": {"chunksizes": (4, 4, 4)}}, "chunks": {"T": (2, 2, 2)}},
+            ParameterError,
+            "chunks or 'chunksizes' in its encoding, got both",
+        ),
         ({}, {"encoding": {"T": {"dtpye": "i2"}}}, ParameterError, "T: .* got unexpected encoding 'dtpye'"),
         ({}, {"encoding": {"T": "i2"}}, ParameterError, "T: expected an encoding such as .* got 'i2'"),
         ({}, {"encoding": {"TS": {}}}, ParameterError, "expected encodings of variables of the dataset, got '/TS'"),
     ]:  # fmt: skip
         with pytest.raises(error, match=text):
             ds.tamis.to_netcdf(path, recipes, **keywords)
-    for name, values in {"complex": 1j, "record": np.zeros((), "i4,f4"), "objects": np.array({}, object)}.items():
-        with pytest.raises(ParameterError, match=r"expected numbers, times, |cannot encode"):
+    for name, values in {"nested": np.zeros((), [("z", "c8")]), "objects": np.array({}, object)}.items():
+        with pytest.raises(ParameterError, match=r"complex numbers or records of numbers, .*got \[\('z'|cannot encode"):
             ds.assign({name: values}).tamis.to_netcdf(path)
+    with pytest.raises(ParameterError, match="expected numbers, got values of the type complex128"):
+        ds.assign(z=("lon", np.arange(32) + 1j)).tamis.to_netcdf(path, {"z": "zfp(rate=8)"})
     with pytest.raises(ParameterError, match="MultiIndex"):
         ds.stack(point=("lat", "lon")).tamis.to_netcdf(path)
     with pytest.raises(ParameterError, match="attribute 'nested' to be text"):
@@ -267,7 +296,7 @@ def test_to_netcdf_enumerations_as_engine_netcdf4_writes_them(tmp_path: Path, en
         with pytest.raises(ParameterError, match="marked: expected numbers, got values of the type enum"):
             ds.tamis.to_netcdf(tmp_path / "c.nc", {"marked": "zfp(accuracy=1)"})
         ds["packed"].encoding["dtype"] = np.dtype("u1", metadata={"enum": {"clear": 0}, "enum_name": "sky_t"})
-        with pytest.raises(FileError, match="/packed: expected the name of its enumeration, 'sky_t', for it alone"):
+        with pytest.raises(FileError, match="/packed: expected the name of its type, 'sky_t', for it alone"):
             ds.tamis.to_netcdf(tmp_path / "c.nc")
     for decode in (False, True):
         ours, theirs = (
@@ -276,6 +305,39 @@ def test_to_netcdf_enumerations_as_engine_netcdf4_writes_them(tmp_path: Path, en
         xr.testing.assert_identical(ours, theirs)
         for name in ("marked", "packed"):
             assert ours[name].encoding["dtype"].metadata == theirs[name].encoding["dtype"].metadata
+
+
+def test_to_netcdf_complex_numbers_and_records_as_netcdf4_has_them(tmp_path: Path) -> None:
+    records = np.zeros(6, np.dtype([("a", "i1"), ("b", "f8"), ("pair", "f4", (2,))], align=True))
+    records["b"] = np.arange(6)
+    ds = xr.Dataset(
+        {
+            "z": ("x", np.arange(6) + 1j, {"units": "m"}),
+            "lazy": ("x", da.from_array((np.arange(6) - 2j).astype("c8"), chunks=4)),
+            "one": 3j,
+            "rec": ("x", records),
+            "rec_t": ("x", np.arange(6)),
+        }
+    )
+    result = ds.tamis.to_netcdf(tmp_path / "a.nc", {"z": "shuffle|deflate(4)", "rec": "deflate(1)"}, larger=True)
+    assert result["z"].pipeline == "shuffle|deflate(4)"
+    ds[["z", "one"]].to_netcdf(tmp_path / "b.nc", engine="netcdf4", auto_complex=True)
+    theirs = xr.load_dataset(tmp_path / "b.nc", engine="netcdf4", auto_complex=True)
+    with netCDF4.Dataset(tmp_path / "a.nc") as file:
+        assert [*file.cmptypes] == ["_PFNC_DOUBLE_COMPLEX_TYPE", "_PFNC_FLOAT_COMPLEX_TYPE", "rec_t_t"]
+    for engine, options in {"netcdf4": {"auto_complex": True}, "h5netcdf": {}, "tamis": {}}.items():
+        saved = xr.load_dataset(tmp_path / "a.nc", engine=engine, **options)
+        xr.testing.assert_identical(saved[["z", "lazy", "one"]], ds[["z", "lazy", "one"]].compute())
+        xr.testing.assert_identical(saved[["z", "one"]], theirs)
+        np.testing.assert_array_equal(saved["rec"].to_numpy(), records)
+        saved.tamis.to_netcdf(tmp_path / "again.nc", overwrite=True)
+        assert tamis.verify(tmp_path / "a.nc", tmp_path / "again.nc").ok
+
+
+def test_to_netcdf_variable_without_name_as_xarray_stores_it(tmp_path: Path) -> None:
+    ds = xr.Dataset({None: ("x", [1, 2])})
+    ds.tamis.to_netcdf(tmp_path / "a.nc")
+    check_like_xarray(ds, tmp_path / "a.nc", tmp_path / "b.nc")
 
 
 def test_to_netcdf_compares_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

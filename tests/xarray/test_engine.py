@@ -220,6 +220,26 @@ def test_open_short_variable_of_unlimited_dimension_ends_in_fill_values(kinds: P
             np.testing.assert_array_equal(ds["short"][selection], expected[selection])
 
 
+def test_open_complex_numbers_as_netcdf4(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", auto_complex=True) as file:
+        file.createDimension("x", 5)
+        file.createVariable("whole", "c16", ("x",))[:] = np.arange(5) - 1j
+    with netCDF4.Dataset(tmp_path / "a.nc", "a") as file:
+        for name, size in {"ri": 2, "complex": 3}.items():
+            file.createDimension(name, size)
+        for name, dtype, last in (("parts", "f4", "ri"), ("triples", "f4", "complex")):
+            variable = file.createVariable(name, dtype, ("x", last), chunksizes=(2, 1))
+            variable[:] = np.arange(variable.size).reshape(variable.shape)
+    for chunks in (None, {}):
+        ours, theirs = (
+            xr.open_dataset(tmp_path / "a.nc", engine=engine, auto_complex=True, chunks=chunks)
+            for engine in ("tamis", "netcdf4")
+        )
+        assert ours["parts"].encoding["chunksizes"] == theirs["parts"].encoding["chunksizes"][:1]
+        np.testing.assert_array_equal(ours["parts"][[3, 1]], theirs["parts"][[3, 1]])
+        xr.testing.assert_identical(ours.load(), theirs.load())
+
+
 def test_open_restores_missing_values_of_companion(tmp_path: Path) -> None:
     values = VALUES[0].copy()
     values[5:9, 5:9] = np.nan

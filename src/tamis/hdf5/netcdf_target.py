@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import h5py
 import numpy as np
-from h5py import h5d, h5ds, h5f, h5g, h5o, h5p, h5s, h5t
+from h5py import h5d, h5ds, h5f, h5g, h5p, h5s, h5t
 
 from tamis import _native
 from tamis.chunks.boxes import several_chunks
@@ -29,13 +29,14 @@ from tamis.hdf5.lib.netcdf_attributes import set_attribute, set_number, set_text
 from tamis.hdf5.library_reader import selected
 from tamis.hdf5.model.attribute_values import INTERNAL as RESERVED
 from tamis.hdf5.model.scanned_group import NON_COORDINATE
-from tamis.hdf5.tree.links import link_plist
+from tamis.hdf5.named_types import named_type
+from tamis.hdf5.tree.links import raw_name
 from tamis.hdf5.writer import FileEnd, Hdf5Writer
 from tamis.hdf5.writing.creation import as_recorded, filter_parameters
 from tamis.rewrite.plan import Plan
 from tamis.rewrite.streams import as_stored, carry
 from tamis.store.array import ArrayWriter, StoredArray
-from tamis.store.data_model import Dimension, EnumType, NamedArray, NamedGroup
+from tamis.store.data_model import Dimension, NamedArray, NamedGroup
 
 _ORDERED = h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED
 
@@ -70,6 +71,8 @@ class NetcdfTarget:
         self._end = FileEnd(str(path))
         self._ids = itertools.count()
         self._dimensions: dict[str, _Scale] = {}
+        # By path of a group: names of its variables and dimensions.
+        self._names: dict[str, set[str]] = {}
         # By path in the file: datasets of variables, and the paths of their dimensions.
         self._variables: dict[str, h5py.Dataset] = {}
         self._axes: dict[str, tuple[str, ...]] = {}
@@ -98,12 +101,13 @@ class NetcdfTarget:
             If netCDF-4 reserves the name of an attribute.
         """
         path = group.path.rstrip("/")
+        self._names[group.path] = {*group.variables, *group.dimensions}
         if path:
             plist = h5p.create(h5p.GROUP_CREATE)
             plist.set_link_creation_order(_ORDERED)
             plist.set_attr_creation_order(_ORDERED)
             plist.set_obj_track_times(False)
-            h5g.create(self._file.id, *_raw_name(path), gcpl=plist)
+            h5g.create(self._file.id, *raw_name(path), gcpl=plist)
         self._set_attributes(self._file[group.path], group.attributes)
         for name, dimension in group.dimensions.items():
             variable = group.variables.get(name)
@@ -190,7 +194,7 @@ class NetcdfTarget:
         if dimension.is_unlimited:
             plist.set_chunk(_BARE_CHUNK)
         space = h5s.create_simple((dimension.size,), (most,))
-        name, lcpl = _raw_name(path)
+        name, lcpl = raw_name(path)
         return h5py.Dataset(h5d.create(self._file.id, name, h5t.IEEE_F32BE, space, plist, lcpl))
 
     def _create(
@@ -206,7 +210,8 @@ class NetcdfTarget:
                 f"{array.label}: expected at most {_MOST_RANK} axes, which HDF5 has, found {len(array.shape)}"
             )
         plist = _dataset_plist()
-        datatype = _datatype(dtype, array.label) if variable.enum is None else self._named_enum(variable, variable.enum)
+        taken = self._names.get(posixpath.dirname(variable.path), ())
+        datatype = named_type(self._file, variable, dtype, taken) or _datatype(dtype, array.label)
         if dtype.kind != "O":
             calls.set_fill_bytes(plist, datatype, np.asarray(array.fill_value).astype(dtype).tobytes())
         if chunk_shape is not None:
@@ -219,28 +224,11 @@ class NetcdfTarget:
         most = tuple(h5s.UNLIMITED if grows else n for grows, n in zip(unlimited, array.shape, strict=True))
         space = h5s.create_simple(array.shape, most) if array.shape else h5s.create(h5s.SCALAR)
         path = self._variable_path(variable)
-        name, lcpl = _raw_name(path)
+        name, lcpl = raw_name(path)
         dataset = h5py.Dataset(h5d.create(self._file.id, name, datatype, space, plist, lcpl))
         self._variables[path], self._axes[path], self._paths[variable.path] = dataset, axes, path
         self._set_attributes(dataset, variable.attributes)
         return dataset
-
-    def _named_enum(self, variable: NamedArray, enum: EnumType) -> Any:
-        """Return the enumeration of a variable, a named type of its group, which is created unless it is there."""
-        datatype = h5t.enum_create(h5t.py_create(np.dtype(variable.dtype.str)))
-        for name, value in enum.members.items():
-            datatype.enum_insert(name.encode("utf-8", "surrogateescape"), int(value))
-        path, lcpl = _raw_name(f"{posixpath.dirname(variable.path).rstrip('/')}/{enum.name}")
-        if path not in self._file.id:
-            datatype.commit(self._file.id, path, lcpl)
-            return datatype
-        is_type = h5o.get_info(self._file.id, path).type == h5o.TYPE_NAMED_DATATYPE
-        if is_type and (known := h5t.open(self._file.id, path)).equal(datatype):
-            return known
-        raise FileError(
-            f"{variable.path}: expected the name of its enumeration, {enum.name!r}, for it alone, found another object"
-            " or other members"
-        ).at(dataset=variable.path)
 
     def _set_attributes(self, owner: h5py.HLObject, attributes: Mapping[str, Any]) -> None:
         for name, value in attributes.items():
@@ -301,12 +289,6 @@ def _dataset_plist() -> Any:
     return plist
 
 
-def _raw_name(path: str) -> tuple[bytes, Any]:
-    """Return a path as HDF5 takes it, and properties of its link."""
-    raw = path.encode("utf-8", "surrogateescape")
-    return raw, link_plist(h5t.CSET_ASCII if raw.isascii() else h5t.CSET_UTF8)
-
-
 def _datatype(dtype: np.dtype[Any], label: str) -> Any:
     """Return the HDF5 type of numbers, characters or texts of varying length."""
     if dtype.kind in "iuf":
@@ -318,5 +300,6 @@ def _datatype(dtype: np.dtype[Any], label: str) -> Any:
     if h5py.check_string_dtype(dtype) is not None:
         return h5t.py_create(dtype, logical=True)
     raise FileError(
-        f"{label}: expected numbers, characters or text, which netCDF-4 has without named types, got {dtype}"
+        f"{label}: expected numbers, complex numbers, records of numbers, characters or text, which netCDF-4 has, got"
+        f" {dtype}"
     )

@@ -63,11 +63,12 @@ def create_variable(
     label = f"{group.path}: {name}"
     with located(path=group.path, dataset=name):
         requested = requested_filters(filters)
+        found = _dimensions(dataset, name, dimensions)
         if not requested.requests and requested.rounding is None:
             return dataset.createVariable(
-                name, dtype, dimensions, chunksizes=chunksizes, fill_value=fill_value, endian=endian
+                name, dtype, found, chunksizes=chunksizes, fill_value=fill_value, endian=endian
             )
-        new = _NewVariable(dataset, group, name, dtype, _dimensions(dataset, name, dimensions))
+        new = _NewVariable(dataset, group, name, dtype, found)
         new.check_place()
         with located(label):
             chunk = new.chunk_type(chunksizes, fill_value, endian, Pipeline(requested.stages or ()))
@@ -198,7 +199,10 @@ def _check_filters(group: Group, name: str, requested: Requested, chunk: ChunkTy
 def _dimensions(dataset: Any, name: str, dimensions: Sequence[Any] | str) -> tuple[Any, ...]:
     """Return dimensions by their names, in the variable's group and those around it."""
     module = netcdf4()
-    wanted = (dimensions,) if isinstance(dimensions, (str, module.Dimension)) else tuple(dimensions)
+    kinds = (str, module.Dimension)
+    wanted = (dimensions,) if isinstance(dimensions, kinds) or not np.iterable(dimensions) else tuple(dimensions)
+    if wrong := [entry for entry in wanted if not isinstance(entry, kinds)]:
+        raise ParameterError(f"expected dimensions by name, got {wrong[0]!r}: use () for a scalar")
     group = dataset
     for part in str(name).strip("/").split("/")[:-1]:
         group = group.groups.get(part, group)
@@ -212,4 +216,6 @@ def _dimension(group: Any, name: str) -> Any:
             return place.dimensions[name]
         place = place.parent
     known = ", ".join(group.dimensions) or "none"
-    raise ParameterError(f"expected a dimension of the dataset, got {name!r}: it has {known}")
+    raise ParameterError(
+        f"expected a dimension of the dataset, got {name!r}: it has {known}: createDimension({name!r}, size) makes one"
+    )

@@ -38,6 +38,16 @@ class EnumType:
     members: Mapping[str, int]
 
 
+_NUMBERS = frozenset(("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"))
+
+
+def is_compound(dtype: np.dtype[Any]) -> bool:
+    """Return whether values are complex numbers or records of numbers, which netCDF-4 has as compound types."""
+    if dtype.kind == "c":
+        return dtype.itemsize <= 16
+    return bool(dtype.names) and all(dtype[name].base.str[1:] in _NUMBERS for name in dtype.names or ())
+
+
 @dataclass(frozen=True, slots=True)
 class NamedArray:
     """A variable of a group.

@@ -14,6 +14,7 @@ from xarray.backends import H5NetCDFStore
 from xarray.conventions import encode_dataset_coordinates
 
 from tamis.errors import ParameterError
+from tamis.store.data_model import is_compound
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +118,10 @@ def _stored(name: str, variable: Variable, asked: object) -> Variable:
         variable = variable.astype("U").astype(object)
     elif dtype.kind == "O" and (dtype.metadata or {}).get("vlen", str) is not str:
         raise ParameterError(f"{name}: expected numbers, times or text, got objects of {dtype.metadata}")
-    elif dtype.kind not in "iufO" and dtype != np.dtype("S1"):
-        advice = ": save .real and .imag as two variables" if dtype.kind == "c" else ""
+    elif dtype.kind not in "iufO" and dtype != np.dtype("S1") and not is_compound(dtype):
         raise ParameterError(
-            f"{name}: expected numbers, times, text or enumerations, which netCDF-4 has, got {dtype}{advice}"
+            f"{name}: expected numbers, times, text, enumerations, complex numbers or records of numbers, which"
+            f" netCDF-4 has, got {dtype}"
         )
     attributes = attribute_values(variable.attrs)
     if variable.dtype.kind == "O" and isinstance(fill := attributes.get("_FillValue"), str):

@@ -12,7 +12,10 @@ from xarray.core import indexing
 
 from tamis.store.data_model import NamedArray, NamedGroup
 from tamis.xarray.encoding_filters import filter_encoding
-from tamis.xarray.lazy_array import LazyArray
+from tamis.xarray.lazy_array import ComplexArray, LazyArray
+
+_COMPLEX_DIMENSIONS = ("_pfnc_complex", "complex", "ri")
+"""Names of the dimension of real and imaginary parts that netCDF4 knows (``auto_complex``)."""
 
 
 class FileStore(AbstractDataStore):
@@ -26,10 +29,14 @@ class FileStore(AbstractDataStore):
         xarray's manager of the file.
     group
         The group.
+    auto_complex
+        Whether a last dimension of complex numbers, as netCDF4 has them, is no dimension.
     """
 
-    def __init__(self, path: str, manager: CachingFileManager[Any], group: NamedGroup) -> None:
-        self._path, self._manager, self._group = path, manager, group
+    def __init__(
+        self, path: str, manager: CachingFileManager[Any], group: NamedGroup, auto_complex: bool = False
+    ) -> None:
+        self._path, self._manager, self._group, self._auto_complex = path, manager, group, auto_complex
 
     def get_variables(self) -> dict[str, Variable]:
         """Return the variables by name."""
@@ -38,8 +45,18 @@ class FileStore(AbstractDataStore):
         return {name: self._variable(item) for name, item in self._group.variables.items()}
 
     def _variable(self, item: NamedArray) -> Variable:
-        data = indexing.LazilyIndexedArray(LazyArray(self._manager, item))
-        return Variable(item.dimensions, data, dict(item.attributes), self._encoding(item))
+        data, encoding = LazyArray(self._manager, item), self._encoding(item)
+        if self._auto_complex and _has_parts(item):
+            return self._complex_variable(item, ComplexArray(data), encoding)
+        return Variable(item.dimensions, indexing.LazilyIndexedArray(data), dict(item.attributes), encoding)
+
+    def _complex_variable(self, item: NamedArray, data: ComplexArray, encoding: dict[str, Any]) -> Variable:
+        dimensions, chunks = item.dimensions[:-1], item.chunk_shape
+        encoding |= {"dtype": data.dtype, "original_shape": data.shape}
+        if chunks is not None:
+            encoding["chunksizes"] = chunks[:-1]
+            encoding["preferred_chunks"] = dict(zip(dimensions, chunks[:-1], strict=True))
+        return Variable(dimensions, indexing.LazilyIndexedArray(data), dict(item.attributes), encoding)
 
     def get_attrs(self) -> dict[str, Any]:
         """Return the attributes of the group."""
@@ -65,6 +82,12 @@ class FileStore(AbstractDataStore):
         if chunks is not None:
             encoding["preferred_chunks"] = dict(zip(item.dimensions, chunks, strict=True))
         return encoding if chunks is None else encoding | filter_encoding(item.pipeline)
+
+
+def _has_parts(item: NamedArray) -> bool:
+    """Return whether the last axis of a variable has the real and imaginary parts of complex numbers."""
+    is_pair = item.shape[-1:] == (2,) and item.dimensions[-1] in _COMPLEX_DIMENSIONS
+    return is_pair and item.dtype.kind == "f" and item.dtype.itemsize in (4, 8)
 
 
 def _dtype(item: NamedArray) -> Any:

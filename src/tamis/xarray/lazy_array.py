@@ -35,9 +35,10 @@ class LazyArray(BackendArray):
         self.dtype = np.dtype("O", metadata={"vlen": str}) if variable.is_text else variable.dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER_1VECTOR, self._read)
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER_1VECTOR, self.read)
 
-    def _read(self, key: Key) -> Any:
+    def read(self, key: Key) -> Any:
+        """Return a selection by integers, slices, and at most one array of increasing indices."""
         if self._stored_shape == self.shape:
             return self._read_stored(key)
         parts = [_stored_part(*axis) for axis in zip(key, self.shape, self._stored_shape, strict=True)]
@@ -63,6 +64,27 @@ class LazyArray(BackendArray):
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_prepared": None}
+
+
+class ComplexArray(BackendArray):
+    """Complex numbers of an array whose last axis has their real and imaginary parts.
+
+    Parameters
+    ----------
+    parts
+        The array of floats.
+    """
+
+    def __init__(self, parts: LazyArray) -> None:
+        self._parts, self.shape = parts, parts.shape[:-1]
+        self.dtype = np.result_type(parts.dtype, np.complex64)
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER_1VECTOR, self._read)
+
+    def _read(self, key: Key) -> Any:
+        parts = self._parts.read((*key, slice(None)))
+        return np.ascontiguousarray(parts, parts.dtype.newbyteorder("=")).view(self.dtype)[..., 0]
 
 
 class _Prepared(NamedTuple):

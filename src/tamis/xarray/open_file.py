@@ -27,12 +27,13 @@ def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File | 
 class OpenFile:
     """A file that was just opened, to make datasets of its groups."""
 
-    def __init__(self, path: Any, phony_dims: str, threads: int | None, restore: bool) -> None:
+    def __init__(self, path: Any, phony_dims: str, threads: int | None, restore: bool, auto_complex: bool) -> None:
         if not isinstance(path, (str, os.PathLike)) or "://" in os.fspath(path):
             raise ParameterError(
                 f"expected the path of a file on this machine, got {path!r}: engine='h5netcdf' opens files in memory"
                 " and remote ones"
             )
+        self._auto_complex = auto_complex
         self._path = os.path.abspath(os.path.expanduser(os.fspath(path)))
         self._manager = CachingFileManager(_opened, self._path, threads, restore, mode="r")
         try:
@@ -47,7 +48,7 @@ class OpenFile:
         try:
             with HDF5_LOCK:
                 group = self._model.group(path)
-            store = FileStore(self._path, self._manager, group)
+            store = FileStore(self._path, self._manager, group, self._auto_complex)
             return StoreBackendEntrypoint().open_dataset(store, **decoders)
         except Exception:
             self._manager.close()

@@ -25,7 +25,12 @@ from tamis.xarray.encoding_filters import FILTER_KEYS, encoding_chunks, encoding
 Encodings = Mapping[str, Mapping[str, Any]]
 """Encodings by name or path of a variable."""
 
-_IGNORED_KEYS = (*FILTER_KEYS, "chunksizes", "contiguous", "preferred_chunks", "source", "original_shape")
+_NO_NAME = "__values__"
+"""Name in files of a variable whose name is None, as xarray's engines have it."""
+
+_CHUNK_KEYS = ("chunksizes", "contiguous", "preferred_chunks")
+
+_IGNORED_KEYS = (*FILTER_KEYS, *_CHUNK_KEYS, "source", "original_shape")
 
 
 def save(
@@ -57,7 +62,7 @@ def save(
     own = _own_pipelines(groups)
     store = DatasetStore(groups, own)
     pipelines = {name: as_pipeline(value) for name, value in recipes.items()}
-    shapes = _chunk_shapes(groups, store, pipelines, chunks, own)
+    shapes = _chunk_shapes(groups, store, pipelines, chunks, own, encodings)
     request = Request(pipelines, shapes, checksum, missing, larger=larger)
     report = progress or (lambda *_: None)
     with store:
@@ -65,25 +70,40 @@ def save(
 
 
 def _with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: list[str]) -> Dataset:
-    """Return a dataset whose variables have the given encodings; filters of the old ones stay."""
+    """Return a dataset whose variables have the given encodings; filters and chunks stay if none are given."""
     own = {absolute(name): encoding for name, encoding in encodings.items()}
     known = [posixpath.join(group, str(name)) for group in paths for name in dataset.variables]
-    result = dataset.copy(deep=False)
+    result = dataset.rename({None: _NO_NAME}) if None in dataset.variables else dataset.copy(deep=False)
     for name, variable in result.variables.items():
         encoding = own.get(posixpath.join(path, str(name)))
         if encoding is None:
             continue
         if not isinstance(encoding, Mapping):
             raise ParameterError(f"{name}: expected an encoding such as {{'dtype': 'i2'}}, got {encoding!r}")
-        if refused := sorted(set(encoding) & set(_IGNORED_KEYS)):
-            raise ParameterError(
-                f"{name}: expected filters as recipes and chunk shapes as chunks, got {refused[0]!r} in its encoding"
-            ).at(dataset=str(name))
-        kept = {key: variable.encoding[key] for key in _IGNORED_KEYS if key in variable.encoding}
+        _check_chunks(str(name), encoding, variable.ndim)
+        replaced = {key for keys in (FILTER_KEYS, _CHUNK_KEYS) if set(keys) & set(encoding) for key in keys}
+        kept = {key: variable.encoding[key] for key in set(_IGNORED_KEYS) - replaced if key in variable.encoding}
         variable.encoding = {**kept, **encoding}
     if len(paths) == 1 and (absent := sorted(set(own) - set(known))):
         raise ParameterError(f"expected encodings of variables of the dataset, got {absent[0]!r}")
     return result
+
+
+def _check_chunks(name: str, encoding: Mapping[str, Any], rank: int) -> None:
+    """Raise ParameterError if the chunk shape in a given encoding is none for such a variable."""
+    sizes = encoding.get("chunksizes")
+    if sizes is not None and len(chunk_shape(sizes)) != rank:
+        raise ParameterError(f"{name}: expected {rank} chunk sizes, got {sizes!r} in its encoding").at(dataset=name)
+
+
+def _refuse_twice(encodings: Encodings, asked: Collection[str], keys: Collection[str], parameter: str) -> None:
+    """Raise ParameterError if a given encoding has what a parameter says of the same variable, too."""
+    for name, encoding in encodings.items():
+        given = next((key for key in keys if encoding.get(key) not in (None, False)), None)
+        if given is not None and absolute(name) in asked:
+            raise ParameterError(
+                f"{name}: expected {parameter} or {given!r} in its encoding, got both: leave out one of them"
+            ).at(dataset=name)
 
 
 def _refuse_unused(groups: Mapping[str, EncodedGroup], encodings: Encodings) -> None:
@@ -116,6 +136,7 @@ def _chunk_shapes(
     pipelines: Mapping[str, Pipeline],
     chunks: Mapping[str, tuple[int, ...]],
     own: Mapping[str, Pipeline],
+    encodings: Encodings,
 ) -> dict[str, tuple[int, ...]]:
     """Return the chunk shapes of variables with filters or of dask arrays by path; others are contiguous."""
 
@@ -128,6 +149,8 @@ def _chunk_shapes(
     shapes: dict[str, tuple[int, ...]] = {}
     for shape in assigned({name: chunk_shape(value) for name, value in chunks.items()}, match):
         shapes.setdefault(shape.path, shape.value)
+    _refuse_twice(encodings, recipes, FILTER_KEYS, "a recipe")
+    _refuse_twice(encodings, shapes, ("chunksizes",), "chunks")
     for path, group in groups.items():
         for name, variable in group.variables.items():
             place = posixpath.join(path, name)

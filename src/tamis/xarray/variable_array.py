@@ -27,7 +27,7 @@ from tamis.missing.definition import Missing
 from tamis.missing.restore import CompanionFlags
 from tamis.pipeline import Pipeline
 from tamis.store.array import PartByPart
-from tamis.store.data_model import EnumType, NamedArray
+from tamis.store.data_model import EnumType, NamedArray, is_compound
 
 _CHARACTER = np.dtype("S1")
 _TEXT = np.dtype("O", metadata={"vlen": str})
@@ -78,14 +78,15 @@ class VariableArray(PartByPart):
 
     @property
     def number_type(self) -> np.dtype[Any] | None:
-        """Type of the values; None for text and enumerations."""
+        """Type of the values; None for text, enumerations, complex numbers and records."""
         return self.variable.dtype if self.variable.dtype.kind in "iuf" and self._enum is None else None
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
         """Type in which values are copied, bytes unless they are numbers; None for texts of varying length."""
         own = self.variable.dtype
-        return np.dtype((np.void, own.itemsize)) if own == _CHARACTER or self._enum is not None else self.number_type
+        is_bytes = own == _CHARACTER or self._enum is not None or is_compound(own)
+        return np.dtype((np.void, own.itemsize)) if is_bytes else self.number_type
 
     @cached_property
     def _enum(self) -> EnumType | None:
@@ -103,7 +104,9 @@ class VariableArray(PartByPart):
     @property
     def type_text(self) -> str:
         """Type of the values, for people."""
-        return "enum" if self._enum is not None else "string" if self.number_type is None else str(self.number_type)
+        if self._enum is not None:
+            return "enum"
+        return "string" if self.varies or self.variable.dtype == _CHARACTER else str(self.variable.dtype)
 
     @property
     def type_words(self) -> str:
@@ -151,9 +154,9 @@ class VariableArray(PartByPart):
     @cached_property
     def fill_value(self) -> NDArray[Any]:
         """The value of ``_FillValue``; 0, or empty, if there is none."""
-        dtype = self.number_type if self._enum is None else self.variable.dtype
-        if dtype is None:
-            return np.array("", object) if self.varies else np.array(b"", _CHARACTER)
+        dtype = self.variable.dtype
+        if dtype.kind not in "iuf":  # of which only numbers have an attribute for it
+            return np.array("", object) if self.varies else np.zeros((), dtype)
         return np.array(self.attributes.get("_FillValue", 0)).astype(dtype).reshape(())
 
     def fill_as(self, dtype: np.dtype[Any]) -> Any:

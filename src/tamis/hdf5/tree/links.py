@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import h5py
-from h5py import h5, h5g, h5p, h5z
+from h5py import h5, h5g, h5p, h5t, h5z
 
 from tamis.errors import FileError, MissingFilterError, TamisError
 from tamis.hdf5.lib import calls
@@ -68,6 +68,12 @@ def link_plist(charset: int) -> h5p.PropLCID:
     lcpl = h5p.create(h5p.LINK_CREATE)
     lcpl.set_char_encoding(charset)
     return lcpl
+
+
+def raw_name(path: str) -> tuple[bytes, h5p.PropLCID]:
+    """Return a path as HDF5 takes it, and the properties of its link."""
+    raw = path.encode("utf-8", "surrogateescape")
+    return raw, link_plist(h5t.CSET_ASCII if raw.isascii() else h5t.CSET_UTF8)
 
 
 def filter_text(code: int, label: str) -> str:
