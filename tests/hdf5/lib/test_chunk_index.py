@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,18 @@ def test_read_repack_and_verify_of_such_files_are_right(
         with h5py.File(tmp_path / name) as file:
             assert np.array_equal(file["d"][...], expected)
         assert tamis.verify(tmp_path / "a.h5", tmp_path / name, bounds={"d": 0}).ok
+
+
+def test_an_origin_that_no_array_has_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("d", data=np.arange(8, dtype="f4"), chunks=(4,), fletcher32=True)
+    key, damaged = (struct.pack("<IIQQ", 20, 0, origin, 0) for origin in (4, (1 << 63) + 4))
+    assert path.read_bytes().count(key) == 1
+    path.write_bytes(path.read_bytes().replace(key, damaged))
+    result = tamis.verify(path, path)
+    assert [problem.code for problem in result.problems] == ["unreadable"]
+    assert "damaged: chunk at [9223372036854775812] of shape (8,)" in result.problems[0].text
 
 
 def test_appender_along_an_axis_that_is_not_the_first(tmp_path: Path) -> None:

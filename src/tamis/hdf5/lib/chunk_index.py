@@ -89,10 +89,11 @@ def _rows(batch: Sequence[h5d.StoreInfo], grid: Grid) -> Any:
     table = np.empty((len(chunks), 4), np.int64)
     if not chunks:
         return table
-    origins = np.array([chunk.chunk_offset for chunk in batch], np.int64)
-    furthest = origins.max(axis=0)
-    if np.any(furthest >= grid.shape):
+    unsigned = np.array([chunk.chunk_offset for chunk in batch], np.uint64)
+    furthest = unsigned.max(axis=0)
+    if np.any(furthest >= np.array(grid.shape, np.uint64)):
         raise FileError(f"damaged: chunk at {furthest.tolist()} of shape {grid.shape}")
+    origins = unsigned.astype(np.int64)
     if np.any(origins % grid.chunk_shape):
         raise FileError(f"damaged: chunks at no multiples of {grid.chunk_shape}")
     table[:, 0] = np.ravel_multi_index(tuple((origins // grid.chunk_shape).T), grid.counts)
