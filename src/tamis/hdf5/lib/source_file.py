@@ -19,6 +19,9 @@ _SIGNATURES = {
     b"PK\x03\x04": "a zip archive",
 }
 
+CACHE_SLOTS = 521
+"""Slots of HDF5's cache of decoded chunks: HDF5 2 has 8191, and clears 64 KiB whenever it opens a dataset."""
+
 
 class SourceFile(h5py.File):  # type: ignore[misc]  # h5py has no types
     """A file that is only read, so that errors on closing, as on network file systems, do not matter."""
@@ -31,15 +34,8 @@ class SourceFile(h5py.File):  # type: ignore[misc]  # h5py has no types
                 return
 
 
-def open_source(path: str | os.PathLike[str], cache_nbytes: int | None = None) -> h5py.File:
+def open_source(path: str | os.PathLike[str]) -> h5py.File:
     """Open an HDF5 or netCDF-4 file for reading.
-
-    Parameters
-    ----------
-    path
-        Path of the file.
-    cache_nbytes
-        Size of HDF5's cache of decoded chunks for each dataset; None for its default, 1 MiB, or 8 MiB in HDF5 2.
 
     Raises
     ------
@@ -58,7 +54,7 @@ def open_source(path: str | os.PathLike[str], cache_nbytes: int | None = None) -
                 start = stream.read(4)
                 kind = _SIGNATURES.get(start, "a file of another kind") if start else "an empty file"
             raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found {kind}")
-        return SourceFile(place, "r", rdcc_nbytes=cache_nbytes, rdcc_nslots=cache_nbytes and 100_003)
+        return SourceFile(place, "r", rdcc_nslots=CACHE_SLOTS)
     except FileError as error:
         error.at(path=place)
         raise
