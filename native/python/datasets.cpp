@@ -52,39 +52,63 @@ nb::tuple form_of(const datasets::Form& form) {
 }
 
 // The name of an attribute, and its text if it is one.
-nb::object attribute_of(const Libhdf5& hdf5, datasets::hid_t owner, const datasets::AttributeName& name) {
-    datasets::Attribute attribute(hdf5, owner, name);
-    const auto text = attribute.read() ? attribute.text() : std::nullopt;
+nb::object attribute_of(const datasets::AttributeName& name, const datasets::Attribute& attribute) {
+    const auto text = attribute.is_read() ? attribute.text() : std::nullopt;
     nb::object value = text ? nb::object(nb::bytes(text->data(), text->size())) : nb::none();
     return nb::make_tuple(nb::bytes(name.name.data(), name.name.size()), value);
 }
 
-nb::tuple facts_of(const Libhdf5& hdf5, const SmallDataset& dataset, const datasets::Names& names) {
+// All of an attribute; None if that is not known.
+nb::object content_of(const datasets::AttributeName& name, const datasets::Attribute& attribute) {
+    if (!attribute.is_read()) return nb::none();
+    const datasets::Memory type = attribute.type_code(), space = attribute.space_code();
+    if (type.empty() || space.empty()) return nb::none();
+    return nb::make_tuple(nb::bytes(name.name.data(), name.name.size()), bytes_of(type), bytes_of(space),
+                          bytes_of(attribute.value_code()));
+}
+
+// How much is asked for: facts; values, decoded without HDF5, and attributes, too; or values that HDF5 reads alike.
+enum class Depth { facts, values, twice };
+
+// The values of a surveyed dataset; None if they cannot be decoded, or HDF5 reads others where it is asked.
+nb::object values_of(const SmallDataset& dataset, int file, Depth depth) {
+    datasets::Memory values, others;
+    if (depth == Depth::facts || !dataset.decode(file, libdeflate_in_use(), kernel_in_use(), values)) return nb::none();
+    if (depth == Depth::twice && (!dataset.read(others) || values != others)) return nb::none();
+    return bytes_of(values);
+}
+
+nb::object facts_if_known(const Libhdf5& hdf5, SmallDataset& dataset, File place, Depth depth) {
+    const auto& [id, file, base] = place;
+    datasets::Names names;
+    if (!dataset.survey(base) || !attribute_names(hdf5, dataset.id(), names)) return nb::none();
+    std::sort(names.begin(), names.end(), [](const auto& one, const auto& other) { return one.name < other.name; });
+    std::deque<datasets::Attribute> attributes;
+    for (const auto& name : names) attributes.emplace_back(hdf5, dataset.id(), name).read();
+    const auto all = [&](auto convert) {
+        auto attribute = attributes.begin();
+        return tuple_of(names, [&](const auto& name) { return convert(name, *attribute++); });
+    };
     const auto limit = [](datasets::hsize_t maximum) {
         return maximum == datasets::unlimited ? nb::object(nb::none()) : number_of(maximum);
     };
     const auto& index = dataset.index();
-    return nb::make_tuple(
-        form_of(dataset.form()), extents_of(dataset.shape()), tuple_of(dataset.maxima(), limit),
-        dataset.stored_nbytes(),
-        nb::make_tuple(tuple_of(index.numbers, signed_of), tuple_of(index.offsets, signed_of),
-                       tuple_of(index.nbytes, signed_of), tuple_of(index.masks, number_of)),
-        tuple_of(names, [&](const datasets::AttributeName& name) { return attribute_of(hdf5, dataset.id(), name); }));
+    const nb::object values = values_of(dataset, file, depth);
+    return nb::make_tuple(form_of(dataset.form()), extents_of(dataset.shape()), tuple_of(dataset.maxima(), limit),
+                          dataset.stored_nbytes(),
+                          nb::make_tuple(tuple_of(index.numbers, signed_of), tuple_of(index.offsets, signed_of),
+                                         tuple_of(index.nbytes, signed_of), tuple_of(index.masks, number_of)),
+                          all(attribute_of), values,
+                          values.is_none() ? nb::object(nb::none()) : nb::object(all(content_of)));
 }
 
-nb::object facts_if_known(const Libhdf5& hdf5, SmallDataset& dataset, std::int64_t base) {
-    datasets::Names names;
-    if (!dataset.survey(base) || !attribute_names(hdf5, dataset.id(), names)) return nb::none();
-    return facts_of(hdf5, dataset, names);
-}
-
-nb::object survey(const Libhdf5& hdf5, datasets::hid_t file, nb::bytes path, std::int64_t base) {
-    SmallDataset dataset(hdf5, file, path.c_str());
-    return facts_if_known(hdf5, dataset, base);
+nb::object survey(const Libhdf5& hdf5, File place, nb::bytes path, Depth depth) {
+    SmallDataset dataset(hdf5, std::get<0>(place), path.c_str());
+    return facts_if_known(hdf5, dataset, place, depth);
 }
 
 // The identifier of a group, which the caller closes, or the facts of a small dataset.
-nb::object look(const Libhdf5& hdf5, datasets::hid_t group, nb::bytes name, std::int64_t base) {
+nb::object look(const Libhdf5& hdf5, File place, datasets::hid_t group, nb::bytes name, Depth depth) {
     const datasets::hid_t object = hdf5.open_object(group, name.c_str(), datasets::none);
     if (object < 0) return nb::none();
     const int kind = hdf5.kind(object);
@@ -94,7 +118,7 @@ nb::object look(const Libhdf5& hdf5, datasets::hid_t group, nb::bytes name, std:
         return nb::none();
     }
     SmallDataset dataset(hdf5, object);
-    return facts_if_known(hdf5, dataset, base);
+    return facts_if_known(hdf5, dataset, place, depth);
 }
 
 // Whether an object is a dataset whose values may have references, to be translated in its copy.
@@ -119,14 +143,6 @@ bool copy_attributes(const Libhdf5& hdf5, datasets::hid_t source, datasets::hid_
     return copied == datasets::Copied::all;
 }
 
-nb::object values_of(const Libhdf5& hdf5, File place, nb::bytes path) {
-    const auto& [id, file, base] = place;
-    SmallDataset dataset(hdf5, id, path.c_str());
-    datasets::Memory values;
-    if (!dataset.survey(base) || !dataset.decode(file, libdeflate_in_use(), kernel_in_use(), values)) return nb::none();
-    return bytes_of(values);
-}
-
 // Identifiers of the group, of the properties of the link, of the type, and of the properties of the dataset.
 using Settings = std::tuple<datasets::hid_t, datasets::hid_t, datasets::hid_t, datasets::hid_t>;
 
@@ -149,49 +165,23 @@ nb::object rewrite(const Libhdf5& hdf5, File place, nb::bytes path, Settings set
     return nb::make_tuple(rewriter.has_attributes(), tuple_of(rewriter.chunks(), chunk_of));
 }
 
-nb::object compare(const Libhdf5& hdf5, File first, File second, nb::bytes path, bool by_library,
-                   std::tuple<bool, bool> with_facts) {
-    const auto& [id, file, base] = first;
-    const auto& [other_id, other_file, other_base] = second;
-    SmallDataset before(hdf5, id, path.c_str()), after(hdf5, other_id, path.c_str());
-    if (!before.survey(base) || !after.survey(other_base)) return nb::none();
-    if (hdf5.types_equal(before.type(), after.type()) <= 0 || before.shape() != after.shape() ||
-        before.maxima() != after.maxima() || before.form().fill_state != after.form().fill_state ||
-        before.form().fill != after.form().fill)
-        return nb::none();
-    datasets::Memory values, others;
-    const zfp::Kernel& kernel = kernel_in_use();
-    const chunks::Libdeflate& inflate = libdeflate_in_use();
-    if (!before.decode(file, inflate, kernel, values) || !after.decode(other_file, inflate, kernel, others) ||
-        values != others)
-        return nb::none();
-    if (by_library && (!before.read(others) || values != others || !after.read(others) || values != others))
-        return nb::none();
-    datasets::Names names, other_names;
-    if (!attribute_names(hdf5, before.id(), names) || !attribute_names(hdf5, after.id(), other_names))
-        return nb::none();
-    const bool same = same_attributes(hdf5, before.id(), after.id(), names, other_names);
-    const auto facts = [&](bool asked, const SmallDataset& dataset, const datasets::Names& of_dataset) {
-        return asked ? nb::object(facts_of(hdf5, dataset, of_dataset)) : nb::object(nb::none());
-    };
-    return nb::make_tuple(facts(std::get<0>(with_facts), before, names),
-                          facts(std::get<1>(with_facts), after, other_names), bytes_of(values), same);
-}
-
 }  // namespace
 
 void bind_datasets(nb::module_& m) {
+    nb::enum_<Depth>(m, "Depth", "How much of a small dataset is asked for.")
+        .value("facts", Depth::facts, "Facts only.")
+        .value("values", Depth::values, "Attributes, and values that are decoded without HDF5, too.")
+        .value("twice", Depth::twice, "Values only if HDF5 reads the same.");
     nb::class_<Libhdf5>(m, "Libhdf5", "Calls of a libhdf5 for many facts at once; the caller holds its lock.")
         .def(nb::new_([](const std::string& path) { return Libhdf5(path.c_str()); }), "path"_a,
              "The libhdf5 that a loaded library has, or needs.")
         .def_prop_ro(
             "complete", [](const Libhdf5& hdf5) { return static_cast<bool>(hdf5); }, "Whether all calls are there.")
-        .def("survey", &survey, "file"_a, "path"_a, "base"_a,
-             "Facts of a small dataset of numbers; None if it is not one, or not known for sure.")
-        .def("look", &look, "group"_a, "name"_a, "base"_a,
+        .def("survey", &survey, "place"_a, "path"_a, "depth"_a,
+             "Facts of a small dataset of numbers, and its values; None if it is not one, or not known for sure.\n\n"
+             "The file is given by its identifier, its descriptor, and what to add to HDF5's offsets.")
+        .def("look", &look, "place"_a, "group"_a, "name"_a, "depth"_a,
              "What is in a group: the identifier of a group, which the caller closes, or what `survey` returns.")
-        .def("values", &values_of, "place"_a, "path"_a,
-             "Values of a small dataset, decoded without HDF5; None if it is not one, or damaged. See `compare`.")
         .def("copy_attributes", &copy_attributes, "source"_a, "target"_a, "name"_a,
              "Copy all attributes of an object to its copy, of the same name in another group, which has none.\n\n"
              "Returns whether they were copied; none are if the object has a comment, may have references, or\n"
@@ -202,13 +192,7 @@ void bind_datasets(nb::module_& m) {
              "properties of the dataset, whose filters `pipeline` has. The encoded chunks are decoded and compared,\n"
              "and so are HDF5's records of them. Returns whether the attributes are copied, too, and offset, size\n"
              "and CRC-32 of each chunk; None, and nothing is written, if more is to be done, or the chunks take\n"
-             "more than `most_nbytes`. Raises RuntimeError if HDF5 cannot write.")
-        .def("compare", &compare, "first"_a, "second"_a, "path"_a, "by_library"_a, "with_facts"_a,
-             "Facts and values of two small datasets that have the same type, shape, fill value and values.\n\n"
-             "Each file is given by its identifier, its descriptor, and what to add to HDF5's offsets. Values are\n"
-             "decoded without HDF5, and with `by_library` by HDF5, too. Returns the facts that are asked for, the "
-             "values, and\n"
-             "whether the attributes are certainly the same; None if the datasets are not, or not for sure.");
+             "more than `most_nbytes`. Raises RuntimeError if HDF5 cannot write.");
 }
 
 }  // namespace tamis::python

@@ -279,6 +279,18 @@ class ChunkPipeline:
         is not all there, or that the caller must encode.
         """
 
+class Depth(enum.Enum):
+    """How much of a small dataset is asked for."""
+
+    facts = 0
+    """Facts only."""
+
+    values = 1
+    """Attributes, and values that are decoded without HDF5, too."""
+
+    twice = 2
+    """Values only if HDF5 reads the same."""
+
 class Libhdf5:
     """Calls of a libhdf5 for many facts at once; the caller holds its lock."""
 
@@ -289,19 +301,16 @@ class Libhdf5:
     def complete(self) -> bool:
         """Whether all calls are there."""
 
-    def survey(self, file: int, path: bytes, base: int) -> object:
+    def survey(self, place: tuple[int, int, int], path: bytes, depth: Depth) -> object:
         """
-        Facts of a small dataset of numbers; None if it is not one, or not known for sure.
+        Facts of a small dataset of numbers, and its values; None if it is not one, or not known for sure.
+
+        The file is given by its identifier, its descriptor, and what to add to HDF5's offsets.
         """
 
-    def look(self, group: int, name: bytes, base: int) -> object:
+    def look(self, place: tuple[int, int, int], group: int, name: bytes, depth: Depth) -> object:
         """
         What is in a group: the identifier of a group, which the caller closes, or what `survey` returns.
-        """
-
-    def values(self, place: tuple[int, int, int], path: bytes) -> object:
-        """
-        Values of a small dataset, decoded without HDF5; None if it is not one, or damaged. See `compare`.
         """
 
     def copy_attributes(self, source: int, target: int, name: bytes) -> bool:
@@ -329,20 +338,4 @@ class Libhdf5:
         and so are HDF5's records of them. Returns whether the attributes are copied, too, and offset, size
         and CRC-32 of each chunk; None, and nothing is written, if more is to be done, or the chunks take
         more than `most_nbytes`. Raises RuntimeError if HDF5 cannot write.
-        """
-
-    def compare(
-        self,
-        first: tuple[int, int, int],
-        second: tuple[int, int, int],
-        path: bytes,
-        by_library: bool,
-        with_facts: tuple[bool, bool],
-    ) -> object:
-        """
-        Facts and values of two small datasets that have the same type, shape, fill value and values.
-
-        Each file is given by its identifier, its descriptor, and what to add to HDF5's offsets. Values are
-        decoded without HDF5, and with `by_library` by HDF5, too. Returns the facts that are asked for, the values, and
-        whether the attributes are certainly the same; None if the datasets are not, or not for sure.
         """

@@ -189,8 +189,8 @@ def is_copied_by_objects(source: Store, target: Transaction) -> bool:
     return isinstance(source, Hdf5Store) and not isinstance(target, FolderTransaction)
 
 
-def pair_of(source: Store, target: Store) -> Pair:
-    """Return what compares two stores except for the numbers in their arrays."""
+def pair_of(source: Store, target: Store, *, whole: bool = False) -> Pair:
+    """Return what compares two stores except for the numbers in their arrays; `whole` if all arrays are compared."""
     if isinstance(source, Hdf5Store) and isinstance(target, Hdf5Store):
-        return Hdf5Pair(source, target)
+        return Hdf5Pair(source, target, whole=whole)
     return ModelPair(source, target)

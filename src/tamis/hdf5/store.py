@@ -70,7 +70,15 @@ class _Create(CreateAtOnce):
 
 
 class Hdf5Store:
-    """A file for reading, and its contents."""
+    """A file for reading, and its contents.
+
+    Attributes
+    ----------
+    kept_nbytes
+        Memory for the values of small datasets, which the first look at the contents reads, if all are to be compared.
+    """
+
+    kept_nbytes = 0
 
     def __init__(self, file: h5py.File) -> None:
         self.file = file
@@ -101,7 +109,7 @@ class Hdf5Store:
     def contents(self) -> Contents:
         """All arrays and groups, even if some groups cannot be listed."""
         with reading(self.path):
-            return walk(self.file)
+            return walk(self.file, kept_nbytes=self.kept_nbytes)
 
     @property
     def arrays(self) -> Datasets:

@@ -28,7 +28,7 @@ from tamis.hdf5.lib.chunk_index import read_index
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.file_facts import descriptor_of, filename_of, first_offset, has_tree_indexes, is_plain, is_read_only
 from tamis.hdf5.lib.places import SAME_FILE, find_virtual
-from tamis.hdf5.lib.quick_facts import Columns, QuickFacts, compare_small, small_values
+from tamis.hdf5.lib.quick_facts import Columns, Depth, QuickFacts, quick_facts
 from tamis.hdf5.library_reader import LibraryReader, TextReader, read_bytes
 from tamis.missing.companion_attributes import MARK, TABLE
 from tamis.missing.restore import CompanionFlags, RestoredReader
@@ -47,6 +47,9 @@ class Hdf5Array(DatasetFacts):
     _columns: Columns | None = None
     """The chunk index, if it was read with all facts."""
 
+    _content: QuickFacts | None = None
+    """Facts with values and attributes, if these were read with them."""
+
     def take(self, facts: QuickFacts) -> None:
         """Take over facts that were read at once, also the chunk index."""
         super().take(facts)
@@ -56,6 +59,8 @@ class Hdf5Array(DatasetFacts):
         if self.chunk_shape is not None:
             own["partial_filtered"] = True  # datasets with other options are left
             self._columns = facts.chunks
+        if facts.values is not None:
+            self._content = facts
 
     @property
     def likeness(self) -> object:
@@ -211,28 +216,37 @@ class Hdf5Array(DatasetFacts):
         """Return all values, decoded by tamis in one native call; None if they are many, unusual or damaged."""
         if self.form is None or self.has_companion or self.number_type is None:
             return None
-        values = small_values(self.file, self.path)
-        return None if values is None else np.frombuffer(values, self.number_type).reshape(self.shape)
+        content = self._quick_content(Depth.values)
+        return None if content is None else self._as_array(content)
 
     def alike(self, other: StoredArray, *, independent: bool = False) -> Alike | None:
-        """Compare with a small dataset of the same path in another HDF5 file in one native call.
+        """Compare with a small dataset of the same path in another HDF5 file, each read in one native call.
 
         Chunks are decoded by tamis; with `independent` HDF5 reads both datasets, too. None if they differ, or it is not
         known for sure: then they are to be compared part by part.
         """
         if not isinstance(other, Hdf5Array) or self.path != other.path:
             return None
-        known = self.form is not None, other.form is not None
-        result = compare_small(self.file, other.file, self.path, by_library=independent, known=known)
-        if result is None:
+        depth = Depth.twice if independent else Depth.values
+        if (before := self._quick_content(depth)) is None or (after := other._quick_content(depth)) is None:
             return None
-        for array, facts in ((self, result.source), (other, result.target)):
-            if facts is not None:
-                array.take(facts)
-        if self.number_type is None or self.has_companion or other.has_companion:
+        if not before.same_values(after) or self.number_type is None or self.has_companion or other.has_companion:
             return None
-        values = np.frombuffer(result.values, self.number_type).reshape(self.shape)
-        return Alike(values, result.same_attributes)
+        return Alike(self._as_array(before), before.same_attributes(after))
+
+    def _quick_content(self, depth: Depth) -> QuickFacts | None:
+        """Return facts with values, decoded by tamis, and attributes; None if the dataset is no small one."""
+        if self._content is not None and depth == Depth.values:
+            return self._content
+        facts = quick_facts(self.file, self.path, depth)
+        if facts is None or facts.values is None:
+            return None
+        if self.form is None:
+            self.take(facts)
+        return facts
+
+    def _as_array(self, content: QuickFacts) -> NDArray[Any]:
+        return np.frombuffer(content.values or b"", self.number_type).reshape(self.shape)
 
     def _open_stored(self, independent: bool) -> ArrayReader:
         self._flush()

@@ -48,7 +48,7 @@ def verify(
 
     The target must have everything that the source has, unchanged. Numbers may differ by their bound; without a bound,
     bits must be the same. How values are stored does not matter. Chunks are decoded in threads, filters that tamis
-    knows need no plugin, and memory is bounded: 32 MiB and a few chunks for each thread.
+    knows need no plugin, and memory is bounded: 48 MiB and a few chunks for each thread.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def verify(
     selection = [variables] if isinstance(variables, str) else variables
     bounds = checked_bounds(bounds)
     with open_store(source) as first, open_store(target) as second, reading(source, target):
-        pair, datasets, names = pair_of(first, second), first.arrays, Names(first)
+        pair, datasets, names = pair_of(first, second, whole=not selection), first.arrays, Names(first)
         labels = names.labels(selection) if selection else {path: path for path in datasets}
         limits, named = assigned_bounds(bounds, names, datasets.labelled(labels, others=False), labels)
         comparison = _Comparison(first, second, pair, limits, threads, progress or (lambda *_: None), len(labels))

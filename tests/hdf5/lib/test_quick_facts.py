@@ -15,8 +15,9 @@ import tamis
 from tamis.chunks.read_many import native_pipeline
 from tamis.filters import ChunkType
 from tamis.hdf5 import writer
+from tamis.hdf5.compare import file_pair
 from tamis.hdf5.dataset_facts import _OF_ATTRIBUTES, _SHARED
-from tamis.hdf5.lib.quick_facts import Creation, compare_small, quick_facts, rewrite_small, small_values
+from tamis.hdf5.lib.quick_facts import Creation, Depth, QuickFacts, quick_facts, rewrite_small
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.links import link_plist
 from tamis.pipeline import Pipeline
@@ -36,6 +37,20 @@ def create(path: Path, **settings: Any) -> None:
         dataset = file.create_dataset("v", **{"data": VALUES, **settings})
         dataset.attrs["units"], dataset.attrs["valid_min"] = "K", np.float32(-3)
         dataset.attrs["n"], dataset.attrs["texts"] = np.arange(3), ["a", "bc"]
+
+
+def small_values(file: h5py.File, path: str) -> bytes | None:
+    facts = quick_facts(file, path, Depth.values)
+    return None if facts is None else facts.values
+
+
+def both(folder: Path, depth: Depth = Depth.values) -> tuple[QuickFacts, QuickFacts]:
+    """Facts and values of the dataset in each of two files."""
+    with h5py.File(folder / "a.h5") as first, h5py.File(folder / "b.h5") as second:
+        facts = quick_facts(first, "/v", depth), quick_facts(second, "/v", depth)
+        assert facts[0] is not None
+        assert facts[1] is not None
+        return facts[0], facts[1]
 
 
 def fact(value: Any) -> Any:
@@ -130,15 +145,14 @@ def test_datasets_that_differ_are_not_alike(change: str, tmp_path: Path) -> None
         create(tmp_path / name, chunks=(4, 5))
     with h5py.File(tmp_path / "b.h5", "r+") as file:
         recreated(file, compression=4)
-    with h5py.File(tmp_path / "a.h5") as first, h5py.File(tmp_path / "b.h5") as second:
-        alike = compare_small(first, second, "/v", by_library=True)
-        assert alike is not None
-        assert alike.same_attributes
-        assert alike.values == VALUES.tobytes()
+    before, after = both(tmp_path, Depth.twice)
+    assert before.same_values(after)
+    assert before.same_attributes(after)
+    assert before.values == VALUES.tobytes()
     with h5py.File(tmp_path / "b.h5", "r+") as file:
         CHANGES[change](file)
-    with h5py.File(tmp_path / "a.h5") as first, h5py.File(tmp_path / "b.h5") as second:
-        assert compare_small(first, second, "/v") is None
+    before, after = both(tmp_path)
+    assert not before.same_values(after)
 
 
 @pytest.mark.parametrize("value", ["m", np.float32(-4), ["a", "bd"], np.arange(4), None])
@@ -150,11 +164,34 @@ def test_attributes_that_differ_are_not_the_same(value: Any, tmp_path: Path) -> 
         del file["v"].attrs[name]
         if value is not None:
             file["v"].attrs[name] = value
-    with h5py.File(tmp_path / "a.h5") as first, h5py.File(tmp_path / "b.h5") as second:
-        alike = compare_small(first, second, "/v")
-        assert alike is not None
-        assert not alike.same_attributes
+    before, after = both(tmp_path)
+    assert before.same_values(after)
+    assert not before.same_attributes(after)
     assert not tamis.verify(tmp_path / "a.h5", tmp_path / "b.h5", threads=1).ok
+
+
+def test_datasets_in_formats_of_several_versions_are_the_same(tmp_path: Path) -> None:
+    for name, libver in (("a.h5", "earliest"), ("b.h5", "latest")):
+        with h5py.File(tmp_path / name, "w", libver=libver) as file:
+            dataset = file.create_dataset("v", data=VALUES)
+            dataset.attrs["n"], dataset.attrs["units"] = np.arange(3), "K"
+    before, after = both(tmp_path)
+    assert before.same_values(after)
+    assert before.same_attributes(after)
+
+
+@pytest.mark.parametrize("kept_nbytes", [0, 1000])
+def test_verify_says_the_same_however_many_values_are_kept(
+    kept_nbytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.h5", "b.h5"):
+        write_many(tmp_path / name)
+    with h5py.File(tmp_path / "b.h5", "r+") as file:
+        file["03"][2, 3], file["whole"][0, 0], file["05"].attrs["units"] = 99, 99, "m"
+    at_once = tamis.verify(tmp_path / "a.h5", tmp_path / "b.h5").to_dict()
+    monkeypatch.setattr(file_pair, "_KEPT_NBYTES", kept_nbytes)
+    assert tamis.verify(tmp_path / "a.h5", tmp_path / "b.h5").to_dict() == at_once
+    assert [finding["path"] for finding in at_once["violations"]] == ["/03", "/05", "/again"]
 
 
 @pytest.mark.parametrize("track_order", [False, True])

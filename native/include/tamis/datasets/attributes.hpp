@@ -1,7 +1,8 @@
-// Attributes of objects, read and compared bit by bit.
+// Attributes of objects, read bit by bit, and copied.
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <optional>
 #include <string>
@@ -15,8 +16,6 @@ struct AttributeName {
     std::string name;
     unsigned order = 0;  // of creation, 0 if it is not tracked
     int charset = 0;     // of the name
-
-    bool operator==(const AttributeName& other) const { return name == other.name; }
 };
 using Names = std::vector<AttributeName>;
 
@@ -59,9 +58,9 @@ public:
             static_cast<std::uint64_t>(count) > max_nbytes / size)
             return false;
         values_.assign(static_cast<std::size_t>(count) * size, 0);
-        if (hdf5_.read_attribute(id_, type_, values_.data()) < 0) return false;
-        has_texts_ = is_text;
-        return true;
+        if (hdf5_.read_attribute(id_, type_, values_.data()) < 0) values_.clear();
+        has_texts_ = is_text && is_read();
+        return is_read();
     }
 
     // The text of an attribute that was read, if it is a single one; its end is marked by 0 or its size.
@@ -85,14 +84,30 @@ public:
         return copy.valid() && hdf5_.write_attribute(copy, type_, values_.data()) >= 0;
     }
 
-    // Of attributes that were read.
-    bool operator==(const Attribute& other) const {
-        if (hdf5_.types_equal(type_, other.type_) <= 0 || hdf5_.spaces_equal(space_, other.space_) <= 0) return false;
-        if (!has_texts_) return values_ == other.values_;
-        return std::equal(texts().begin(), texts().end(), other.texts().begin(), other.texts().end(),
-                          [](const char* first, const char* second) {
-                              return first == second || (first && second && std::strcmp(first, second) == 0);
-                          });
+    bool is_read() const { return !values_.empty(); }
+
+    // What tells attributes that were read from others: the type as HDF5 encodes it, the dataspace, and the values.
+    // Empty if HDF5 cannot say.
+    Memory type_code() const { return encoded(hdf5_, type_); }
+
+    Memory space_code() const {
+        hsize_t extents[2 * max_rank] = {};
+        const int rank = hdf5_.space_rank(space_);
+        if (rank < 0 || rank > max_rank || hdf5_.space_extents(space_, extents, extents + rank) != rank) return {};
+        Memory code(1 + 2 * static_cast<std::size_t>(rank) * sizeof(hsize_t));
+        code[0] = static_cast<std::uint8_t>(hdf5_.space_class(space_));
+        std::memcpy(code.data() + 1, extents, code.size() - 1);
+        return code;
+    }
+
+    Memory value_code() const {
+        if (!has_texts_) return values_;
+        Memory code;
+        for (const char* text : texts()) {
+            code.push_back(text != nullptr);
+            if (text) code.insert(code.end(), text, text + std::strlen(text) + 1);
+        }
+        return code;
     }
 
 private:
@@ -100,22 +115,13 @@ private:
         return {reinterpret_cast<const char* const*>(values_.data()), values_.size() / sizeof(char*)};
     }
 
+    static constexpr int max_rank = 32;  // of HDF5
+
     const Libhdf5& hdf5_;
     Id id_, type_, space_;
     Memory values_;
     bool has_texts_ = false;
 };
-
-// Whether the attributes of two objects, with these names, are certainly the same.
-inline bool same_attributes(const Libhdf5& hdf5, hid_t first, hid_t second, Names names, Names others) {
-    const auto by_text = [](const AttributeName& one, const AttributeName& other) { return one.name < other.name; };
-    std::sort(names.begin(), names.end(), by_text);
-    std::sort(others.begin(), others.end(), by_text);
-    return names == others && std::all_of(names.begin(), names.end(), [&](const AttributeName& name) {
-               Attribute before(hdf5, first, name), after(hdf5, second, name);
-               return before.read() && after.read() && before == after;
-           });
-}
 
 enum class Copied { all, nothing, some };
 

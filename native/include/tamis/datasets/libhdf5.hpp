@@ -65,7 +65,6 @@ struct Libhdf5 {
     int (*space_rank)(hid_t space) = nullptr;
     int (*space_extents)(hid_t space, hsize_t* extents, hsize_t* maxima) = nullptr;
     std::int64_t (*space_count)(hid_t space) = nullptr;
-    Status (*spaces_equal)(hid_t first, hid_t second) = nullptr;
 
     Status (*close_properties)(hid_t properties) = nullptr;
     int (*layout)(hid_t properties) = nullptr;
@@ -132,7 +131,7 @@ private:
                bind(is_variable_text, "H5Tis_variable_str") && bind(create_space, "H5Screate_simple") &&
                bind(close_space, "H5Sclose") && bind(space_class, "H5Sget_simple_extent_type") &&
                bind(space_rank, "H5Sget_simple_extent_ndims") && bind(space_extents, "H5Sget_simple_extent_dims") &&
-               bind(space_count, "H5Sget_simple_extent_npoints") && bind(spaces_equal, "H5Sextent_equal");
+               bind(space_count, "H5Sget_simple_extent_npoints");
     }
 
     bool bind_properties() {

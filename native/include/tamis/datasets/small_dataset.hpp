@@ -19,6 +19,14 @@ inline constexpr std::size_t max_label = 512;
 
 using Memory = std::vector<std::uint8_t>;
 
+// A type as HDF5 encodes it; empty if it cannot.
+inline Memory encoded(const Libhdf5& hdf5, hid_t type) {
+    std::size_t nbytes = 0;
+    if (hdf5.encode_type(type, nullptr, &nbytes) < 0) return {};
+    Memory code(nbytes);
+    return hdf5.encode_type(type, code.data(), &nbytes) < 0 ? Memory{} : code;
+}
+
 struct Filter {
     int id = 0;
     unsigned flags = 0;
@@ -109,12 +117,11 @@ private:
     bool read_type() {
         const int type_class = hdf5_.type_class(type_);
         itemsize_ = hdf5_.type_nbytes(type_);
-        std::size_t nbytes = 0;
         if ((type_class != class_integer && type_class != class_float) || itemsize_ == 0 || itemsize_ > max_nbytes ||
-            hdf5_.is_named(type_) != 0 || hdf5_.encode_type(type_, nullptr, &nbytes) < 0)
+            hdf5_.is_named(type_) != 0)
             return false;
-        form_.type.resize(nbytes);
-        return hdf5_.encode_type(type_, form_.type.data(), &nbytes) >= 0;
+        form_.type = encoded(hdf5_, type_);
+        return !form_.type.empty();
     }
 
     bool read_shape() {

@@ -21,12 +21,25 @@ from tamis.store.pair import Change, Unequal, companion_note
 _BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict")
 
 
+_KEPT_NBYTES = 8 << 20
+
+
 class Hdf5Pair:
-    """Two files; their objects are compared by the paths of the first."""
+    """Two files; their objects are compared by the paths of the first.
+
+    Parameters
+    ----------
+    before, after
+        The files.
+    whole
+        Whether all datasets are to be compared: small ones are then opened only once.
+    """
 
     same_format = True
 
-    def __init__(self, before: Hdf5Store, after: Hdf5Store) -> None:
+    def __init__(self, before: Hdf5Store, after: Hdf5Store, *, whole: bool = False) -> None:
+        if whole:
+            before.kept_nbytes = after.kept_nbytes = _KEPT_NBYTES
         self._before, self._after = before, after
         self._objects = _objects(before), _objects(after, before.contents)
 

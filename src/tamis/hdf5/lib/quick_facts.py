@@ -1,4 +1,4 @@
-"""All facts of a small dataset of numbers in one native call, and two such datasets compared in another.
+"""All of a small dataset of numbers in one native call: facts, and where they are asked for, values and attributes.
 
 A small dataset costs little else than calls of HDF5, and each takes several times as long from Python. Native code
 knows numbers in at most 64 KiB and 16 chunks whose type has no name in the file. It answers only what it knows for
@@ -18,9 +18,16 @@ from tamis.hdf5.lib.calls import lock
 from tamis.hdf5.lib.file_facts import driver_of, first_offset, is_plain, is_read_only, once
 from tamis.pipeline import Pipeline
 
-Form = tuple[object, ...]
+Form = tuple[Any, ...]
 """Type and creation properties: datasets of equal forms share all facts that follow from these."""
 
+Content = tuple[bytes, bytes, bytes, bytes]
+"""Name, type, dataspace and values of an attribute."""
+
+Depth = _native.Depth
+
+_FILL = slice(4, 6)
+"""Of a form: whether there is a fill value, and its bytes."""
 
 _FORMS = "_tamis_equal_forms"
 """Attribute of h5py's file objects: one of all equal forms, so that many datasets share it."""
@@ -44,6 +51,10 @@ class QuickFacts(NamedTuple):
         The chunk index.
     attributes
         Name of each attribute; and its text, if it is one.
+    values
+        Bytes of the values, in the type of the file, if they are asked for and decoded.
+    contents
+        All of each attribute, if values are there: name, type, dataspace and values; None if one is unusual.
     """
 
     form: Form
@@ -52,50 +63,53 @@ class QuickFacts(NamedTuple):
     stored_nbytes: int
     chunks: Columns
     attributes: tuple[tuple[bytes, bytes | None], ...]
+    values: bytes | None
+    contents: tuple[Content | None, ...] | None
+
+    @property
+    def nbytes(self) -> int:
+        """Roughly how much memory values and attributes take, if they are there."""
+        contents = self.contents or ()
+        return 256 + len(self.values or b"") + sum(256 + len(content[-1]) for content in contents if content)
+
+    def same_values(self, other: QuickFacts) -> bool:
+        """Return whether type, extents, fill value and values are certainly the same, bit by bit."""
+        return (
+            self.values == other.values is not None
+            and (self.shape, self.maxshape) == (other.shape, other.maxshape)
+            and (self.form[0], *self.form[_FILL]) == (other.form[0], *other.form[_FILL])
+        )
+
+    def same_attributes(self, other: QuickFacts) -> bool:
+        """Return whether all attributes are certainly the same."""
+        contents = self.contents
+        return contents is not None and contents == other.contents and None not in contents
 
 
-class QuickComparison(NamedTuple):
-    """Two datasets that have the same type, extents, fill value and values, bit by bit.
-
-    Parameters
-    ----------
-    source, target
-        Their facts; None if they are known already.
-    values
-        Bytes of the values, in the type of the file.
-    same_attributes
-        Whether their attributes are certainly the same.
-    """
-
-    source: QuickFacts | None
-    target: QuickFacts | None
-    values: bytes
-    same_attributes: bool
-
-
-def quick_facts(file: h5py.File, path: str) -> QuickFacts | None:
+def quick_facts(file: h5py.File, path: str, depth: _native.Depth = Depth.facts) -> QuickFacts | None:
     """Return the facts of a dataset that is open for reading; None if they are not known for sure."""
     if (place := _place(file)) is None or (library := _library()) is None:
         return None
-    number, _, base = place
     with lock:
-        facts: Any = library.survey(number, path.encode("utf-8", "surrogateescape"), base)
+        facts: Any = library.survey(place, path.encode("utf-8", "surrogateescape"), depth)
     return None if facts is None else QuickFacts._make(facts)
 
 
-def quick_look(file: h5py.File, group: h5g.GroupID, name: bytes) -> QuickFacts | h5g.GroupID | None:
+def quick_look(
+    file: h5py.File, group: h5g.GroupID, name: bytes, depth: _native.Depth = Depth.facts
+) -> QuickFacts | h5g.GroupID | None:
     """Return the group that is in a group, or the facts of a dataset; None if it is not known for sure."""
     if (place := _place(file)) is None or (library := _library()) is None:
         return None
     with lock:
-        item: Any = library.look(group.id, name, place[2])
+        item: Any = library.look(place, group.id, name, depth)
         if isinstance(item, int):
             return h5g.GroupID(item)
     if item is None:
         return None
-    facts = QuickFacts._make(item)
+    form, *rest = item
     forms: dict[Form, Form] = vars(file).setdefault(_FORMS, {})
-    return facts._replace(form=forms.setdefault(facts.form, facts.form))
+    return QuickFacts(forms.setdefault(form, form), *rest)
 
 
 def quick_chunks(dataset: h5d.DatasetID) -> Columns | None:
@@ -103,17 +117,8 @@ def quick_chunks(dataset: h5d.DatasetID) -> Columns | None:
     if (library := _library()) is None:
         return None
     with lock:
-        facts: Any = library.survey(dataset.id, b".", 0)
+        facts: Any = library.survey((dataset.id, -1, 0), b".", Depth.facts)
     return None if facts is None else QuickFacts._make(facts).chunks
-
-
-def small_values(file: h5py.File, path: str) -> bytes | None:
-    """Return the values of a dataset, decoded by tamis, in the type of the file; None if it is not a small one."""
-    if (place := _place(file)) is None or (library := _library()) is None:
-        return None
-    with lock:
-        values: Any = library.values(place, path.encode("utf-8", "surrogateescape"))
-    return None if values is None else bytes(values)
 
 
 class QuickCopy(NamedTuple):
@@ -193,40 +198,6 @@ def copy_plain_attributes(source: h5g.GroupID, target: h5g.GroupID, name: bytes)
         return False
     with lock:
         return library.copy_attributes(source.id, target.id, name)
-
-
-def compare_small(
-    source: h5py.File,
-    target: h5py.File,
-    path: str,
-    *,
-    by_library: bool = False,
-    known: tuple[bool, bool] = (False, False),
-) -> QuickComparison | None:
-    """Compare the datasets at one path of two files; None if they differ, or it is not known for sure.
-
-    Parameters
-    ----------
-    source, target
-        Files that are open for reading.
-    path
-        Path of both.
-    by_library
-        Whether HDF5 itself must read the same values, too, after tamis has decoded them.
-    known
-        Whether the facts of each are known already.
-    """
-    first, second, library = _place(source), _place(target), _library()
-    if first is None or second is None or library is None:
-        return None
-    raw_path = path.encode("utf-8", "surrogateescape")
-    with lock:
-        result: Any = library.compare(first, second, raw_path, by_library, (not known[0], not known[1]))
-    if result is None:
-        return None
-    before, after, values, same_attributes = result
-    first_facts, second_facts = (None if facts is None else QuickFacts._make(facts) for facts in (before, after))
-    return QuickComparison(first_facts, second_facts, values, same_attributes)
 
 
 @cache

@@ -13,7 +13,7 @@ from h5py import h5a, h5d, h5g, h5l, h5o
 
 from tamis.errors import FileError, MissingFilterError
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.lib.quick_facts import QuickFacts, quick_look
+from tamis.hdf5.lib.quick_facts import Depth, QuickFacts, quick_look
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.links import Link, links_of
 from tamis.missing.companion_attributes import MARK
@@ -111,6 +111,8 @@ class Contents:
         First path of each object by its address.
     links
         Additional hard links: path of the group, name, first path of the target.
+    room
+        Bytes of memory for values of small datasets that are still to be found.
     """
 
     datasets: Datasets
@@ -118,6 +120,7 @@ class Contents:
     closed: dict[str, str] = field(default_factory=dict)
     places: dict[int, str] = field(default_factory=dict)
     links: list[tuple[str, str, str]] = field(default_factory=list)
+    room: int = 0
 
     def paths(self) -> dict[str, str]:
         """Return the first path of each dataset by all its paths through hard links that enter no group twice.
@@ -157,15 +160,22 @@ class Contents:
         return dict(sorted(first_paths.items()))
 
 
-def walk(file: h5py.File) -> Contents:
+def walk(file: h5py.File, *, kept_nbytes: int = 0) -> Contents:
     """Return every dataset and group of a file by its first path, however many links lead to it.
+
+    Parameters
+    ----------
+    file
+        The file, which must stay open.
+    kept_nbytes
+        Memory for the values of small datasets, which are then read at once with their facts.
 
     Raises
     ------
     FileError
         If an object of the file cannot be read.
     """
-    contents, filename = Contents(Datasets(file)), file.filename
+    contents, filename = Contents(Datasets(file), room=kept_nbytes), file.filename
     with reading(filename):
         # HDF5's own order of visiting decides which of several paths is the first.
         root = h5g.open(file.id, b"/")
@@ -212,8 +222,10 @@ def _visit(contents: Contents, path: str, group: h5g.GroupID, link: Link, object
         contents.links.append((path, object_path.rpartition("/")[2], contents.places[link.address]))
         return None
     contents.places[link.address] = object_path
-    item = quick_look(contents.datasets.file, group, link.name) or _opened(group, link.name)
+    depth = Depth.values if contents.room > 0 else Depth.facts
+    item = quick_look(contents.datasets.file, group, link.name, depth) or _opened(group, link.name)
     if isinstance(item, QuickFacts):
+        contents.room -= item.nbytes
         marked = any(name == MARK.encode() for name, _ in item.attributes)
         contents.datasets.add(object_path, link.address, marked=marked, facts=item)
         return None
