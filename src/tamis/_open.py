@@ -1,26 +1,28 @@
-"""The way from a path to the store that is there; a new storage format has its line here."""
+"""The way from a path to the store that is there; a new storage format has its line here.
+
+Formats are imported late: most commands need one of them.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tamis.errors import ParameterError
 from tamis.hdf5.compare.file_pair import Hdf5Pair
-from tamis.hdf5.file import File
-from tamis.hdf5.netcdf_target import NetcdfTarget
 from tamis.hdf5.store import Hdf5Store
-from tamis.netcdf.classic.classic_store import ClassicStore, is_classic
+from tamis.netcdf.classic.classic_signature import is_classic
 from tamis.rewrite.plan import Recreate
-from tamis.rewrite.transfer import transfer
 from tamis.store.array import ArrayWriter, Store
 from tamis.store.folder_transaction import FolderTransaction
-from tamis.store.model_pair import ModelPair
-from tamis.store.opened.opened_store import GroupedStore, OpenedStore
 from tamis.store.pair import Pair
 from tamis.store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from tamis.hdf5.file import File
+    from tamis.store.opened.opened_store import GroupedStore, OpenedStore
 
 
 def open(  # noqa: A001 - as xarray and gzip name it
@@ -58,6 +60,9 @@ def open(  # noqa: A001 - as xarray and gzip name it
             ts = file["TS"]
             first = ts[0]
     """
+    from tamis.hdf5.file import File
+    from tamis.store.opened.opened_store import OpenedStore
+
     opens = _other_format(path)
     return File(path, threads, restore) if opens is None else OpenedStore(opens, path, threads, restore)
 
@@ -77,10 +82,14 @@ def open_store(path: str | os.PathLike[str]) -> Store:
 def _other_format(path: str | os.PathLike[str]) -> Callable[[str], GroupedStore] | None:
     """Return what opens what is at a path, if it is not HDF5; None for anything else."""
     if os.path.isdir(path):
-        from tamis.zarr.stored.zarr_store import ZarrStore, is_zarr  # late: few commands open folders
+        from tamis.zarr.stored.zarr_store import ZarrStore, is_zarr
 
         return ZarrStore if is_zarr(path) else None
-    return ClassicStore if is_classic(path) else None
+    if not is_classic(path):
+        return None
+    from tamis.netcdf.classic.classic_store import ClassicStore
+
+    return ClassicStore
 
 
 def is_zarr_name(target: Path) -> bool:
@@ -89,7 +98,7 @@ def is_zarr_name(target: Path) -> bool:
         return True
     if not os.path.isdir(target):
         return False
-    from tamis.zarr.stored.zarr_store import is_zarr  # late: few commands open folders
+    from tamis.zarr.stored.zarr_store import is_zarr
 
     return is_zarr(target)
 
@@ -168,6 +177,7 @@ def copy_store(
         If something cannot be copied. Errors of functions are passed on.
     """
     if isinstance(target, FolderTransaction):
+        from tamis.rewrite.transfer import transfer
         from tamis.zarr.writing.zarr_form import ZarrForm
         from tamis.zarr.writing.zarr_target import ZarrTarget
 
@@ -178,6 +188,9 @@ def copy_store(
         return []
     if isinstance(source, Hdf5Store):
         return source.copy_to(target.path, recreate, dropped, companions, target.protect)
+    from tamis.hdf5.netcdf_target import NetcdfTarget
+    from tamis.rewrite.transfer import transfer
+
     with NetcdfTarget(target.path) as out:
         target.protect()
         transfer(source, out, recreate, companions)
@@ -193,4 +206,6 @@ def pair_of(source: Store, target: Store, *, whole: bool = False) -> Pair:
     """Return what compares two stores except for the numbers in their arrays; `whole` if all arrays are compared."""
     if isinstance(source, Hdf5Store) and isinstance(target, Hdf5Store):
         return Hdf5Pair(source, target, whole=whole)
+    from tamis.store.model_pair import ModelPair
+
     return ModelPair(source, target)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import h5py
 from h5py import h5g
@@ -18,8 +18,6 @@ from tamis.hdf5.cf_variables import roles_in
 from tamis.hdf5.companion_writer import create_empty, replace_companions
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.source_file import open_source
-from tamis.hdf5.model.hdf5_model import Hdf5Model
-from tamis.hdf5.model.header_reader import read_header
 from tamis.hdf5.readers import readers_of
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree import copy as tree
@@ -36,6 +34,9 @@ from tamis.rewrite.plan import CreateAtOnce, Plan, Recreate, WrittenAtOnce
 from tamis.store.array import ArrayWriter
 from tamis.store.cdl_model import Header
 from tamis.store.readability import Readers
+
+if TYPE_CHECKING:
+    from tamis.hdf5.model.hdf5_model import Hdf5Model
 
 
 class _Create(CreateAtOnce):
@@ -144,10 +145,14 @@ class Hdf5Store:
     @cached_property
     def model(self) -> Hdf5Model:
         """The file in netCDF's data model, with companions of missing values as variables."""
+        from tamis.hdf5.model.hdf5_model import Hdf5Model  # late: few commands need it
+
         return Hdf5Model(self.file, restore=False)
 
     def header(self) -> Header:
         """Return variables, dimensions, attributes and types as CDL describes them."""
+        from tamis.hdf5.model.header_reader import read_header  # late: few commands need it
+
         return read_header(self.file, self.model)
 
     def array(self, path: str) -> Hdf5Array:

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from tamis.chunks.source import MemorySource
 from tamis.errors import FileError
 from tamis.netcdf.classic.classic_header import read_header
-from tamis.netcdf.classic.classic_store import ClassicStore, is_classic
+from tamis.netcdf.classic.classic_signature import is_classic
+from tamis.netcdf.classic.classic_store import ClassicStore
 
 FORMATS = {1: "NETCDF3_CLASSIC", 2: "NETCDF3_64BIT_OFFSET", 5: "NETCDF3_64BIT_DATA"}
 KINDS = {1: "classic", 2: "64-bit offset", 5: "cdf5"}

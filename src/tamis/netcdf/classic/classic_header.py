@@ -16,9 +16,7 @@ import numpy as np
 from tamis.chunks.source import ByteSource
 from tamis.errors import FileError
 from tamis.formatting import printable
-
-KINDS = {1: "classic", 2: "64-bit offset", 5: "cdf5"}
-"""Formats by the number after the letters CDF at the begin of a file, as ``ncdump -k`` calls them."""
+from tamis.netcdf.classic.classic_signature import KINDS
 
 CHAR = np.dtype("S1")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Self
 
 from tamis import cf
@@ -13,27 +12,14 @@ from tamis.chunks.source import Descriptor, FileSource
 from tamis.errors import FileError
 from tamis.filters import Filter
 from tamis.netcdf.classic.classic_array import ClassicArray
-from tamis.netcdf.classic.classic_header import KINDS, read_header
+from tamis.netcdf.classic.classic_header import read_header
+from tamis.netcdf.classic.classic_signature import KINDS
 from tamis.pipeline import Pipeline
 from tamis.store.array_table import ArrayTable
 from tamis.store.cdl_model import Header
 from tamis.store.data_model import Dimension, NamedGroup
 from tamis.store.model_header import header_of
 from tamis.store.readability import Readers
-
-_SIGNATURES = tuple(b"CDF" + bytes([version]) for version in KINDS)
-
-
-def is_classic(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path leads to a netCDF classic file, by its first bytes; False if it cannot be read."""
-    place = Path(os.fsdecode(path))
-    try:
-        if not place.is_file():  # a pipe would block
-            return False
-        with place.open("rb") as stream:
-            return stream.read(4) in _SIGNATURES
-    except OSError:
-        return False
 
 
 class ClassicStore:
