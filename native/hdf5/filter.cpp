@@ -1,5 +1,6 @@
 #include "hdf5/filter.hpp"
 
+#include "hdf5/non_finite.hpp"
 #include "hdf5/settings.hpp"
 #include "tamis/zfp/proof.hpp"
 
@@ -48,8 +49,12 @@ Outcome encode(const Stored& stored, const std::uint8_t* in, std::size_t in_nbyt
     Outcome outcome{allocate(capacity), 0, capacity, false, {}};
     if (capacity == 0 || !outcome.buffer) return failure(Message::format("zfp: no memory for %zu bytes", capacity));
     std::size_t end = 0;
-    const Status status = kernel().encode(header.type, in, header.layout, header.params, outcome.buffer.get(), 0, end);
-    const bool has_rest = may_be_unfiltered(stored), proven = is_proven(stored);
+    Status status = kernel().encode(header.type, in, header.layout, header.params, outcome.buffer.get(), 0, end);
+    const bool has_rest = may_be_unfiltered(stored),
+               as_reference = status.code == Code::non_finite && encodes_non_finite();
+    const bool proven = is_proven(stored) && !as_reference;
+    if (as_reference)
+        status = encode_non_finite(header.type, in, header.layout, header.params, outcome.buffer.get(), end);
     if (!status) return has_rest ? unfiltered() : failure(describe(status, header.type));
     outcome.nbytes = (end + 7) / 8;
     if (proven) {

@@ -27,15 +27,27 @@ inline const zfp::Kernel& kernel() {
 // Unset or "on": chunks of accuracy mode are proven. "off": they are written as H5Z-ZFP writes them.
 inline constexpr const char* proof_variable = "TAMIS_ZFP_PROOF";
 
+// Unset or "refuse": NaN and infinities are no values of lossy modes. "encode": they become what H5Z-ZFP makes of them.
+inline constexpr const char* non_finite_variable = "TAMIS_ZFP_NONFINITE";
+
+// True if a variable has the second of two values; the first is that of one that is not set.
+inline bool has_second_value(const char* variable, std::string_view first, std::string_view second) {
+    const char* value = std::getenv(variable);
+    const std::string_view text = value == nullptr ? "" : value;
+    if (text != "" && text != first && text != second)
+        std::fprintf(stderr, "tamis: expected %s to be %s or %s, got '%s'; using %s\n", variable, first.data(),
+                     second.data(), value, first.data());
+    return text == second;
+}
+
 inline bool proves_chunks() {
-    static const bool proves = [] {
-        const char* value = std::getenv(proof_variable);
-        const std::string_view text = value == nullptr ? "" : value;
-        if (text != "" && text != "on" && text != "off")
-            std::fprintf(stderr, "tamis: expected %s to be on or off, got '%s'; using on\n", proof_variable, value);
-        return text != "off";
-    }();
+    static const bool proves = !has_second_value(proof_variable, "on", "off");
     return proves;
+}
+
+inline bool encodes_non_finite() {
+    static const bool encodes = has_second_value(non_finite_variable, "refuse", "encode");
+    return encodes;
 }
 
 }  // namespace tamis::hdf5
