@@ -2,12 +2,14 @@
 // Python face. Callers hold h5py's lock.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
 #include <cerrno>
 
 #include "python/binding.hpp"
+#include "tamis/datasets/groups.hpp"
 #include "tamis/datasets/rewrite.hpp"
 
 namespace tamis::python {
@@ -121,6 +123,17 @@ nb::object look(const Libhdf5& hdf5, File place, datasets::hid_t group, nb::byte
     return facts_if_known(hdf5, dataset, place, depth);
 }
 
+// Name, kind, address, character set and number in creation order of each link; None if they cannot be listed.
+nb::object links(const Libhdf5& hdf5, datasets::hid_t group) {
+    std::vector<datasets::Link> links;
+    if (!datasets::read_links(hdf5, group, links)) return nb::none();
+    return tuple_of(links, [](const datasets::Link& link) -> nb::object {
+        const auto& [name, info] = link;
+        return nb::make_tuple(nb::bytes(name.data(), name.size()), info.kind, info.address, info.charset,
+                              info.order_valid ? signed_of(info.order) : nb::object(nb::none()));
+    });
+}
+
 // Whether an object is a dataset whose values may have references, to be translated in its copy.
 bool may_have_references(const Libhdf5& hdf5, datasets::hid_t object) {
     const datasets::Id type(hdf5.type_of(object), hdf5.close_type);  // groups have none
@@ -182,6 +195,12 @@ void bind_datasets(nb::module_& m) {
              "The file is given by its identifier, its descriptor, and what to add to HDF5's offsets.")
         .def("look", &look, "place"_a, "group"_a, "name"_a, "depth"_a,
              "What is in a group: the identifier of a group, which the caller closes, or what `survey` returns.")
+        .def("links", &links, "group"_a,
+             "Name, kind, address, character set and number in creation order, if it is tracked, of each link of a\n"
+             "group, in the order in which they are stored; None if they cannot be listed.")
+        .def("bare_address", &datasets::bare_address, "group"_a,
+             "Address of a group that certainly has no attributes, no comment, and no settings: its formats are those\n"
+             "before HDF5 1.8.")
         .def("copy_attributes", &copy_attributes, "source"_a, "target"_a, "name"_a,
              "Copy all attributes of an object to its copy, of the same name in another group, which has none.\n\n"
              "Returns whether they were copied; none are if the object has a comment, may have references, or\n"

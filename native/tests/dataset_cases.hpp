@@ -10,6 +10,7 @@
 
 #include "check.hpp"
 #include "random.hpp"
+#include "tamis/datasets/groups.hpp"
 #include "tamis/datasets/rewrite.hpp"
 
 namespace tamis::tests {
@@ -47,6 +48,7 @@ public:
         bind_types_and_spaces();
         bind_properties();
         bind_attributes();
+        bind_groups();
     }
     ~FakeDataset() { close(file_); }
     FakeDataset(const FakeDataset&) = delete;
@@ -65,6 +67,10 @@ public:
                 if (attribute_names(hdf5_, source.id(), names)) read(source.id(), names);
             }
         }
+        std::vector<datasets::Link> links;
+        const bool listed = datasets::read_links(hdf5_, file_id, links),
+                   bare = datasets::bare_address(hdf5_, file_id) == 5;
+        require(!honest_ || (listed && bare && links.size() == 2 && links[1].info.address == 2), "a group is known");
         require(open_ == 0, "what was opened is closed");
     }
 
@@ -230,6 +236,20 @@ private:
         hdf5_.attribute_properties = &attributes;
         hdf5_.comment = [](auto, auto, auto) { return told(std::ptrdiff_t{0}); };
         hdf5_.reclaim = [](auto, auto, auto, auto) { return 0; };
+    }
+
+    void bind_groups() {
+        hdf5_.visit_links = [](auto group, auto, auto, auto, auto visit, void* data) {
+            for (std::uint64_t at : {1, 2}) {
+                const datasets::LinkInfo info{told(0), told(0) != 0, 0, 0, told(at)};
+                visit(group, at == 1 ? "" : "name", &info, data);
+            }
+            return done();
+        };
+        hdf5_.group_info = [](auto, datasets::GroupInfo* info) { return info->storage = told(0), done(); };
+        hdf5_.object_info = [](auto, datasets::ObjectInfo* info, auto) {
+            return info->address = 5, info->header_version = told(1u), done();
+        };
     }
 
     Random& random_;

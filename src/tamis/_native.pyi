@@ -313,6 +313,18 @@ class Libhdf5:
         What is in a group: the identifier of a group, which the caller closes, or what `survey` returns.
         """
 
+    def links(self, group: int) -> object:
+        """
+        Name, kind, address, character set and number in creation order, if it is tracked, of each link of a
+        group, in the order in which they are stored; None if they cannot be listed.
+        """
+
+    def bare_address(self, group: int) -> int | None:
+        """
+        Address of a group that certainly has no attributes, no comment, and no settings: its formats are those
+        before HDF5 1.8.
+        """
+
     def copy_attributes(self, source: int, target: int, name: bytes) -> bool:
         """
         Copy all attributes of an object to its copy, of the same name in another group, which has none.

@@ -17,7 +17,15 @@ from tamis.filters import ChunkType
 from tamis.hdf5 import writer
 from tamis.hdf5.compare import file_pair
 from tamis.hdf5.dataset_facts import _OF_ATTRIBUTES, _SHARED
-from tamis.hdf5.lib.quick_facts import Creation, Depth, QuickFacts, quick_facts, rewrite_small
+from tamis.hdf5.lib.quick_facts import (
+    Creation,
+    Depth,
+    QuickFacts,
+    bare_address,
+    quick_facts,
+    quick_links,
+    rewrite_small,
+)
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.links import link_plist
 from tamis.pipeline import Pipeline
@@ -268,6 +276,36 @@ def test_datasets_stored_at_once_are_as_those_stored_chunk_by_chunk(
                 origin = mine.id.get_chunk_info(at).chunk_offset
                 assert mine.id.read_direct_chunk(origin) == other.id.read_direct_chunk(origin)
     assert tamis.verify(tmp_path / "a.h5", tmp_path / "quick.h5").ok
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_links_listed_at_once_are_those_that_h5py_lists(libver: str, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w", libver=libver) as file:
+        file["v"], file["soft"], file["t"] = 1.0, h5py.SoftLink("/v"), np.dtype("f4")
+        file["external"] = h5py.ExternalLink("b.h5", "/x")
+        for name, order in (("plain", False), ("ordered", True), ("noted", False), ("\u00e4", False)):
+            file.create_group(name, track_order=order)["again"] = file["v"]
+        file["\u00e4"].attrs["a"] = 1
+        h5py.h5g.open(file.id, b"/").set_comment(b"noted", b"a comment")
+    with h5py.File(tmp_path / "a.h5") as file:
+        for group in (file["/"], *(file[name] for name in ("plain", "ordered", "noted", "\u00e4"))):
+            listed: list[Any] = []
+            group.id.links.iterate(
+                lambda name, info, to=listed: to.append(
+                    (name, info.type, info.cset, info.corder_valid and info.corder)
+                ),
+                info=True,
+                order=h5py.h5.ITER_NATIVE,
+            )
+            found = quick_links(group.id)
+            assert found is not None
+            assert [(name, kind, charset, order or False) for name, kind, _, charset, order in found] == [
+                (*entry[:3], entry[3] or False) for entry in listed
+            ]
+            hard = {name: address for name, kind, address, *_ in found if kind == h5py.h5l.TYPE_HARD}
+            assert hard == {name: h5py.h5o.get_info(group.id, name).addr for name in hard}
+            bare = group.name == "/plain" and libver == "earliest"
+            assert bare_address(group.id) == (h5py.h5o.get_info(group.id).addr if bare else None)
 
 
 def test_dataset_that_would_grow_is_not_stored_at_once(tmp_path: Path) -> None:

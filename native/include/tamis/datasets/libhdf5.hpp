@@ -22,6 +22,8 @@ inline constexpr int layout_compact = 0, layout_contiguous = 1, layout_chunked =
 inline constexpr int fill_undefined = 0, fill_user_defined = 2;                      // H5D_fill_value_t
 inline constexpr int space_scalar = 0, space_simple = 1;                             // H5S_class_t
 inline constexpr int kind_group = 2, kind_dataset = 5;                               // H5I_type_t
+inline constexpr int link_hard = 0, storage_symbol_table = 0;                        // H5L_type_t, H5G_storage_type_t
+inline constexpr unsigned tell_address = 1, count_attributes = 4, tell_header = 8;   // H5O_INFO_BASIC, _NUM_ATTRS, _HDR
 inline constexpr int by_name = 0, native_order = 2;                                  // H5_index_t, H5_iter_order_t
 inline constexpr int charset_utf8 = 1;                                               // H5T_cset_t
 inline constexpr hsize_t unlimited = ~hsize_t{0};
@@ -33,6 +35,35 @@ struct AttributeInfo {
     unsigned order;
     int charset;
     hsize_t nbytes;
+};
+
+// H5L_info1_t
+struct LinkInfo {
+    int kind;
+    bool order_valid;
+    std::int64_t order;
+    int charset;
+    std::uint64_t address;  // of a hard link
+};
+
+// H5G_info_t
+struct GroupInfo {
+    int storage;
+    hsize_t count;
+    std::int64_t last_order;
+    bool mounted;
+};
+
+// The beginning of H5O_info1_t, with room for the rest.
+struct ObjectInfo {
+    unsigned long file;
+    std::uint64_t address;
+    int kind;
+    unsigned references;
+    std::int64_t times[4];
+    hsize_t attribute_count;
+    unsigned header_version;
+    std::uint64_t rest[32];
 };
 
 struct Libhdf5 {
@@ -100,11 +131,17 @@ struct Libhdf5 {
     std::ptrdiff_t (*comment)(hid_t object, char* text, std::size_t room) = nullptr;
     Status (*reclaim)(hid_t type, hid_t space, hid_t transfer, void* values) = nullptr;
 
+    Status (*visit_links)(hid_t group, int index, int order, hsize_t* position,
+                          Status (*visit)(hid_t, const char* name, const LinkInfo* info, void* data),
+                          void* data) = nullptr;
+    Status (*group_info)(hid_t group, GroupInfo* info) = nullptr;
+    Status (*object_info)(hid_t object, ObjectInfo* info, unsigned fields) = nullptr;
+
     // Of the library at a path, which is loaded already and stays so, and of those that it needs.
     explicit Libhdf5(const char* path) {
         library_ = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-        complete_ =
-            library_ != nullptr && bind_datasets() && bind_types_and_spaces() && bind_properties() && bind_attributes();
+        complete_ = library_ != nullptr && bind_datasets() && bind_types_and_spaces() && bind_properties() &&
+                    bind_attributes() && bind_groups();
     }
 
     // False where a call is absent.
@@ -153,6 +190,11 @@ private:
                bind(attribute_properties, "H5P_CLS_ATTRIBUTE_CREATE_ID_g") && bind(open_object, "H5Oopen") &&
                bind(close_object, "H5Oclose") && bind(kind, "H5Iget_type") && bind(comment, "H5Oget_comment") &&
                (bind(reclaim, "H5Treclaim") || bind(reclaim, "H5Dvlen_reclaim"));
+    }
+
+    bool bind_groups() {
+        return (bind(visit_links, "H5Literate1") || bind(visit_links, "H5Literate")) &&
+               bind(group_info, "H5Gget_info") && bind(object_info, "H5Oget_info2");
     }
 
     void* library_ = nullptr;  // kept open: what it leads to must stay

@@ -9,7 +9,13 @@ from typing import Any
 from tamis.hdf5.companions import about_companion
 from tamis.hdf5.compare.elements import unequal_elements
 from tamis.hdf5.compare.stored_bytes import changed_fill, same_stored_chunks
-from tamis.hdf5.compare.structure import attribute_differences, group_changes, link_differences, named_type_change
+from tamis.hdf5.compare.structure import (
+    attribute_differences,
+    group_changes,
+    link_differences,
+    named_type_change,
+    own_links,
+)
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.store import Hdf5Store
 from tamis.hdf5.stored_array import Hdf5Array
@@ -91,6 +97,9 @@ class Hdf5Pair:
     def _comparisons(self, path: str, group: Any, other: Any) -> list[Callable[[], Iterator[Change]]]:
         if other is None:
             return [lambda: iter([Change(path, "missing-group", "no such group in the target", harmless=False)])]
+        links = own_links(path, group, self._objects[0])
+        if links is not None and links == own_links(path, other, self._objects[1]):
+            return []
         attributes = partial(self._attribute_changes, path, group.id, other.id)
         if path in self._before.contents.closed or path in self._after.contents.closed:
             return [attributes]

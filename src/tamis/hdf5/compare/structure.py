@@ -15,6 +15,7 @@ from tamis.errors import FileError
 from tamis.formatting import shortened
 from tamis.hdf5.compare.elements import array_text, differing, element_text
 from tamis.hdf5.lib.places import linked_file
+from tamis.hdf5.lib.quick_facts import bare_address, quick_links
 from tamis.hdf5.lib.type_text import type_words
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.groups import group_filters, is_old_group
@@ -89,6 +90,22 @@ def link_differences(source: h5py.Group, target: h5py.Group, objects: tuple[Obje
     for name, link in after.items():
         if name not in before and not link.is_object:
             yield Difference(_text(name), f"{link.text} is new", added=True)
+
+
+def own_links(path: str, group: h5py.Group, own: Objects) -> list[bytes] | None:
+    """Return the names of all links of a group that certainly has nothing else, and links only to its own objects.
+
+    None for other groups, and for those that cannot be read: they are compared in all their parts.
+    """
+    if (address := bare_address(group.id)) is None or own.path_at(address) != path:
+        return None
+    if (links := quick_links(group.id)) is None:
+        return None
+    start = path.rstrip("/")
+    for name, kind, target, *_ in links:
+        if kind != h5l.TYPE_HARD or own.path_at(target) != f"{start}/{name.decode('utf-8', 'surrogateescape')}":
+            return None
+    return sorted(name for name, *_ in links)
 
 
 def group_changes(source: h5py.Group, target: h5py.Group) -> Iterator[tuple[str, str]]:

@@ -183,6 +183,26 @@ def rewrite_small(
     return None if result is None else QuickCopy._make(result)
 
 
+def quick_links(group: h5g.GroupID) -> tuple[tuple[bytes, int, int, int, int | None], ...] | None:
+    """Return name, kind, address, character set and number of each link of a group; None if they cannot be listed."""
+    if (library := _library()) is None:
+        return None
+    with lock:
+        links: Any = library.links(group.id)
+    return links  # type: ignore[no-any-return]
+
+
+def bare_address(group: h5g.GroupID) -> int | None:
+    """Return the address of a group that certainly has no attributes, comment or settings; None for other groups.
+
+    Its format is that before HDF5 1.8, which has no settings.
+    """
+    if (library := _library()) is None:
+        return None
+    with lock:
+        return library.bare_address(group.id)
+
+
 def copy_plain_attributes(source: h5g.GroupID, target: h5g.GroupID, name: bytes) -> bool:
     """Copy the attributes of an object to its copy of the same name in another group, which has none.
 

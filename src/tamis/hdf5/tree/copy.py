@@ -18,7 +18,7 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5p, h5r, h5t
 
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5.lib import calls
-from tamis.hdf5.lib.quick_facts import copy_plain_attributes
+from tamis.hdf5.lib.quick_facts import bare_address, copy_plain_attributes
 from tamis.hdf5.tree.create import STAGING, create_copy, create_group_like, create_like, create_target, staging_name
 from tamis.hdf5.tree.group_pairs import GroupPairs
 from tamis.hdf5.tree.links import Link, in_order, link_plist, links_of
@@ -378,6 +378,8 @@ class _Copy:
 
 def _is_unfinished(item: Any) -> bool:
     """Return whether an object has attributes, a comment or references, for the second pass."""
+    if isinstance(item, h5g.GroupID) and bare_address(item) is not None:
+        return False
     if h5a.get_num_attrs(item) or calls.may_have_comment(item):
         return True
     return isinstance(item, h5d.DatasetID) and has_references(item.get_type())

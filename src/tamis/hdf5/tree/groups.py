@@ -14,6 +14,7 @@ from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import Parameter
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.filter_list import listed_pipeline
+from tamis.hdf5.lib.quick_facts import bare_address
 from tamis.hdf5.tree.links import INSTALL, filter_text, link_plist, links_of
 from tamis.pipeline import Pipeline, as_pipeline
 
@@ -238,6 +239,8 @@ def is_old_group(group: h5g.GroupID) -> bool:
 
     Most groups do, and have no settings: to ask for their property lists takes 6 µs each.
     """
+    if bare_address(group) is not None:
+        return True
     old_links = calls.has("H5Gget_info") and calls.link_storage(group) == calls.SYMBOL_TABLE
     return old_links and h5o.get_info(group).hdr.version == _OLD_HEADER
 

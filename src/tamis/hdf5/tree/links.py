@@ -10,6 +10,7 @@ from h5py import h5, h5g, h5p, h5t, h5z
 
 from tamis.errors import FileError, MissingFilterError, TamisError
 from tamis.hdf5.lib import calls
+from tamis.hdf5.lib.quick_facts import quick_links
 
 INSTALL = "set HDF5_PLUGIN_PATH to the folder of its plugin, or import hdf5plugin first in Python"
 
@@ -43,6 +44,8 @@ def links_of(group: h5g.GroupID) -> list[Link]:
     FileError
         If the links are damaged.
     """
+    if (listed := quick_links(group)) is not None:
+        return [Link._make(fields) for fields in listed]
     links: list[Link] = []
 
     def note(name: bytes, info: Any) -> None:
