@@ -96,6 +96,21 @@ def test_preview_and_json(store: Path) -> None:
     assert not store.with_suffix(".nc").exists()
 
 
+def test_complex_numbers_and_records_become_named_types(tmp_path: Path) -> None:
+    records = np.zeros(20, [("a", "<i4"), ("b", "<f8")])
+    records["b"] = np.arange(20)
+    values = {"z": np.arange(20) + 1j, "rec": records}
+    group = zarr.open_group(tmp_path / "in.zarr", mode="w", zarr_format=2)
+    for name, data in values.items():
+        group.create_array(name, shape=20, chunks=7, dtype=data.dtype)[:] = data
+    tamis.repack(tmp_path / "in.zarr", tmp_path / "out.nc", {"z": "shuffle|deflate(4)"})
+    with netCDF4.Dataset(tmp_path / "out.nc", auto_complex=True) as file:
+        assert {*file.cmptypes} == {"_PFNC_DOUBLE_COMPLEX_TYPE", "rec_t"}
+        for name, data in values.items():
+            np.testing.assert_array_equal(file[name][:], data)
+    assert tamis.verify(tmp_path / "in.zarr", tmp_path / "out.nc").ok
+
+
 def test_text_of_variable_length_becomes_a_netcdf_variable(tmp_path: Path) -> None:
     names = xarray.Dataset({"names": ("x", np.array(["a", "bä"], object))})
     names.to_zarr(tmp_path / "a.zarr", zarr_format=2)

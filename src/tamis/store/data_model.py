@@ -48,6 +48,18 @@ def is_compound(dtype: np.dtype[Any]) -> bool:
     return bool(dtype.names) and all(dtype[name].base.str[1:] in _NUMBERS for name in dtype.names or ())
 
 
+def compound_words(dtype: np.dtype[Any]) -> str:
+    """Return complex numbers or records of numbers in words, as those of an HDF5 dataset."""
+    if dtype.kind == "c":
+        part = f"float{4 * dtype.itemsize}"
+        return f"compound {{r: {part}, i: {part}}}"
+    members = []
+    for name in dtype.names or ():
+        shape = f"array {dtype[name].shape} of " if dtype[name].shape else ""
+        members.append(f"{name}: {shape}{dtype[name].base.name}")
+    return f"compound {{{', '.join(members)}}}"
+
+
 @dataclass(frozen=True, slots=True)
 class NamedArray:
     """A variable of a group.

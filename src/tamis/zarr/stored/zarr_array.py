@@ -24,7 +24,7 @@ from tamis.missing.companion_attributes import TABLE
 from tamis.missing.restore import CompanionFlags, RestoredReader
 from tamis.pipeline import Pipeline
 from tamis.store.array import PartByPart
-from tamis.store.data_model import NamedArray
+from tamis.store.data_model import NamedArray, compound_words, is_compound
 from tamis.store.described_array import DescribedArray
 from tamis.zarr.masked_chunk import MARK
 from tamis.zarr.stored.chunk_files import ChunkFiles
@@ -117,6 +117,8 @@ class ZarrArray(PartByPart, DescribedArray):
         """Type of the values in words."""
         if self.numpy_type.kind == "S":
             return f"string of {self.numpy_type.itemsize} bytes, ASCII, null-terminated"
+        if is_compound(self.numpy_type):
+            return compound_words(self.numpy_type)
         return "string" if self.varies else self.numpy_type.name
 
     @cached_property
