@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from h5py import h5d, h5g, h5s, h5t
 
+import tamis
 from tamis.errors import FileError
 from tamis.hdf5.lib.source_file import open_source
+from tamis.hdf5.tree import open_groups
 from tamis.hdf5.tree.walk import walk
 
 
@@ -90,3 +92,28 @@ def test_datasets_with_undecodable_name_can_be_opened_by_it(tmp_path: Path) -> N
     with open_source(tmp_path / "a.h5") as file:
         ((name, array),) = walk(file).datasets.items()
         assert file[name.encode("utf-8", "surrogateescape")] == array.dataset
+
+
+def test_groups_that_do_not_stay_open_are_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "a.h5"
+    with h5py.File(source, "w") as file:
+        group: h5py.Group = file
+        for number in range(40):
+            group.create_dataset("v", data=np.arange(8.0), chunks=(4,))
+            group["again"] = file["v"]
+            group.attrs["number"] = number
+            group.create_group("side", track_order=number % 2 == 0)["soft"] = h5py.SoftLink("/v")
+            group = group.create_group(f"g{number}")
+        group.attrs["root"] = file.ref
+    results = []
+    for most in (16 << 20, 6000, 0):
+        monkeypatch.setattr(open_groups, "_MOST_NBYTES", most)
+        target = tmp_path / f"{most}.h5"
+        tamis.repack(source, target, {"*": "shuffle|deflate(4)"}, min_size=0, larger=True)
+        assert tamis.verify(source, target).ok
+        results.append(target.read_bytes())
+        with h5py.File(target, "r+") as file:
+            file["g0/g1/g2/side"].attrs["new"] = 1
+            del file["g0/g1/g2/g3/again"]
+        assert [finding.path for finding in tamis.verify(source, target).violations] == ["/g0/g1/g2/g3/again"]
+    assert len({*results}) == 1

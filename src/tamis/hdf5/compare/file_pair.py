@@ -116,9 +116,9 @@ class Hdf5Pair:
         before, after = self._before.contents, self._after.contents
         known = before.datasets.keys() | before.groups.keys()
         for kind, members in (("dataset", after.datasets), ("group", after.groups)):
-            for path, member in members.items():
+            for path in members:
                 # Another path to an object of the source is a new link, not a new object.
-                if path in known or not self._objects[1].named(path, address_of(member)):
+                if path in known or not self._objects[1].named(path, address_of(members[path])):
                     continue
                 if path in self._objects[1].companions:
                     yield companion_note(path, self._objects[1].companions[path])

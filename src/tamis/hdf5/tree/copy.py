@@ -20,8 +20,8 @@ from tamis.errors import FileError, ParameterError
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.quick_facts import bare_address, copy_plain_attributes
 from tamis.hdf5.tree.create import STAGING, create_copy, create_group_like, create_like, create_target, staging_name
-from tamis.hdf5.tree.group_pairs import GroupPairs
 from tamis.hdf5.tree.links import Link, in_order, link_plist, links_of
+from tamis.hdf5.tree.open_groups import OpenGroups
 from tamis.hdf5.tree.placed import placed, text_of
 from tamis.hdf5.tree.references import (
     attribute_names,
@@ -144,8 +144,8 @@ class _Copy:
         self.root = h5o.get_info(self.source).addr
         # Address in the source → place, the same in both files; places of one group are consecutive.
         self.places: dict[int, _Place] = {self.root: _Place(b"/", self.root, b"/")}
-        self.groups = GroupPairs((self.source, self.target))
-        self.groups.add(self.root, (self.source, self.target))
+        # Groups of the source, and their copies, by the address in the source.
+        self.groups, self.copies = (OpenGroups(root, self.root) for root in (self.source, self.target))
         # Addresses of objects that the second pass completes.
         self.unfinished = [self.root]
         # Addresses of objects that may record times in the target, too.
@@ -161,7 +161,7 @@ class _Copy:
             pending.extend(self._copy_group(pending.popleft()))
         unfinished = (self.places[address] for address in self.unfinished)
         for group, places in itertools.groupby(unfinished, key=lambda place: place.group):
-            source, target = self.groups[group]
+            source, target = self.groups[group], self.copies[group]
             for path, _, name in places:
                 with placed(path):
                     if copy_plain_attributes(source, target, name):
@@ -179,7 +179,7 @@ class _Copy:
         """Return the addresses of objects that may record times, in source and target."""
         headers = []
         for group, addresses in itertools.groupby(self.timed, key=lambda address: self.places[address].group):
-            copies = {link.name: link.address for link in links_of(self.groups[group][1])}
+            copies = {link.name: link.address for link in links_of(self.copies[group])}
             headers += [(address, copies[self.places[address].name]) for address in addresses]
         return headers
 
@@ -200,7 +200,7 @@ class _Copy:
 
     def _copy_group(self, address: int) -> list[int]:
         """Copy the links of a group and objects that were not copied yet; return the addresses of new groups."""
-        source, target = self.groups[address]
+        source, target = self.groups[address], self.copies[address]
         path = self.places[address].path
         with placed(path):
             links = in_order(links_of(source))
@@ -218,7 +218,7 @@ class _Copy:
                     self._copy_link(source, target, link, link_path)
                 elif link.address in self.places:
                     first_place = self.places[link.address]
-                    home = self.groups[first_place.group][1]
+                    home = self.copies[first_place.group]
                     target.links.create_hard(link.name, home, first_place.name, link_plist(link.charset))
                 else:
                     if self._copy_object(source, target, link, link_path):
@@ -233,7 +233,8 @@ class _Copy:
         if _is_unfinished(item):
             self.unfinished.append(link.address)
         if isinstance(item, h5g.GroupID):
-            self.groups.add(link.address, (item, create_group_like(item, target, link.name, lcpl)))
+            self.groups.add(link.address, item, path)
+            self.copies.add(link.address, create_group_like(item, target, link.name, lcpl), path)
             return True
         self.timed.append(link.address)
         if isinstance(item, h5t.TypeID):
@@ -290,7 +291,7 @@ class _Copy:
             if target.links.exists(link.name):
                 target.unlink(link.name)
             with placed(path):
-                self._copy_object(self.groups[self.places[link.address].group][0], target, link, path)
+                self._copy_object(self.groups[self.places[link.address].group], target, link, path)
             return
         if isinstance(copy, Copied):
             if not copy.complete:
@@ -312,9 +313,7 @@ class _Copy:
         with placed(path):
             # Opened by its path, because HDF5 would otherwise search the whole file for its name.
             dataset = h5py.Dataset(h5d.open(self.file.id, path), readonly=True)  # lets h5py cache the shape
-            datatype = dataset.id.get_type()
-            if datatype.committed():
-                self._type(datatype)
+            self._target_type(dataset.id.get_type())
             return dataset
 
     def _target_type(self, datatype: Any) -> Any:
@@ -366,7 +365,7 @@ class _Copy:
         address = h5o.get_info(item).addr
         if address in self.places:
             _, group, name = self.places[address]
-            home = self.groups[group][1]
+            home = self.copies[group]
         elif address in self.types:
             home, name = self.target, STAGING + b"/" + staging_name(address)
         else:

@@ -16,13 +16,14 @@ from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.quick_facts import Depth, QuickFacts, quick_look
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.links import Link, links_of
+from tamis.hdf5.tree.open_groups import OpenGroups
 from tamis.missing.companion_attributes import MARK
 from tamis.store.array import Arrays
 
 _MOST_LINKS = 1_000_000
 """Limit of links that are followed to find all paths of all datasets: a few links can make very many paths."""
 
-_Open = tuple[str, h5g.GroupID, list[Link]]  # path, group, links still to visit
+_Open = tuple[str, list[Link]]  # path of a group, links still to visit
 
 
 class _Listed(NamedTuple):
@@ -97,6 +98,37 @@ class Datasets(Arrays[Hdf5Array]):
         return len(self._paths)
 
 
+class Groups(Mapping[str, h5py.Group]):
+    """Groups of a file by their paths, in the order of visiting."""
+
+    def __init__(self, root: h5g.GroupID) -> None:
+        self._paths: dict[str, None] = {"/": None}
+        self._groups = OpenGroups(root, "/")
+
+    def add(self, path: str, group: h5g.GroupID) -> None:
+        """Add a group."""
+        self._paths[path] = None
+        self._groups.add(path, group, path)
+
+    def opened(self, path: str) -> h5g.GroupID:
+        """Return the identifier of a group."""
+        return self._groups[path]
+
+    def __getitem__(self, path: str) -> h5py.Group:
+        if path not in self._paths:
+            raise KeyError(path)
+        return h5py.Group(self._groups[path])
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._paths  # without opening it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
 @dataclass(slots=True)
 class Contents:
     """The contents of a file, each object once.
@@ -116,7 +148,7 @@ class Contents:
     """
 
     datasets: Datasets
-    groups: dict[str, h5py.Group] = field(default_factory=dict)
+    groups: Groups
     closed: dict[str, str] = field(default_factory=dict)
     places: dict[int, str] = field(default_factory=dict)
     links: list[tuple[str, str, str]] = field(default_factory=list)
@@ -175,14 +207,15 @@ def walk(file: h5py.File, *, kept_nbytes: int = 0) -> Contents:
     FileError
         If an object of the file cannot be read.
     """
-    contents, filename = Contents(Datasets(file), room=kept_nbytes), file.filename
+    filename = file.filename
     with reading(filename):
         # HDF5's own order of visiting decides which of several paths is the first.
         root = h5g.open(file.id, b"/")
+        contents = Contents(Datasets(file), Groups(root), room=kept_nbytes)
         contents.places[h5o.get_info(root).addr] = "/"
         open_groups = [_enter(contents, "/", root)]
         while open_groups:
-            path, group, links = open_groups[-1]
+            path, links = open_groups[-1]
             if not links:
                 open_groups.pop()
                 continue
@@ -190,7 +223,7 @@ def walk(file: h5py.File, *, kept_nbytes: int = 0) -> Contents:
             # A name may not be valid UTF-8; h5py accepts it in this form.
             object_path = f"{path.rstrip('/')}/{link.name.decode('utf-8', 'surrogateescape')}"
             try:
-                if inner := _visit(contents, path, group, link, object_path):
+                if inner := _visit(contents, path, link, object_path):
                     open_groups.append(inner)
             except Exception:
                 with reading(filename, dataset=object_path):
@@ -206,22 +239,23 @@ def address_of(item: h5py.Group | Hdf5Array) -> int:
 
 def _enter(contents: Contents, path: str, group: h5g.GroupID) -> _Open:
     """Record a group, and return its hard links to visit, the last one first."""
-    contents.groups[path] = h5py.Group(group)
+    contents.groups.add(path, group)
     links: list[Link] = []
     try:
         links = links_of(group)
     except MissingFilterError as error:
         contents.closed[path] = str(error)
     hard_links = (link for link in links if link.kind == h5l.TYPE_HARD)
-    return path, group, sorted(hard_links, key=lambda link: link.name, reverse=True)
+    return path, sorted(hard_links, key=lambda link: link.name, reverse=True)
 
 
-def _visit(contents: Contents, path: str, group: h5g.GroupID, link: Link, object_path: str) -> _Open | None:
+def _visit(contents: Contents, path: str, link: Link, object_path: str) -> _Open | None:
     """Record the target of a hard link; return its links to visit if it is a new group."""
     if link.address in contents.places:
         contents.links.append((path, object_path.rpartition("/")[2], contents.places[link.address]))
         return None
     contents.places[link.address] = object_path
+    group = contents.groups.opened(path)
     depth = Depth.values if contents.room > 0 else Depth.facts
     item = quick_look(contents.datasets.file, group, link.name, depth) or _opened(group, link.name)
     if isinstance(item, QuickFacts):
