@@ -29,6 +29,9 @@ class Pipeline:
         Stages, or filters, which get their default flag. A filter that encodes values, such as zfp, must be the
         first, unless the whole pipeline was read from a file. A rounding may come before all filters, which are
         lossless then.
+    bound
+        The largest error that is allowed, in place of the sum of the filters' own; None if that holds. zfp, whose
+        errors are a fraction of its tolerance, keeps a smaller bound, which is to be proven for each chunk.
 
     Attributes
     ----------
@@ -38,9 +41,11 @@ class Pipeline:
         Rounding of the values before the filters; None if there is none.
     filters
         The filters of the stages.
+    bound
+        The bound that was given.
     error_bound
-        Largest absolute error of a value, in units of the data; 0 if lossless, None if there is no bound, or a relative
-        one, that of the rounding.
+        Largest allowed absolute error of a value, in units of the data: the bound that was given, or that of the
+        filters; 0 if lossless, None if there is no bound, or a relative one, that of the rounding.
 
     Raises
     ------
@@ -55,22 +60,25 @@ class Pipeline:
 
     stages: tuple[Stage, ...]
     rounding: Rounding | None
+    bound: float | None
 
     # Stored, because they are needed several times for each chunk.
     filters: tuple[Filter, ...] = field(init=False, repr=False, compare=False)
     error_bound: float | None = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
-    def __init__(self, stages: Iterable[Stage | Filter | Rounding] = ()) -> None:
+    def __init__(self, stages: Iterable[Stage | Filter | Rounding] = (), *, bound: float | None = None) -> None:
         steps = [step if isinstance(step, Rounding) else _stage(step) for step in stages]
         rounding, all_stages = _divided(steps)
         object.__setattr__(self, "stages", all_stages)
         object.__setattr__(self, "rounding", rounding)
         object.__setattr__(self, "filters", tuple(stage.filter for stage in all_stages))
+        object.__setattr__(self, "bound", bound)
         bounds = [kind.error_bound for kind in self.filters]
         unbounded = None in bounds or rounding is not None
-        object.__setattr__(self, "error_bound", None if unbounded else sum(filter(None, bounds)))
-        object.__setattr__(self, "_hash", hash((rounding, all_stages)))
+        own_bound = None if unbounded else sum(filter(None, bounds))
+        object.__setattr__(self, "error_bound", own_bound if bound is None else bound)
+        object.__setattr__(self, "_hash", hash((rounding, all_stages, bound)))
         if len(all_stages) > MAX_FILTERS:
             raise ParameterError(
                 f"expected at most {MAX_FILTERS} filters, one for each bit of a chunk's mask, got {len(all_stages)}"
@@ -101,6 +109,10 @@ class Pipeline:
         """The filters alone."""
         return self if self.rounding is None else Pipeline(self.stages)
 
+    def within(self, bound: float | None) -> Pipeline:
+        """Return the filters with another allowed error, or with their own for None; see `bound`."""
+        return self if bound == self.bound else Pipeline(self.stages, bound=bound)
+
     def check(self, chunk: ChunkType) -> None:
         """Raise ParameterError if a filter, optional or not, cannot encode such chunks, or values cannot be rounded."""
         if self.rounding is not None:
@@ -114,6 +126,12 @@ class Pipeline:
                     f"expected {checked.name} once in a pipeline, got it {count} times in {self}: HDF5 completes the"
                     " parameters of the first only"
                 ).at(filter=checked)
+
+    def refuse_bound(self) -> None:
+        """Raise ParameterError if zfp has a bound in place of a mode; an optional filter would just be left out."""
+        for each in self.filters[:1]:
+            if isinstance(each, Zfp) and each.bound is not None:
+                each.mode  # noqa: B018  # raises
 
     def check_encodable(self) -> None:
         """Raise MissingFilterError, with advice, if a filter, optional or not, cannot be encoded here."""
@@ -147,6 +165,7 @@ class Pipeline:
         DataError, MissingFilterError, ParameterError, StreamError
             If a required filter fails for such chunks (see `check`) or for these values; names the filter.
         """
+        self.refuse_bound()
         # np.ma is named last, because numpy imports it on first use, which takes long.
         if self.rounding is not None:
             raise ParameterError(

@@ -21,7 +21,7 @@ from tamis.hdf5.store import Hdf5Store
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.jobs.repacking.planning import Request, plan_datasets
 from tamis.pipeline import Pipeline
-from tamis.rewrite.estimate import likely_nbytes
+from tamis.rewrite.sampled.estimate import likely_nbytes
 
 NOTE = "zfp streams are kept: only filters after zfp change, and no error is added"
 WRITTEN = "zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"

@@ -14,6 +14,7 @@ import numpy as np
 
 from tamis import _native, zfp
 from tamis.errors import DataError, ParameterError, StreamError, located
+from tamis.filters._zfp_bound import Bound, mode_or_bound
 from tamis.filters._zfp_chunk import chunk_values, squeezed
 from tamis.filters.base import ChunkType, Data, Filter, Parameter
 from tamis.zfp.checks import refuse
@@ -23,6 +24,7 @@ _PARAMETERS = {
     "rate": Parameter("bits per value", bounds="above 0"),
     "precision": Parameter("bit planes of each block", 1, 64),
     "accuracy": Parameter("largest absolute error, in units of the data", bounds="above 0"),
+    "bound": Parameter("largest absolute error, for repack, which finds the loosest accuracy", bounds="above 0"),
     "reversible": Parameter("every bit is kept", choices=("true",)),
     "minbits": Parameter("expert: bits per block, at least", 0, 32768),
     "maxbits": Parameter("expert: bits per block, at most", bounds="9 or more (float32), 12 or more (float64)"),
@@ -44,6 +46,9 @@ class Zfp(Filter, Mapping[str, Any]):
         Bit planes, 1 to 64: a bound relative to the largest value of each block.
     accuracy
         Largest absolute error, in units of the data, above 0.
+    bound
+        The same promise, kept by the loosest accuracy that the values allow: `tamis.repack` finds it, and other
+        functions refuse it.
     reversible
         True keeps every bit.
     minbits, maxbits, maxprec, minexp
@@ -71,7 +76,7 @@ class Zfp(Filter, Mapping[str, Any]):
     registered_name: ClassVar[str] = "ZFP"
     about: ClassVar[str] = "floats and integers, lossy or not"
     needs_values: ClassVar[bool] = True
-    _mode: zfp.Mode
+    _mode: zfp.Mode | Bound
 
     def __init__(
         self,
@@ -79,6 +84,7 @@ class Zfp(Filter, Mapping[str, Any]):
         rate: float | None = None,
         precision: int | None = None,
         accuracy: float | None = None,
+        bound: float | None = None,
         reversible: bool = False,
         minbits: int | None = None,
         maxbits: int | None = None,
@@ -87,15 +93,9 @@ class Zfp(Filter, Mapping[str, Any]):
         mode: str | None = None,
     ) -> None:
         with located(filter=self.name):
-            zfp_mode = zfp.mode(
-                rate=rate,
-                precision=precision,
-                accuracy=accuracy,
-                reversible=reversible,
-                minbits=minbits,
-                maxbits=maxbits,
-                maxprec=maxprec,
-                minexp=minexp,
+            expert = {"minbits": minbits, "maxbits": maxbits, "maxprec": maxprec, "minexp": minexp}
+            zfp_mode = mode_or_bound(
+                bound, rate=rate, precision=precision, accuracy=accuracy, reversible=reversible, **expert
             )
             mode_name = type(zfp_mode).__name__.lower()
             if mode not in (None, mode_name):
@@ -103,7 +103,7 @@ class Zfp(Filter, Mapping[str, Any]):
         object.__setattr__(self, "_mode", zfp_mode)
 
     @classmethod
-    def of(cls, mode: zfp.Mode) -> Self:
+    def of(cls, mode: zfp.Mode | Bound) -> Self:
         """Return the filter of a mode."""
         result = cls.__new__(cls)
         object.__setattr__(result, "_mode", mode)
@@ -151,13 +151,25 @@ class Zfp(Filter, Mapping[str, Any]):
 
     @property
     def mode(self) -> zfp.Mode:
-        """The one mode."""
+        """The one mode; raises ParameterError for a bound, which is none."""
+        if isinstance(self._mode, Bound):
+            self._mode.refuse()
         return self._mode
+
+    @property
+    def bound(self) -> float | None:
+        """The bound for which an accuracy is to be found; None for a mode."""
+        return self._mode.bound if isinstance(self._mode, Bound) else None
+
+    @property
+    def setting(self) -> str:
+        """The mode or the bound as text, such as ``accuracy=0.1``."""
+        return str(self._mode)
 
     @property
     def requested(self) -> tuple[int, ...]:
         """Parameters for H5Pset_filter: mode, an unused word, the numbers of the mode."""
-        match self._mode:
+        match self.mode:
             case zfp.Rate(rate):
                 return (1, 0, *_words(rate))
             case zfp.Precision(precision):
@@ -170,7 +182,9 @@ class Zfp(Filter, Mapping[str, Any]):
 
     @property
     def error_bound(self) -> float | None:
-        """The tolerance in accuracy mode, 0 in lossless modes, None in others."""
+        """The bound, or the tolerance in accuracy mode; 0 in lossless modes, None in others."""
+        if isinstance(self._mode, Bound):
+            return self._mode.bound
         if zfp.is_lossless(self._mode):
             return 0.0
         return float(self._mode.tolerance) if isinstance(self._mode, zfp.Accuracy) else None
@@ -183,12 +197,12 @@ class Zfp(Filter, Mapping[str, Any]):
                 f"expected native byte order, got {dtype.str!r}: ZFP would misread the bytes;"
                 f" use {dtype.newbyteorder('=').str!r}"
             )
-        zfp.check_encodable(dtype, self._mode)
-        self._mode.params(dtype, len(shape))  # raises for a rate that no block can have
+        zfp.check_encodable(dtype, self.mode)
+        self.mode.params(dtype, len(shape))  # raises for a rate that no block can have
         fill = int.from_bytes(chunk.fill, sys.byteorder) if any(chunk.fill) else None
         cd_values = _native.stored_values(self.requested, native_type(dtype), shape, fill)
         return (
-            refuse(cd_values, dtype, shape, self._mode) if isinstance(cd_values, _native.Failure) else tuple(cd_values)
+            refuse(cd_values, dtype, shape, self.mode) if isinstance(cd_values, _native.Failure) else tuple(cd_values)
         )
 
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
@@ -204,19 +218,19 @@ class Zfp(Filter, Mapping[str, Any]):
         header = _parsed(stored) if is_stored(stored) else None
         if header is None or header.proven:
             values = chunk_values(data, chunk)
-            zfp.prove(values, stream, self._mode, None if header is None else header.fill_bits)
+            zfp.prove(values, stream, self.mode, None if header is None else header.fill_bits)
         return stream
 
     def encode_unproven(self, data: Data, chunk: ChunkType) -> bytes:
         """Encode the values of a chunk without a proof. Raises DataError if the mode cannot represent them."""
         if not chunk.dtype.isnative:  # as in files from other machines; ZFP would misread the values
             raise DataError(f"expected native byte order for zfp, got {chunk.dtype.str!r}")
-        return zfp.encode(chunk_values(data, chunk), self._mode)
+        return zfp.encode(chunk_values(data, chunk), self.mode)
 
     def keeps_for_sure(self, chunk: ChunkType, largest: float) -> bool:
         """Return whether any finite values up to magnitude `largest` certainly keep the tolerance of accuracy mode."""
         rank = len(squeezed(chunk))
-        params = self._mode.params(chunk.dtype, rank)
+        params = self.mode.params(chunk.dtype, rank)
         return _native.keeps_for_sure(native_type(chunk.dtype), rank, params, largest)
 
     def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
@@ -231,7 +245,7 @@ class Zfp(Filter, Mapping[str, Any]):
 
     def in_words(self, stored: tuple[int, ...] = ()) -> str:
         """Return the mode in words, and the versions that wrote the chunks."""
-        text = f"zfp {_mode_in_words(self._mode)}"
+        text = f"zfp {_mode_in_words(self.mode)}"
         if not stored:
             return text
         if not is_stored(stored):
@@ -268,10 +282,10 @@ class Zfp(Filter, Mapping[str, Any]):
         return hash((type(self), self._mode))
 
     def __repr__(self) -> str:
-        return f"Zfp({self._mode})"
+        return f"Zfp({self.setting})"
 
     def __str__(self) -> str:
-        return f"zfp({self._mode})"
+        return f"zfp({self.setting})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self).of, (self._mode,))

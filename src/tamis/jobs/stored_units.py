@@ -40,24 +40,25 @@ def units_note(requested: Pipeline, stored: Pipeline, packing: cf.Packing | None
     """Return a note about an accuracy that was converted for packed values; empty if it was not."""
     if packing is None or requested == stored or requested.zfp is None or stored.zfp is None:
         return ()
-    return (f"packed by {packing}: {requested.zfp.mode} of its units is {stored.zfp.mode} of the stored values",)
+    return (f"packed by {packing}: {requested.zfp.setting} of its units is {stored.zfp.setting} of the stored values",)
 
 
 def _convert(stage: Stage, packing: cf.Packing, dtype: np.dtype[Any]) -> Stage:
-    mode = stage.filter.mode if isinstance(stage.filter, Zfp) else None
-    if not isinstance(mode, Accuracy):
+    zfp = stage.filter
+    if not isinstance(zfp, Zfp) or (zfp.bound is None and not isinstance(zfp.mode, Accuracy)):
         return stage
-    size = abs(packing.scale)
+    size, requested = abs(packing.scale), zfp.error_bound or 0.0
     try:
-        bound = packing.stored_bound(mode.tolerance)
+        bound = packing.stored_bound(requested)
     except OverflowError as error:
         raise ParameterError(
-            f"expected an accuracy of packed values that a float can hold, got {mode} with {packing}: {error}"
+            f"expected an accuracy of packed values that a float can hold, got {zfp.setting} with {packing}: {error}"
         ) from error
     if dtype.kind == "i" and bound < 1:
         raise ParameterError(
             f"expected an accuracy of {size:g} or more, since its values are stored as {dtype} with {packing}, got"
-            f" {mode}, which is {mode.tolerance:g} / {size:g} = {bound:g} of the stored integers, and zfp keeps none"
+            f" {zfp.setting}, which is {requested:g} / {size:g} = {bound:g} of the stored integers, and zfp keeps none"
             " below 1: use reversible=True, or lossless filters"
         )
-    return replace(stage, filter=Zfp(accuracy=bound), stored=None)
+    filter_ = Zfp(accuracy=bound) if zfp.bound is None else Zfp(bound=bound)
+    return replace(stage, filter=filter_, stored=None)

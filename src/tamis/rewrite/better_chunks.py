@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.chunks.boxes import whole
-from tamis.rewrite.estimate import RECORD_NBYTES
 from tamis.rewrite.plan import Plan
+from tamis.rewrite.sampled.estimate import RECORD_NBYTES
 from tamis.store.array import StoredArray
 from tamis.zfp.checks import BLOCK_SIDE
 

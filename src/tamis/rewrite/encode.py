@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -266,6 +267,8 @@ def _kept_for_sure(
         return not missing.values and no_limits and not padding.is_read(values.shape, chunk.shape)
     if not isinstance(first, Zfp) or values.dtype.kind != "f" or bound == 0:
         return False
+    if pipeline.bound is not None and not (first.error_bound or math.inf) <= bound:
+        return False  # the tolerance alone does not keep it
     if padding.exact and padding.is_read(values.shape, chunk.shape):
         return False
     largest = missing.survey(values).largest

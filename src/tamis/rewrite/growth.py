@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from tamis.errors import FileError, TamisError
 from tamis.filters import Bitshuffle, Fletcher32, Shuffle
 from tamis.pipeline import Pipeline
-from tamis.rewrite.estimate import RECORD_NBYTES, likely_nbytes, unreadable
 from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.plan import Plan
+from tamis.rewrite.sampled.estimate import RECORD_NBYTES, likely_nbytes, unreadable
 from tamis.store.array import StoredArray
 
 _HELD_NBYTES = 16 << 20

@@ -118,6 +118,12 @@ class Plan:
         """Largest allowed error relative to a stored value; None without a rounding."""
         return None if self.rounding is None else self.rounding.rounding.relative_bound
 
+    @property
+    def tolerance(self) -> float | None:
+        """The tolerance of zfp that was found for a bound, in units of the variable; None without such a bound."""
+        zfp = self.pipeline.zfp if self.recoded and self.pipeline.bound is not None else None
+        return None if zfp is None else self.in_units(zfp.error_bound or 0.0)
+
     def in_units(self, error: float) -> float:
         """Return an error of stored values in units of the variable."""
         return error if self.packing is None else self.packing.unpacked_error(error)

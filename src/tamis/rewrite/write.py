@@ -73,7 +73,8 @@ def write(
     parts = plan.parts(source)
     most_nbytes = check_growth(plan, source, len(parts))
     target = create(plan)
-    plan = replace(plan, pipeline=target.recorded, flags=_flags_of_rest(plan, source, parts))
+    recorded = target.recorded.within(plan.pipeline.bound)
+    plan = replace(plan, pipeline=recorded, flags=_flags_of_rest(plan, source, parts))
     progress(0, len(parts))
     writer = _CountingWriter(plan, target, history)
     with closing(_encode_parts(plan, source, parts, threads, history)) as chunks:

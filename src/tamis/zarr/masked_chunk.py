@@ -44,6 +44,7 @@ class MaskedPipeline:
             If the filters are malformed, or the mask has bits of filters that are not there.
         """
         pipeline = as_pipeline(filters)
+        pipeline.refuse_bound()
         if type(mask) is not int or mask < 0 or mask >> len(pipeline.stages):
             raise ParameterError(f"expected a mask of the {len(pipeline.stages)} filters of {pipeline}, got {mask!r}")
         return cls(pipeline, mask)

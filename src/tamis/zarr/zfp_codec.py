@@ -54,7 +54,8 @@ class ZfpCodec(ArrayBytesCodec):
     def __init__(self, zfp_filter: Zfp | None = None, /, **mode: Any) -> None:
         if zfp_filter is not None and (mode or not isinstance(zfp_filter, Zfp)):
             raise ParameterError(f"expected a tamis.Zfp, or the parameters of a mode, got {zfp_filter!r} and {mode}")
-        object.__setattr__(self, "filter", Zfp(**mode) if zfp_filter is None else zfp_filter)
+        of_mode = Zfp(**mode) if zfp_filter is None else zfp_filter
+        object.__setattr__(self, "filter", Zfp.of(of_mode.mode))  # raises for a bound
 
     @property
     def is_fixed_size(self) -> bool:  # type: ignore[override]  # depends on the mode

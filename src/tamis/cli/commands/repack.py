@@ -113,6 +113,7 @@ def command(
     \b
     FILTERS is a chain such as
       zfp(accuracy=0.1)        largest absolute error, in units of the variable
+    zfp(bound=0.1)           the same promise in the fewest bytes, from a sample
       zfp(rate=8)              bits per value; also precision=16, reversible=true
       shuffle|deflate(4)       lossless
       zfp(accuracy=0.1)|shuffle|deflate(4)

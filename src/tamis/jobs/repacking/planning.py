@@ -24,6 +24,7 @@ from tamis.rewrite.chunk_advice import Chunking, padding_note
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.padding import Padding
 from tamis.rewrite.plan import Plan, flags_for
+from tamis.rewrite.sampled.tolerance import as_stored_already, provisional, with_loosest_tolerance
 from tamis.rewrite.streams import has_streams, is_stored_so
 from tamis.store.array import ELSEWHERE, Arrays, Store, StoredArray
 from tamis.zfp.checks import BLOCK_SIDE
@@ -159,6 +160,7 @@ def plan_datasets(store: Store, request: Request) -> Planning:
             if not unconditional and not plan.copied:
                 # A dataset may not return to "kept" after its values are read: its old companion is gone by then.
                 plan = replace(plan, may_grow=request.larger or dataset.has_companion)
+            plan = with_loosest_tolerance(plan, dataset)
             plans[path] = plan
             kept.pop(path, None)
             if (
@@ -259,6 +261,7 @@ def _preview(path: str, dataset: StoredArray, plan: Plan | None, reason: str, dr
         relative_bound=None if plan is None else plan.relative_bound,
         notes=() if plan is None else planned_notes(plan, dataset.shape),
         packing=None if plan is None else plan.packing,
+        tolerance=None if plan is None else plan.tolerance,
     )
 
 
@@ -285,7 +288,9 @@ def _takes(pipeline: Pipeline, chunk: ChunkType) -> bool:
 
 def _with_checksum(pipeline: Pipeline) -> Pipeline:
     guarded = any(isinstance(item, Fletcher32) for item in pipeline.filters)
-    return pipeline if guarded or pipeline.zfp is None else Pipeline((*pipeline.stages, Fletcher32()))
+    if guarded or pipeline.zfp is None:
+        return pipeline
+    return Pipeline((*pipeline.stages, Fletcher32()), bound=pipeline.bound)
 
 
 def _plan_dataset(
@@ -316,6 +321,7 @@ def _plan_dataset(
     pipeline = _own(dataset) if requested is None else in_stored_units(requested, packing, dtype)
     if requested is not None:
         notes += units_note(requested, pipeline, packing)
+    pipeline = provisional(pipeline)
     if chunks is None:
         chunks = dataset.chunk_shape or default_chunks(dataset.shape, dtype.itemsize, zfp=pipeline.zfp is not None)
     if len(chunks) != len(dataset.shape):
@@ -346,17 +352,18 @@ def _plan_dataset(
         notes.append(
             "its companion is left out, and missing values go back into the dataset (--missing companion keeps it)"
         )
-    for candidate in dict.fromkeys((guarded, pipeline)):
+    same, *without_checksum = dict.fromkeys(as_stored_already(each, dataset.pipeline) for each in (guarded, pipeline))
+    for candidate in (same, *without_checksum):
         if rounding is None and keeps_companion and is_stored_so(dataset, candidate, dtype, chunks):
             text = "chunks are copied as stored: they have these filters already"
-            if candidate != guarded:
+            if candidate != same:
                 text += ", without a checksum"
             return Plan(path, candidate, dtype, chunks, (*notes, text), copied=True, packing=packing)
     guarded.check(chunk)
     guarded.check_encodable()
-    if rounding is None and keeps_companion and has_streams(dataset, guarded, dtype, chunks):
+    if rounding is None and keeps_companion and has_streams(dataset, same, dtype, chunks):
         text = "zfp streams are kept: only filters after zfp change, and no error is added"
-        return Plan(path, guarded, dtype, chunks, (*notes, text), streams_kept=True, packing=packing)
+        return Plan(path, same, dtype, chunks, (*notes, text), streams_kept=True, packing=packing)
     growing = tuple(limit is None for limit in dataset.maxshape)
     if note := padding_note(path, Chunking(dataset.shape, growing, chunk, guarded, {})):
         notes.append(note)

@@ -47,6 +47,8 @@ class DatasetPreview:
         Conversion of stored values to units of the variable; None if they are not packed.
     reusable_chunks
         Number of chunks that an interrupted run noted; each is taken over if its bytes match the note.
+    tolerance
+        Tolerance of zfp that was found for the bound of ``zfp(bound=…)``, in units of the variable; None without it.
     """
 
     path: str
@@ -63,6 +65,7 @@ class DatasetPreview:
     reusable_chunks: int = 0
     packing: Packing | None = None
     relative_bound: float | None = None
+    tolerance: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""

@@ -128,6 +128,7 @@ def _facts(plan: Plan, source: StoredArray, target: StoredArray) -> dict[str, An
         "chunk_shape": plan.chunk_shape,
         "packing": plan.packing,
         "relative_bound": plan.relative_bound,
+        "tolerance": plan.tolerance,
     }
     if target.companion is None:
         return facts

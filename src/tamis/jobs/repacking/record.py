@@ -108,7 +108,8 @@ def _checksum_of_recipe(plans: Mapping[str, Plan], kept: Iterable[str], missing:
     lines = [f"missing {missing}", *(f"keep {path}" for path in sorted(kept))]
     for path, plan in sorted(plans.items()):
         grows = "may grow" if plan.may_grow else "must not grow"
-        lines.append(f"{path} {plan.requested} {shape_text(plan.chunk_shape)} {plan.dtype.str} {plan.copied} {grows}")
+        filters = plan.requested if plan.pipeline.bound is None else f"{plan.requested} within {plan.pipeline.bound!r}"
+        lines.append(f"{path} {filters} {shape_text(plan.chunk_shape)} {plan.dtype.str} {plan.copied} {grows}")
     return _checksum(lines)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tamis.cf import Packing
-from tamis.formatting import printable, ratio, size_text
+from tamis.formatting import plural, printable, ratio, size_text
 from tamis.jobs.json_rule import SCHEMA, json_fields
 from tamis.jobs.result import DatasetsResult
 
@@ -66,6 +66,8 @@ class Repacked:
     unrounded_values
         Number of valid values that are not rounded, because rounding would make them missing or let them cross a limit
         of the valid range; their bits are kept.
+    tolerance
+        Tolerance of zfp that was found for the bound of ``zfp(bound=…)``, in units of the variable; None without it.
     """
 
     path: str
@@ -91,6 +93,7 @@ class Repacked:
     packing: Packing | None = None
     relative_bound: float | None = None
     unrounded_values: int = 0
+    tolerance: float | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -108,7 +111,11 @@ class Repacked:
 
     def __str__(self) -> str:
         sizes = f"{size_text(self.source_nbytes)} -> {size_text(self.target_nbytes + self.companion_nbytes)}"
-        return printable(f"{self.path} {self.pipeline}: {sizes}, largest error {self.largest_error:.3g}")
+        text = f"{self.path} {self.pipeline}: {sizes}, largest error {self.largest_error:.3g}"
+        if self.tolerance is not None:
+            text += f" of {self.bound:g}, tolerance {self.tolerance:g}"
+            text += f", {self.lossless_chunks} of {plural(self.chunks, 'chunk')} without zfp"
+        return printable(text)
 
 
 @dataclass(frozen=True, slots=True)

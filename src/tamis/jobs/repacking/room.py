@@ -9,8 +9,8 @@ from pathlib import Path
 from tamis.errors import FileError
 from tamis.formatting import size_text
 from tamis.hdf5.lib.damage import reading
-from tamis.rewrite.estimate import likely_nbytes, most_nbytes
 from tamis.rewrite.plan import Plan
+from tamis.rewrite.sampled.estimate import likely_nbytes, most_nbytes
 from tamis.store.array import Store, StoredArray
 
 

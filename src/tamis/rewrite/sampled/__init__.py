@@ -1,0 +1,1 @@
+"""What a sample of chunks tells about an array before all of it is written."""

@@ -1,0 +1,163 @@
+"""The loosest tolerance of zfp that keeps a bound, found on a sample of chunks.
+
+ZFP's largest error is a fraction of its tolerance: 0.22 to 0.28 with three axes. A tolerance above the bound therefore
+keeps most chunks within it, in fewer bytes. That every value keeps the bound is proven when chunks are written, and a
+chunk that does not is stored without zfp. So the sample decides about bytes only.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.chunks.gather import one_by_one, over_chunks
+from tamis.chunks.grid import Region
+from tamis.chunks.regions import Parts
+from tamis.errors import TamisError
+from tamis.filters import Zfp
+from tamis.formatting import plural
+from tamis.pipeline import Pipeline
+from tamis.rewrite.new_chunk import make_chunk
+from tamis.rewrite.plan import Plan
+from tamis.store.array import StoredArray
+from tamis.zfp import Accuracy
+
+_SAMPLE_NBYTES = 8 << 20
+_PART_NBYTES = 256 << 10
+_MOST_PARTS = 256
+_LEAST_PARTS = 16
+
+_MARGIN = 0.9
+"""The sample must keep this fraction of the bound, because other chunks have larger errors."""
+
+_MISSES = 32
+"""One in so many chunks of the sample may be stored without zfp for a looser tolerance."""
+
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+def with_tolerance(pipeline: Pipeline, tolerance: float) -> Pipeline:
+    """Return a pipeline with zfp in accuracy mode in place of a zfp with a bound, whose bound it keeps.
+
+    A pipeline with another zfp, or none, is returned as it is.
+    """
+    bound = pipeline.bound if pipeline.zfp is None or pipeline.zfp.bound is None else pipeline.zfp.bound
+    if bound is None:
+        return pipeline
+    stages = (
+        replace(stage, filter=Zfp(accuracy=tolerance)) if isinstance(stage.filter, Zfp) else stage
+        for stage in pipeline.stages
+    )
+    return Pipeline(stages, bound=bound)
+
+
+def provisional(pipeline: Pipeline) -> Pipeline:
+    """Return a pipeline whose zfp with a bound has the largest tolerance that certainly keeps it."""
+    zfp = pipeline.zfp
+    return pipeline if zfp is None or zfp.bound is None else with_tolerance(pipeline, Accuracy(zfp.bound).effective)
+
+
+def as_stored_already(pipeline: Pipeline, stored: Pipeline) -> Pipeline:
+    """Return a pipeline with the tolerance that an array has already, if that is not below the bound."""
+    zfp = stored.zfp
+    if zfp is None or pipeline.bound is None or zfp.error_bound is None or pipeline.zfp is None:
+        return pipeline
+    enough = zfp.error_bound >= (pipeline.zfp.error_bound or 0.0)
+    return with_tolerance(pipeline, zfp.error_bound) if enough else pipeline
+
+
+_Part = tuple[Region, NDArray[Any]]
+
+
+class _Tried(NamedTuple):
+    """The sample encoded with one tolerance: bytes, and parts stored without zfp."""
+
+    nbytes: int
+    missed: int
+
+
+def with_loosest_tolerance(plan: Plan, source: StoredArray) -> Plan:
+    """Return a plan with the loosest tolerance, a power of two, that keeps its bound on a sample of the source.
+
+    The result depends on the values alone. If zfp is required in every chunk, which must not miss the bound then, the
+    tolerance is not above the bound.
+
+    Parameters
+    ----------
+    plan
+        A plan of `provisional` filters. Any other plan is returned as it is.
+    source
+        The array. If it cannot be read, the plan stays as it is, and writing reports why.
+    """
+    zfp = plan.pipeline.zfp
+    if plan.pipeline.bound is None or zfp is None or not plan.recoded:
+        return plan
+    if not plan.pipeline.stages[0].optional:
+        note = "its tolerance is not above the bound, since zfp is required in every chunk, whatever its error"
+        return replace(plan, notes=(*plan.notes, f"{note}; as an optional filter, zfp? takes fewer bytes"))
+    tolerance = Accuracy(zfp.error_bound or 0.0).effective
+    try:
+        sample, values = _sample(plan, source)
+        best = _tried(plan, sample, values, tolerance)
+        allowed = best.missed + (len(values) // _MISSES if sample.grid.chunk_shape == plan.chunk_shape else 0)
+        while math.isfinite(2 * tolerance):
+            looser = _tried(plan, sample, values, 2 * tolerance)
+            if looser.missed > allowed or looser.nbytes >= best.nbytes:
+                break
+            tolerance, best = 2 * tolerance, looser
+    except TamisError:
+        return plan
+    return replace(
+        plan, pipeline=with_tolerance(plan.pipeline, tolerance), notes=(*plan.notes, _note(plan, tolerance, sample))
+    )
+
+
+def _note(plan: Plan, tolerance: float, sample: Parts) -> str:
+    what = "chunk" if sample.grid.chunk_shape == plan.chunk_shape else "part"
+    of_its = f"{plural(len(sample), what)} of {sample.grid.chunk_count}"
+    return (
+        f"zfp's tolerance is {plan.in_units(tolerance):g}, found on {of_its}; every value is proven to keep the bound"
+        f" of {plan.unpacked_bound:g}"
+    )
+
+
+def _sample(plan: Plan, source: StoredArray) -> tuple[Parts, list[_Part]]:
+    """Return chunks of the target, or parts of large ones, spread over the array, and their values."""
+    shape = _part_shape(plan)
+    parts = source.parts(replace(plan, chunk_shape=shape).grid(source))
+    nbytes = math.prod(shape) * plan.dtype.itemsize
+    count = min(len(parts), max(_LEAST_PARTS, min(_MOST_PARTS, _SAMPLE_NBYTES // nbytes)))
+    # Steps of equal length would meet the same place of each row of chunks.
+    places = [int((i + i * _GOLDEN % 1) * len(parts) / count) for i in range(count)]
+    sample = Parts(parts.grid, np.array([parts.numbers[place] for place in places], np.int64))
+    source.check_readable()
+    keep = one_by_one(lambda part, values: (part, values.copy()))
+    with (
+        closing(source.open_reader()) as reader,
+        closing(over_chunks(reader, sample, plan.dtype, keep, 1)) as parts_read,
+    ):
+        return sample, [*parts_read]
+
+
+def _part_shape(plan: Plan) -> tuple[int, ...]:
+    """Return the chunk shape, halved along its longest axes, to whole blocks, until a part is small."""
+    shape = [*plan.chunk_shape]
+    while math.prod(shape) * plan.dtype.itemsize > _PART_NBYTES:
+        axis = max(range(len(shape)), key=lambda axis: shape[axis])
+        half = -(-shape[axis] // 8) * 4
+        if half >= shape[axis]:
+            break
+        shape[axis] = half
+    return tuple(shape)
+
+
+def _tried(plan: Plan, sample: Parts, values: list[_Part], tolerance: float) -> _Tried:
+    pipeline = with_tolerance(plan.pipeline, tolerance).within(_MARGIN * (plan.bound or 0.0))
+    tried = replace(plan, pipeline=pipeline, chunk_shape=sample.grid.chunk_shape)
+    chunks = [make_chunk(tried, part, array) for part, array in values]
+    return _Tried(sum(len(chunk.data) for chunk in chunks), sum(chunk.mask & 1 for chunk in chunks))
