@@ -129,6 +129,13 @@ def test_to_netcdf_given_encoding_replaces_filters_or_chunks(
         assert (str(stored), file["T"].chunks) == (pipeline, chunks)
 
 
+def test_to_netcdf_filters_in_encoding_of_scalars_and_text_warn(tmp_path: Path) -> None:
+    ds = fields(text=("lat", np.array(["a"] * 24, object)))
+    with pytest.warns(UserWarning, match="left out: it is a scalar, text") as warned:
+        ds.tamis.to_netcdf(tmp_path / "a.nc", encoding={name: {"zlib": True} for name in ("T", "height", "text")})
+    assert [str(warning.message).partition(":")[0] for warning in warned] == ["/height", "/text"]
+
+
 def test_to_netcdf_open_save_keeps_filters_and_chunks(tmp_path: Path) -> None:
     ds = fields(other=(("lat", "lon"), np.ones((24, 32))))
     ds.tamis.to_netcdf(tmp_path / "a.nc", {"T": RECIPE, "other": "bzip2(5)"}, chunks={"T": (4, 24, 32)})

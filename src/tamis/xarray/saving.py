@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -60,6 +61,7 @@ def save(
     }
     _refuse_unused(groups, encodings)
     own = _own_pipelines(groups)
+    _warn_of_unfiltered(groups, encodings, own)
     store = DatasetStore(groups, own)
     pipelines = {name: as_pipeline(value) for name, value in recipes.items()}
     shapes = _chunk_shapes(groups, store, pipelines, chunks, own, encodings)
@@ -104,6 +106,18 @@ def _refuse_twice(encodings: Encodings, asked: Collection[str], keys: Collection
             raise ParameterError(
                 f"{name}: expected {parameter} or {given!r} in its encoding, got both: leave out one of them"
             ).at(dataset=name)
+
+
+def _warn_of_unfiltered(groups: Mapping[str, EncodedGroup], encodings: Encodings, filtered: Collection[str]) -> None:
+    """Warn of filters in given encodings of variables that cannot have any."""
+    given = {absolute(name) for name, encoding in encodings.items() if any(map(encoding.get, FILTER_KEYS))}
+    stored = {posixpath.join(path, name) for path, group in groups.items() for name in group.variables}
+    for path in sorted(given & (stored - set(filtered))):
+        warnings.warn(
+            f"{path}: filters in its encoding are left out: it is a scalar, text or without values",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _refuse_unused(groups: Mapping[str, EncodedGroup], encodings: Encodings) -> None:
