@@ -8,6 +8,7 @@ commands that do next to nothing. The start of Python is in all of them. Least o
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import subprocess
 import sys
@@ -53,7 +54,11 @@ def processor() -> float:
 def command(*arguments: object) -> Callable[[], None]:
     """A call that runs a command."""
     words = [str(argument) for argument in arguments]
-    return lambda: subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # Otherwise each start could compile Python anew, where sources are newer than what was compiled.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return lambda: subprocess.run(
+        words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+    )
 
 
 def compare(label: str, path: Path, count: int, rounds: int) -> None:

@@ -43,13 +43,13 @@ def prove(
         If a dataset differs from its plan.
     """
     results = []
-    by_objects = is_copied_by_objects(store, transaction)
     with open_store(transaction.path) as out:
-        pair = pair_of(store, out)
-        anew = [] if by_objects else [path for path in source if path not in plans and _is_compared(pair, source[path])]
+        # A copy by objects has the same paths: its other objects need not be found.
+        pair = None if is_copied_by_objects(store, transaction) else pair_of(store, out)
+        anew = [path for path in source if path not in plans and _is_compared(pair, source[path])] if pair else []
         count = len(plans) + len(anew)
         together = f"verifying {plural(count, 'dataset')}"
-        counterpart = out.array if by_objects else pair.counterpart
+        counterpart = pair.counterpart if pair else out.array
         for number, path in enumerate((*plans, *anew), 1):
             step = Step(f"verifying {path}", number, count, together)
             before, after, plan = source[path], counterpart(path), plans.get(path)
