@@ -22,7 +22,7 @@ PUBLIC = """
     Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Scaleoffset Shuffle Sperr Sz3 Szip UnknownFilter Zfp
     Zstd BitGroom BitRound Granular Pipeline
     TamisError BoundError DataError FileError MissingFilterError ParameterError StreamError
-    inspect export ReferenceParser ExportResult repack preview_repack verify spec encoding open
+    inspect export ReferenceParser ExportResult plan Plan repack preview_repack verify spec encoding open
     repair RepairResult Inspection RepackResult RepackPreview Verification Spec Encoding
     Config config plugin_path __version__
     cf filters hdf5 netcdf zarr zfp
@@ -65,6 +65,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "repack": tamis.repack(sample, target, recipes, chunks=chunks),
         "verify": tamis.verify(sample, target, bounds={"TS": 0.1}),
         "inspect": tamis.inspect(target),
+        "plan": tamis.plan(sample, {"TS": "abs=0.1"}, sample=1_000_000),
         "spec": tamis.spec(ZFP, variable="TS"),
         "encoding": tamis.encoding(dataset(), {"TS": "zfp(accuracy=0.1)"}, chunks={"TS": (4, 4, 4)}),
     }
@@ -89,7 +90,7 @@ def test_unknown_name_is_an_attribute_error() -> None:
         tamis.plan_repack  # noqa: B018
 
 
-@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect"])
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "plan"])
 def test_result_has_datasets_by_name(name: str, results: dict[str, Any]) -> None:
     result = results[name]
     assert result["TS"] is result["/TS"]
@@ -104,7 +105,7 @@ def test_result_has_datasets_by_name(name: str, results: dict[str, Any]) -> None
         result["T"]
 
 
-@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "spec", "encoding"])
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "plan", "spec", "encoding"])
 def test_result_prints_and_becomes_json(name: str, results: dict[str, Any]) -> None:
     result = results[name]
     document = json.loads(result.to_json())
@@ -129,7 +130,7 @@ class _Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "spec", "encoding"])
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "plan", "spec", "encoding"])
 def test_result_in_a_notebook_is_closed_html(name: str, results: dict[str, Any]) -> None:
     html = results[name]._repr_html_()
     assert html.startswith('<div class="tamis">')
@@ -137,12 +138,12 @@ def test_result_in_a_notebook_is_closed_html(name: str, results: dict[str, Any])
     assert "TS" in html
 
 
-@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "spec", "encoding"])
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "plan", "spec", "encoding"])
 def test_result_pickled_is_equal(name: str, results: dict[str, Any]) -> None:
     assert pickle.loads(pickle.dumps(results[name])) == results[name]
 
 
-@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "spec", "encoding"])
+@pytest.mark.parametrize("name", ["preview", "repack", "verify", "inspect", "plan", "spec", "encoding"])
 def test_result_class_is_public(name: str, results: dict[str, Any]) -> None:
     kind = type(results[name])
     assert getattr(tamis, kind.__name__) is kind

@@ -65,6 +65,7 @@ PARALLEL = {"__init__", "store", "job", "result", "text", "progress"} | {
     "copy",
     "export",
     "inspect",
+    "plan",
     "repack",
     "repair",
     "verify",

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from tamis.jobs.exporting import ExportResult
     from tamis.jobs.inspect import inspect
     from tamis.jobs.inspection import Inspection
+    from tamis.jobs.planning.plan import plan
+    from tamis.jobs.planning.result import Plan
     from tamis.jobs.repack import preview_repack, repack
     from tamis.jobs.repacking import RepackPreview, RepackResult
     from tamis.jobs.repairing.repair import repair
@@ -82,6 +84,7 @@ __all__ = [
     "Nbit",
     "ParameterError",
     "Pipeline",
+    "Plan",
     "ReferenceParser",
     "RepackPreview",
     "RepackResult",
@@ -108,6 +111,7 @@ __all__ = [
     "inspect",
     "netcdf",
     "open",
+    "plan",
     "plugin_path",
     "preview_repack",
     "repack",
@@ -132,6 +136,8 @@ _LATE = {
     "tamis.jobs.exporting": "ExportResult",
     "tamis.jobs.inspect": "inspect",
     "tamis.jobs.inspection": "Inspection",
+    "tamis.jobs.planning.plan": "plan",
+    "tamis.jobs.planning.result": "Plan",
     "tamis.jobs.repack": "preview_repack repack",
     "tamis.jobs.repacking": "RepackPreview RepackResult",
     "tamis.jobs.repairing.repair": "repair",

@@ -13,7 +13,10 @@ import tamis
 from tamis.cli.ending import Commands
 from tamis.cli.memory import keep_freed_memory
 
-_COMMANDS = ("config", "copy", "export", "filters", "inspect", "plugin-path", "repack", "repair", "spec", "verify")
+_COMMANDS = (
+    *("config", "copy", "export", "filters", "inspect", "plan", "plugin-path", "repack", "repair"),
+    *("spec", "verify"),
+)
 
 
 _JOBS = ("copy", "export", "inspect", "repack", "verify")
@@ -66,6 +69,7 @@ def main() -> None:
 
     \b
     tamis inspect climate.nc
+    tamis plan climate.nc --want 'TS:abs=0.1'
     tamis repack climate.nc small.nc -f 'TS:zfp(accuracy=0.1)'
     tamis verify climate.nc small.nc --bound TS:0.1
     HDF5_PLUGIN_PATH=$(tamis plugin-path) ncdump -v TS small.nc

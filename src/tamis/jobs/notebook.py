@@ -68,7 +68,7 @@ def _table(table: Table) -> Iterator[str]:
         return
     kept = [i for i in range(len(header)) if i == 0 or any(cells[i] for cells in rest)]
     opened = " open" if len(rest) <= 40 else ""
-    yield f"<details{opened}><summary>Datasets ({len(rest)})</summary><table><thead><tr>"
+    yield f"<details{opened}><summary>{text(table.name)} ({len(rest)})</summary><table><thead><tr>"
     yield "".join(f"<th>{text(header[i])}</th>" for i in kept)
     yield "</tr></thead><tbody>"
     for cells in rest[:MOST_ROWS]:

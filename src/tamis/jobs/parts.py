@@ -41,12 +41,15 @@ class Table:
         Columns that are aligned right.
     code
         Columns of code, whose lines are below each other in notebooks.
+    name
+        What the rows are, for notebooks.
     """
 
     rows: Sequence[Sequence[str]]
     folded: Sequence[int] = ()
     right: Sequence[int] = ()
     code: Sequence[int] = ()
+    name: str = "Datasets"
 
     def lines(self, width: int | None) -> Iterator[Line]:
         """Yield the lines, header first, folded to `width` characters; one line for each row if None."""

@@ -1,0 +1,102 @@
+"""The command `tamis plan`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+import tamis
+from tamis.cli.options import by_name, output_options
+from tamis.cli.output import output_of_two_files
+
+if TYPE_CHECKING:
+    from tamis.jobs.planning.choose import Preference, Readers
+    from tamis.jobs.repacking.planning import MissingPolicy
+
+READERS = ("any", "netcdf", "zfp", "all")
+PREFERENCES = ("size", "speed")
+"""Listed here, because the modules that define them take long to import."""
+
+
+@click.command("plan")
+@click.argument("files", nargs=-1, required=True, type=click.Path(readable=False))
+@click.option(
+    "-w",
+    "--want",
+    "wants",
+    multiple=True,
+    metavar="NAME:WANT",
+    help="What a variable, or all that match a pattern, must keep; repeatable. By default every bit.",
+)
+@click.option(
+    "--readers",
+    type=click.Choice(READERS),
+    default="all",
+    show_default=True,
+    help="Who must be able to read the result: any HDF5 library, netCDF-C with its own plugins, HDF5 with the plugin of"
+    " zfp, or whoever installs what is needed.",
+)
+@click.option(
+    "--prefer",
+    type=click.Choice(PREFERENCES),
+    default="size",
+    show_default=True,
+    help="Choose the best ratio, or the fastest with at least two thirds of it.",
+)
+@click.option(
+    "--sample",
+    default="16MB",
+    show_default=True,
+    metavar="SIZE",
+    help="Values of each variable that are read at most, in kB, MB or GB.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(("exact", "companion")),
+    default="exact",
+    show_default=True,
+    help="Missing values, as repack is to treat them.",
+)
+@output_options
+def command(
+    files: tuple[str, ...],
+    wants: tuple[str, ...],
+    readers: Readers,
+    prefer: Preference,
+    sample: str,
+    missing: MissingPolicy,
+    quiet: bool,
+    log: str | None,
+    as_json: bool,
+) -> None:
+    """Measure which filters keep what is wanted of FILES, and print them as options of `tamis repack`.
+
+    Nothing is written. The numbers are predictions from a sample of each variable; repack proves the bound of the
+    filters, value by value. Coordinates, bounds, flags and integers stay lossless unless they are named, and several
+    files get the same filters.
+
+    \b
+    WANT is one limit or several, which hold together:
+      abs=0.1            largest absolute error, in units of the variable
+      range=1e-4         the same, relative to the range of the values
+      rel=0.001          largest error relative to a value; also digits=3, bits=9
+      information=0.99   share of the real information of the bits
+      rmse=0.02,psnr=80,corr=0.99999,dssim=0.9995
+                         of all values of the sample
+      lossless           no bit changes
+
+    \b
+    tamis plan climate.nc --want 'TS:abs=0.1'
+    tamis plan 2001.nc 2002.nc -w 'T*:abs=0.1,psnr=70' -w '*:lossless' --readers any
+    """
+    from tamis.jobs.planning.wants import parse_size, parse_wants
+
+    with output_of_two_files("plan", files[0], files[-1], as_json, quiet, log) as output:
+        asked = by_name("--want", parse_wants(wants))
+        nbytes = parse_size(sample)
+        with output.progress() as progress:
+            result = tamis.plan(
+                files, asked, prefer=prefer, readers=readers, sample=nbytes, missing=missing, progress=progress
+            )
+        output.result(result)

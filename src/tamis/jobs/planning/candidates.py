@@ -1,0 +1,150 @@
+"""The candidates of a variable: filters that keep what is wanted on its sample, and what they cost there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from tamis.errors import MissingFilterError, ParameterError
+from tamis.jobs.planning import choose, ladder
+from tamis.jobs.planning.measure import cost_of, loss_of
+from tamis.jobs.planning.result import Candidate
+from tamis.jobs.planning.sample import Sample
+from tamis.jobs.planning.wants import Want
+from tamis.jobs.repacking.planning import MissingPolicy, Request, plan_datasets
+from tamis.pipeline import Pipeline
+from tamis.rewrite.plan import Plan as ArrayPlan
+from tamis.rewrite.sampled.tolerance import with_loosest_tolerance
+from tamis.store.array import Store, StoredArray
+
+_CHAINS = (
+    "shuffle|deflate(4)",
+    "shuffle|deflate(9)",
+    "shuffle|zstd(9)",
+    "bitshuffle(compressor=zstd)",
+)
+"""Lossless filters that are measured, alone and after a rounding."""
+_REVERSIBLE = "zfp(reversible=true)|shuffle|deflate(4)"
+_FALLBACK = "shuffle|deflate(4)"
+"""Filters of chunks that zfp cannot keep."""
+
+
+class Variable(NamedTuple):
+    """A variable of all files that is planned."""
+
+    path: str
+    want: Want
+    stores: Sequence[Store]
+    arrays: Sequence[StoredArray]
+    chunk_shape: tuple[int, ...]
+    missing: MissingPolicy
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values in all files."""
+        return sum(array.values_nbytes for array in self.arrays)
+
+    def plans(self, filters: str) -> list[ArrayPlan]:
+        """Return what repack would do in each file; raise its error if it cannot."""
+        request = Request({self.path: Pipeline.parse(filters)}, {self.path: self.chunk_shape}, True, self.missing)
+        plans = [plan_datasets(store, request).plans[self.path] for store in self.stores]
+        return [*map(with_loosest_tolerance, plans, self.arrays)]
+
+
+class Candidates:
+    """The candidates of a variable that keep what is wanted on its sample.
+
+    Parameters
+    ----------
+    variable, sample
+        The variable, and its sample.
+
+    Attributes
+    ----------
+    refused
+        Filters that are left out, each with the reason.
+    """
+
+    def __init__(self, variable: Variable, sample: Sample) -> None:
+        self._variable, self._sample = variable, sample
+        self.refused: dict[str, str] = {}
+        self._plans = cache(variable.plans)
+        self._errors: dict[str, float] = {}
+        array = variable.arrays[0]
+        self._dtype = np.dtype(array.dtype)
+        self._packing = array.packing
+        missing = [each.missing for each in variable.arrays]
+        self._facts = ladder.facts_of(sample, missing, array.packing, variable.want)
+
+    def texts(self) -> Iterator[str]:
+        """Yield the filters to measure."""
+        want, facts = self._variable.want, self._facts
+        yield from _CHAINS
+        yield _REVERSIBLE
+        if want.is_lossless or not ladder.finite(facts):
+            return
+        rungs = [f"{zfp}|{_FALLBACK}" for zfp in ladder.zfp_filters(want, facts)]
+        if (best := ladder.loosest(rungs, lambda text: self._keeps(text, rounds=False))) is not None:
+            yield best
+        if self._dtype.kind != "f":
+            return
+        steps = [f"bitround(keepbits={bits})" for bits in ladder.kept_bits(want, facts, self._dtype.itemsize)]
+        rounding = ladder.loosest(steps, lambda text: self._keeps(f"{text}|{_FALLBACK}", rounds=True))
+        if rounding is not None:
+            error = self._errors[f"{rounding}|{_FALLBACK}"]
+            for chain in _CHAINS:
+                self._errors[f"{rounding}|{chain}"] = error
+                yield f"{rounding}|{chain}"
+
+    def _keeps(self, text: str, *, rounds: bool) -> bool:
+        """Return whether filters keep what is wanted of the sample."""
+        if text in self.refused:
+            return False
+        try:
+            plans = self._plans(text)
+        except (ParameterError, MissingFilterError) as error:
+            self.refused[text] = str(error)
+            return False
+        loss = loss_of(plans, self._sample, self._variable.want)
+        self._errors[text] = float(loss.tally.error) * self._facts.scale
+        stored = rounds and self._packing is None
+        return not ladder.failures(self._variable.want, loss, self._facts, stored_relative=stored, rounds=rounds)
+
+    def allowed(self, text: str, readers: choose.Readers) -> bool:
+        """Return whether filters can be encoded here, and read by these readers; record why not."""
+        if not choose.readable(Pipeline.parse(text).filters, readers):
+            self.refused[text] = f"not for the readers {readers!r}"
+            return False
+        try:
+            self._plans(text)
+        except (ParameterError, MissingFilterError) as error:
+            self.refused[text] = str(error)
+            return False
+        return True
+
+    def measured(self, text: str, sample: Sample, advance: Callable[[int], None]) -> Candidate:
+        """Return a candidate with its costs on a sample."""
+        cost = cost_of(self._plans(text), sample, advance)
+        return Candidate(
+            filters=text,
+            ratio=cost.ratio,
+            ratio_low=cost.low,
+            ratio_high=cost.high,
+            largest_error=self._errors.get(text, 0.0),
+            write_mbs=cost.write_mbs,
+            read_mbs=cost.read_mbs,
+            read_by=choose.read_by(Pipeline.parse(text).filters),
+            fallbacks=cost.fallbacks,
+        )
+
+    def condition(self, text: str) -> str:
+        """Return under which condition rounding keeps an absolute bound; empty if there is none."""
+        bound = ladder.absolute_bound(self._variable.want, self._facts)
+        if bound is None or Pipeline.parse(text).rounding is None:
+            return ""
+        most = math.ldexp(self._facts.scale, ladder.magnitude(self._facts))
+        return f"; it keeps {bound:.3g} for all stored values below {most:g} in magnitude"

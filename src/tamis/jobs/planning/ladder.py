@@ -1,0 +1,211 @@
+"""Ladders of lossy filters from loose to tight, and the loosest rung that keeps what is wanted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from tamis import cf
+from tamis.accuracy.information import SIGNIFICAND_BITS, BitPairs, bit_pairs, keepbits
+from tamis.accuracy.moments import Moments
+from tamis.accuracy.statistics import Tally, unchanged
+from tamis.jobs.planning.measure import Loss
+from tamis.jobs.planning.sample import Sample
+from tamis.jobs.planning.wants import RELATIVE, Want
+from tamis.missing.definition import Missing
+
+_LONGEST = 28
+"""Rungs that are tried at most: from far too loose to almost without loss."""
+
+_UNSEEN = 1.125
+"""Values that are not in the sample may be larger by this factor."""
+
+
+class Facts(NamedTuple):
+    """What the sample tells about a variable, in its units.
+
+    Parameters
+    ----------
+    low, high
+        Range of the valid values; NaN if there are none.
+    deviation
+        Standard deviation of the values.
+    largest
+        Largest magnitude of the stored values; larger than that of the sample if there are others.
+    scale
+        Size of a step of the stored values in units of the variable; 1 if they are not packed.
+    keepbits
+        Bits of the significand with the wanted share of the information; None if it was not asked for.
+    """
+
+    low: float
+    high: float
+    deviation: float
+    largest: float
+    scale: float
+    keepbits: int | None
+
+    @property
+    def span(self) -> float:
+        """Range of the values."""
+        return self.high - self.low
+
+
+def facts_of(sample: Sample, missing: Sequence[Missing], packing: cf.Packing | None, want: Want) -> Facts:
+    """Return the facts of a sample, of which missing values are no part."""
+    tally, moments = Tally(), Moments()
+    for marks, pieces in zip(missing, sample.chunks, strict=True):
+        for piece in pieces:
+            values = piece.values
+            tally = tally.plus(unchanged(values, marks.of_type(values.dtype)))
+            if "corr" in want.limits:
+                absent = marks.find(values)
+                valid = values if absent is None else values[~absent]
+                moments = moments.plus(Moments.of(valid, valid))
+    scale = 1.0 if packing is None else abs(packing.scale)
+    if tally.low is None or tally.high is None:
+        return Facts(math.nan, math.nan, 0.0, 0.0, scale, None)
+    ends = (float(tally.low), float(tally.high))
+    low, high = sorted(ends if packing is None else map(packing.unpacked, ends))
+    deviation = math.sqrt(moments.square_1 / moments.count) * scale if moments.count else 0.0
+    share = want.limits.get("information")
+    bits = None if share is None else _informative(sample, missing, share)
+    largest = max(map(abs, ends)) * (_UNSEEN if sample.nbytes < sample.array_nbytes else 1)
+    return Facts(low, high, deviation, largest, scale, bits)
+
+
+def _informative(sample: Sample, missing: Sequence[Missing], share: float) -> int | None:
+    """Return how many bits of the significand hold a share of the information; None if values are no floats."""
+    itemsize = sample.tiles[0][0].values.itemsize
+    if sample.tiles[0][0].values.dtype.kind != "f" or itemsize not in SIGNIFICAND_BITS:
+        return None
+    counts: dict[int, BitPairs] = {}
+    for marks, pieces in zip(missing, sample.tiles, strict=True):
+        for piece in pieces:
+            absent = marks.find(piece.values)
+            for axis, extent in enumerate(piece.values.shape):
+                if extent > 1:
+                    pairs = bit_pairs(piece.values, None if absent is None else ~absent, axis)
+                    counts[axis] = counts[axis].plus(pairs) if axis in counts else pairs
+    return keepbits([pairs.information() for pairs in counts.values()], itemsize, share)
+
+
+def absolute_bound(want: Want, facts: Facts) -> float | None:
+    """Return the largest absolute error that is wanted, by ``abs`` and ``range``; None if neither is given."""
+    sizes = {"abs": 1.0, "range": facts.span}
+    return min((want.limits[name] * size for name, size in sizes.items() if name in want.limits), default=None)
+
+
+def zfp_filters(want: Want, facts: Facts) -> Iterator[str]:
+    """Yield zfp filters from loose to tight: with a bound, if an absolute error is wanted, otherwise an accuracy.
+
+    The first bound is what is wanted. Accuracies are powers of two, because zfp has no others: each other one is
+    rounded down to one of these.
+    """
+    bound = absolute_bound(want, facts)
+    start = bound if bound is not None else facts.span
+    if any(name in want.limits for name in RELATIVE) or not (0 < start < math.inf):
+        return
+    if bound is not None:
+        yield from (f"zfp(bound={bound / 2**halvings!r})" for halvings in range(_LONGEST))
+        return
+    # The rmse of zfp is 0.02 of its tolerance or more: looser rungs cannot keep what is wanted.
+    roots = [want.limits["rmse"]] if "rmse" in want.limits else []
+    if "psnr" in want.limits:
+        roots.append(facts.span / 10 ** (want.limits["psnr"] / 20))
+    if "corr" in want.limits and facts.deviation:
+        roots.append(facts.deviation * math.sqrt(2 * (1 - want.limits["corr"])))
+    if roots and min(roots) > 0:
+        start = min(start, 64 * min(roots))
+    top = math.floor(math.log2(start))
+    yield from (f"zfp(accuracy={math.ldexp(1, exponent)!r})" for exponent in range(top, top - _LONGEST, -1))
+
+
+def kept_bits(want: Want, facts: Facts, itemsize: int) -> Iterator[int]:
+    """Yield numbers of bits that rounding keeps, from few to all but the last.
+
+    The first number keeps all bounds of single values: relative ones whatever the values are, absolute ones for all
+    values of the binary magnitude of the largest one.
+    """
+    least = [1.0]
+    if (relative := want.relative) is not None:
+        least.append(-math.log2(relative) - 1)
+    if facts.keepbits is not None:
+        least.append(facts.keepbits)
+    if (bound := absolute_bound(want, facts)) is not None:
+        if not bound > 0:
+            return
+        least.append(magnitude(facts) - 2 - math.log2(bound / facts.scale))
+    yield from range(math.ceil(max(least)), SIGNIFICAND_BITS[itemsize])
+
+
+def magnitude(facts: Facts) -> int:
+    """Return the smallest exponent e with all sampled stored values below ``2**e`` in magnitude."""
+    return math.frexp(facts.largest)[1]
+
+
+def failures(want: Want, loss: Loss, facts: Facts, *, stored_relative: bool, rounds: bool) -> list[str]:
+    """Return which of the wants a loss does not keep, each with what was found.
+
+    Parameters
+    ----------
+    want, loss, facts
+        What is wanted, what the sample lost, and what it is like.
+    stored_relative
+        Whether relative errors are those of stored values, without subnormal numbers, as roundings bound them.
+    rounds
+        Whether values are rounded to enough bits for the wanted information.
+    """
+    tally, limits = loss.tally, want.limits
+    relative = tally.stored_relative if stored_relative else tally.relative
+    rmse, psnr = (tally.rmse or 0.0) * facts.scale, tally.psnr
+    similarity, correlation = loss.similarity, loss.moments.correlation
+    bound = absolute_bound(want, facts)
+    kept = {
+        "abs": bound is None or float(tally.error) * facts.scale <= bound,
+        "rel": want.relative is None or (relative <= want.relative and not tally.zeros_changed),
+        "information": "information" not in limits or rounds,
+        "rmse": "rmse" not in limits or rmse <= limits["rmse"],
+        "psnr": "psnr" not in limits or tally.error == 0 or (psnr is not None and psnr >= limits["psnr"]),
+        "dssim": "dssim" not in limits or (similarity is not None and similarity >= limits["dssim"]),
+        "corr": "corr" not in limits or tally.error == 0 or (correlation is not None and correlation >= limits["corr"]),
+    }
+    return [name for name, is_kept in kept.items() if not is_kept]
+
+
+def loosest(rungs: Sequence[str], keeps: Callable[[str], bool]) -> str | None:
+    """Return a rung that keeps what is wanted, as the next tighter one does, but not the next looser one.
+
+    The first rung is tried first, then the ladder is halved. A measure that falls and rises along it may have several
+    such rungs; the answer is one of them.
+
+    Parameters
+    ----------
+    rungs
+        The ladder from loose to tight.
+    keeps
+        Whether a rung keeps what is wanted; asked once for each rung that is tried.
+
+    Returns
+    -------
+    str or None
+        None if no rung keeps it.
+    """
+    kept = cache(lambda index: keeps(rungs[index]))
+    low, high = 0, len(rungs)  # the first rung that keeps it is one of these, or there is none
+    middle = 0
+    while low < high:
+        low, high = (low, middle) if kept(middle) else (middle + 1, high)
+        middle = (low + high) // 2
+    while low < len(rungs) and not (kept(low) and (low + 1 == len(rungs) or kept(low + 1))):
+        low += 1
+    return rungs[low] if low < len(rungs) else None
+
+
+def finite(facts: Facts) -> bool:
+    """Return whether the sample has valid values."""
+    return bool(np.isfinite(facts.low))

@@ -1,0 +1,152 @@
+"""Measure filters on a sample: how many bytes they need, how long they take, and what the values lose."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.accuracy.moments import Moments
+from tamis.accuracy.similarity import dssim
+from tamis.accuracy.statistics import Tally, compare
+from tamis.jobs.planning.sample import Piece, Sample
+from tamis.jobs.planning.wants import Want
+from tamis.rewrite.new_chunk import make_chunk
+from tamis.rewrite.plan import Plan
+
+_CERTAIN = 1.96  # standard errors on each side of 95 % of a normal distribution
+
+
+class Loss(NamedTuple):
+    """What the sampled values lose.
+
+    Parameters
+    ----------
+    tally
+        Errors, in stored units.
+    moments
+        Moments of the values and the result.
+    similarity
+        The smallest DSSIM of the sampled fields; None if it was not asked for, or no field is large enough.
+    """
+
+    tally: Tally
+    moments: Moments
+    similarity: float | None
+
+
+class Cost(NamedTuple):
+    """Bytes and seconds of the sampled chunks.
+
+    Parameters
+    ----------
+    ratio
+        Bytes of values for each stored byte.
+    low, high
+        The range of the ratio in the whole array with a probability of 95 %, as far as the sample tells.
+    write_mbs, read_mbs
+        Megabytes of values a second in one thread; written as repack writes, decoded again and compared.
+    fallbacks
+        Share of the chunks that are stored without zfp, because it cannot keep their values or the bound.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    write_mbs: float
+    read_mbs: float
+    fallbacks: float
+
+
+def loss_of(plans: Sequence[Plan], sample: Sample, want: Want) -> Loss:
+    """Return what the tiles of a sample lose by the plans of all files."""
+    tally, moments = Tally(), Moments()
+    similarities: list[float] = []
+    for plan, pieces in zip(plans, sample.tiles, strict=True):
+        zero = 0.0 if plan.packing is None else plan.packing.stored_zero
+        missing = plan.missing
+        for piece in pieces:
+            values = piece.values.astype(plan.dtype, copy=False)
+            after = _after(plan, piece, values)
+            tally = tally.plus(compare(values, after, piece.origin, missing, zero))
+            absent = missing.find(values)
+            if "corr" in want.limits:
+                kept = slice(None) if absent is None else ~absent
+                moments = moments.plus(Moments.of(values[kept], after[kept]))
+            if "dssim" in want.limits:
+                similarities += _similarities(values, after, absent)
+    return Loss(tally, moments, min(similarities, default=None))
+
+
+def cost_of(plans: Sequence[Plan], sample: Sample, advance: Callable[[int], None]) -> Cost:
+    """Return bytes and seconds of the chunks of a sample by the plans of all files."""
+    raw: list[int] = []
+    stored: list[int] = []
+    fallbacks = 0
+    write_seconds = read_seconds = 0.0
+    for plan, pieces in zip(plans, sample.chunks, strict=True):
+        for piece in pieces:
+            values = piece.values.astype(plan.dtype, copy=False)
+            own = _for_piece(plan, piece)
+            begin = time.perf_counter()
+            chunk = make_chunk(own, piece.region, values)
+            middle = time.perf_counter()
+            own.pipeline.decode(chunk.data, chunk.mask, own.chunk)
+            read_seconds += time.perf_counter() - middle
+            write_seconds += middle - begin
+            raw.append(values.nbytes)
+            stored.append(len(chunk.data) + (len(chunk.flags[0]) if chunk.flags else 0))
+            fallbacks += own.pipeline.zfp is not None and bool(chunk.mask & 1)
+            advance(values.nbytes)
+    spread = _spread(raw, stored, sample.array_nbytes)
+    nbytes = sum(raw)
+    ratio = nbytes / sum(stored)
+    return Cost(
+        ratio,
+        max(ratio - spread, 0.0),
+        ratio + spread,
+        nbytes / write_seconds / 1e6,
+        nbytes / read_seconds / 1e6,
+        fallbacks / len(raw),
+    )
+
+
+def _for_piece(plan: Plan, piece: Piece) -> Plan:
+    """Return the plan with a chunk of the piece's size, unless the piece is a chunk."""
+    return plan if piece.is_chunk else replace(plan, chunk_shape=piece.values.shape)
+
+
+def _after(plan: Plan, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
+    """Return the values as readers get them."""
+    if plan.rounding is not None:
+        return plan.rounding.apply(values, piece.origin, plan.missing).values
+    own = _for_piece(plan, piece)
+    chunk = make_chunk(own, piece.region, values)
+    return own.pipeline.decode(chunk.data, chunk.mask, own.chunk)
+
+
+def _similarities(before: NDArray[Any], after: NDArray[Any], absent: NDArray[np.bool_] | None) -> Iterator[float]:
+    """Yield the DSSIM of the first field of a tile, if it is large enough: its last two axes."""
+    if before.ndim >= 2:
+        first = (0,) * (before.ndim - 2)
+        found = dssim(before[first], after[first], None if absent is None else ~absent[first])
+        if found is not None:
+            yield found
+
+
+def _spread(raw: Sequence[int], stored: Sequence[int], array_nbytes: int) -> float:
+    """Return half the 95 % range of the ratio of the whole array: the standard error of a ratio of means."""
+    count = len(raw)
+    if sum(raw) >= array_nbytes:
+        return 0.0
+    if count < 2:
+        return math.inf
+    ratio = sum(raw) / sum(stored)
+    residuals = math.fsum((size - ratio * nbytes) ** 2 for size, nbytes in zip(raw, stored, strict=True))
+    unseen = 1 - sum(raw) / array_nbytes
+    return _CERTAIN * math.sqrt(unseen * residuals / (count - 1) / count) / (sum(stored) / count)

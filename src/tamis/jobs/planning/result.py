@@ -1,0 +1,171 @@
+"""The result of `tamis.plan`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tamis.formatting import shape_text
+from tamis.jobs.json_rule import SCHEMA, json_fields
+from tamis.jobs.result import DatasetsResult
+
+if TYPE_CHECKING:
+    from tamis.jobs.parts import Part
+
+
+_SURE = 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Filters that keep what is wanted of a variable on the sample, and what they cost.
+
+    Parameters
+    ----------
+    filters
+        The filters, as `tamis.repack` takes them.
+    ratio, ratio_low, ratio_high
+        Predicted bytes of values for each stored byte, and its range with a probability of 95 %, as far as the sample
+        tells.
+    largest_error
+        Largest absolute error on the sample, in units of the variable.
+    write_mbs, read_mbs
+        Megabytes of values a second in one thread here; written as `tamis.repack` does, which decodes and compares.
+    read_by
+        Which readers can read the result.
+    fallbacks
+        Share of the chunks that are stored without loss, because zfp cannot keep their values.
+    """
+
+    filters: str
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    largest_error: float
+    write_mbs: float
+    read_mbs: float
+    read_by: str
+    fallbacks: float
+
+    @property
+    def is_uncertain(self) -> bool:
+        """True if the ratio may be larger by 10 % or more."""
+        return self.ratio_high > _SURE * self.ratio
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedVariable:
+    """What is planned for a variable.
+
+    Parameters
+    ----------
+    path
+        Path of the variable.
+    want
+        What must be kept, in words.
+    nbytes
+        Bytes of the values, in all files together.
+    source_ratio
+        Bytes of values for each stored byte now.
+    sampled_nbytes
+        Bytes of the values that were sampled.
+    chunks
+        Chunk shape that the variable gets; None if it has chunks, which stay.
+    candidates
+        Filters that no others surpass in ratio, speed and readers together, by falling ratio.
+    filters
+        The chosen ones among them; None if the variable stays as it is.
+    reason
+        Why these are chosen, in a sentence.
+    refused
+        Filters that were not measured, each with the reason.
+    """
+
+    path: str
+    want: str
+    nbytes: int
+    source_ratio: float | None
+    sampled_nbytes: int
+    chunks: tuple[int, ...] | None
+    candidates: tuple[Candidate, ...]
+    filters: str | None
+    reason: str
+    refused: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def chosen(self) -> Candidate | None:
+        """The chosen candidate; None if the variable stays as it is."""
+        return next((each for each in self.candidates if each.filters == self.filters), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON object."""
+        return json_fields(self)
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.want}: {self.filters or 'stays as it is'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(DatasetsResult[PlannedVariable]):
+    """Result of `tamis.plan`: predictions from a sample, and the recipe for `tamis.repack`, which proves its bounds.
+
+    Parameters
+    ----------
+    files
+        Paths of the files that it was made for.
+    datasets
+        The planned variables.
+    kept
+        Variables that stay as they are, each with the reason.
+    missing
+        How missing values are treated: `tamis.repack` needs the same.
+    seconds
+        Duration of the planning.
+    """
+
+    files: tuple[str, ...]
+    datasets: tuple[PlannedVariable, ...]
+    kept: tuple[tuple[str, str], ...]
+    missing: str
+    seconds: float
+
+    @property
+    def recipe(self) -> dict[str, str]:
+        """Filters by path, for `tamis.repack`; variables that stay as they are are left out."""
+        return {each.path: each.filters for each in self.datasets if each.filters is not None}
+
+    @property
+    def chunks(self) -> dict[str, tuple[int, ...]]:
+        """Chunk shapes by path, for `tamis.repack`, of variables that have no chunks yet."""
+        return {each.path: each.chunks for each in self.datasets if each.filters is not None and each.chunks}
+
+    @property
+    def candidates(self) -> dict[str, tuple[Candidate, ...]]:
+        """The candidates of each variable, by path."""
+        return {each.path: each.candidates for each in self.datasets}
+
+    @property
+    def options(self) -> str:
+        """The recipe as options of the command ``tamis repack``, ready to paste; empty without a recipe."""
+        words = [word for path, filters in self.recipe.items() for word in ("-f", f"{path}:{filters}")]
+        words += [word for path, shape in self.chunks.items() for word in ("-c", f"{path}:{shape_text(shape)}")]
+        if words and self.missing != "exact":
+            words += ["--missing", self.missing]
+        return shlex.join(words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON."""
+        recipe = {"recipe": self.recipe, "chunks": self.chunks, "options": self.options}
+        return {"schema": SCHEMA, **json_fields(self), **recipe, "chunks": json_shapes(self.chunks)}
+
+    def _parts(self) -> Iterator[Part]:
+        from tamis.jobs.planning.text import plan_parts
+
+        return plan_parts(self)
+
+
+def json_shapes(shapes: dict[str, tuple[int, ...]]) -> dict[str, list[int]]:
+    """Return chunk shapes as JSON has them."""
+    return {path: [*shape] for path, shape in shapes.items()}

@@ -1,0 +1,207 @@
+"""A sample of an array: whole chunks from all over it, and a smaller tile of each for what costs more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.chunks.grid import Origin, Region, grid_of, origin_of, whole_blocks
+from tamis.errors import ParameterError
+from tamis.formatting import shape_text
+from tamis.store.array import StoredArray
+from tamis.zfp.checks import BLOCK_SIDE
+
+MOST_CHUNKS = 64
+"""Sampled chunks of a variable: the error of a ratio predicted from so many is a few per cent."""
+_TILE_NBYTES = 1 << 15
+_TILES_SHARE = 8  # of the sampled bytes, one in so many is in tiles
+_MOST_FIELDS = 8
+_PART_NBYTES = 1 << 18
+_GOLDEN = (5**0.5 - 1) / 2  # its multiples are spread evenly between whole numbers
+
+
+class Piece(NamedTuple):
+    """A part of an array, with its values.
+
+    Parameters
+    ----------
+    region
+        Where it is.
+    values
+        The values, contiguous.
+    is_chunk
+        Whether it is a whole chunk, or all of one that is inside the array; false for a part of a chunk.
+    """
+
+    region: Region
+    values: NDArray[Any]
+    is_chunk: bool = False
+
+    @property
+    def origin(self) -> Origin:
+        """Index of the first value."""
+        return origin_of(self.region)
+
+
+class Sample(NamedTuple):
+    """Chunks of one array, or of the arrays of one name in several files.
+
+    Parameters
+    ----------
+    chunks
+        For each file, the sampled chunks.
+    tiles
+        For each file, a part of each sampled chunk.
+    array_nbytes
+        Bytes of all values of all files.
+    """
+
+    chunks: Sequence[Sequence[Piece]]
+    tiles: Sequence[Sequence[Piece]]
+    array_nbytes: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the sampled chunks."""
+        return sum(piece.values.nbytes for pieces in self.chunks for piece in pieces)
+
+    def thinned(self, nbytes: int) -> Sample:
+        """Return a sample of about so many bytes: a part of each chunk, or fewer chunks if these parts become small.
+
+        Many parts of chunks tell more about an array than few chunks: neighbours are alike.
+        """
+        if self.nbytes <= nbytes:
+            return self
+        count = sum(map(len, self.chunks))
+        most = max(nbytes // count, _PART_NBYTES)
+        step = -(-count * most // nbytes)
+        return self._replace(
+            chunks=[
+                [_part(pieces[i], most, i) for i in _one_of_each_run(len(pieces), -(-len(pieces) // step))]
+                for pieces in self.chunks
+            ]
+        )
+
+
+def sample_of(
+    arrays: Sequence[StoredArray], chunk_shape: tuple[int, ...], nbytes: int, *, fields: bool = False
+) -> Sample:
+    """Read a sample of arrays that are one variable in several files.
+
+    Parameters
+    ----------
+    arrays
+        The arrays.
+    chunk_shape
+        Shape of the chunks of the result.
+    nbytes
+        Bytes of all values that are read at most, if that is a chunk of each file or more.
+    fields
+        Whether tiles are whole fields, of the last two axes: a measure of structure needs all of a field.
+    """
+    chunks = [_read(array, chunk_shape, nbytes // len(arrays)) for array in arrays]
+    tile_nbytes = nbytes // _TILES_SHARE // len(arrays)
+    tiles = [
+        _fields(array, own, nbytes // len(arrays))
+        if fields and len(chunk_shape) > 1
+        else [_tile(piece, tile_nbytes // len(own)) for piece in own]
+        for array, own in zip(arrays, chunks, strict=True)
+    ]
+    return Sample(chunks, tiles, sum(array.values_nbytes for array in arrays))
+
+
+def _read(array: StoredArray, chunk_shape: tuple[int, ...], nbytes: int) -> list[Piece]:
+    parts = array.parts(grid_of(array.shape, chunk_shape))
+    itemsize = np.dtype(array.dtype).itemsize
+    chunk_nbytes = math.prod(map(min, chunk_shape, array.shape)) * itemsize
+    count = min(len(parts), MOST_CHUNKS, max(nbytes // chunk_nbytes, 1))
+    pieces = []
+    with closing(array.open_reader()) as reader:
+        for i in _one_of_each_run(len(parts), count):
+            part = parts[i]
+            is_chunk = chunk_nbytes <= max(nbytes, _TILE_NBYTES)
+            if not is_chunk:
+                part = _within(part, max(nbytes, _TILE_NBYTES) // itemsize)
+            pieces.append(Piece(part, np.ascontiguousarray(reader.read(part)), is_chunk))
+    return pieces
+
+
+def _one_of_each_run(count: int, runs: int) -> list[int]:
+    """Return one number of each of so many runs of equal length, at random, but the same in each call.
+
+    Chunks at equal distances may all be of one level, or of one season.
+    """
+    random = np.random.default_rng(count)
+    return [int(random.integers(i * count // runs, (i + 1) * count // runs)) for i in range(runs)]
+
+
+def _fields(array: StoredArray, chunks: Sequence[Piece], nbytes: int) -> list[Piece]:
+    """Read the whole fields around some of the sampled chunks, with the neighbours that zfp encodes together.
+
+    Raises
+    ------
+    ParameterError
+        If a field is larger than the sample.
+    """
+    field = array.shape[-2:]
+    field_nbytes = math.prod(field) * chunks[0].values.itemsize
+    if field_nbytes > nbytes:
+        raise ParameterError(
+            f"expected a sample of at least one field for dssim, got {nbytes} bytes, and a field of"
+            f" {shape_text(field)} values has {field_nbytes}: give a larger --sample, or another want"
+        )
+    pieces: dict[Origin, Piece] = {}
+    with closing(array.open_reader()) as reader:
+        for chunk in chunks[:: -(-len(chunks) // _MOST_FIELDS)]:
+            leading = [slice(axis.start, min(axis.stop, axis.start + BLOCK_SIDE)) for axis in chunk.region[:-2]]
+            if field_nbytes * math.prod(axis.stop - axis.start for axis in leading) > nbytes:
+                leading = [slice(axis.start, axis.start + 1) for axis in leading]
+            part = (*leading, *(slice(0, extent) for extent in field))
+            if pieces and nbytes < sum(piece.values.nbytes for piece in pieces.values()) + field_nbytes:
+                break
+            if origin_of(part) not in pieces:
+                pieces[origin_of(part)] = Piece(part, np.ascontiguousarray(reader.read(part)))
+    return [*pieces.values()]
+
+
+def _tile(piece: Piece, nbytes: int) -> Piece:
+    """Return the middle of a chunk, of a size that is measured fast."""
+    return _inner(piece, _within(piece.region, max(nbytes, _TILE_NBYTES) // piece.values.itemsize))
+
+
+def _part(piece: Piece, nbytes: int, number: int) -> Piece:
+    """Return one of the equal parts of a chunk, with about so many bytes, another one of each chunk.
+
+    Parts do not overlap, so that the edges of chunks are as likely as their middle.
+    """
+    axis = next((axis for axis, extent in enumerate(piece.values.shape) if extent > BLOCK_SIDE), None)
+    if piece.values.nbytes <= nbytes or axis is None:
+        return piece
+    extent, begin = piece.values.shape[axis], piece.origin[axis]
+    step = whole_blocks(max(extent * nbytes // piece.values.nbytes, 1))
+    at = step * int(number * _GOLDEN % 1 * -(-extent // step))
+    part = (*piece.region[:axis], slice(begin + at, begin + min(at + step, extent)), *piece.region[axis + 1 :])
+    return _inner(piece, part)
+
+
+def _inner(piece: Piece, part: Region) -> Piece:
+    inside = tuple(slice(axis.start - at, axis.stop - at) for axis, at in zip(part, piece.origin, strict=True))
+    return Piece(part, np.ascontiguousarray(piece.values[inside]), piece.is_chunk and part == piece.region)
+
+
+def _within(part: Region, count: int) -> Region:
+    """Return the middle of a region with so many values, cut along its slow axes first, in whole blocks of zfp."""
+    extents = [axis.stop - axis.start for axis in part]
+    begins = [axis.start for axis in part]
+    for axis, extent in enumerate(extents):
+        others = math.prod(extents) // extent
+        kept = max(count // others // BLOCK_SIDE * BLOCK_SIDE or count // others, 1)
+        if kept < extent:
+            begins[axis] += (extent - kept) // 2 // BLOCK_SIDE * BLOCK_SIDE
+            extents[axis] = kept
+    return tuple(slice(begin, begin + extent) for begin, extent in zip(begins, extents, strict=True))

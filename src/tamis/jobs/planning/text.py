@@ -1,0 +1,75 @@
+"""A plan as text and in notebooks: a row for each candidate, why one is chosen, and the recipe to paste."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator
+
+from tamis.formatting import percent_text, plural, printable, ratio_text
+from tamis.jobs.parts import Part, Table, title
+from tamis.jobs.planning.result import Candidate, Plan, PlannedVariable
+
+_HEADER = (
+    "dataset",
+    "chosen",
+    "filters",
+    "ratio",
+    "95 % range",
+    "largest error",
+    "chunks without zfp",
+    "write MB/s",
+    "read MB/s",
+    "read by",
+)
+_FOLDED, _RIGHT, _CODE = (2, 9), (3, 4, 5, 6, 7, 8), (2,)
+
+
+def plan_parts(plan: Plan) -> Iterator[Part]:
+    """Yield the parts of a plan."""
+    rows = [_row(variable, candidate) for variable in plan.datasets for candidate in variable.candidates]
+    yield Table([_HEADER, *rows], folded=_FOLDED, right=_RIGHT, code=_CODE, name="Candidates")
+    for variable in plan.datasets:
+        yield "", printable(f"{variable.path} ({variable.want}): {variable.reason}")
+    for path, reason in _shared(plan.kept):
+        yield "note", printable(f"{path}: {reason}")
+    files = printable(title(plan.files))
+    if not plan.recipe:
+        yield "name", f"{files}: nothing to store otherwise; planned in {plan.seconds:.1f} s"
+        return
+    planned = f"{plural(len(plan.recipe), 'dataset')} planned in {plan.seconds:.1f} s"
+    yield "name", f"{files}: {planned}, from a sample; repack proves the bounds of the filters"
+    yield "code", printable(f"tamis repack {_source(plan)} OUT {plan.options}")
+
+
+def _source(plan: Plan) -> str:
+    return shlex.quote(plan.files[0]) if len(plan.files) == 1 else "IN"
+
+
+def _row(variable: PlannedVariable, candidate: Candidate) -> tuple[str, ...]:
+    return (
+        printable(variable.path),
+        "*" if candidate.filters == variable.filters else "",
+        candidate.filters.replace("|", "\n"),
+        ratio_text(candidate.ratio),
+        _range(candidate),
+        f"{candidate.largest_error:.3g}",
+        percent_text(candidate.fallbacks) if candidate.fallbacks else "",
+        f"{candidate.write_mbs:.0f}",
+        f"{candidate.read_mbs:.0f}",
+        candidate.read_by,
+    )
+
+
+def _range(candidate: Candidate) -> str:
+    if not math.isfinite(candidate.ratio_high):
+        return "unknown"
+    return f"{ratio_text(candidate.ratio_low)}-{ratio_text(candidate.ratio_high)}"
+
+
+def _shared(kept: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
+    """Yield each reason once, with the datasets that share it."""
+    paths: dict[str, list[str]] = {}
+    for path, reason in kept:
+        paths.setdefault(reason, []).append(path)
+    return ((title(names), reason) for reason, names in paths.items())

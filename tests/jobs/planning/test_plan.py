@@ -1,0 +1,274 @@
+"""Plans hold: repack takes the recipe, proves it, and the predicted ratio and error are those of the result."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import tamis
+from tamis.cli.main import main
+from tamis.errors import FileError, ParameterError
+
+Real = Callable[[str], Path]
+FILL = np.float32(9.96921e36)
+
+
+def smooth(shape: tuple[int, ...] = (12, 60, 80), seed: int = 2) -> Any:
+    steps = np.random.default_rng(seed).standard_normal(shape)
+    return (np.cumsum(np.cumsum(steps, -1), -2) / 20 + 280).astype("f4")
+
+
+def make(path: Path, names: str = "ts", shape: tuple[int, ...] = (12, 60, 80), **attributes: Any) -> Path:
+    with netCDF4.Dataset(path, "w") as file:
+        for name, extent in zip(("time", "lat", "lon"), shape, strict=True):
+            file.createDimension(name, extent)
+            file.createVariable(name, "f8", (name,))[:] = np.arange(extent)
+        for number, name in enumerate(names.split()):
+            variable = file.createVariable(name, "f4", ("time", "lat", "lon"), fill_value=FILL, chunksizes=(3, 60, 80))
+            variable.setncatts(attributes)
+            variable[:] = smooth(shape, number)
+    return path
+
+
+@pytest.mark.parametrize(
+    "want", ["abs=0.1", "range=0.001,corr=0.99999", "digits=4", "psnr=70", "information=0.99", "dssim=0.99", "lossless"]
+)
+def test_recipe_is_what_repack_makes_of_it(want: str, sample: Path, tmp_path: Path) -> None:
+    plan = tamis.plan(sample, {"TS": want})
+    result = tamis.repack(sample, tmp_path / "out.nc", plan.recipe, chunks=plan.chunks)
+    chosen = plan["TS"].chosen
+    assert chosen is not None
+    assert result["TS"].ratio == pytest.approx(chosen.ratio, rel=0.1)
+    assert result["TS"].largest_error == pytest.approx(chosen.largest_error, rel=0.5)
+    with tamis.open(sample) as before, tamis.open(tmp_path / "out.nc") as after:
+        source, target = before["TS"][:].astype("f8"), after["TS"][:].astype("f8")
+    errors = np.abs(source - target)
+    psnr = 20 * np.log10(np.ptp(source) / np.sqrt(max((errors**2).mean(), 1e-300)))
+    kept = {
+        "abs=0.1": errors.max() <= 0.1,
+        "range=0.001,corr=0.99999": errors.max() <= 0.001 * np.ptp(source),
+        "digits=4": (errors / source).max() <= 5e-4,
+        "psnr=70": psnr > 69.9,
+        "lossless": errors.max() == 0,
+    }
+    assert kept.get(want, errors.max() > 0)
+    assert (errors.max() > 0) == (want != "lossless")
+
+
+@pytest.mark.parametrize(
+    ("readers", "allowed"),
+    [
+        ("any", {"any HDF5"}),
+        ("zfp", {"any HDF5", "HDF5 with zfp"}),
+        ("netcdf", {"any HDF5", "HDF5 with zstd"}),
+        ("all", {"any HDF5", "HDF5 with zstd", "HDF5 with zfp", "HDF5 with bitshuffle"}),
+    ],
+)
+def test_readers_limit_the_candidates(readers: Any, allowed: set[str], tmp_path: Path) -> None:
+    plan = tamis.plan(make(tmp_path / "a.nc"), {"ts": "abs=0.1"}, readers=readers)
+    assert {each.read_by for each in plan["ts"].candidates} <= allowed
+    assert any("readers" in reason for _, reason in plan["ts"].refused) == (readers != "all")
+    assert plan.recipe
+
+
+def test_choice_is_the_best_ratio_or_fast_and_near_it(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.nc")
+    for prefer, least in (("size", 0.97), ("speed", 2 / 3)):
+        planned = tamis.plan(path, {"ts": "abs=0.01"}, prefer=prefer)["ts"]  # type: ignore[arg-type]
+        assert planned.chosen is not None
+        assert planned.chosen.ratio >= least * planned.candidates[0].ratio
+        assert [each.ratio for each in planned.candidates] == sorted(
+            (e.ratio for e in planned.candidates), reverse=True
+        )
+
+
+def test_coordinates_and_small_variables_stay_without_loss(sample: Path) -> None:
+    plan = tamis.plan(sample, {"*": "abs=0.5"})
+    assert [*plan.recipe] == ["/TS"]
+    assert {path for path, _ in plan.kept} == {"/lat", "/lon", "/time", "/time_bnds", "/nbnd"}
+    named = tamis.plan(sample, {"lat": "abs=0.5", "TS": "lossless"})
+    assert named["lat"].want == "abs=0.5"
+    assert named["TS"].want == "lossless"
+    assert [*tamis.plan(sample)] == ["/TS"]
+
+
+def test_large_integers_are_planned_without_loss(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["count"] = np.arange(200 * 200, dtype="i4").reshape(200, 200)
+    plan = tamis.plan(tmp_path / "a.h5", {"*": "abs=10"})
+    assert plan["count"].want == "lossless"
+    assert plan.chunks == {"/count": (200, 200)}
+    result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", plan.recipe, chunks=plan.chunks)
+    assert result["count"].largest_error == 0
+
+
+def test_files_get_one_recipe_that_holds_in_all(tmp_path: Path) -> None:
+    first, second = make(tmp_path / "a.nc", "ts only"), make(tmp_path / "b.nc", "ts")
+    with netCDF4.Dataset(second, "a") as file:
+        file["ts"][:] = smooth(seed=5) * 40
+    alone = tamis.plan(first, {"ts": "abs=0.1"}, readers="any").recipe["/ts"]
+    plan = tamis.plan([first, second], {"*": "abs=0.1"}, readers="any")
+    assert plan.recipe["/ts"] != alone
+    assert ("/only", "is not in all of the files") in plan.kept
+    for number, path in enumerate((first, second)):
+        result = tamis.repack(path, tmp_path / f"out{number}.nc", plan.recipe, chunks=plan.chunks)
+        assert 0 < result["ts"].largest_error <= 0.1
+
+
+def test_files_with_other_axes_are_refused(tmp_path: Path) -> None:
+    make(tmp_path / "a.nc")
+    with h5py.File(tmp_path / "b.nc", "w") as file:
+        file["ts"] = np.zeros((600, 800), "f4")
+    with pytest.raises(ParameterError, match="/ts: expected the same type and number of axes in all files"):
+        tamis.plan([tmp_path / "a.nc", tmp_path / "b.nc"], {"ts": "abs=1"})
+
+
+@pytest.mark.parametrize("filters", ["zfp(accuracy=0.1)", "bitround(keepbits=9)|deflate(1)"])
+def test_values_that_lost_something_before_stay_as_they_are(filters: str, tmp_path: Path) -> None:
+    tamis.repack(make(tmp_path / "a.nc"), tmp_path / "b.nc", {"ts": filters})
+    plan = tamis.plan(tmp_path / "b.nc", {"ts": "abs=1"})
+    assert not plan.recipe
+    assert "before" in dict(plan.kept)["/ts"]
+    assert plan.options == ""
+    assert "nothing to store otherwise" in str(plan)
+
+
+def test_better_ratio_of_the_source_stays(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset(
+            "v", data=np.zeros((400, 400), "i4"), chunks=(400, 400), compression="gzip", compression_opts=9
+        )
+    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", tamis.plan(tmp_path / "a.h5").recipe or {"v": "zstd(19)"})
+    plan = tamis.plan(tmp_path / "b.h5")
+    assert plan["v"].filters is None
+    assert plan["v"].reason.startswith("stays as it is, because its ratio now")
+
+
+@pytest.mark.parametrize("missing", ["exact", "companion"])
+def test_missing_values_are_no_part_of_the_plan(missing: Any, tmp_path: Path) -> None:
+    path = make(tmp_path / "a.nc")
+    with netCDF4.Dataset(path, "a") as file:
+        file["ts"][:, 20:40, 10:50] = np.ma.masked
+    plan = tamis.plan(path, {"ts": "abs=0.1,psnr=50"}, missing=missing, readers="zfp")
+    result = tamis.repack(path, tmp_path / "b.nc", plan.recipe, missing=missing)
+    chosen = plan["ts"].chosen
+    assert chosen is not None
+    assert result["ts"].ratio == pytest.approx(chosen.ratio, rel=0.1)
+    assert result["ts"].missing_values == 12 * 20 * 40
+    assert ("--missing companion" in plan.options) == (missing == "companion")
+
+
+def test_packed_values_have_bounds_in_units_of_the_variable(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        for name, extent in zip(("time", "lat", "lon"), (12, 60, 80), strict=True):
+            file.createDimension(name, extent)
+        variable = file.createVariable("ts", "f4", ("time", "lat", "lon"), chunksizes=(3, 60, 80))
+        variable.scale_factor, variable.add_offset = 0.01, 280.0
+        variable[:] = smooth()
+    planned = tamis.plan(tmp_path / "a.nc", {"ts": "abs=0.01"}, readers="zfp")["ts"]
+    lossy = [each.filters for each in planned.candidates if each.largest_error]
+    assert any("bitround" in filters for filters in lossy)
+    for filters in (*lossy, "zfp(bound=0.01)"):
+        result = tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", {"ts": filters}, overwrite=True)
+        assert 0.001 < result["ts"].largest_error <= 0.01
+
+
+def test_netcdf_classic_file_is_planned(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_CLASSIC") as file:
+        for name, extent in zip(("time", "lat", "lon"), (12, 60, 80), strict=True):
+            file.createDimension(name, extent)
+        file.createVariable("ts", "f4", ("time", "lat", "lon"))[:] = smooth()
+    plan = tamis.plan(tmp_path / "a.nc", {"ts": "abs=0.1"})
+    result = tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", plan.recipe, chunks=plan.chunks)
+    assert 0 < result["ts"].largest_error <= 0.1
+    assert plan["ts"].chosen is not None
+    assert result["ts"].ratio == pytest.approx(plan["ts"].chosen.ratio, rel=0.1)
+
+
+def test_result_has_text_json_and_html(sample: Path) -> None:
+    steps: list[tuple[str, int, int]] = []
+    plan = tamis.plan(sample, {"TS": "abs=0.1"}, progress=lambda *step: steps.append(step))
+    assert steps[-1][0] == "planning /TS"
+    assert steps[-1][1] == steps[-1][2]
+    assert all(done < total for _, done, total in steps[:-1])
+    document = json.loads(plan.to_json())
+    assert document == plan.to_dict()
+    assert document["recipe"] == plan.recipe
+    assert document["datasets"][0]["candidates"][0]["ratio"] == plan.candidates["/TS"][0].ratio
+    assert plan.options in str(plan)
+    assert "Candidates (" in plan._repr_html_()
+    assert str(plan["TS"]) == f"/TS abs=0.1: {plan.recipe['/TS']}"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prefer": "best"}, "expected prefer to be one of size, speed, got 'best'"),
+        ({"readers": "h5py"}, "expected readers to be one of any, netcdf, zfp, all"),
+        ({"missing": "refuse"}, "expected missing to be one of exact, companion"),
+        ({"sample": 1000}, "expected a sample of 1000000 bytes or more, got 1000"),
+    ],
+)
+def test_wrong_argument_is_refused(options: dict[str, Any], message: str, sample: Path) -> None:
+    with pytest.raises(ParameterError, match=message):
+        tamis.plan(sample, {"TS": "abs=0.1"}, **options)
+
+
+def test_field_larger_than_the_sample_is_refused(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", shape=(1000, 2000), dtype="f4", chunks=(100, 100))[:] = 1
+        file["line"] = np.arange(1e5, dtype="f4")
+    plan = tamis.plan(tmp_path / "a.h5", {"*": "dssim=0.9"}, sample=1_000_000)
+    assert "expected a sample of at least one field for dssim" in dict(plan.kept)["/v"]
+    assert {each.largest_error for each in plan["line"].candidates} == {0}
+
+
+def test_nothing_to_plan_is_refused(sample: Path) -> None:
+    with pytest.raises(ParameterError, match="expected a path or several, got none"):
+        tamis.plan([])
+    with pytest.raises(FileError, match="expected a dataset named 'T'"):
+        tamis.plan(sample, {"T": "abs=0.1"})
+
+
+def test_command_prints_options_that_repack_takes(sample: Path, tmp_path: Path) -> None:
+    arguments = ["plan", str(sample), "--want", "TS:abs=0.1", "--readers", "any", "--sample", "4MB"]
+    printed = CliRunner().invoke(main, arguments)
+    assert printed.exit_code == 0, printed.output
+    assert "any HDF5" in printed.stdout
+    document = json.loads(CliRunner().invoke(main, [*arguments, "--json"]).stdout)
+    target = tmp_path / "out.nc"
+    done = CliRunner().invoke(main, ["repack", str(sample), str(target), *shlex.split(document["options"])])
+    assert done.exit_code == 0, done.output
+    verified = CliRunner().invoke(main, ["verify", str(sample), str(target), "--bound", "TS:0.1"])
+    assert verified.exit_code == 0, verified.output
+
+
+def test_command_refuses_wrong_usage(sample: Path) -> None:
+    for options, message in (
+        (["-w", "TS:ks=0.05"], "expected abs, rel"),
+        (["-w", "abs=0.1"], "expected NAME:WANT"),
+        (["--sample", "much"], "expected a size such as 16MB"),
+        (["-w", "TS:abs=1", "-w", "TS:abs=2"], "expected each name once in --want"),
+    ):
+        failed = CliRunner().invoke(main, ["plan", str(sample), *options])
+        assert failed.exit_code == 2
+        assert message in failed.output
+
+
+@pytest.mark.parametrize("name", ["era5_levels_members.nc"])
+def test_predicted_ratio_of_real_data_within_a_tenth(name: str, real: Real, tmp_path: Path) -> None:
+    plan = tamis.plan(real(name), {"*": "range=0.0005"}, sample=8_000_000)
+    result = tamis.repack(real(name), tmp_path / "out.nc", plan.recipe, chunks=plan.chunks)
+    assert plan.recipe
+    for planned in plan.datasets:
+        assert planned.chosen is not None
+        assert result[planned.path].ratio == pytest.approx(planned.chosen.ratio, rel=0.1)
