@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <sys/xattr.h>
@@ -23,8 +24,8 @@ static long number = -1;
 static int error_number;
 static char folder[PATH_MAX], kind[32];
 
-// Let a call fail: `what` is open, read, write, sync, truncate, rename, link, unlink, close, lock or attribute, on files
-// whose paths begin with `where`. The first is number 0; none fails if that is negative. An error of 0 makes it short.
+// Let a call fail: `what` is open, read, write, sync, truncate, rename, link, unlink, close, lock, attribute or folder,
+// on files whose paths begin with `where`. The first is number 0; none fails if that is negative. An error of 0 makes it short.
 void fault_arm(const char *where, const char *what, long which, int error) {
     snprintf(folder, sizeof folder, "%s", where);
     snprintf(kind, sizeof kind, "%s", what);
@@ -127,6 +128,14 @@ int fdatasync(int f) {
     REAL(fdatasync);
     return fails(is("sync") && of_handle(f)) ? -1 : real(f);
 }
+int syncfs(int f) {
+    REAL(syncfs);
+    return fails(is("sync") && of_handle(f)) ? -1 : real(f);
+}
+int mkdir(const char *path, mode_t mode) {
+    REAL(mkdir);
+    return fails(is("folder") && of_path(path)) ? -1 : real(path, mode);
+}
 int ftruncate(int f, off_t n) {
     REAL(ftruncate);
     return fails(is("truncate") && of_handle(f)) ? -1 : real(f, n);
@@ -139,12 +148,25 @@ int rename(const char *a, const char *b) {
     REAL(rename);
     return fails(is("rename") && of_path(a)) ? -1 : real(a, b);
 }
+int renameat2(int a, const char *b, int c, const char *d, unsigned flags) {
+    REAL(renameat2);
+    return fails(is("rename") && of_path(b)) ? -1 : real(a, b, c, d, flags);
+}
 int link(const char *a, const char *b) {
     REAL(link);
     return fails(is("link") && of_path(a)) ? -1 : real(a, b);
 }
 int unlink(const char *a) {
     REAL(unlink);
+    return fails(is("unlink") && of_path(a)) ? -1 : real(a);
+}
+// Paths that are relative to an open folder are those of a folder that is removed.
+int unlinkat(int f, const char *a, int flags) {
+    REAL(unlinkat);
+    return fails(is("unlink") && of_handle(f)) ? -1 : real(f, a, flags);
+}
+int rmdir(const char *a) {
+    REAL(rmdir);
     return fails(is("unlink") && of_path(a)) ? -1 : real(a);
 }
 int flock(int f, int how) {

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 OLD = b"what was there before"
+ZARR, OLD_IN_STORE = "target.zarr", "old"
 SHORT = 0
 ERRORS = {
     "open": (errno.EIO, errno.ENOSPC),
@@ -39,6 +40,7 @@ ERRORS = {
     "close": (errno.EIO, errno.EDQUOT, errno.EINTR),
     "lock": (errno.ENOLCK, errno.EIO),
     "attribute": (errno.ENOTSUP, errno.ENOSPC),
+    "folder": (errno.EIO, errno.ENOSPC),
 }
 HARMLESS = {("read", errno.EINTR), ("read", SHORT), ("write", errno.EINTR), ("write", SHORT), ("sync", errno.EINTR)}
 """After these a program calls again."""
@@ -66,13 +68,14 @@ class Fault(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What is done, what its target is before, and the folder whose calls fail."""
+    """What is done, what its target is before, the folder whose calls fail, and the name of the target."""
 
     name: str
     run: Callable[[Path], int]
     folder: str = "out"
     old: bytes | None = None
     resumed: bool = False
+    target: str = "target.h5"
 
 
 def tamis_command(*words: object) -> int:
@@ -86,10 +89,10 @@ def tamis_command(*words: object) -> int:
     return 0
 
 
-def repack(*options: str) -> Callable[[Path], int]:
+def repack(*options: str, target: str = "target.h5", chunks: str = "2x32x32") -> Callable[[Path], int]:
     """Run `tamis repack`."""
-    arguments = ("-f", f"x:{FILTERS}", "-c", "x:2x32x32", "-j", 1, *options)
-    return lambda folder: tamis_command("repack", folder / "in/source.h5", folder / "out/target.h5", *arguments)
+    arguments = ("-f", f"x:{FILTERS}", "-c", f"x:{chunks}", "-j", 1, *options)
+    return lambda folder: tamis_command("repack", folder / "in/source.h5", folder / "out" / target, *arguments)
 
 
 def verify(folder: Path) -> int:
@@ -171,6 +174,8 @@ JOBS = (
     Job("repack --resume", repack("--resume"), resumed=True),
     Job("repack companion", repack("--missing", "companion")),
     Job("repack, source", repack(), "in"),
+    # 96 chunks, each with a folder of its own, which are synced all at once.
+    Job("repack to Zarr", repack("--overwrite", target=ZARR, chunks="1x16x16"), old=OLD, target=ZARR),
     Job("write", with_file(write)),
     Job("Appender", with_file(append)),
     Job("verify", verify, "in"),
@@ -203,8 +208,9 @@ def problem(job: Job, folder: Path, outcome: Outcome, fault: Fault) -> str:
 
 def target_problem(job: Job, folder: Path, outcome: Outcome) -> str:
     """Return what is wrong with the target of repack and the files beside it."""
-    target = folder / "out/target.h5"
-    content = target.read_bytes() if target.exists() else None
+    target = folder / "out" / job.target
+    old = target / OLD_IN_STORE if job.target == ZARR else target
+    content = (old.read_bytes() if old.exists() else b"") if target.exists() else None
     complete = content not in (None, job.old) and is_complete(target)
     if not complete and outcome.code == 0:
         return "exit code 0 without a complete target"
@@ -220,7 +226,7 @@ def target_problem(job: Job, folder: Path, outcome: Outcome) -> str:
 
 def leftovers(folder: Path) -> list[str]:
     """List what is beside the target."""
-    return sorted(name for name in os.listdir(folder / "out") if name != "target.h5")
+    return sorted(name for name in os.listdir(folder / "out") if name not in ("target.h5", ZARR))
 
 
 class Sweeper:
@@ -286,7 +292,12 @@ class Sweeper:
             shutil.copytree(self.folder / "left", self.folder / "out")
             return
         (self.folder / "out").mkdir()
-        if job.old is not None:
+        if job.old is not None and job.target == ZARR:
+            store = self.folder / "out" / ZARR
+            store.mkdir()
+            (store / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+            (store / OLD_IN_STORE).write_bytes(job.old)
+        elif job.old is not None:
             (self.folder / "out/target.h5").write_bytes(job.old)
 
     def check(self, job: Job, fault: Fault) -> tuple[Outcome, str]:

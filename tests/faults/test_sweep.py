@@ -23,6 +23,6 @@ def test_failing_system_calls_end_in_a_message_and_a_complete_target_or_none(
     codes = re.search(r"^exit code 0: (\d+), 1: (\d+)$", printed, re.MULTILINE)
     assert codes is not None
     assert min(map(int, codes.groups())) >= 20  # otherwise these calls would show little
-    for kind in ("open", "read", "write", "sync", "truncate", "link", "rename", "unlink", "close", "lock"):
+    for kind in ("open", "read", "write", "sync", "truncate", "link", "rename", "unlink", "close", "lock", "folder"):
         assert f"{kind} " in printed, kind
     assert os.listdir(tmp_path) == []

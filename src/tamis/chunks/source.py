@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -103,6 +104,16 @@ def close_handle(handle: int) -> None:
     """Close a descriptor and ignore errors: for files that were only read, or are durable already."""
     with suppress(OSError):
         os.close(handle)
+
+
+@contextmanager
+def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """Open a file, and ignore errors when it is closed: for files that are read, or made durable elsewhere."""
+    handle = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        yield handle
+    finally:
+        close_handle(handle)
 
 
 def read_at(handle: int, nbytes: int, offset: int) -> bytes:

@@ -11,18 +11,21 @@ import errno
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import deflate
 
-from tamis.chunks.source import close_handle
+from tamis.chunks.source import opened
 
 _AT_ONCE_NBYTES = 1 << 20
+_MANY_FILES = 64
+"""Fewer files are synced one by one: other programs may have much to be written to their file system."""
 _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM}
 """Errors of file systems that cannot sync a folder, and of folders that may not be listed."""
 
+_LIBC = ctypes.CDLL(None, use_errno=True)
 _HERE, _EXCHANGE = -100, 2
 """Linux: AT_FDCWD and RENAME_EXCHANGE."""
 
@@ -67,12 +70,53 @@ def sync_file(path: Path) -> None:
         os.fsync(handle)
 
 
-def sync_tree(path: Path) -> None:
-    """Make all files in a folder durable, and their names."""
-    for folder, _, files in os.walk(path, topdown=False, onerror=_raise):
+def sync_tree(path: Path, file_system: int | None = None) -> None:
+    """Make all files in a folder durable, and their names.
+
+    Parameters
+    ----------
+    path
+        Path of the folder.
+    file_system
+        A handle of its file system, opened before the files were written; None if there is none. With it, one call
+        makes many files durable, which takes a hundredth of the time of a call for each.
+    """
+    folders = list(os.walk(path, topdown=False, onerror=_raise))
+    are_many = sum(len(files) for _, _, files in folders) >= _MANY_FILES
+    if are_many and file_system is not None and sync_file_system(file_system):
+        return
+    for folder, _, files in folders:
         for name in files:
             sync_file(Path(folder, name))
         sync_folder(Path(folder))
+
+
+def open_file_system(path: Path) -> int | None:
+    """Return a handle for `sync_file_system`; None if this system does not report all errors to it.
+
+    Linux does since 5.8, from when the handle was opened.
+    """
+    if sys.platform != "linux" or not hasattr(_LIBC, "syncfs"):
+        return None
+    release = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    if release is None or tuple(map(int, release.groups())) < (5, 8):
+        return None
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # a folder that may be written to, but not listed
+        return None
+
+
+def sync_file_system(handle: int) -> bool:
+    """Make everything durable that was written to a file system; return whether it can do that."""
+    number = errno.EINTR
+    while number == errno.EINTR:
+        if not _LIBC.syncfs(ctypes.c_int(handle)):
+            return True
+        number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(number, os.strerror(number))
 
 
 def sync_folder(path: Path) -> None:
@@ -107,8 +151,8 @@ def exchange(path: Path, other: Path) -> None:
         If the file system refuses; then both have their old names.
     """
     try:
-        rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError):
+        rename = _LIBC.renameat2
+    except AttributeError:
         number = errno.ENOSYS
     else:
         here, names = ctypes.c_int(_HERE), (os.fsencode(path), os.fsencode(other))
@@ -139,16 +183,6 @@ def _files_of(path: Path) -> Iterator[Path]:
 
 def _raise(error: OSError) -> None:
     raise error
-
-
-@contextmanager
-def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
-    """Open a file, and ignore errors when it is closed: for files that are read, or made durable elsewhere."""
-    handle = os.open(path, flags | os.O_CLOEXEC)
-    try:
-        yield handle
-    finally:
-        close_handle(handle)
 
 
 def disk_text(error: BaseException) -> str:

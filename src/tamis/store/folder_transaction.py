@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import TracebackType
 from typing import Protocol
 
 from tamis.chunks.grid import Grid
+from tamis.chunks.source import close_handle
 from tamis.errors import FileError
-from tamis.store.disk import exchange, sync_folder, sync_tree
+from tamis.store.disk import exchange, open_file_system, sync_folder, sync_tree
 from tamis.store.transaction import Transaction
 
 
@@ -43,6 +45,15 @@ class FolderTransaction(Transaction):
     def __init__(self, target: Path, form: FolderForm, *, overwrite: bool = True) -> None:
         self.form, self.form_text = form, str(form)
         super().__init__(target, overwrite=overwrite)
+        self._file_system = open_file_system(self.path.parent)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        if self._file_system is not None:
+            close_handle(self._file_system)
+            self._file_system = None
 
     def file_of(self, path: str, grid: Grid, number: int) -> str:
         """Return the file of a chunk, relative to the folder; see `Transaction.file_of`."""
@@ -58,7 +69,7 @@ class FolderTransaction(Transaction):
             )
 
     def _sync(self) -> None:
-        sync_tree(self.path)
+        sync_tree(self.path, self._file_system)
 
     def _sync_attributes(self) -> None:
         sync_folder(self.path)

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.chunks.source import close_handle, read_at
-from tamis.store.disk import disk_text, nbytes_of, opened
+from tamis.chunks.source import close_handle, opened, read_at
+from tamis.store.disk import disk_text, nbytes_of
 from tamis.store.journal import CHECKSUM, HEAD, MAGIC, RECORD, Run, checksum_of
 from tamis.store.transaction import journal_of, remove, temporaries_of
 

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import h5py
 
-from tamis.chunks.source import read_at
+from tamis.chunks.source import opened, read_at
 from tamis.errors import FileError
-from tamis.store.disk import opened, write_at
+from tamis.store.disk import write_at
 
 _CHANGED, _CONTINUED = 18, 16
 _HAS_TIMES, _HAS_PHASE_CHANGE = 32, 16

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.chunks.source import opened, read_at
 from tamis.errors import FileError
 
 _NUMBERS = re.compile(r"\d+")
@@ -36,8 +37,10 @@ class ChunkFiles:
 
     def path_of(self, number: int) -> Path:
         """Return the path of the file of a chunk by its number."""
-        index = np.unravel_index(number, self.counts) if self.counts else ()
-        return self.folder / self.key_of(tuple(map(int, index)))
+        index = [0] * len(self.counts)
+        for axis in reversed(range(len(self.counts))):
+            number, index[axis] = divmod(number, self.counts[axis])
+        return self.folder / self.key_of(tuple(index))
 
     def listed(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return numbers and sizes of the stored chunks, by number; the time depends on the files, not on the grid.
@@ -71,6 +74,21 @@ class ChunkFiles:
                 return None  # left behind when the array was made smaller
             number = number * count + at
         return number
+
+
+def read_part(path: Path, nbytes: int, offset: int = 0) -> tuple[bytes, int]:
+    """Return so many bytes of a file, fewer only at its end, and its size.
+
+    Raises
+    ------
+    FileError
+        If it cannot be read.
+    """
+    try:
+        with opened(path) as handle:
+            return read_at(handle, nbytes, offset), os.fstat(handle).st_size
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror}").at(path=path) from error
 
 
 def _files_in(folder: str | Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:

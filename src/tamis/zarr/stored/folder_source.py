@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.errors import FileError
+from tamis.zarr.stored.chunk_files import read_part
 
 
 class FolderSource:
@@ -42,20 +42,17 @@ class FolderSource:
         Raises
         ------
         FileError
-            If the file has changed its size since it was listed.
-        OSError
-            If it cannot be read.
+            If the file has changed its size since it was listed, or cannot be read.
         """
         number = int(self._ends.searchsorted(offset, "right"))
         if not nbytes or number >= len(self._ends):
             return b""
         start = int(self._ends[number - 1]) if number else 0
         path = self._path_of(number)
-        with open(path, "rb") as stream:
-            if os.fstat(stream.fileno()).st_size != int(self._ends[number]) - start:
-                raise FileError(f"{path}: the file changed while it was read").at(path=path)
-            stream.seek(offset - start)
-            return stream.read(nbytes)
+        data, size = read_part(path, nbytes, offset - start)
+        if size != int(self._ends[number]) - start:
+            raise FileError(f"{path}: the file changed while it was read").at(path=path)
+        return data
 
     def read_into(self, offset: int, room: memoryview) -> int:
         """Fill memory as `read` does, and return the count of bytes."""

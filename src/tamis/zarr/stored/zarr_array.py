@@ -27,7 +27,7 @@ from tamis.store.array import PartByPart
 from tamis.store.data_model import NamedArray, compound_words, is_compound
 from tamis.store.described_array import DescribedArray
 from tamis.zarr.masked_chunk import MARK
-from tamis.zarr.stored.chunk_files import ChunkFiles
+from tamis.zarr.stored.chunk_files import ChunkFiles, read_part
 from tamis.zarr.stored.folder_source import FolderSource
 from tamis.zarr.stored.hdf5_filters import ChunkFilters, chunk_filters
 from tamis.zarr.stored.zarr_attributes import netcdf_attributes
@@ -286,8 +286,7 @@ class ZarrArray(PartByPart, DescribedArray):
 
     def _marked_mask(self, row: int) -> int | None:
         """Return the filter mask behind the mark of a chunk file; None if it has no mark."""
-        with open(self._path_of(row), "rb") as stream:
-            head = stream.read(_MARK_NBYTES)
+        head, _ = read_part(self._path_of(row), _MARK_NBYTES)
         if not head.startswith(MARK):
             return None
         mask = int.from_bytes(head[len(MARK) :], "little")
