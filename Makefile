@@ -43,6 +43,7 @@ ifeq ($(QUICK),)
 	$(RUN) benchmarks/rounding.py
 	$(RUN) benchmarks/xarray_engine.py
 	$(RUN) benchmarks/zarr_codecs.py
+	$(RUN) benchmarks/zarr_stores.py
 endif
 	@echo "figures: $(BENCH)/codec.csv, $(BENCH)/files.csv; picture: $(BENCH)/codec.svg"
 
