@@ -150,7 +150,7 @@ def test_better_ratio_of_the_source_stays(tmp_path: Path) -> None:
     tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", tamis.plan(tmp_path / "a.h5").recipe or {"v": "zstd(19)"})
     plan = tamis.plan(tmp_path / "b.h5")
     assert plan["v"].filters is None
-    assert plan["v"].reason.startswith("stays as it is, because its ratio now")
+    assert plan["v"].reason.startswith("stays as it is, because none of these is better than its ratio now")
 
 
 @pytest.mark.parametrize("missing", ["exact", "companion"])
@@ -221,6 +221,32 @@ def test_result_has_text_json_and_html(sample: Path) -> None:
 def test_wrong_argument_is_refused(options: dict[str, Any], message: str, sample: Path) -> None:
     with pytest.raises(ParameterError, match=message):
         tamis.plan(sample, {"TS": "abs=0.1"}, **options)
+
+
+def test_values_that_were_never_written(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, written in (("none", 0), ("some", 3)):
+            data = file.create_dataset(name, shape=(12, 60, 80), dtype="f4", chunks=(1, 60, 80))
+            data[:written] = smooth()[:written]
+    plan = tamis.plan(tmp_path / "a.h5", {"*": "abs=0.1"})
+    assert dict(plan.kept)["/none"] == "stays as it is: its values were never written"
+    result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", plan.recipe)
+    assert plan["some"].chosen is not None
+    assert result["some"].ratio == pytest.approx(plan["some"].chosen.ratio, rel=0.05)
+
+
+@pytest.mark.parametrize("dtype", ["f2", ">f4", "i8", "f8"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
+def test_odd_types_and_values_have_a_plan_that_repack_takes(dtype: str, value: float, tmp_path: Path) -> None:
+    data = smooth()
+    data[:, :20] = value if dtype != "i8" else 0
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=data.astype(dtype), chunks=(3, 60, 80))
+    for want in ("abs=0.1", "rel=0.01,information=0.9", "corr=0.999,dssim=0.9,psnr=40"):
+        plan = tamis.plan(tmp_path / "a.h5", {"v": want})
+        result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", plan.recipe, overwrite=True)
+        assert plan["v"].chosen is not None
+        assert result["v"].ratio == pytest.approx(plan["v"].chosen.ratio, rel=0.05)
 
 
 def test_field_larger_than_the_sample_is_refused(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tamis.accuracy.information import SIGNIFICAND_BITS
 from tamis.errors import MissingFilterError, ParameterError
 from tamis.jobs.planning import choose, ladder
 from tamis.jobs.planning.measure import cost_of, loss_of
@@ -90,7 +91,7 @@ class Candidates:
         rungs = [f"{zfp}|{_FALLBACK}" for zfp in ladder.zfp_filters(want, facts)]
         if (best := ladder.loosest(rungs, lambda text: self._keeps(text, rounds=False))) is not None:
             yield best
-        if self._dtype.kind != "f":
+        if self._dtype.kind != "f" or self._dtype.itemsize not in SIGNIFICAND_BITS:
             return
         steps = [f"bitround(keepbits={bits})" for bits in ladder.kept_bits(want, facts, self._dtype.itemsize)]
         rounding = ladder.loosest(steps, lambda text: self._keeps(f"{text}|{_FALLBACK}", rounds=True))

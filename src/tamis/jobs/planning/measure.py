@@ -103,9 +103,9 @@ def cost_of(plans: Sequence[Plan], sample: Sample, advance: Callable[[int], None
             stored.append(len(chunk.data) + (len(chunk.flags[0]) if chunk.flags else 0))
             fallbacks += own.pipeline.zfp is not None and bool(chunk.mask & 1)
             advance(values.nbytes)
-    spread = _spread(raw, stored, sample.array_nbytes)
-    nbytes = sum(raw)
-    ratio = nbytes / sum(stored)
+    nbytes, share = sum(raw), sample.written_share
+    ratio = nbytes / sum(stored) / share
+    spread = _spread(raw, stored, sample.array_nbytes) / share
     return Cost(
         ratio,
         max(ratio - spread, 0.0),

@@ -12,7 +12,7 @@ import numpy as np
 
 from tamis import cf
 from tamis._open import open_store
-from tamis.chunks.grid import default_chunks
+from tamis.chunks.grid import default_chunks, grid_of
 from tamis.errors import ParameterError, TamisError
 from tamis.formatting import ratio, ratio_text, size_text
 from tamis.jobs.naming import Names
@@ -140,8 +140,10 @@ def _variables(
             kept[path] = "is not in all of the files"
         elif reason := _reason_to_keep(arrays, exact):
             kept[path] = reason
+        elif any(not array.parts(grid_of(array.shape, shape := _chunk_shape(path, arrays))) for array in arrays):
+            kept[path] = "stays as it is: its values were never written"
         else:
-            variables.append(Variable(path, want, stores, arrays, _chunk_shape(path, arrays), missing))
+            variables.append(Variable(path, want, stores, arrays, shape, missing))
     return variables, kept
 
 
@@ -264,5 +266,5 @@ def _choice(
         return None, "stays as it is, because no filters here can store it so that these readers read it"
     winner, why = choose.winner_of(front, prefer)
     if source_ratio is not None and winner.ratio <= source_ratio:
-        return None, f"stays as it is, because its ratio now, {ratio_text(source_ratio)}, is better than any of these"
+        return None, f"stays as it is, because none of these is better than its ratio now, {ratio_text(source_ratio)}"
     return winner.filters, f"{winner.filters}, because {why}{candidates.condition(winner.filters)}"

@@ -58,12 +58,15 @@ class Sample(NamedTuple):
     tiles
         For each file, a part of each sampled chunk.
     array_nbytes
-        Bytes of all values of all files.
+        Bytes of all values in all files that were written.
+    written_share
+        Share of all chunks that were written; the others take no bytes.
     """
 
     chunks: Sequence[Sequence[Piece]]
     tiles: Sequence[Sequence[Piece]]
     array_nbytes: int
+    written_share: float
 
     @property
     def nbytes(self) -> int:
@@ -112,7 +115,10 @@ def sample_of(
         else [_tile(piece, tile_nbytes // len(own)) for piece in own]
         for array, own in zip(arrays, chunks, strict=True)
     ]
-    return Sample(chunks, tiles, sum(array.values_nbytes for array in arrays))
+    grids = [grid_of(array.shape, chunk_shape) for array in arrays]
+    written = sum(len(array.parts(grid)) for array, grid in zip(arrays, grids, strict=True))
+    share = written / sum(grid.chunk_count for grid in grids)
+    return Sample(chunks, tiles, round(share * sum(array.values_nbytes for array in arrays)), share)
 
 
 def _read(array: StoredArray, chunk_shape: tuple[int, ...], nbytes: int) -> list[Piece]:
