@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tamis.formatting import shape_text
-from tamis.jobs.json_rule import SCHEMA, json_fields
+from tamis.jobs.json_rule import SCHEMA, json_fields, json_value
 from tamis.jobs.result import DatasetsResult
 
 if TYPE_CHECKING:
@@ -158,14 +158,9 @@ class Plan(DatasetsResult[PlannedVariable]):
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON."""
         recipe = {"recipe": self.recipe, "chunks": self.chunks, "options": self.options}
-        return {"schema": SCHEMA, **json_fields(self), **recipe, "chunks": json_shapes(self.chunks)}
+        return {"schema": SCHEMA, **json_fields(self), **json_value(recipe)}
 
     def _parts(self) -> Iterator[Part]:
         from tamis.jobs.planning.text import plan_parts
 
         return plan_parts(self)
-
-
-def json_shapes(shapes: dict[str, tuple[int, ...]]) -> dict[str, list[int]]:
-    """Return chunk shapes as JSON has them."""
-    return {path: [*shape] for path, shape in shapes.items()}
