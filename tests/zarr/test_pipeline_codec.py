@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 import zarr
 
 import tamis
-from tamis.zarr import Pipeline2Codec, PipelineCodec, codecs
+from tamis.zarr import Pipeline2Codec, PipelineCodec, ZfpCodec, codecs
 from tamis.zarr.masked_chunk import MARK
+from tamis.zarr.promotion import as_declared
 
 LOSSY = "zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"
 
@@ -34,6 +36,23 @@ def write(path: Path, values: np.ndarray[Any, Any], filters: str, **options: Any
     )
     array[...] = values
     return zarr.open_array(str(path))
+
+
+@pytest.mark.parametrize(
+    "serializer", [PipelineCodec("shuffle|deflate(4)"), ZfpCodec(reversible=True), PipelineCodec("zfp(accuracy=0.01)")]
+)
+def test_filter_in_front_that_hands_on_bits_as_integers(serializer: Any, tmp_path: Path) -> None:
+    from zarr.codecs.numcodecs import BitRound
+
+    values = np.linspace(1, 300, 64, dtype="f4").reshape(8, 8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # zarr-python warns of codecs that are not registered
+        options: dict[str, Any] = {"compressors": None, "serializer": serializer, "filters": [BitRound(keepbits=12)]}
+        zarr.create_array(tmp_path / "a.zarr", shape=(8, 8), chunks=(4, 8), dtype="f4", **options)[:] = values
+        read = zarr.open_array(tmp_path / "a.zarr")[:]
+    assert np.abs(read - values).max() <= 300 * 2.0**-12
+    with pytest.raises(tamis.ParameterError, match="expected values of float32 from the codec in front, got uint8"):
+        as_declared(np.zeros(4, np.uint8), np.dtype("f4"))
 
 
 def test_missing_values_kept_bit_by_bit_and_others_within_the_bound(tmp_path: Path) -> None:

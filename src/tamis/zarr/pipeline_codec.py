@@ -13,6 +13,7 @@ from tamis.errors import ParameterError, located
 from tamis.filters import ChunkType, Filter
 from tamis.pipeline import Pipeline
 from tamis.zarr.masked_chunk import MaskedPipeline
+from tamis.zarr.promotion import as_declared
 from tamis.zarr.zfp_codec import configuration_of
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ class PipelineCodec(ArrayBytesCodec):
         return await asyncio.to_thread(self._decode_sync, chunk_data, chunk_spec)
 
     def _encode_sync(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer:
-        data = self.masked.encode(chunk_data.as_numpy_array(), _chunk_type(chunk_spec))
+        values = as_declared(chunk_data.as_numpy_array(), chunk_spec.dtype.to_native_dtype())
+        data = self.masked.encode(values, _chunk_type(chunk_spec))
         return chunk_spec.prototype.buffer.from_bytes(data)
 
     def _decode_sync(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:

@@ -30,6 +30,25 @@ def encoded_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype("f4" if dtype.kind == "f" else "i4")
 
 
+def as_declared(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the values of a chunk in the type that its array has there, as zarr-python's own codec ``bytes`` does.
+
+    A codec in front may hand on another type of the same size: BitRound of numcodecs gives the bits of floats.
+
+    Raises
+    ------
+    ParameterError
+        If the type has another size.
+    """
+    if values.dtype.kind == dtype.kind and values.dtype.itemsize == dtype.itemsize:
+        return values
+    if values.dtype.itemsize != dtype.itemsize:
+        raise ParameterError(
+            f"expected values of {dtype} from the codec in front, got {values.dtype}: put it behind, or leave it out"
+        )
+    return values.view(dtype.newbyteorder("=" if values.dtype.isnative else "S"))
+
+
 def promote(values: NDArray[Any]) -> NDArray[Any]:
     """Return values in the type that ZFP encodes.
 

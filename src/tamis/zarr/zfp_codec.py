@@ -14,7 +14,7 @@ from tamis import zfp
 from tamis.errors import DataError, ParameterError, located
 from tamis.filters import Zfp
 from tamis.notation.zarr import zfp_configuration, zfp_of
-from tamis.zarr.promotion import demote, encoded_type, promote
+from tamis.zarr.promotion import as_declared, demote, encoded_type, promote
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
@@ -105,8 +105,8 @@ class ZfpCodec(ArrayBytesCodec):
         return await asyncio.to_thread(self._decode_sync, chunk_data, chunk_spec)
 
     def _encode_sync(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer:
-        values = chunk_data.as_numpy_array()
         with located(filter=self.filter):
+            values = as_declared(chunk_data.as_numpy_array(), chunk_spec.dtype.to_native_dtype())
             stream = self._encode(values.reshape(_field_shape(chunk_spec)), chunk_spec.fill_value)
         return chunk_spec.prototype.buffer.from_bytes(stream)
 
