@@ -23,7 +23,7 @@ PUBLIC = """
     Zstd BitGroom BitRound Granular Pipeline
     TamisError BoundError DataError FileError MissingFilterError ParameterError StreamError
     inspect export ReferenceParser ExportResult plan Plan repack preview_repack verify spec encoding open
-    repair RepairResult Inspection RepackResult RepackPreview Verification Spec Encoding
+    Recipe repair RepairResult Inspection RepackResult RepackPreview Verification Spec Encoding
     Config config plugin_path __version__
     cf filters hdf5 netcdf zarr zfp
 """

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from tamis.jobs.inspection import Inspection
     from tamis.jobs.planning.plan import plan
     from tamis.jobs.planning.result import Plan
+    from tamis.jobs.recipes import Recipe
     from tamis.jobs.repack import preview_repack, repack
     from tamis.jobs.repacking import RepackPreview, RepackResult
     from tamis.jobs.repairing.repair import repair
@@ -85,6 +86,7 @@ __all__ = [
     "ParameterError",
     "Pipeline",
     "Plan",
+    "Recipe",
     "ReferenceParser",
     "RepackPreview",
     "RepackResult",
@@ -138,6 +140,7 @@ _LATE = {
     "tamis.jobs.inspection": "Inspection",
     "tamis.jobs.planning.plan": "plan",
     "tamis.jobs.planning.result": "Plan",
+    "tamis.jobs.recipes": "Recipe",
     "tamis.jobs.repack": "preview_repack repack",
     "tamis.jobs.repacking": "RepackPreview RepackResult",
     "tamis.jobs.repairing.repair": "repair",

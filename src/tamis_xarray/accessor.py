@@ -11,8 +11,8 @@ from xarray import Dataset, DataTree, register_dataset_accessor, register_datatr
 
 if TYPE_CHECKING:  # imported when they are used, because xarray imports this module with every first file
     from tamis.jobs.recipe import Recipes
+    from tamis.jobs.recipes.saved_recipe import MissingPolicy
     from tamis.jobs.repacking import RepackResult
-    from tamis.jobs.repacking.planning import MissingPolicy
     from tamis.xarray.filter_table import Filters
     from tamis.xarray.saving import Encodings
 

@@ -11,7 +11,7 @@ import pytest
 
 from tamis.cli.commands import inspect, repack, spec
 from tamis.jobs.inspection import arguments
-from tamis.jobs.repacking import planning
+from tamis.jobs.recipes import saved_recipe
 from tamis.notation import detect
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
@@ -22,7 +22,7 @@ def test_choices_of_the_command_line_are_all_that_there_are() -> None:
     """They are written out, so that what defines them need not be imported."""
     assert inspect.TARGETS == arguments.TARGETS
     assert spec.NOTATIONS == detect.NOTATIONS
-    assert repack.POLICIES == planning.POLICIES
+    assert repack.POLICIES == saved_recipe.POLICIES
 
 
 @pytest.mark.parametrize(

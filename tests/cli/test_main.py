@@ -240,7 +240,7 @@ def test_repack_pattern_lists_what_was_kept_and_converted(tmp_path: Path) -> Non
         ((*RECIPE, "-c", "TS:4,96,144"), "expected a chunk shape such as 4x96x144, got '4,96,144'"),
         ((*RECIPE, "-c", "TS:4x4"), "/TS: expected chunks with 3 axes, got (4, 4)"),
         (("-c", "lat:500"), "/lat: expected chunks within the shape (192,), got (500,)"),
-        ((), "expected -f NAME:FILTERS or -c NAME:SHAPE, got neither"),
+        ((), "expected -f NAME:FILTERS, -c NAME:SHAPE or --recipe FILE, got none of them"),
         ((*RECIPE, "--accuracy=1"), "No such option"),
     ],
     ids=str,

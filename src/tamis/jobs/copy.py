@@ -11,9 +11,10 @@ from tamis.jobs.copying.chunk_argument import parse_chunk_argument
 from tamis.jobs.copying.nccopy_rules import NccopyOptions, rules_for
 from tamis.jobs.progress import Progress
 from tamis.jobs.recipe import least_nbytes
+from tamis.jobs.recipes.saved_recipe import MissingPolicy
 from tamis.jobs.repack import run_preview, run_repack
 from tamis.jobs.repacking import RepackPreview, RepackResult
-from tamis.jobs.repacking.planning import MissingPolicy, Request
+from tamis.jobs.repacking.planning import Request
 from tamis.notation.netcdf_argument import parse_argument
 from tamis.store.array import Store
 

@@ -12,16 +12,14 @@ from typing import Any, NamedTuple
 from tamis._open import begin, keeps_format, open_store
 from tamis.chunks.threads import checked_threads
 from tamis.errors import BoundError, ParameterError
-from tamis.filters import Filter
 from tamis.hdf5.lib.damage import reading
 from tamis.jobs.progress import Progress
-from tamis.jobs.recipe import Recipes, chunk_shape, least_nbytes
+from tamis.jobs.recipe import Recipes, least_nbytes
+from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe
 from tamis.jobs.repacking import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repacking.earlier import check_target
 from tamis.jobs.repacking.new_target import refuse_missing, write_target
 from tamis.jobs.repacking.planning import (
-    POLICIES,
-    MissingPolicy,
     Planning,
     Request,
     describe,
@@ -31,7 +29,6 @@ from tamis.jobs.repacking.proof import prove
 from tamis.jobs.repacking.record import Record
 from tamis.jobs.repacking.resuming import Resuming, interrupted, remove_leftovers
 from tamis.jobs.repacking.room import check_room
-from tamis.pipeline import as_pipeline
 from tamis.store.array import Store
 from tamis.store.disk import nbytes_of
 from tamis.store.transaction import Transaction
@@ -42,12 +39,12 @@ __all__ = ["Progress", "RepackResult", "Repacked", "preview_repack", "repack"]
 def repack(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
-    recipes: Recipes,
+    recipes: Recipes | Recipe,
     *,
-    chunks: Mapping[str, tuple[int, ...]] | None = None,
+    chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None = None,
     checksum: bool = True,
     overwrite: bool = False,
-    missing: MissingPolicy = "exact",
+    missing: MissingPolicy | None = None,
     threads: int | None = None,
     resume: bool = False,
     follow: bool = False,
@@ -77,8 +74,10 @@ def repack(
         patterns, and earlier patterns over later ones. A pattern keeps and lists datasets that cannot take the filters
         or whose values cannot be read, and with lossy filters also coordinates, bounds, flags, integers and the like:
         see docs/metadata.md. An accuracy is in units of the variable: of unpacked values if it has ``scale_factor``.
+        Or a `tamis.Recipe`, which has all of these, and chunks.
     chunks
-        Chunk shapes, slowest axis first, by name or pattern; by default a dataset keeps its own. A dataset that is
+        Chunk shapes by name or pattern: extents, slowest axis first, or by dimension, ``{"time": 10}``, with the
+        others as they are; by default a dataset keeps its own. They count before those of a `Recipe`. A dataset that is
         named here and has no recipe keeps its filters. A pattern is for datasets that get filters, unless there are no
         recipes.
     checksum
@@ -87,10 +86,10 @@ def repack(
         Replace an existing target.
     missing
         How to treat missing values: NaN, infinities, the values of the attributes ``_FillValue`` and
-        ``missing_value``, and a fill value other than 0. ``"exact"`` keeps each of them bit by bit. ``"companion"``
-        fills the gaps from their neighbours, so that zfp can encode every chunk, and records the missing values in
-        another dataset. `tamis.open` restores them; every other reader sees the filling as valid values: see
-        docs/missing.md. ``"refuse"`` raises if lossy filters would get any.
+        ``missing_value``, and a fill value other than 0. ``"exact"``, the default where a `Recipe` has no other, keeps
+        each of them bit by bit. ``"companion"`` fills the gaps from their neighbours, so that zfp can encode every
+        chunk, and records the missing values in another dataset. `tamis.open` restores them; every other reader sees
+        the filling as valid values: see docs/missing.md. ``"refuse"`` raises if lossy filters would get any.
     threads
         Number of threads; by default as many as the process may use. The target does not depend on it.
     resume
@@ -204,11 +203,11 @@ def run_repack(
 def preview_repack(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
-    recipes: Recipes,
+    recipes: Recipes | Recipe,
     *,
-    chunks: Mapping[str, tuple[int, ...]] | None = None,
+    chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None = None,
     checksum: bool = True,
-    missing: MissingPolicy = "exact",
+    missing: MissingPolicy | None = None,
     resume: bool = False,
     follow: bool = False,
     min_size: int | None = None,
@@ -264,23 +263,20 @@ def run_preview(
 
 
 def _request(
-    recipes: Recipes,
-    chunks: Mapping[str, tuple[int, ...]] | None,
+    recipes: Recipes | Recipe,
+    chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None,
     checksum: bool,
-    missing: MissingPolicy,
+    missing: MissingPolicy | None,
     follow: bool,
     min_size: int | None,
     larger: bool,
 ) -> Request:
-    if missing not in POLICIES:
-        raise ParameterError(f"expected missing to be one of {', '.join(POLICIES)}, got {missing!r}")
-    if not isinstance(recipes, Mapping) or isinstance(recipes, Filter):
-        raise ParameterError(f"expected at least one recipe such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
-    if not isinstance(chunks or {}, Mapping) or not all(isinstance(name, str) for name in (*recipes, *(chunks or {}))):
-        raise ParameterError(f"expected names as text, got {[*recipes]!r} and chunks {chunks!r}")
-    pipelines = {name: as_pipeline(value) for name, value in recipes.items()}
-    shapes = {name: chunk_shape(value) for name, value in (chunks or {}).items()}
-    return Request(pipelines, shapes, checksum, missing, follow, least_nbytes(min_size), larger)
+    if isinstance(recipes, Recipe):
+        recipe = Recipe(chunks=chunks, missing=missing).before(recipes)
+    else:
+        recipe = Recipe(recipes, chunks=chunks, missing=missing)
+    policy = recipe.missing or "exact"
+    return Request(recipe.filters, recipe.chunks, checksum, policy, follow, least_nbytes(min_size), larger)
 
 
 def _check_asked(request: Request, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:

@@ -15,8 +15,9 @@ from tamis.chunks.threads import checked_threads
 from tamis.errors import ParameterError
 from tamis.filters import Filter
 from tamis.jobs.recipe import Match, Recipes, absolute, assigned, chunk_shape, matching
+from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy
 from tamis.jobs.repacking import RepackResult
-from tamis.jobs.repacking.planning import POLICIES, MissingPolicy, Request
+from tamis.jobs.repacking.planning import Request
 from tamis.jobs.repacking.save_store import save_store
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.xarray.dataset_store import DatasetStore

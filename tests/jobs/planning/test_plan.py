@@ -44,7 +44,7 @@ def make(path: Path, names: str = "ts", shape: tuple[int, ...] = (12, 60, 80), *
 )
 def test_recipe_is_what_repack_makes_of_it(want: str, sample: Path, tmp_path: Path) -> None:
     plan = tamis.plan(sample, {"TS": want})
-    result = tamis.repack(sample, tmp_path / "out.nc", plan.recipe, chunks=plan.chunks)
+    result = tamis.repack(sample, tmp_path / "out.nc", plan.recipe)
     chosen = plan["TS"].chosen
     assert chosen is not None
     assert result["TS"].ratio == pytest.approx(chosen.ratio, rel=0.1)
@@ -77,7 +77,7 @@ def test_readers_limit_the_candidates(readers: Any, allowed: set[str], tmp_path:
     plan = tamis.plan(make(tmp_path / "a.nc"), {"ts": "abs=0.1"}, readers=readers)
     assert {each.read_by for each in plan["ts"].candidates} <= allowed
     assert any("readers" in reason for _, reason in plan["ts"].refused) == (readers != "all")
-    assert plan.recipe
+    assert plan.filters
 
 
 def test_choice_is_the_best_ratio_or_fast_and_near_it(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_choice_is_the_best_ratio_or_fast_and_near_it(tmp_path: Path) -> None:
 
 def test_coordinates_and_small_variables_stay_without_loss(sample: Path) -> None:
     plan = tamis.plan(sample, {"*": "abs=0.5"})
-    assert [*plan.recipe] == ["/TS"]
+    assert [*plan.filters] == ["/TS"]
     assert {path for path, _ in plan.kept} == {"/lat", "/lon", "/time", "/time_bnds", "/nbnd"}
     named = tamis.plan(sample, {"lat": "abs=0.5", "TS": "lossless"})
     assert named["lat"].want == "abs=0.5"
@@ -107,7 +107,7 @@ def test_large_integers_are_planned_without_loss(tmp_path: Path) -> None:
     plan = tamis.plan(tmp_path / "a.h5", {"*": "abs=10"})
     assert plan["count"].want == "lossless"
     assert plan.chunks == {"/count": (200, 200)}
-    result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", plan.recipe, chunks=plan.chunks)
+    result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", plan.recipe)
     assert result["count"].largest_error == 0
 
 
@@ -115,12 +115,12 @@ def test_files_get_one_recipe_that_holds_in_all(tmp_path: Path) -> None:
     first, second = make(tmp_path / "a.nc", "ts only"), make(tmp_path / "b.nc", "ts")
     with netCDF4.Dataset(second, "a") as file:
         file["ts"][:] = smooth(seed=5) * 40
-    alone = tamis.plan(first, {"ts": "abs=0.1"}, readers="any").recipe["/ts"]
+    alone = tamis.plan(first, {"ts": "abs=0.1"}, readers="any").filters["/ts"]
     plan = tamis.plan([first, second], {"*": "abs=0.1"}, readers="any")
-    assert plan.recipe["/ts"] != alone
+    assert plan.filters["/ts"] != alone
     assert ("/only", "is not in all of the files") in plan.kept
     for number, path in enumerate((first, second)):
-        result = tamis.repack(path, tmp_path / f"out{number}.nc", plan.recipe, chunks=plan.chunks)
+        result = tamis.repack(path, tmp_path / f"out{number}.nc", plan.recipe)
         assert 0 < result["ts"].largest_error <= 0.1
 
 
@@ -136,7 +136,7 @@ def test_files_with_other_axes_are_refused(tmp_path: Path) -> None:
 def test_values_that_lost_something_before_stay_as_they_are(filters: str, tmp_path: Path) -> None:
     tamis.repack(make(tmp_path / "a.nc"), tmp_path / "b.nc", {"ts": filters})
     plan = tamis.plan(tmp_path / "b.nc", {"ts": "abs=1"})
-    assert not plan.recipe
+    assert not plan.filters
     assert "before" in dict(plan.kept)["/ts"]
     assert plan.options == ""
     assert "nothing to store otherwise" in str(plan)
@@ -147,7 +147,7 @@ def test_better_ratio_of_the_source_stays(tmp_path: Path) -> None:
         file.create_dataset(
             "v", data=np.zeros((400, 400), "i4"), chunks=(400, 400), compression="gzip", compression_opts=9
         )
-    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", tamis.plan(tmp_path / "a.h5").recipe or {"v": "zstd(19)"})
+    tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", tamis.plan(tmp_path / "a.h5").filters or {"v": "zstd(19)"})
     plan = tamis.plan(tmp_path / "b.h5")
     assert plan["v"].filters is None
     assert plan["v"].reason.startswith("stays as it is, because none of these is better than its ratio now")
@@ -159,7 +159,7 @@ def test_missing_values_are_no_part_of_the_plan(missing: Any, tmp_path: Path) ->
     with netCDF4.Dataset(path, "a") as file:
         file["ts"][:, 20:40, 10:50] = np.ma.masked
     plan = tamis.plan(path, {"ts": "abs=0.1,psnr=50"}, missing=missing, readers="zfp")
-    result = tamis.repack(path, tmp_path / "b.nc", plan.recipe, missing=missing)
+    result = tamis.repack(path, tmp_path / "b.nc", plan.recipe)
     chosen = plan["ts"].chosen
     assert chosen is not None
     assert result["ts"].ratio == pytest.approx(chosen.ratio, rel=0.1)
@@ -188,7 +188,7 @@ def test_netcdf_classic_file_is_planned(tmp_path: Path) -> None:
             file.createDimension(name, extent)
         file.createVariable("ts", "f4", ("time", "lat", "lon"))[:] = smooth()
     plan = tamis.plan(tmp_path / "a.nc", {"ts": "abs=0.1"})
-    result = tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", plan.recipe, chunks=plan.chunks)
+    result = tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", plan.recipe)
     assert 0 < result["ts"].largest_error <= 0.1
     assert plan["ts"].chosen is not None
     assert result["ts"].ratio == pytest.approx(plan["ts"].chosen.ratio, rel=0.1)
@@ -202,11 +202,11 @@ def test_result_has_text_json_and_html(sample: Path) -> None:
     assert all(done < total for _, done, total in steps[:-1])
     document = json.loads(plan.to_json())
     assert document == plan.to_dict()
-    assert document["recipe"] == plan.recipe
+    assert document["recipe"] == plan.filters
     assert document["datasets"][0]["candidates"][0]["ratio"] == plan.candidates["/TS"][0].ratio
     assert plan.options in str(plan)
     assert "Candidates (" in plan._repr_html_()
-    assert str(plan["TS"]) == f"/TS abs=0.1: {plan.recipe['/TS']}"
+    assert str(plan["TS"]) == f"/TS abs=0.1: {plan.filters['/TS']}"
 
 
 @pytest.mark.parametrize(
@@ -293,8 +293,24 @@ def test_command_refuses_wrong_usage(sample: Path) -> None:
 @pytest.mark.parametrize("name", ["era5_levels_members.nc"])
 def test_predicted_ratio_of_real_data_within_a_tenth(name: str, real: Real, tmp_path: Path) -> None:
     plan = tamis.plan(real(name), {"*": "range=0.0005"}, sample=8_000_000)
-    result = tamis.repack(real(name), tmp_path / "out.nc", plan.recipe, chunks=plan.chunks)
-    assert plan.recipe
+    result = tamis.repack(real(name), tmp_path / "out.nc", plan.recipe)
+    assert plan.filters
     for planned in plan.datasets:
         assert planned.chosen is not None
         assert result[planned.path].ratio == pytest.approx(planned.chosen.ratio, rel=0.1)
+
+
+def test_recipe_file_of_the_command_is_what_repack_takes(sample: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "r.toml"
+    arguments = ["plan", str(sample), "-w", "TS:abs=0.1", "-o", str(recipe)]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    loaded = tamis.Recipe.load(recipe)
+    assert {name: str(filters) for name, filters in loaded.filters.items()} == tamis.plan(
+        sample, {"TS": "abs=0.1"}
+    ).filters
+    assert CliRunner().invoke(main, arguments).exit_code == 1  # the file exists
+    assert CliRunner().invoke(main, [*arguments, "--overwrite"]).exit_code == 0
+    out = tmp_path / "b.nc"
+    assert CliRunner().invoke(main, ["repack", str(sample), str(out), "--recipe", str(recipe)]).exit_code == 0
+    assert tamis.verify(sample, out, bounds={"TS": 0.1}).ok

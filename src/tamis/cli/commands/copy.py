@@ -14,7 +14,7 @@ from tamis.cli.output import output_of_two_files, show_stored
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tamis.jobs.repacking.planning import MissingPolicy
+    from tamis.jobs.recipes.saved_recipe import MissingPolicy
 
 _SUBSET = "tamis copies all variables: select them first, with nccopy -V or ncks -v, and copy the result"
 _MEMORY = "leave it out: memory does not grow with the size of the file"

@@ -12,7 +12,7 @@ from tamis.cli.output import output_of_two_files
 
 if TYPE_CHECKING:
     from tamis.jobs.planning.choose import Preference, Readers
-    from tamis.jobs.repacking.planning import MissingPolicy
+    from tamis.jobs.recipes.saved_recipe import MissingPolicy
 
 READERS = ("any", "netcdf", "zfp", "all")
 PREFERENCES = ("size", "speed")
@@ -58,6 +58,14 @@ PREFERENCES = ("size", "speed")
     show_default=True,
     help="Missing values, as repack is to treat them.",
 )
+@click.option(
+    "-o",
+    "--recipe-out",
+    metavar="FILE",
+    type=click.Path(readable=False),
+    help="Write the recipe to a TOML file, for `tamis repack --recipe`.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace the file of -o if it exists.")
 @output_options
 def command(
     files: tuple[str, ...],
@@ -66,15 +74,17 @@ def command(
     prefer: Preference,
     sample: str,
     missing: MissingPolicy,
+    recipe_out: str | None,
+    overwrite: bool,
     quiet: bool,
     log: str | None,
     as_json: bool,
 ) -> None:
     """Measure which filters keep what is wanted of FILES, and print them as options of `tamis repack`.
 
-    Nothing is written. The numbers are predictions from a sample of each variable; repack proves the bound of the
-    filters, value by value. Coordinates, bounds, flags and integers stay lossless unless they are named, and several
-    files get the same filters.
+    Nothing is written but the recipe, with -o. The numbers are predictions from a sample of each variable; repack
+    proves the bound of the filters, value by value. Coordinates, bounds, flags and integers stay lossless unless
+    they are named, and several files get the same filters.
 
     \b
     WANT is one limit or several, which hold together:
@@ -87,7 +97,8 @@ def command(
       lossless           no bit changes
 
     \b
-    tamis plan climate.nc --want 'TS:abs=0.1'
+    tamis plan climate.nc --want 'TS:abs=0.1' -o recipe.toml
+    tamis repack climate.nc small.nc --recipe recipe.toml
     tamis plan 2001.nc 2002.nc -w 'T*:abs=0.1,psnr=70' -w '*:lossless' --readers any
     """
     from tamis.jobs.planning.wants import parse_size, parse_wants
@@ -99,4 +110,6 @@ def command(
             result = tamis.plan(
                 files, asked, prefer=prefer, readers=readers, sample=nbytes, missing=missing, progress=progress
             )
+        if recipe_out is not None:
+            result.recipe.dump(recipe_out, overwrite=overwrite)
         output.result(result)

@@ -12,7 +12,7 @@ from tamis.cli.options import by_name, output_options, threads_option
 from tamis.cli.output import output_of_two_files, show_stored
 
 if TYPE_CHECKING:
-    from tamis.jobs.repacking.planning import MissingPolicy
+    from tamis.jobs.recipes.saved_recipe import MissingPolicy
 
 POLICIES = ("exact", "companion", "refuse")
 """Listed here, because the module that defines them takes long to import."""
@@ -45,12 +45,25 @@ POLICIES = ("exact", "companion", "refuse")
     show_default=True,
     help="Add the checksum fletcher32 after zfp, so that readers notice damage.",
 )
+@click.option(
+    "--recipe",
+    "recipe_path",
+    metavar="FILE",
+    type=click.Path(readable=False),
+    help="Filters, chunks and --missing from a TOML file (docs/recipes.md); -f, -c and --missing count before it.",
+)
+@click.option(
+    "--recipe-out",
+    metavar="FILE",
+    type=click.Path(readable=False),
+    help="Write all of these, from options and --recipe, to such a file; also with --dry-run. --overwrite replaces it.",
+)
 @threads_option
 @click.option(
     "--missing",
     type=click.Choice(POLICIES),
-    default="exact",
-    show_default=True,
+    default=None,
+    show_default="exact",
     help="Missing values: exact keeps each bit by bit; companion moves them to a second dataset (best ratio, but every"
     " reader except tamis.open takes the invented values in their places for valid); refuse fails and counts them.",
 )
@@ -89,8 +102,10 @@ def command(
     recipes: tuple[str, ...],
     shapes: tuple[str, ...],
     checksum: bool,
+    recipe_path: str | None,
+    recipe_out: str | None,
     threads: int | None,
-    missing: MissingPolicy,
+    missing: MissingPolicy | None,
     follow: bool,
     overwrite: bool,
     min_size: int | None,
@@ -113,7 +128,7 @@ def command(
     \b
     FILTERS is a chain such as
       zfp(accuracy=0.1)        largest absolute error, in units of the variable
-    zfp(bound=0.1)           the same promise in the fewest bytes, from a sample
+      zfp(bound=0.1)           the same promise in the fewest bytes, from a sample
       zfp(rate=8)              bits per value; also precision=16, reversible=true
       shuffle|deflate(4)       lossless
       zfp(accuracy=0.1)|shuffle|deflate(4)
@@ -124,19 +139,25 @@ def command(
     tamis repack in.nc out.nc -f 'SST:zfp(accuracy=0.1)|shuffle|deflate(4)' \\
         -c SST:60x16x16 -j 4
     tamis repack in.nc out.nc -c TS:4x96x144           # keeps the filters
+    tamis repack in.nc out.nc --recipe recipe.toml
 
     `tamis filters` lists all filters, and `tamis filters zfp` the parameters of one.
     """
     from tamis._open import keeps_format
     from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
 
-    if not (recipes or shapes) and keeps_format(source, target):
-        raise click.UsageError("expected -f NAME:FILTERS or -c NAME:SHAPE, got neither")
+    if not (recipes or shapes or recipe_path) and keeps_format(source, target):
+        raise click.UsageError("expected -f NAME:FILTERS, -c NAME:SHAPE or --recipe FILE, got none of them")
     with output_of_two_files("repack", source, target, as_json, quiet, log) as output:
-        recipe = by_name("-f", [split_filters(text) for text in recipes])
+        pipelines = by_name("-f", [split_filters(text) for text in recipes])
         texts = by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
-        options: dict[str, Any] = {"chunks": chunks, "checksum": checksum, "missing": missing, "resume": resume}
+        recipe = tamis.Recipe(pipelines, chunks=chunks, missing=missing)
+        if recipe_path is not None:
+            recipe = recipe.before(tamis.Recipe.load(recipe_path))
+        if recipe_out is not None:
+            recipe.dump(recipe_out, overwrite=overwrite)
+        options: dict[str, Any] = {"checksum": checksum, "resume": resume}
         options |= {"follow": follow, "min_size": min_size, "larger": larger}
         options |= {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
         if dry_run:

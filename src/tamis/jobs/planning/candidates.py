@@ -16,7 +16,8 @@ from tamis.jobs.planning.measure import cost_of, loss_of
 from tamis.jobs.planning.result import Candidate
 from tamis.jobs.planning.sample import Sample
 from tamis.jobs.planning.wants import Want
-from tamis.jobs.repacking.planning import MissingPolicy, Request, plan_datasets
+from tamis.jobs.recipes.saved_recipe import MissingPolicy
+from tamis.jobs.repacking.planning import Request, plan_datasets
 from tamis.pipeline import Pipeline
 from tamis.rewrite.plan import Plan as ArrayPlan
 from tamis.rewrite.sampled.tolerance import with_loosest_tolerance

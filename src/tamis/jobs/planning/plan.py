@@ -23,7 +23,7 @@ from tamis.jobs.planning.sample import Sample, sample_of
 from tamis.jobs.planning.wants import Want, as_want
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipe import assigned
-from tamis.jobs.repacking.planning import POLICIES, MissingPolicy
+from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy
 from tamis.rounding import recorded_rounding
 from tamis.store.array import ELSEWHERE, Store, StoredArray
 
@@ -85,7 +85,7 @@ def plan(
     Examples
     --------
     >>> result = plan("examples/data/cam_ts.nc", {"TS": "abs=0.1"}, readers="any")
-    >>> list(result.recipe)
+    >>> list(result.filters)
     ['/TS']
     """
     begin = time.perf_counter()

@@ -13,6 +13,8 @@ from tamis.jobs.result import DatasetsResult
 
 if TYPE_CHECKING:
     from tamis.jobs.parts import Part
+    from tamis.jobs.recipes import Recipe
+    from tamis.jobs.recipes.saved_recipe import MissingPolicy
 
 
 _SURE = 1.1
@@ -132,13 +134,21 @@ class Plan(DatasetsResult[PlannedVariable]):
     seconds: float
 
     @property
-    def recipe(self) -> dict[str, str]:
-        """Filters by path, for `tamis.repack`; variables that stay as they are are left out."""
+    def recipe(self) -> Recipe:
+        """The recipe for `tamis.repack`, which `tamis.Recipe.dump` writes to a file."""
+        from tamis.jobs.recipes import Recipe
+
+        missing: MissingPolicy | None = "companion" if self.missing == "companion" else None
+        return Recipe(self.filters, chunks=self.chunks, missing=missing)
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """Filters by path; variables that stay as they are are left out."""
         return {each.path: each.filters for each in self.datasets if each.filters is not None}
 
     @property
     def chunks(self) -> dict[str, tuple[int, ...]]:
-        """Chunk shapes by path, for `tamis.repack`, of variables that have no chunks yet."""
+        """Chunk shapes by path, of variables that have no chunks yet."""
         return {each.path: each.chunks for each in self.datasets if each.filters is not None and each.chunks}
 
     @property
@@ -149,7 +159,7 @@ class Plan(DatasetsResult[PlannedVariable]):
     @property
     def options(self) -> str:
         """The recipe as options of the command ``tamis repack``, ready to paste; empty without a recipe."""
-        words = [word for path, filters in self.recipe.items() for word in ("-f", f"{path}:{filters}")]
+        words = [word for path, filters in self.filters.items() for word in ("-f", f"{path}:{filters}")]
         words += [word for path, shape in self.chunks.items() for word in ("-c", f"{path}:{shape_text(shape)}")]
         if words and self.missing != "exact":
             words += ["--missing", self.missing]
@@ -157,7 +167,7 @@ class Plan(DatasetsResult[PlannedVariable]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON."""
-        recipe = {"recipe": self.recipe, "chunks": self.chunks, "options": self.options}
+        recipe = {"recipe": self.filters, "chunks": self.chunks, "options": self.options}
         return {"schema": SCHEMA, **json_fields(self), **json_value(recipe)}
 
     def _parts(self) -> Iterator[Part]:

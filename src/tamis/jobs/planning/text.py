@@ -34,10 +34,10 @@ def plan_parts(plan: Plan) -> Iterator[Part]:
     for path, reason in _shared(plan.kept):
         yield "note", printable(f"{path}: {reason}")
     files = printable(title(plan.files))
-    if not plan.recipe:
+    if not plan.filters:
         yield "name", f"{files}: nothing to store otherwise; planned in {plan.seconds:.1f} s"
         return
-    planned = f"{plural(len(plan.recipe), 'dataset')} planned in {plan.seconds:.1f} s"
+    planned = f"{plural(len(plan.filters), 'dataset')} planned in {plan.seconds:.1f} s"
     yield "name", f"{files}: {planned}, from a sample; repack proves the bounds of the filters"
     yield "code", printable(f"tamis repack {_source(plan)} OUT {plan.options}")
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, TypeVar, get_args
+from typing import NamedTuple, TypeVar
 
 from tamis import cf
 from tamis.chunks.grid import default_chunks
@@ -15,6 +15,8 @@ from tamis.filters import ChunkType, Fletcher32
 from tamis.hdf5.lib.damage import reading
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import Assigned, assigned
+from tamis.jobs.recipes.dimension_chunks import Chunks, DimensionChunks
+from tamis.jobs.recipes.saved_recipe import MissingPolicy
 from tamis.jobs.repacking.earlier_rounding import needed_rounding
 from tamis.jobs.repacking.notes import planned_notes
 from tamis.jobs.repacking.preview import DatasetPreview
@@ -30,9 +32,6 @@ from tamis.store.array import ELSEWHERE, Arrays, Store, StoredArray
 from tamis.zfp.checks import BLOCK_SIDE
 
 T = TypeVar("T")
-
-MissingPolicy = Literal["exact", "companion", "refuse"]
-POLICIES = get_args(MissingPolicy)
 
 
 MIN_NBYTES = 4096
@@ -63,14 +62,14 @@ class Request:
     """
 
     pipelines: Mapping[str, Pipeline]
-    chunks: Mapping[str, tuple[int, ...]]
+    chunks: Mapping[str, Chunks]
     checksum: bool
     missing: MissingPolicy = "exact"
     follow: bool = False
     min_size: int | None = None
     larger: bool = False
     rule_pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
-    rule_chunks: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    rule_chunks: Mapping[str, Chunks] = field(default_factory=dict)
 
 
 class Planning(NamedTuple):
@@ -108,10 +107,10 @@ def plan_datasets(store: Store, request: Request) -> Planning:
     """
     store.check_listed()
     names = Names(store)
-    shapes: dict[str, Assigned[tuple[int, ...]]] = {}
+    shapes: dict[str, Assigned[Chunks]] = {}
     for shape in (*assigned(request.chunks, names.match), *_by_rule(request.rule_chunks, store)):
         shapes.setdefault(shape.path, shape)
-    recipes: list[Assigned[Pipeline] | Assigned[tuple[int, ...]]] = [
+    recipes: list[Assigned[Pipeline] | Assigned[Chunks]] = [
         *assigned(request.pipelines, names.match),
         *_by_rule(request.rule_pipelines, store),
     ]
@@ -127,11 +126,12 @@ def plan_datasets(store: Store, request: Request) -> Planning:
     for recipe in recipes:
         if (path := labels[recipe.path]) in plans:
             continue
-        dataset, chunks = datasets[path], shapes[recipe.path].value if recipe.path in shapes else None
+        dataset, asked = datasets[path], shapes[recipe.path].value if recipe.path in shapes else None
         filters = recipe.value if isinstance(recipe.value, Pipeline) else None
         named = recipe.exact or (recipe.path in shapes and shapes[recipe.path].exact)
         by_rule = filters is None and recipe.path in request.rule_chunks and not named
-        likeness = None if dataset.likeness is None else (dataset.likeness, filters, chunks, named, by_rule)
+        likeness = None if dataset.likeness is None else (dataset.likeness, filters, asked, named, by_rule)
+        likeness = None if isinstance(asked, DimensionChunks) else likeness
         if (plan_alike := plans_by_likeness.get(likeness)) is not None and path.isprintable():
             plans[path] = plan_alike.at(path)
             kept.pop(path, None)
@@ -147,6 +147,7 @@ def plan_datasets(store: Store, request: Request) -> Planning:
             continue
         try:
             with reading(store.path, dataset=path):
+                chunks = asked.of(store, dataset) if isinstance(asked, DimensionChunks) else asked
                 plan = _plan_dataset(path, dataset, filters, chunks, request)
             if not recipe.exact and plan.lossy and (role := store.roles.get(recipe.path, cf.DATA)).is_exact:
                 kept[path] = f"{role.reason}; name it to store it lossily"

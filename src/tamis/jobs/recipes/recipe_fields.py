@@ -1,0 +1,117 @@
+"""The fields of a recipe file, each checked where it stands."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Mapping
+from typing import Any, NoReturn
+
+from tamis.errors import ParameterError
+from tamis.formatting import did_you_mean
+from tamis.jobs.recipes.dimension_chunks import Chunks, as_chunks
+from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy
+from tamis.jobs.recipes.toml_places import Key, places_of
+from tamis.pipeline import Pipeline
+
+_SCHEMA = 1
+_TOP = ("schema", "missing", "variable", "evidence")
+_VARIABLE = ("name", "filters", "chunks", "evidence")
+
+
+def fields_of(text: str, label: str) -> tuple[dict[str, Pipeline], dict[str, Chunks], MissingPolicy | None]:
+    """Return filters and chunks by name, and how missing values are treated, of the text of a recipe file.
+
+    Parameters
+    ----------
+    text
+        The content of the file.
+    label
+        Name of the file, for messages.
+
+    Raises
+    ------
+    ParameterError
+        If it is no TOML, or a field is missing, unknown or wrong; names line and column.
+    """
+    try:
+        content = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ParameterError(f"{label}: expected a recipe in TOML, found an error: {error}") from error
+    return _Fields(text, label).read(content)
+
+
+class _Fields:
+    def __init__(self, text: str, label: str) -> None:
+        self._places, self._label = places_of(text), label
+
+    def read(self, content: Mapping[str, Any]) -> tuple[dict[str, Pipeline], dict[str, Chunks], MissingPolicy | None]:
+        filters: dict[str, Pipeline] = {}
+        chunks: dict[str, Chunks] = {}
+        self._known((), content, _TOP)
+        if "schema" not in content:
+            self._refuse((), f"schema = {_SCHEMA}", "none")
+        if type(content["schema"]) is not int or content["schema"] != _SCHEMA:
+            self._refuse(("schema",), f"schema = {_SCHEMA}, the only one so far", repr(content["schema"]))
+        missing = content.get("missing")
+        if missing is not None and missing not in POLICIES:
+            self._refuse(("missing",), f"one of {', '.join(POLICIES)}", repr(missing))
+        variables = content.get("variable", [])
+        if not isinstance(variables, list) or not all(isinstance(each, dict) for each in variables):
+            self._refuse(("variable",), "tables [[variable]]", _kind(variables))
+        for number, entry in enumerate(variables):
+            self._variable(("variable", number), entry, filters, chunks)
+        return filters, chunks, missing
+
+    def _variable(
+        self, at: Key, entry: Mapping[str, Any], filters: dict[str, Pipeline], chunks: dict[str, Chunks]
+    ) -> None:
+        self._known(at, entry, _VARIABLE)
+        name = entry.get("name")
+        if not isinstance(name, str) or not name:
+            found = "none" if name is None else repr(name)
+            self._refuse((*at, "name") if "name" in entry else at, "name, the name or pattern of a dataset", found)
+        if name in filters or name in chunks:
+            self._refuse((*at, "name"), "each name once", f"{name!r} again")
+        if not entry.keys() & {"filters", "chunks"}:
+            self._refuse(at, f"filters or chunks for {name!r}", "neither")
+        if "filters" in entry:
+            if not isinstance(entry["filters"], str):
+                self._refuse(
+                    (*at, "filters"), 'text such as "zfp(bound=0.1)|shuffle|deflate(4)"', repr(entry["filters"])
+                )
+            filters[name] = self._checked((*at, "filters"), Pipeline.parse, entry["filters"])
+        if "chunks" in entry:
+            extents = entry["chunks"].values() if isinstance(entry["chunks"], dict) else entry["chunks"]
+            if not isinstance(entry["chunks"], (list, dict)) or any(type(extent) is not int for extent in extents):
+                self._refuse((*at, "chunks"), "a list such as [4, 96, 144], or {time = 10}", repr(entry["chunks"]))
+            chunks[name] = self._checked((*at, "chunks"), as_chunks, entry["chunks"])
+
+    def _checked(self, at: Key, check: Any, value: object) -> Any:
+        try:
+            return check(value)
+        except ParameterError as error:
+            raise ParameterError(f"{self._where(at)}: {error}") from error
+
+    def _known(self, at: Key, entry: Mapping[str, Any], known: Collection[str]) -> None:
+        for key in entry:
+            if key not in known:
+                advice = "; it is for all variables: put it before the first [[variable]]" if key in _TOP else ""
+                where = self._where((*at, key), at_key=True)
+                raise ParameterError(
+                    f"{where}: expected one of the fields {', '.join(known)}, found {key!r}"
+                    f"{advice or did_you_mean(key, known)}"
+                )
+
+    def _refuse(self, at: Key, expected: str, found: str) -> NoReturn:
+        raise ParameterError(f"{self._where(at)}: expected {expected}, found {found}")
+
+    def _where(self, at: Key, *, at_key: bool = False) -> str:
+        """Return file, line and column of a value or its key, or of the first in it if its tables are only implied."""
+        known = self._places.values if not (at_key and at in self._places.keys) else self._places.keys
+        inside = [place for key, place in known.items() if at and key[: len(at)] == at]
+        line, column = known.get(at) or min(inside, default=(1, 1))
+        return f"{self._label}: line {line}, column {column}"
+
+
+def _kind(value: object) -> str:
+    return "a table" if isinstance(value, dict) else repr(value)

@@ -1,0 +1,146 @@
+"""A recipe of repack: filters and chunks by name, which a TOML file can hold."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+from tamis.errors import FileError, ParameterError
+from tamis.filters import Filter
+from tamis.jobs.recipe import Recipes
+from tamis.jobs.recipes.dimension_chunks import Chunks, DimensionChunks, as_chunks
+from tamis.pipeline import Pipeline, as_pipeline
+from tamis.store.disk import disk_text
+
+MissingPolicy = Literal["exact", "companion", "refuse"]
+POLICIES = get_args(MissingPolicy)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Recipe:
+    """What `tamis.repack` makes of each dataset, as an object that can be saved.
+
+    Parameters
+    ----------
+    filters
+        Filters by dataset name or pattern: a `Pipeline`, a filter, or its text.
+    chunks
+        Chunk shapes by name or pattern: extents, slowest axis first, or a mapping from names of dimensions to extents.
+        Along other dimensions, chunks stay as long as they are.
+    missing
+        How missing values are treated, see `tamis.repack`; None leaves that to the call.
+
+    Raises
+    ------
+    ParameterError
+        If a value is none of these.
+
+    Examples
+    --------
+    >>> print(Recipe({"TS": "zfp(bound=0.1)"}, chunks={"TS": {"time": 10}}))
+    schema = 1
+    <BLANKLINE>
+    [[variable]]
+    name = "TS"
+    filters = "zfp(bound=0.1)"
+    chunks = {time = 10}
+    <BLANKLINE>
+    """
+
+    filters: Mapping[str, Pipeline] = field(hash=False)
+    chunks: Mapping[str, Chunks] = field(hash=False)
+    missing: MissingPolicy | None
+
+    def __init__(
+        self,
+        filters: Recipes | None = None,
+        *,
+        chunks: Mapping[str, object] | None = None,
+        missing: MissingPolicy | None = None,
+    ) -> None:
+        filters, chunks = {} if filters is None else filters, {} if chunks is None else chunks
+        if not isinstance(filters, Mapping) or isinstance(filters, Filter):
+            raise ParameterError(f"expected at least one recipe such as {{'TS': 'zfp(accuracy=0.1)'}}, got {filters!r}")
+        if not isinstance(chunks, Mapping) or not all(isinstance(name, str) for name in (*filters, *chunks)):
+            raise ParameterError(f"expected names as text, got {[*filters]!r} and chunks {chunks!r}")
+        if missing is not None and missing not in POLICIES:
+            raise ParameterError(f"expected missing to be one of {', '.join(POLICIES)}, got {missing!r}")
+        object.__setattr__(self, "filters", {name: as_pipeline(value) for name, value in filters.items()})
+        object.__setattr__(self, "chunks", {name: as_chunks(value) for name, value in chunks.items()})
+        object.__setattr__(self, "missing", missing)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a recipe file.
+
+        Raises
+        ------
+        FileError
+            If the file cannot be read.
+        ParameterError
+            If it is no recipe; names line and column, and what is expected there.
+        """
+        from tamis.jobs.recipes.recipe_fields import fields_of
+
+        try:
+            text = Path(path).read_bytes().decode()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = disk_text(error) if isinstance(error, OSError) else "expected text in UTF-8"
+            raise FileError(f"{os.fspath(path)}: cannot be read: {reason}").at(path=path) from error
+        filters, chunks, missing = fields_of(text, os.fspath(path))
+        return cls(filters, chunks=chunks, missing=missing)
+
+    def dump(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the recipe to a file, which `load` reads.
+
+        Raises
+        ------
+        FileError
+            If the file exists, and is not to be overwritten, or cannot be written.
+        """
+        try:
+            with Path(path).open("w" if overwrite else "x", encoding="utf-8") as file:
+                file.write(str(self))
+        except FileExistsError as error:
+            raise FileError(f"{os.fspath(path)}: File exists: choose another name, or replace it (overwrite)").at(
+                path=path
+            ) from error
+        except OSError as error:
+            raise FileError(f"{os.fspath(path)}: cannot be written: {disk_text(error)}").at(path=path) from error
+
+    def before(self, other: Recipe) -> Recipe:
+        """Return both recipes as one; for a name that both have, and for missing values, this one counts."""
+        return Recipe(
+            {**self.filters, **{name: value for name, value in other.filters.items() if name not in self.filters}},
+            chunks={**self.chunks, **{name: each for name, each in other.chunks.items() if name not in self.chunks}},
+            missing=self.missing or other.missing,
+        )
+
+    def __str__(self) -> str:
+        lines = ["schema = 1", *([f'missing = "{self.missing}"'] if self.missing else [])]
+        for name in dict.fromkeys((*self.filters, *self.chunks)):
+            lines += ["", "[[variable]]", f"name = {_quoted(name)}"]
+            if name in self.filters:
+                lines.append(f"filters = {_quoted(str(self.filters[name]))}")
+            if name in self.chunks:
+                lines.append(f"chunks = {_chunks_text(self.chunks[name])}")
+        return "\n".join((*lines, ""))
+
+
+def _chunks_text(chunks: Any) -> str:
+    if isinstance(chunks, DimensionChunks):
+        return "{" + ", ".join(f"{_key(name)} = {extent}" for name, extent in chunks.extents) + "}"
+    return f"[{', '.join(map(str, chunks))}]"
+
+
+def _key(name: str) -> str:
+    return name if name.isascii() and name.replace("_", "").replace("-", "").isalnum() else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    """Return a basic string of TOML, whose escapes are those of JSON; DEL has to be escaped, too."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
