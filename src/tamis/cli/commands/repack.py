@@ -50,7 +50,8 @@ POLICIES = ("exact", "companion", "refuse")
     "recipe_path",
     metavar="FILE",
     type=click.Path(readable=False),
-    help="Filters, chunks and --missing from a TOML file (docs/recipes.md); -f, -c and --missing count before it.",
+    help="Filters, chunks and --missing from a TOML file, as --recipe-out writes it; -f, -c and --missing count"
+    " before it.",
 )
 @click.option(
     "--recipe-out",
@@ -63,9 +64,9 @@ POLICIES = ("exact", "companion", "refuse")
     "--missing",
     type=click.Choice(POLICIES),
     default=None,
-    show_default="exact",
-    help="Missing values: exact keeps each bit by bit; companion moves them to a second dataset (best ratio, but every"
-    " reader except tamis.open takes the invented values in their places for valid); refuse fails and counts them.",
+    help="Missing values: exact, the default, keeps each bit by bit; companion moves them to a second dataset (best"
+    " ratio, but every reader except tamis.open takes the invented values in their places for valid); refuse fails and"
+    " counts them.",
 )
 @click.option(
     "--follow",
