@@ -280,7 +280,7 @@ def test_command_prints_options_that_repack_takes(sample: Path, tmp_path: Path) 
 
 def test_command_refuses_wrong_usage(sample: Path) -> None:
     for options, message in (
-        (["-w", "TS:ks=0.05"], "expected abs, rel"),
+        (["-w", "TS:ks=0.05"], "expected a want of abs, rel"),
         (["-w", "abs=0.1"], "expected NAME:WANT"),
         (["--sample", "much"], "expected a size such as 16MB"),
         (["-w", "TS:abs=1", "-w", "TS:abs=2"], "expected each name once in --want"),

@@ -19,7 +19,7 @@ def test_want_prints_what_it_reads() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("ks=0.05", "expected abs, rel, .*corr or lossless, got 'ks'"),
+        ("ks=0.05", "expected a want of abs, rel, .*corr or lossless, got 'ks'"),
         ("abd=0.1", r"got 'abd' \(did you mean abs\?\)"),
         ("abs", "expected abs=VALUE in 'abs', got 'abs'"),
         ("abs=", "expected a number for abs in 'abs=', got ''"),

@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from tamis.accuracy.vocabulary import EACH_VALUE, WHOLE, Vocabulary, relative_of, share, text_of
 from tamis.errors import ParameterError
 from tamis.filters.base import Parameter
-from tamis.formatting import did_you_mean
 from tamis.jobs.recipe import split_recipe
 
 LOSSLESS = "lossless"
 
-_TINY, _LARGE = sys.float_info.min, sys.float_info.max
-
-
-def _share(about: str, bounds: str) -> Parameter:
-    return Parameter(about, _TINY, 1.0, bounds=bounds, real=True)
-
-
-def _size(about: str) -> Parameter:
-    return Parameter(about, _TINY, _LARGE, bounds="more than 0", real=True)
-
-
 KINDS: Mapping[str, Parameter] = {
-    "abs": _size("largest absolute error, in units of the variable"),
-    "rel": _share("largest error relative to a value", "more than 0, at most 1"),
-    "range": _share("largest absolute error relative to the range of the values", "more than 0, at most 1"),
-    "digits": Parameter("significant decimal digits", 1, 15),
-    "bits": Parameter("bits of the significand after the implicit first one", 1, 52),
-    "information": _share("share of the real information in the bits", "more than 0, at most 1"),
-    "rmse": _size("root of the mean square error, in units of the variable"),
-    "psnr": _size("least peak signal-to-noise ratio, range over rmse, in dB"),
-    "dssim": _share("least data structural similarity of each field", "more than 0, at most 1"),
-    "corr": _share("least correlation with the source, Pearson's r", "more than 0, at most 1"),
+    **{name: each for name, each in EACH_VALUE.items() if name != "std"},
+    "information": share("share of the real information in the bits"),
+    **WHOLE,
 }
 """What can be asked for, with its meaning and allowed values."""
+
+_VOCABULARY = Vocabulary("a want", KINDS, alone=(LOSSLESS,))
 
 RELATIVE = ("rel", "digits", "bits", "information")
 """Wants about each value relative to itself, which rounding bounds and zfp does not."""
@@ -63,17 +46,10 @@ class Want:
     @property
     def relative(self) -> float | None:
         """The largest error relative to a value, by ``rel``, ``digits`` and ``bits``; None if none is given."""
-        bounds = []
-        if "rel" in self.limits:
-            bounds.append(self.limits["rel"])
-        if "digits" in self.limits:
-            bounds.append(5.0 / 10.0 ** self.limits["digits"])  # half a unit of the last digit, at most
-        if "bits" in self.limits:
-            bounds.append(2.0 ** -(self.limits["bits"] + 1))
-        return min(bounds, default=None)
+        return relative_of(self.limits)
 
     def __str__(self) -> str:
-        return ",".join(f"{name}={value!r}" for name, value in self.limits.items()) or LOSSLESS
+        return text_of(self.limits) or LOSSLESS
 
 
 def as_want(value: object) -> Want:
@@ -87,43 +63,10 @@ def as_want(value: object) -> Want:
     if isinstance(value, Want):
         return value
     if isinstance(value, str):
-        return _parsed(value)
+        return Want() if value.strip() == LOSSLESS else Want(_VOCABULARY.parsed(value))
     if isinstance(value, Mapping):
-        return Want({_known(name, value): KINDS[name].checked(name, limit) for name, limit in value.items()})  # type: ignore[misc]
+        return Want(_VOCABULARY.checked(value))
     raise ParameterError(f"expected a want such as 'abs=0.1' or {{'abs': 0.1}}, got {value!r}")
-
-
-def _parsed(text: str) -> Want:
-    if text.strip() == LOSSLESS:
-        return Want()
-    limits: dict[str, object] = {}
-    for part in text.split(","):
-        name, equals, number = (piece.strip() for piece in part.partition("="))
-        _known(name, text)
-        if not equals:
-            raise ParameterError(f"expected {name}=VALUE in {text[:80]!r}, got {part.strip()!r}")
-        if name in limits:
-            raise ParameterError(f"expected {name} once, got it twice in {text[:80]!r}")
-        limits[name] = _number(name, number, text)
-    return as_want(limits)
-
-
-def _known(name: object, source: object) -> str:
-    if name in KINDS:
-        return str(name)
-    if name == LOSSLESS:
-        raise ParameterError(f"expected lossless alone, got it with others in {source!r}: nothing may change then")
-    raise ParameterError(
-        f"expected {', '.join(KINDS)} or {LOSSLESS}, got {str(name)[:40]!r}{did_you_mean(str(name), KINDS)}"
-    )
-
-
-def _number(name: str, text: str, whole: str) -> int | float:
-    try:
-        number = float(text)
-    except ValueError:
-        raise ParameterError(f"expected a number for {name} in {whole[:80]!r}, got {text[:40]!r}") from None
-    return int(number) if number.is_integer() and not KINDS[name].real else number
 
 
 def parse_wants(texts: Iterable[str]) -> list[tuple[str, Want]]:

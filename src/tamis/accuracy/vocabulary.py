@@ -1,0 +1,152 @@
+"""The words for what lossy compression must keep, and how they are read and printed: ``abs=0.1,sign``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tamis.errors import ParameterError
+from tamis.filters.base import Parameter
+from tamis.formatting import did_you_mean
+
+Limits = dict[str, float | bool]
+"""Numbers by word, and True for each word that stands alone."""
+
+_TINY, _LARGE = sys.float_info.min, sys.float_info.max
+_SHOWN = 80
+
+
+def share(about: str) -> Parameter:
+    """Return a parameter for a share: more than 0, at most 1."""
+    return Parameter(about, _TINY, 1.0, bounds="more than 0, at most 1", real=True)
+
+
+def positive(about: str) -> Parameter:
+    """Return a parameter for any number above 0."""
+    return Parameter(about, _TINY, _LARGE, bounds="more than 0", real=True)
+
+
+EACH_VALUE: Mapping[str, Parameter] = {
+    "abs": positive("largest absolute error, in units of the variable"),
+    "rel": share("largest error relative to a value"),
+    "range": share("largest absolute error relative to the range of the values"),
+    "std": positive("largest absolute error relative to the standard deviation of the values"),
+    "digits": Parameter("significant decimal digits", 1, 15),
+    "bits": Parameter("bits of the significand after the implicit first one", 1, 52),
+}
+"""Words with a number about each value."""
+
+FLAGS: Mapping[str, str] = {
+    "limits": "valid values stay on their side of valid_min, valid_max, valid_range",
+    "sign": "no value changes its sign, and none that is not negative becomes negative",
+    "zeros": "zeros stay zeros, and no other value becomes zero",
+}
+"""Words without a number about each value."""
+
+WHOLE: Mapping[str, Parameter] = {
+    "rmse": positive("root of the mean square error, in units of the variable"),
+    "psnr": positive("least peak signal-to-noise ratio, range over rmse, in dB"),
+    "dssim": share("least data structural similarity of each field"),
+    "corr": share("least correlation with the source, Pearson's r"),
+}
+"""Words with a number about a whole dataset."""
+
+
+def relative_of(limits: Mapping[str, float | bool | None]) -> float | None:
+    """Return the largest error relative to a value, by ``rel``, ``digits`` and ``bits``; None if none is given."""
+    bounds = []
+    if (rel := limits.get("rel")) is not None:
+        bounds.append(float(rel))
+    if (digits := limits.get("digits")) is not None:
+        bounds.append(5.0 / 10.0**digits)  # half a unit of the last digit, at most
+    if (bits := limits.get("bits")) is not None:
+        bounds.append(2.0 ** -(bits + 1))
+    return min(bounds, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The words that a list such as ``abs=0.1,sign`` may have.
+
+    Parameters
+    ----------
+    noun
+        What such a list is, with its article: ``a want``.
+    numbers
+        Words with a number.
+    flags
+        Words without a number, with their meaning.
+    alone
+        Words that stand for a whole list. They are no part of one, and the caller takes care of them.
+    """
+
+    noun: str
+    numbers: Mapping[str, Parameter]
+    flags: Mapping[str, str] = field(default_factory=dict)
+    alone: tuple[str, ...] = ()
+
+    def parsed(self, text: str) -> Limits:
+        """Return numbers and flags of a text.
+
+        Raises
+        ------
+        ParameterError
+            If a word is unknown or given twice, or a number is missing or not allowed.
+        """
+        limits: dict[str, object] = {}
+        for part in text.split(","):
+            name, equals, number = (piece.strip() for piece in part.partition("="))
+            self._known(name, text)
+            if name in limits:
+                raise ParameterError(f"expected {name} once, got it twice in {text[:_SHOWN]!r}")
+            if name in self.flags:
+                if equals:
+                    raise ParameterError(f"expected {name} without a number in {text[:_SHOWN]!r}, got {part.strip()!r}")
+                limits[name] = True
+                continue
+            if not equals:
+                raise ParameterError(f"expected {name}=VALUE in {text[:_SHOWN]!r}, got {part.strip()!r}")
+            limits[name] = self._number(name, number, text)
+        return self.checked(limits)
+
+    def checked(self, limits: Mapping[str, object]) -> Limits:
+        """Return numbers and flags by word, without flags that are False.
+
+        Raises
+        ------
+        ParameterError
+            If a word is unknown, or its value is not allowed.
+        """
+        result: Limits = {}
+        for name, value in limits.items():
+            self._known(name, limits)
+            if name not in self.flags:
+                result[name] = self.numbers[name].checked(name, value)  # type: ignore[assignment]
+            elif not isinstance(value, bool):
+                raise ParameterError(f"expected True or False for {name}, got {name}={value!r}")
+            elif value:
+                result[name] = True
+        return result
+
+    def _known(self, name: object, source: object) -> None:
+        words = (*self.numbers, *self.flags)
+        if name in words:
+            return
+        if name in self.alone:
+            raise ParameterError(f"expected {name} alone, got it with others in {source!r}")
+        *first, last = (*words, *self.alone)
+        nearest = did_you_mean(str(name), (*words, *self.alone))
+        raise ParameterError(f"expected {self.noun} of {', '.join(first)} or {last}, got {str(name)[:40]!r}{nearest}")
+
+    def _number(self, name: str, text: str, whole: str) -> int | float:
+        try:
+            number = float(text)
+        except ValueError:
+            raise ParameterError(f"expected a number for {name} in {whole[:_SHOWN]!r}, got {text[:40]!r}") from None
+        return int(number) if number.is_integer() and not self.numbers[name].real else number
+
+
+def text_of(limits: Mapping[str, float | bool]) -> str:
+    """Return the text that `Vocabulary.parsed` reads."""
+    return ",".join(name if value is True else f"{name}={value!r}" for name, value in limits.items())
