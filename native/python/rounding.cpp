@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <variant>
 
 #include "python/binding.hpp"
@@ -32,15 +33,28 @@ Quantization quantization_of(const std::string& kind) {
     if (kind == "bitround") return Quantization::bitround;
     if (kind == "granular") return Quantization::granular;
     if (kind == "bitgroom") return Quantization::bitgroom;
-    throw nb::value_error("expected bitround, granular or bitgroom");
+    if (kind == "absolute") return Quantization::absolute;
+    throw nb::value_error("expected bitround, granular, bitgroom or absolute");
+}
+
+// Least and largest number of a quantization. A step may be as small as the smallest number of the type, and its sum
+// with the largest number that it has any effect on must be finite.
+std::pair<int, int> range_of(Quantization quantization, int itemsize) {
+    switch (quantization) {
+        case Quantization::bitround:
+            return {1, itemsize == 4 ? 23 : 52};
+        case Quantization::absolute:
+            return itemsize == 4 ? std::pair{-149, 103} : std::pair{-1074, 970};
+        default:
+            return {1, itemsize == 4 ? 6 : 15};
+    }
 }
 
 AnyQuantizer make_quantizer(const std::string& kind, int number, int itemsize) {
     const Quantization quantization = quantization_of(kind);
     if (itemsize != 4 && itemsize != 8) throw nb::value_error("expected values of 4 or 8 bytes");
-    const bool is_bits = quantization == Quantization::bitround;
-    const int most = itemsize == 4 ? (is_bits ? 23 : 6) : (is_bits ? 52 : 15);
-    if (number < 1 || number > most) throw nb::value_error("expected bits or digits that the type has");
+    const auto [least, most] = range_of(quantization, itemsize);
+    if (number < least || number > most) throw nb::value_error("expected bits, digits or an exponent of the type");
     if (itemsize == 4) return {values::Quantizer<float>(quantization, number)};
     return {values::Quantizer<double>(quantization, number)};
 }
@@ -92,9 +106,11 @@ double relative_error(nb::handle expected, nb::handle found) {
 }  // namespace
 
 void bind_rounding(nb::module_& m) {
-    nb::class_<AnyQuantizer>(m, "Quantizer", "A quantization of netCDF for floats of one size.")
+    nb::class_<AnyQuantizer>(m, "Quantizer", "A quantization for floats of one size: netCDF's, or to a step.")
         .def(nb::new_(&make_quantizer), "kind"_a, "number"_a, "itemsize"_a,
-             "`kind` is bitround, granular or bitgroom; `number` counts bits or digits.")
+             "`kind` is bitround, granular, bitgroom or absolute; `number` counts bits or digits, or is the exponent "
+             "of a\n"
+             "step, a power of two.")
         .def("round", &round, "array"_a, "out"_a, "odd"_a, "marks"_a, "limits"_a,
              "Round values into `out`; missing ones, and those that would become missing or cross a limit, stay.\n\n"
              "`odd` has a byte for each row of the array: whether the index of its first value is odd. Returns the\n"

@@ -59,10 +59,11 @@ if TYPE_CHECKING:
     from tamis.jobs.verification import Verification
     from tamis.jobs.verify import verify
     from tamis.pipeline import Pipeline
-    from tamis.rounding import BitGroom, BitRound, Granular
+    from tamis.rounding import Absolute, BitGroom, BitRound, Granular
     from tamis.zfp.configuration import Config, config
 
 __all__ = [
+    "Absolute",
     "BitGroom",
     "BitRound",
     "Bitshuffle",
@@ -149,7 +150,7 @@ _LATE = {
     "tamis.jobs.verification": "Verification",
     "tamis.jobs.verify": "verify",
     "tamis.pipeline": "Pipeline",
-    "tamis.rounding": "BitGroom BitRound Granular",
+    "tamis.rounding": "Absolute BitGroom BitRound Granular",
     "tamis.zfp.configuration": "Config config",
 }
 """Names that are imported when they are first used, by module: imports are most of the time of a short command."""

@@ -174,11 +174,12 @@ def compare(expected: object, found: object, marks: object) -> tuple[float, bool
     """
 
 class Quantizer:
-    """A quantization of netCDF for floats of one size."""
+    """A quantization for floats of one size: netCDF's, or to a step."""
 
     def __init__(self, kind: str, number: int, itemsize: int) -> None:
         """
-        `kind` is bitround, granular or bitgroom; `number` counts bits or digits.
+        `kind` is bitround, granular, bitgroom or absolute; `number` counts bits or digits, or is the exponent of a
+        step, a power of two.
         """
 
     def round(self, array: object, out: object, odd: object, marks: object, limits: tuple[float, float]) -> int:

@@ -45,7 +45,7 @@ class Pipeline:
         The bound that was given.
     error_bound
         Largest allowed absolute error of a value, in units of the data: the bound that was given, or that of the
-        filters; 0 if lossless, None if there is no bound, or a relative one, that of the rounding.
+        filters and the rounding; 0 if lossless, None if there is no bound, or a relative one of the rounding.
 
     Raises
     ------
@@ -75,8 +75,8 @@ class Pipeline:
         object.__setattr__(self, "filters", tuple(stage.filter for stage in all_stages))
         object.__setattr__(self, "bound", bound)
         bounds = [kind.error_bound for kind in self.filters]
-        unbounded = None in bounds or rounding is not None
-        own_bound = None if unbounded else sum(filter(None, bounds))
+        bounds += [] if rounding is None else [rounding.absolute_bound]
+        own_bound = None if None in bounds else sum(filter(None, bounds))
         object.__setattr__(self, "error_bound", own_bound if bound is None else bound)
         object.__setattr__(self, "_hash", hash((rounding, all_stages, bound)))
         if len(all_stages) > MAX_FILTERS:

@@ -215,6 +215,7 @@ def test_preview_and_json_say_bound_and_rounding(sample: Path, tmp_path: Path) -
         "attribute": "_QuantizeBitRoundNumberOfSignificantBits",
         "number": 7,
         "relative_bound": 2**-8,
+        "absolute_bound": None,
     }
     assert str(shown.pipeline) == "shuffle|deflate(4)"
 

@@ -23,15 +23,12 @@ class RoundedPart(NamedTuple):
         The rounded values.
     comparison
         Their comparison with the values before.
-    relative
-        Largest relative error.
     unrounded
         Number of valid values that stay as they are: see `tamis.rounding.Rounded`.
     """
 
     values: NDArray[Any]
     comparison: Comparison
-    relative: float
     unrounded: int
 
 
@@ -60,21 +57,24 @@ class ArrayRounding:
         """
         limits = (missing.low, missing.high)
         rounded, unrounded = self.rounding.rounded(values, missing.values, limits, origin, self.shape)
-        return RoundedPart(rounded, *self.check(values, rounded, missing), unrounded)
+        return RoundedPart(rounded, self.check(values, rounded, missing), unrounded)
 
-    def check(self, before: NDArray[Any], after: NDArray[Any], missing: Missing) -> tuple[Comparison, float]:
-        """Compare rounded values with those before; return the comparison and the largest relative error.
+    def check(self, before: NDArray[Any], after: NDArray[Any], missing: Missing) -> Comparison:
+        """Compare rounded values with those before.
 
         Raises
         ------
         BoundError
-            If a relative error is larger than the bound, a missing value changed, or a value crossed a limit.
+            If an error is larger than the bound, a missing value changed, or a value crossed a limit.
         """
-        comparison, relative = compare(before, after, missing), relative_error(before, after)
-        bound = self.rounding.relative_bound
-        if not relative <= bound:
-            raise BoundError(f"expected a relative error of at most {bound:g} by {self.rounding}, found {relative:g}")
+        comparison = compare(before, after, missing)
+        if (bound := self.rounding.relative_bound) is not None:
+            what, found = "a relative error", relative_error(before, after)
+        else:
+            what, bound, found = "an error", self.rounding.absolute_bound, comparison.error
+        if bound is None or not found <= bound:
+            raise BoundError(f"expected {what} of at most {bound} by {self.rounding}, found {found:g}")
         if not comparison.kept:
             what = "valid values" if comparison.crossed else "missing values"
             raise BoundError(f"expected the {what} of the source after {self.rounding}, found others")
-        return comparison, relative
+        return comparison

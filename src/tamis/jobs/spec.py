@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, Stage, Zfp
-from tamis.formatting import printable, relative_text
+from tamis.formatting import printable
 from tamis.jobs.json_rule import SCHEMA, json_text, json_value
 from tamis.jobs.recipe import chunk_shape
 from tamis.jobs.result import Result
@@ -172,9 +172,8 @@ def signed(cd_values: Iterable[int]) -> list[int]:
 
 
 def _rounding_text(rounding: Rounding) -> str:
-    bound = relative_text(rounding.relative_bound)
     return (
-        f"{rounding}, before the filters: relative error at most {bound}\n"
+        f"{rounding}, before the filters: {rounding.bound_text}\n"
         f"  recorded as the attribute {rounding.attribute} = {rounding.number}"
     )
 
@@ -316,10 +315,8 @@ def _notations(
 
 
 def _no_rounding(rounding: Rounding) -> str:
-    return (
-        f"{rounding} is no filter: netCDF4-python has quantize_mode={rounding.quantize_mode!r}, significant_digits="
-        f"{rounding.number}; tamis repack rounds a saved file"
-    )
+    netcdf4 = f"netCDF4-python has quantize_mode={rounding.quantize_mode!r}, significant_digits={rounding.number}; "
+    return f"{rounding} is no filter: {netcdf4 * bool(rounding.quantize_mode)}tamis repack rounds a saved file"
 
 
 def _attempt(write: Callable[[], str], note: str = "") -> NotationText:

@@ -11,16 +11,18 @@ from tamis import cf
 from tamis.errors import ParameterError
 from tamis.filters import Stage, Zfp
 from tamis.pipeline import Pipeline
+from tamis.rounding import Absolute
 from tamis.zfp import Accuracy
 
 
 def in_stored_units(pipeline: Pipeline, packing: cf.Packing | None, dtype: np.dtype[Any]) -> Pipeline:
-    """Return filters with the accuracy of zfp divided by ``scale_factor``, so that unpacked values keep it.
+    """Return filters whose accuracy of zfp, or bound of a rounding, is divided by ``scale_factor`` for stored values.
 
     Parameters
     ----------
     pipeline
-        Filters as requested. Parameters of other filters and modes, and of roundings, always mean stored values.
+        Filters as requested. Parameters of other filters and modes, and of netCDF's roundings, always mean stored
+        values.
     packing
         Packing of the variable; None if its values are not packed.
     dtype
@@ -31,16 +33,34 @@ def in_stored_units(pipeline: Pipeline, packing: cf.Packing | None, dtype: np.dt
     ParameterError
         If stored values cannot have such an accuracy.
     """
-    if packing is None or abs(packing.scale) == 1 or pipeline.rounding is not None:
+    if packing is None or abs(packing.scale) == 1:
         return pipeline
-    return Pipeline(_convert(stage, packing, dtype) for stage in pipeline.stages)
+    if pipeline.rounding is None:
+        return Pipeline(_convert(stage, packing, dtype) for stage in pipeline.stages)
+    if not isinstance(pipeline.rounding, Absolute):
+        return pipeline
+    rounding = Absolute(_stored_bound(packing, pipeline.rounding.bound, str(pipeline.rounding)))
+    return Pipeline((rounding, *pipeline.stages))
 
 
 def units_note(requested: Pipeline, stored: Pipeline, packing: cf.Packing | None) -> tuple[str, ...]:
     """Return a note about an accuracy that was converted for packed values; empty if it was not."""
-    if packing is None or requested == stored or requested.zfp is None or stored.zfp is None:
+    if packing is None or requested == stored:
+        return ()
+    if requested.rounding is not None:
+        return (f"packed by {packing}: {requested.rounding} in its units is {stored.rounding} of the stored values",)
+    if requested.zfp is None or stored.zfp is None:
         return ()
     return (f"packed by {packing}: {requested.zfp.setting} of its units is {stored.zfp.setting} of the stored values",)
+
+
+def _stored_bound(packing: cf.Packing, bound: float, setting: str) -> float:
+    try:
+        return packing.stored_bound(bound)
+    except OverflowError as error:
+        raise ParameterError(
+            f"expected an accuracy of packed values that a float can hold, got {setting} with {packing}: {error}"
+        ) from error
 
 
 def _convert(stage: Stage, packing: cf.Packing, dtype: np.dtype[Any]) -> Stage:
@@ -48,12 +68,7 @@ def _convert(stage: Stage, packing: cf.Packing, dtype: np.dtype[Any]) -> Stage:
     if not isinstance(zfp, Zfp) or (zfp.bound is None and not isinstance(zfp.mode, Accuracy)):
         return stage
     size, requested = abs(packing.scale), zfp.error_bound or 0.0
-    try:
-        bound = packing.stored_bound(requested)
-    except OverflowError as error:
-        raise ParameterError(
-            f"expected an accuracy of packed values that a float can hold, got {zfp.setting} with {packing}: {error}"
-        ) from error
+    bound = _stored_bound(packing, requested, zfp.setting)
     if dtype.kind == "i" and bound < 1:
         raise ParameterError(
             f"expected an accuracy of {size:g} or more, since its values are stored as {dtype} with {packing}, got"

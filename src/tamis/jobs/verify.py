@@ -27,8 +27,8 @@ from tamis.jobs.verification.bounds import (
     broken_bounds,
     checked_bounds,
     in_units,
+    new_rounding,
     recorded_bound,
-    recorded_relative_bound,
 )
 from tamis.jobs.verification.result import Compared, Finding, Status, Verification
 from tamis.store.array import Alike, Store, StoredArray
@@ -58,7 +58,7 @@ def verify(
         Largest absolute error by dataset name or pattern, in units of the variable: of unpacked values if it has
         ``scale_factor`` or ``add_offset``. A bound of 0, like no bound, asks for the same bits. ``"recorded"``, as a
         value or in place of the whole mapping, means the bound that the filters of the target record, or that of a
-        rounding, relative to the stored values, that an attribute of the target records. Exact names take
+        rounding that an attribute of the target records, which may be relative to the stored values. Exact names take
         precedence over patterns, and earlier patterns over later ones. Missing values, which are NaN, infinities and
         fill values, must be at the same indices with the same bits; those in a companion are restored first.
     variables
@@ -177,9 +177,8 @@ class _Comparison:
         bound = self.bounds.get(own)
         if bound != RECORDED:
             return {"bound": bound}
-        if (relative := recorded_relative_bound(source, target)) is not None:
-            return {"relative_bound": relative, "recorded": True}
-        return {"bound": recorded_bound(target), "recorded": True}
+        bounds = new_rounding(source, target) or {"bound": recorded_bound(target)}
+        return bounds | {"recorded": True}
 
     def _note_companion(self, path: str, name: str, dataset: StoredArray) -> None:
         if dataset.number_type is not None and (companion := dataset.companion_flags):

@@ -72,7 +72,7 @@ def define(handle: VariableHandle, requested: Requested) -> None:
     for request in completed(listed, requests, chunk, zarr=zarr):
         _define(handle, [request.id], partial(_set_filter, handle, request))
     if (rounding := requested.rounding) is not None:
-        _quantize(handle, KINDS.index(type(rounding)) + 1, rounding.number)
+        _quantize(handle, KINDS.index(type(rounding)) + 1, int(rounding.number))
 
 
 def def_var_deflate(variable: Any, shuffle: bool = False, deflate: bool = True, level: int = 4) -> None:

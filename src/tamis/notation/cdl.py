@@ -114,8 +114,10 @@ def attributes(
     if rest:
         pairs = {position: (doubles or {}).get(index, ()) for position, (index, _) in enumerate(rest)}
         result["_Filter"] = chain_text([request for _, request in rest], doubles=pairs)
+    if rounding is not None and not rounding.quantize_mode:
+        raise ParameterError(f"netCDF-C cannot round by {rounding}: tamis repack rounds a saved file")
     if rounding is not None:
-        result[_NCGEN_BITROUND if isinstance(rounding, BitRound) else rounding.attribute] = rounding.number
+        result[_NCGEN_BITROUND if isinstance(rounding, BitRound) else rounding.attribute] = int(rounding.number)
     return result
 
 

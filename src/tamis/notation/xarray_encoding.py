@@ -29,11 +29,13 @@ def encoding_keywords(chain: Chain, engine: str, rounding: Rounding | None = Non
         If the engine cannot write it; names what can.
     """
     stages = tuple(chain)
-    if rounding is not None and engine != "netcdf4":
+    if rounding is not None and not (engine == "netcdf4" and rounding.quantize_mode):
+        other = "engine='netcdf4' can; or " if rounding.quantize_mode else ""
         raise ParameterError(
-            f"the engine {engine} cannot round by {rounding}: engine='netcdf4' can; or round the values before,"
-            f" tamis.{type(rounding).__name__}({rounding.number}).round(values, missing_values=…), and set the"
-            f" attribute {rounding.attribute}={rounding.number}; tamis repack rounds a saved file"
+            f"the engine {engine} cannot round by {rounding}: {other}round the values before,"
+            f" tamis.{rounding!r}.round(values, missing_values=…), and set the attribute"
+            f" {rounding.attribute}={rounding.number}; ds.tamis.to_netcdf rounds while it writes, and tamis repack a"
+            " saved file"
         )
     try:
         return _encoding(stages, engine) | (

@@ -24,8 +24,7 @@ def compare_chunk(plan: Plan, origin: Origin, before: NDArray[Any], after: NDArr
     if plan.rounding is None:
         return check_comparison(plan, origin, compare(before, after, plan.missing if plan.lossy else None))
     with located(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin):
-        comparison, _ = plan.rounding.check(before, after, plan.missing)
-        return comparison.error
+        return plan.rounding.check(before, after, plan.missing).error
 
 
 def check_comparison(plan: Plan, origin: Origin, comparison: Comparison) -> float:

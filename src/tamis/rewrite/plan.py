@@ -96,7 +96,7 @@ class Plan:
         object.__setattr__(self, "chunk", ChunkType(self.dtype, self.chunk_shape))
         object.__setattr__(self, "recoded", not (self.copied or self.streams_kept))
         bound = self.pipeline.error_bound if self.recoded else 0.0
-        object.__setattr__(self, "bound", bound if self.rounding is None else None)
+        object.__setattr__(self, "bound", bound if self.rounding is None else self.rounding.rounding.absolute_bound)
         object.__setattr__(self, "lossy", self.bound != 0)
 
     def at(self, path: str) -> Plan:
@@ -115,7 +115,7 @@ class Plan:
 
     @property
     def relative_bound(self) -> float | None:
-        """Largest allowed error relative to a stored value; None without a rounding."""
+        """Largest allowed error relative to a stored value; None without a rounding that has such a bound."""
         return None if self.rounding is None else self.rounding.rounding.relative_bound
 
     @property

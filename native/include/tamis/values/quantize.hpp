@@ -1,8 +1,8 @@
 // netCDF's quantization of floats, bit for bit: BitRound, granular BitRound and BitGroom, as nc_def_var_quantize asks
-// for them.
+// for them. And rounding to multiples of a power of two, which netCDF does not have.
 //
 // A value that is missing (NaN, infinite, or equal to a mark) keeps its bits, and so does one that would become
-// missing or cross a limit; netCDF lets those change. Zeros and signs never change.
+// missing or cross a limit; netCDF lets those change. Zeros never change, and no value gets the other sign.
 //
 // Values are rounded some at a time, few enough for the processor's nearest cache, by loops that compilers turn into
 // vectors; only where values are not plain, they are then looked at again.
@@ -22,7 +22,7 @@
 
 namespace tamis::values {
 
-enum class Quantization : std::uint8_t { bitround, granular, bitgroom };
+enum class Quantization : std::uint8_t { bitround, granular, bitgroom, absolute };
 
 // What must not change: values that mark missing ones, and on which side of two limits a value is.
 template <class Scalar>
@@ -144,6 +144,21 @@ private:
     std::vector<Place> places_;
 };
 
+// To the nearest multiple of 2**exponent; a tie goes to the even multiple. The sum with a power of two whose last bit
+// is worth the step has no room for more bits: the processor rounds it, and every operation but this one is exact.
+template <class Scalar>
+struct Absolute {
+    Scalar limit;  // larger values have no finer bits than the step
+
+    explicit Absolute(int exponent) : limit(std::ldexp(Scalar{1}, exponent + fraction_nbits<Scalar>)) {}
+    Word<Scalar> operator()(Word<Scalar> word, Word<Scalar>) const {
+        const auto value = std::bit_cast<Scalar>(word);
+        const Scalar shift = std::copysign(limit, value), multiple = (value + shift) - shift;
+        const auto result = std::bit_cast<Word<Scalar>>(multiple);
+        return (std::abs(value) < limit) & (value != 0) ? result : word;
+    }
+};
+
 template <class Scalar>
 bool is_between(Scalar value, const Kept<Scalar>& kept) {
     return !(value < kept.low) && !(value > kept.high);
@@ -242,7 +257,7 @@ template <class Scalar>
 
 }  // namespace detail
 
-// A way of rounding, with bits or digits to keep: in the ranges that Python checks.
+// A way of rounding, with bits or digits to keep, or the exponent of a step: in the ranges that Python checks.
 template <class Scalar>
 class Quantizer {
 public:
@@ -257,12 +272,14 @@ public:
     }
 
 private:
-    using Round = std::variant<detail::BitRound<Scalar>, detail::Granular<Scalar>, detail::BitGroom<Scalar>>;
+    using Round = std::variant<detail::BitRound<Scalar>, detail::Granular<Scalar>, detail::BitGroom<Scalar>,
+                               detail::Absolute<Scalar>>;
 
     static Round of(Quantization kind, int number) {
         if (kind == Quantization::bitround) return detail::BitRound<Scalar>(number);
         if (kind == Quantization::granular) return detail::Granular<Scalar>(number);
-        return detail::BitGroom<Scalar>(number);
+        if (kind == Quantization::bitgroom) return detail::BitGroom<Scalar>(number);
+        return detail::Absolute<Scalar>(number);
     }
 
     Round round_;

@@ -39,7 +39,7 @@ def known_attributes(owner: h5py.HLObject, *others: str) -> dict[str, Any]:
 
 def record_rounding(dataset: h5py.Dataset, rounding: Rounding) -> None:
     """Write the attribute that records a rounding, in the form that netCDF-C gives it."""
-    dataset.attrs.create(rounding.attribute, np.array([rounding.number], np.int32))
+    dataset.attrs.create(rounding.attribute, rounding.recorded)
 
 
 def is_known(name: bytes) -> bool:

@@ -10,7 +10,7 @@ from tamis import zfp
 from tamis.cf import DATA, Packing, Role
 from tamis.filters import Filter, Stage, UnknownFilter, Zfp
 from tamis.filters.unknown import filter_name
-from tamis.formatting import plural, printable, ratio, ratio_text, relative_text, shape_text
+from tamis.formatting import plural, printable, ratio, ratio_text, shape_text
 from tamis.jobs.json_rule import SCHEMA, error_dict, json_fields, json_text, json_value
 from tamis.jobs.result import DatasetsResult
 from tamis.pipeline import Pipeline
@@ -126,8 +126,8 @@ class DatasetInfo:
         """Rounding, packing and valid range in words; empty if there are none."""
         texts = []
         if self.rounding is not None:
-            bound = relative_text(self.rounding.relative_bound)
-            texts.append(f"rounded by {self.rounding}: relative error at most {bound}")
+            stored = " as stored" * bool(self.packing and self.rounding.absolute_bound)
+            texts.append(f"rounded by {self.rounding}: {self.rounding.bound_text}{stored}")
         texts += [f"packed by {self.packing}"] if self.packing else []
         limits = zip(("from", "to"), self.valid_range or (), strict=False)
         if text := " ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -112,21 +112,24 @@ def assigned_bounds(
 def recorded_bound(dataset: StoredArray) -> float | None:
     """Return the largest error that the filters of a dataset allow, in units of the variable; None without a bound.
 
-    A rounding in front of them has a relative bound instead, see `recorded_relative_bound`.
+    A rounding in front of them has a bound instead, see `new_rounding`.
     """
     bound, packing = dataset.pipeline.error_bound, dataset.packing
     return bound if bound is None or packing is None else packing.unpacked_error(bound)
 
 
-def recorded_relative_bound(source: StoredArray, target: StoredArray) -> float | None:
-    """Return the largest relative error of a rounding that the target records and the source does not; None if none.
+def new_rounding(source: StoredArray, target: StoredArray) -> dict[str, Any]:
+    """Return the bound of a rounding that the target records and the source does not, as fields of `Compared`.
 
-    If both record it, the values were rounded before, and no further error is due to it.
+    Empty if there is none. If both record it, the values were rounded before, and no further error is due to it.
     """
     before, after = (recorded_rounding(array.attributes, array.number_type) for array in (source, target))
     if after is None or after == before or target.pipeline.error_bound != 0:
-        return None
-    return after.relative_bound
+        return {}
+    bound, packing = after.absolute_bound, target.packing
+    if bound is None:
+        return {"relative_bound": after.relative_bound}
+    return {"bound": bound if packing is None else packing.unpacked_error(bound)}
 
 
 def in_units(tally: Tally, packing: Packing | None) -> Tally:

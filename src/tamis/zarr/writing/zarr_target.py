@@ -75,7 +75,7 @@ class ZarrTarget:
         writer = ZarrWriter(self, NewChunks(variable.path, plan.grid(array), chunk, plan.pipeline, is_full))
         attributes = dict(variable.attributes)
         if plan.rounding is not None:
-            attributes[plan.rounding.rounding.attribute] = np.int32(plan.rounding.rounding.number)
+            attributes[plan.rounding.rounding.attribute] = plan.rounding.rounding.recorded[0]
         self._arrays[variable.path] = NewArray(
             variable.path, variable.dimensions, attributes, dtype, np.frombuffer(raw, dtype)[0], writer
         )

@@ -1,0 +1,33 @@
+"""Rounding of values in front of lossless filters: netCDF's quantization, and multiples of a step.
+
+A rounding is no filter of HDF5: it changes values before any filter gets them, an attribute of the variable records it,
+and every reader can read the result.
+"""
+
+from tamis.rounding.absolute import Absolute
+from tamis.rounding.netcdf_kinds import BitGroom, BitRound, Granular
+from tamis.rounding.recorded import (
+    ALL_KINDS,
+    BY_NAME,
+    KINDS,
+    ROUNDING_ATTRIBUTES,
+    recorded_rounding,
+    still_needed,
+)
+from tamis.rounding.rounding_base import Rounded, Rounding, relative_error
+
+__all__ = [
+    "ALL_KINDS",
+    "BY_NAME",
+    "KINDS",
+    "ROUNDING_ATTRIBUTES",
+    "Absolute",
+    "BitGroom",
+    "BitRound",
+    "Granular",
+    "Rounded",
+    "Rounding",
+    "recorded_rounding",
+    "relative_error",
+    "still_needed",
+]
