@@ -3,12 +3,15 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <cerrno>
 
 #include "python/binding.hpp"
+#include "tamis/datasets/chunk_records.hpp"
 #include "tamis/datasets/groups.hpp"
 #include "tamis/datasets/rewrite.hpp"
 
@@ -178,6 +181,58 @@ nb::object rewrite(const Libhdf5& hdf5, File place, nb::bytes path, Settings set
     return nb::make_tuple(rewriter.has_attributes(), tuple_of(rewriter.chunks(), chunk_of));
 }
 
+// Extents of an array, and of its chunks.
+using Grid = std::pair<std::vector<std::size_t>, std::vector<std::size_t>>;
+
+chunks::Shape shape_of(const std::vector<std::size_t>& extents) {
+    if (extents.empty() || extents.size() > chunks::max_axes) throw nb::value_error("expected 1 to 32 axes");
+    chunks::Shape shape;
+    for (const std::size_t extent : extents) shape.extent[shape.rank++] = extent;
+    return shape;
+}
+
+datasets::ChunkGrid grid_of(const Grid& grid) { return {shape_of(grid.first), shape_of(grid.second)}; }
+
+std::optional<nb::bytes> chunk_records(const Libhdf5& hdf5, datasets::hid_t dataset, const Grid& grid) {
+    const datasets::ChunkGrid chunk_grid = grid_of(grid);
+    datasets::ChunkRecords records(chunk_grid);
+    if (!records.read(hdf5, dataset)) return std::nullopt;
+    return nb::bytes(records.rows().data(), records.rows().size_bytes());
+}
+
+// The first three items of a tuple: number, bytes and mask.
+datasets::ChunkToWrite chunk_of(nb::handle item) {
+    if (!PyTuple_Check(item.ptr()) || PyTuple_GET_SIZE(item.ptr()) < 3 ||
+        !PyBytes_Check(PyTuple_GET_ITEM(item.ptr(), 1)))
+        throw nb::type_error("expected tuples of number, bytes and mask");
+    PyObject* const data = PyTuple_GET_ITEM(item.ptr(), 1);
+    return {nb::cast<std::uint64_t>(nb::handle(PyTuple_GET_ITEM(item.ptr(), 0))),
+            {reinterpret_cast<const std::uint8_t*>(PyBytes_AS_STRING(data)),
+             static_cast<std::size_t>(PyBytes_GET_SIZE(data))},
+            nb::cast<std::uint32_t>(nb::handle(PyTuple_GET_ITEM(item.ptr(), 2)))};
+}
+
+using Sizes = nb::typed<nb::tuple, std::int64_t, nb::ellipsis>;
+
+Sizes write_chunks(const Libhdf5& hdf5, datasets::hid_t dataset, const Grid& grid, std::optional<nb::bytes> path,
+                   nb::typed<nb::sequence, nb::object> items) {
+    const datasets::ChunkGrid chunk_grid = grid_of(grid);
+    if (!chunk_grid.valid()) throw nb::value_error("expected as many axes of chunks as of the array");
+    const nb::tuple kept(items);  // alive while the lock is released
+    std::vector<datasets::ChunkToWrite> chunks;
+    for (nb::handle item : kept) chunks.push_back(chunk_of(item));
+    bool written = false;
+    int reason = 0;
+    {
+        const Unlocked unlocked;
+        written = datasets::write_chunks(hdf5, dataset, chunk_grid, path ? path->c_str() : nullptr, chunks);
+        reason = errno;
+    }
+    errno = reason;  // which the lock may have changed
+    if (!written) fail("a chunk cannot be written");
+    return nb::borrow<Sizes>(tuple_of(chunks, [](const auto& chunk) { return signed_of(chunk.file_nbytes); }));
+}
+
 }  // namespace
 
 void bind_datasets(nb::module_& m) {
@@ -205,6 +260,15 @@ void bind_datasets(nb::module_& m) {
              "Copy all attributes of an object to its copy, of the same name in another group, which has none.\n\n"
              "Returns whether they were copied; none are if the object has a comment, may have references, or\n"
              "has an attribute that is neither plain bytes nor texts. Raises RuntimeError if HDF5 cannot write one.")
+        .def("chunk_records", &chunk_records, "dataset"_a, "grid"_a,
+             "Number, offset, size and mask of each stored chunk, 64 bits each, in the order of the index.\n\n"
+             "`grid` are the extents of the array and of its chunks. None if HDF5 is older than 1.14, or a record is\n"
+             "damaged.")
+        .def(
+            "write_chunks", &write_chunks, "dataset"_a, "grid"_a, "path"_a.none(), "chunks"_a,
+            "Write encoded chunks: tuples that begin with number, bytes and mask.\n\n"
+            "Returns the size of the file at `path` after each, -1 where it is not known. Raises RuntimeError if HDF5\n"
+            "cannot write one.")
         .def("rewrite", &rewrite, "place"_a, "path"_a, "settings"_a, "name"_a, "pipeline"_a, "most_nbytes"_a,
              "Store a small dataset anew, in a group of another file, through other filters that lose nothing.\n\n"
              "`settings` are identifiers: of the group, of the properties of the link, of the type, and of the\n"

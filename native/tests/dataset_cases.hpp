@@ -10,6 +10,7 @@
 
 #include "check.hpp"
 #include "random.hpp"
+#include "tamis/datasets/chunk_records.hpp"
 #include "tamis/datasets/groups.hpp"
 #include "tamis/datasets/rewrite.hpp"
 
@@ -71,6 +72,7 @@ public:
         const bool listed = datasets::read_links(hdf5_, file_id, links),
                    bare = datasets::bare_address(hdf5_, file_id) == 5;
         require(!honest_ || (listed && bare && links.size() == 2 && links[1].info.address == 2), "a group is known");
+        carry();
         require(open_ == 0, "what was opened is closed");
     }
 
@@ -98,6 +100,25 @@ private:
         require(rewriter.has_attributes() && rewriter.chunks().size() == written_.size(), "all of it is");
         for (const auto& chunk : rewriter.chunks())
             require(chunk.offset > 0 && chunk.checksum != 0, "its place is told");
+    }
+
+    // Write a chunk for each record, in the grid of the records.
+    void carry() {
+        datasets::ChunkGrid grid{{2, {}}, {2, {}}};
+        grid.shape.extent[0] = rows, grid.shape.extent[1] = columns;
+        grid.chunk.extent[0] = 2, grid.chunk.extent[1] = honest_ ? columns : random_.below(columns + 1);
+        datasets::ChunkRecords records(grid);
+        const bool known = records.read(hdf5_, source_id);
+        require(known ? grid.valid() : !honest_, "ordinary records are known");
+        std::vector<datasets::ChunkToWrite> chunks;
+        if (known)
+            for (const auto& record : records.rows())
+                chunks.push_back({static_cast<std::uint64_t>(record.number), values_, 0});
+        if (!honest_) chunks.push_back({random_.bits(), values_, 0});
+        written_.clear();
+        const bool written = grid.valid() && datasets::write_chunks(hdf5_, copy_id, grid, nullptr, chunks);
+        require(written || !honest_, "chunks are written");
+        if (honest_) require(written_.size() == rows / 2 && written_[2].first == 4, "each to its origin");
     }
 
     void read(datasets::hid_t owner, const datasets::Names& names) {
@@ -159,6 +180,16 @@ private:
             *mask = told(0u);
             *address = told<std::uint64_t>(copied ? 100 + at : at * chunk_nbytes);
             *nbytes = told<datasets::hsize_t>(copied ? now->written_[at].second : chunk_nbytes);
+            return done();
+        };
+        hdf5_.visit_chunks = [](auto dataset, auto, auto visit, void* data) {
+            for (datasets::hsize_t at = 0; at < rows / 2; ++at) {
+                datasets::hsize_t origin[2], nbytes = 0;
+                std::uint64_t address = 0;
+                unsigned mask = 0;
+                now->hdf5_.chunk_at(dataset, 0, at, origin, &mask, &address, &nbytes);
+                if (visit(origin, mask, address, nbytes, data) < 0) return -1;
+            }
             return done();
         };
         hdf5_.create = [](auto, auto, auto, auto, auto, auto, auto) { return opened(copy_id); };

@@ -334,6 +334,24 @@ class Libhdf5:
         has an attribute that is neither plain bytes nor texts. Raises RuntimeError if HDF5 cannot write one.
         """
 
+    def chunk_records(self, dataset: int, grid: tuple[Sequence[int], Sequence[int]]) -> bytes | None:
+        """
+        Number, offset, size and mask of each stored chunk, 64 bits each, in the order of the index.
+
+        `grid` are the extents of the array and of its chunks. None if HDF5 is older than 1.14, or a record is
+        damaged.
+        """
+
+    def write_chunks(
+        self, dataset: int, grid: tuple[Sequence[int], Sequence[int]], path: bytes | None, chunks: Sequence[object]
+    ) -> tuple[int, ...]:
+        """
+        Write encoded chunks: tuples that begin with number, bytes and mask.
+
+        Returns the size of the file at `path` after each, -1 where it is not known. Raises RuntimeError if HDF5
+        cannot write one.
+        """
+
     def rewrite(
         self,
         place: tuple[int, int, int],

@@ -90,8 +90,12 @@ def test_killed_at_any_step_then_resumed_to_the_same_bytes(shards: int | None, s
     assert max(reused) == 12
 
 
-def test_full_disk_leaves_the_old_store_alone_or_what_resume_takes(source: Path, tmp_path: Path) -> None:
-    target = tmp_path / "out" / "a.zarr"
+def test_full_disk_leaves_the_old_store_alone_or_what_resume_takes(tmp_path: Path) -> None:
+    source, target = tmp_path / "a.h5", tmp_path / "out" / "a.zarr"
+    values = np.zeros((40, 32, 32), "f4")
+    values[-1] = 1e4 * np.random.default_rng(0).standard_normal((32, 32))  # one file that is too large, behind others
+    with h5py.File(source, "w") as file:
+        file.create_dataset("x", data=values, chunks=(1, 32, 32))
     target.parent.mkdir()
     tamis.repack(source, target, {})
     old = content(target)
@@ -100,13 +104,14 @@ def test_full_disk_leaves_the_old_store_alone_or_what_resume_takes(source: Path,
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         with pytest.raises(tamis.FileError, match=r"a\.zarr: cannot be written: the file system, or ulimit -f"):
-            tamis.repack(source, target, RECIPES, overwrite=True, resume=resume, threads=1)
+            tamis.repack(source, target, recipe, overwrite=True, resume=resume, threads=1)
 
+    recipe = {"x": RECIPES["x"]}
     for limit, resume in ((0, False), (2500, False), (2500, True)):
         assert in_child(partial(repack, limit, resume=resume)) == 0
         assert content(target) == old
         assert os.listdir(target.parent) == ["a.zarr"] or resume
-    result = tamis.repack(source, target, RECIPES, overwrite=True, resume=True)
+    result = tamis.repack(source, target, recipe, overwrite=True, resume=True)
     assert result["x"].reused_chunks > 0
     assert os.listdir(target.parent) == ["a.zarr"]
 

@@ -120,7 +120,7 @@ def test_d20_write_finds_a_chunk_that_was_recorded_otherwise(write_beside: Write
         plan = Plan("/v", Pipeline.parse("shuffle"), source.dtype, (8,))
 
         def interfere(done: int, _: int) -> None:
-            if done == 1:
+            if done == 0:
                 file["v"].id.write_direct_chunk((8,), SHUFFLED, 1)
 
         with pytest.raises(FileError, match=r"/v: expected size .* \(32, 0\) for the chunk at \(8,\), found \(32, 1\)"):

@@ -97,6 +97,10 @@ class Comparison(NamedTuple):
     missing: int
     crossed: int = 0
 
+    def keeps(self, bound: float | None) -> bool:
+        """Return whether all values keep an absolute bound (None: any), missing ones and limits."""
+        return self.kept and (bound is None or self.error <= bound)
+
 
 def compare(expected: NDArray[Any], actual: NDArray[Any], missing: Missing | None) -> Comparison:
     """Compare values with their source.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,11 @@ class ChunkNotes:
     def add(self, number: int, *values: int) -> None:
         """Add a row for a chunk."""
         self._rows += self._row.pack(number, *values)  # one call, because this runs for each chunk
+
+    def extend(self, rows: Iterable[tuple[int, ...]]) -> None:
+        """Add rows for several chunks."""
+        pack = self._row.pack
+        self._rows += b"".join([pack(*row) for row in rows])
 
     def __len__(self) -> int:
         return len(self._rows) // self._row.size

@@ -64,6 +64,10 @@ class Parts(Sequence[Region]):
         for begin in range(0, len(self), _AT_ONCE):
             yield from map(tuple, self[begin : begin + _AT_ONCE].origin_table().tolist())
 
+    def numbered(self) -> Iterator[tuple[int, Origin]]:
+        """Yield number and origin of each chunk."""
+        return zip(self._each(), self.origins(), strict=True)
+
     def _each(self) -> Iterator[int]:
         if isinstance(self.numbers, range):
             yield from self.numbers

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import h5py
 from h5py import h5g, h5s, h5t
 
 from tamis.chunks.chunk_notes import ChunkNotes
-from tamis.chunks.grid import Grid, Origin
+from tamis.chunks.grid import Grid
 from tamis.chunks.read_many import native_pipeline
 from tamis.errors import ParameterError
 from tamis.hdf5.companion_writer import create_companion
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.attributes import record_rounding
 from tamis.hdf5.lib.chunk_index import chunk_info
-from tamis.hdf5.lib.direct_chunks import SIZE_AND_MASK, check_recorded, settle
+from tamis.hdf5.lib.direct_chunks import SIZE_AND_MASK, check_recorded, settle, write_chunks
 from tamis.hdf5.lib.quick_facts import Creation, rewrite_small
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.create import new_dataset, plist_like, type_like
@@ -25,6 +26,7 @@ from tamis.hdf5.writing.creation import as_recorded, filter_parameters
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
 from tamis.rewrite.plan import Plan, WrittenAtOnce
+from tamis.store.array import EncodedChunk
 
 _MOST_GAPS = 1000
 """Limit of chunks whose offset HDF5 is asked for, because each costs a walk over all chunks."""
@@ -42,20 +44,20 @@ class FileEnd:
     """The end of a growing file, where HDF5 writes new chunks."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
+        self.path = path
         self._nbytes = self._gaps = 0
 
-    def offset_of(self, dataset: h5py.Dataset, origin: Origin, nbytes: int) -> int:
-        """Return the offset of the last written chunk.
+    def offset_of(self, dataset: h5py.Dataset, grid: Grid, chunk: EncodedChunk, file_nbytes: int) -> int:
+        """Return the offset of a chunk, after whose writing the file has so many bytes.
 
         If the offset is wrong, the checksum does not match, and a later run encodes the chunk again. HDF5 walks over
         all chunks to find one: it is asked only if the file has not grown, because the chunk went into a gap.
         """
-        before, self._nbytes = self._nbytes, os.stat(self._path).st_size
+        before, self._nbytes = self._nbytes, file_nbytes
         if self._nbytes == before and self._gaps < _MOST_GAPS:
             self._gaps += 1
-            return int(chunk_info(dataset.id, origin).byte_offset)
-        return max(self._nbytes - nbytes, 0)
+            return int(chunk_info(dataset.id, grid.origin_of(chunk.number)).byte_offset)
+        return max(self._nbytes - len(chunk.data), 0)
 
 
 class Hdf5Writer:
@@ -90,21 +92,30 @@ class Hdf5Writer:
         self.dataset, self.grid, self.recorded = dataset, grid, pipeline
         self.stored_nbytes = 0
         self._notes, self._end, self._shared = ChunkNotes(SIZE_AND_MASK), end, shared
-        self._last: tuple[Origin, int] | None = None
 
-    def put(self, origin: Origin, data: bytes, mask: int) -> None:
-        """Write a chunk; each chunk may be written once."""
+    def put(self, chunks: Sequence[EncodedChunk]) -> Sequence[int | None]:
+        """Write chunks, each of which may be written once; return their offsets in the file."""
         with calls.lock:
-            self.dataset.id.write_direct_chunk(origin, data, mask)
-            if self._shared:
-                settle(self.dataset, origin, mask)
-        self._notes.add(self.grid.number_of(origin), len(data), mask)
-        self.stored_nbytes += len(data)
-        self._last = origin, len(data)
+            sizes = self._write(chunks)
+        self._notes.extend((chunk.number, len(chunk.data), chunk.mask) for chunk in chunks)
+        self.stored_nbytes += sum(len(chunk.data) for chunk in chunks)
+        if (end := self._end) is None:
+            return (None,) * len(chunks)
+        return [end.offset_of(self.dataset, self.grid, chunk, size) for chunk, size in zip(chunks, sizes, strict=True)]
 
-    def last_offset(self) -> int | None:
-        """Return the offset of the last written chunk in the file."""
-        return None if self._last is None or self._end is None else self._end.offset_of(self.dataset, *self._last)
+    def _write(self, chunks: Sequence[EncodedChunk]) -> Sequence[int]:
+        """Write chunks, and return the size of the file after each, -1 if nobody asks for it."""
+        path = None if self._end is None else self._end.path
+        if not self._shared and (sizes := write_chunks(self.dataset.id, self.grid, path, chunks)) is not None:
+            return sizes
+        sizes = []
+        for chunk in chunks:
+            origin = self.grid.origin_of(chunk.number)
+            self.dataset.id.write_direct_chunk(origin, chunk.data, chunk.mask)
+            if self._shared:
+                settle(self.dataset, origin, chunk.mask)
+            sizes.append(-1 if path is None else os.stat(path).st_size)
+        return sizes
 
     def create_companion(self, pipeline: Pipeline, flags: Flags) -> Hdf5Writer:
         """Create the companion of the dataset, which disappears if it gets no name."""

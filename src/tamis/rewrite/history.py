@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from tamis.missing.companion_attributes import COMPANION_ENDING
 from tamis.missing.table import Flags
 from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.plan import Plan
-from tamis.store.array import ArrayWriter
 from tamis.store.journal import Journal, checksum_of, companion_key
 from tamis.store.leftovers import Leftover
 
@@ -113,41 +112,23 @@ class History:
                     return
                 encoded_flags = flag_data, flag_record.mask
             self.reused += 1
-            yield NewChunk(
-                self._grid.origin_of(record.chunk),
-                data,
-                record.mask,
-                record.missing,
-                record.crossed,
-                flags=encoded_flags,
-            )
+            yield NewChunk(record.chunk, data, record.mask, record.missing, record.crossed, flags=encoded_flags)
 
-    def add(self, chunk: NewChunk, target: ArrayWriter) -> None:
-        """Note a chunk; call this right after it is written, before anything else is."""
-        counts = chunk.missing, chunk.crossed
-        self._note(self._number, chunk, target.last_offset(), chunk.data, chunk.mask, counts, self._nbytes)
+    def add(self, chunks: Sequence[NewChunk], offsets: Sequence[int | None]) -> None:
+        """Note chunks that are written, with their offsets."""
+        self._note(self._number, chunks, offsets, self._nbytes)
 
-    def add_flags(self, chunk: NewChunk, companion: ArrayWriter) -> None:
-        """Note the flags of a chunk, if it has any; call this right after they are written to the companion."""
-        if chunk.flags is not None:
-            data, mask = chunk.flags
-            self._note(self._companion_number, chunk, companion.last_offset(), data, mask, (0, 0), self._size)
+    def add_flags(self, chunks: Sequence[NewChunk], offsets: Sequence[int | None]) -> None:
+        """Note chunks of the companion that are written, with their offsets."""
+        self._note(self._companion_number, chunks, offsets, self._size)
 
     def add_stored(self, chunks: Iterable[tuple[int, int, int]]) -> None:
         """Note offset, size and checksum of all chunks of an array that was written at once."""
         for chunk, (offset, nbytes, checksum) in enumerate(chunks):
             self._journal.add(self._number, chunk, offset, nbytes, checksum, 0, (0, 0), self._nbytes)
 
-    def _note(
-        self,
-        number: int,
-        chunk: NewChunk,
-        offset: int | None,
-        data: bytes,
-        mask: int,
-        counts: tuple[int, int],
-        nbytes: int,
-    ) -> None:
-        if offset is not None:
-            place = self._grid.number_of(chunk.origin), offset, len(data), checksum_of(data)
-            self._journal.add(number, *place, mask, counts, nbytes)
+    def _note(self, array: int, chunks: Sequence[NewChunk], offsets: Sequence[int | None], nbytes: int) -> None:
+        for (number, data, mask, missing, crossed, *_), offset in zip(chunks, offsets, strict=True):
+            if offset is not None:
+                place = number, offset, len(data), checksum_of(data)
+                self._journal.add(array, *place, mask, (missing, crossed), nbytes)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from tamis import _native, zfp
 from tamis.accuracy.difference import Comparison
 from tamis.chunks.boxes import within
-from tamis.chunks.grid import Origin, Region, origin_of, region
+from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.read_many import SMALL_NBYTES, native_pipeline
-from tamis.chunks.regions import Parts
+from tamis.chunks.regions import Parts, as_array
 from tamis.errors import TamisError
 from tamis.filters import ChunkType, Deflate, Fletcher32, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
@@ -39,8 +39,8 @@ class NewChunk(NamedTuple):
 
     Parameters
     ----------
-    origin
-        Index of the first value.
+    number
+        Number of the chunk in the grid.
     data, mask
         Bytes and filter mask.
     missing
@@ -54,7 +54,7 @@ class NewChunk(NamedTuple):
         Bytes and filter mask of the companion's chunk; None if there is none to write.
     """
 
-    origin: Origin
+    number: int
     data: bytes
     mask: int
     missing: int = 0
@@ -68,17 +68,20 @@ def make_chunks(plan: Plan, parts: Parts, box: Region, values: NDArray[Any]) -> 
     one_by_one = plan.flags is not None or plan.rounding is not None
     native = [] if one_by_one else encode_many(plan.pipeline, values, box, parts, plan.chunk, plan.missing)
     chunks = []
-    for origin, encoded in itertools.zip_longest(parts.origins(), native):
+    for number, encoded in zip(as_array(parts.numbers).tolist(), native or itertools.repeat(None), strict=False):
         if encoded is None:
-            part = region(origin, parts.grid.shape, parts.grid.chunk_shape)
+            part = parts.grid.region_of(number)
             # Each step needs contiguous values: copied here, they are copied once.
-            chunks.append(make_chunk(plan, part, np.ascontiguousarray(values[within(part, box)])))
+            chunks.append(make_chunk(plan, part, np.ascontiguousarray(values[within(part, box)]), number))
         else:
-            chunks.append(_checked(plan, origin, *encoded))
+            stored, comparison = encoded
+            if not comparison.keeps(plan.bound):
+                check_comparison(plan, parts.grid.origin_of(number), comparison)
+            chunks.append(_new(number, stored, comparison))
     return chunks
 
 
-def make_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> NewChunk:
+def make_chunk(plan: Plan, part: Region, values: NDArray[Any], number: int = 0) -> NewChunk:
     """Round and encode the part of a chunk inside of the array: see `tamis.rewrite.encode.encode_chunk`.
 
     The encoded chunk is decoded and compared at once, while it is in the processor's cache. With a companion it is not,
@@ -96,12 +99,14 @@ def make_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> NewChunk:
             rounded = plan.rounding.apply(values, origin, plan.missing)
             values = rounded.values
         if plan.flags is not None:
-            return _with_flags(plan, plan.flags, origin, values)
+            return _with_flags(plan, plan.flags, number, values)
         encoded = encode_compared(plan.pipeline, values, plan.chunk, plan.padding, plan.missing)
     except TamisError as error:
         error.at(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin)
         raise
-    chunk = _checked(plan, origin, *encoded)
+    stored, comparison = encoded
+    check_comparison(plan, origin, comparison)
+    chunk = _new(number, stored, comparison)
     if rounded is None:
         return chunk
     # The decoded values have the bits of the rounded ones.
@@ -109,18 +114,17 @@ def make_chunk(plan: Plan, part: Region, values: NDArray[Any]) -> NewChunk:
     return chunk._replace(error=comparison.error, missing=comparison.missing, crossed=rounded.unrounded)
 
 
-def _checked(plan: Plan, origin: Origin, stored: Encoded, comparison: Comparison) -> NewChunk:
-    largest = check_comparison(plan, origin, comparison)
-    return NewChunk(origin, stored.data, stored.mask, comparison.missing, comparison.crossed, largest)
+def _new(number: int, stored: Encoded, comparison: Comparison) -> NewChunk:
+    return NewChunk(number, stored.data, stored.mask, comparison.missing, comparison.crossed, comparison.error)
 
 
-def _with_flags(plan: Plan, table: Flags, origin: tuple[int, ...], values: NDArray[Any]) -> NewChunk:
+def _with_flags(plan: Plan, table: Flags, number: int, values: NDArray[Any]) -> NewChunk:
     """Encode a chunk with its gaps filled, and the companion's chunk with the flags of the gaps."""
     gaps = table.find(values)
     if gaps is None:
         encoded = encode_chunk(plan.pipeline, values, plan.chunk, padding=plan.padding, missing=plan.missing)
         if table.fill == 0:
-            return NewChunk(origin, encoded.data, encoded.mask, crossed=_near_limits(plan, encoded.mask, values))
+            return NewChunk(number, encoded.data, encoded.mask, crossed=_near_limits(plan, encoded.mask, values))
         gaps = np.zeros(values.shape, np.uint8)
     else:
         encoded = encode_filled(plan.pipeline, values, gaps, plan.chunk, table, plan.missing, plan.padding)
@@ -129,7 +133,7 @@ def _with_flags(plan: Plan, table: Flags, origin: tuple[int, ...], values: NDArr
     flags = encode_chunk(FLAGS_PIPELINE, gaps, ChunkType(gaps.dtype, plan.chunk_shape), padding=beyond)
     missing = int(np.count_nonzero(gaps))
     near = _near_limits(plan, encoded.mask, values[gaps == 0])
-    return NewChunk(origin, encoded.data, encoded.mask, missing, near, flags=(flags.data, flags.mask))
+    return NewChunk(number, encoded.data, encoded.mask, missing, near, flags=(flags.data, flags.mask))
 
 
 def _near_limits(plan: Plan, mask: int, valid: NDArray[Any]) -> int:

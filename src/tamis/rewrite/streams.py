@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import closing
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from tamis.chunks.chunk_reader import ChunkReader
 from tamis.chunks.gather import bounded_threads, chunks_at_once
-from tamis.chunks.grid import Region, origin_of
+from tamis.chunks.grid import Origin
 from tamis.chunks.regions import Parts
 from tamis.chunks.threads import ordered_map
 from tamis.errors import BoundError, TamisError
@@ -56,16 +56,15 @@ def encode_streams(plan: Plan, source: StoredArray, parts: Parts, threads: int) 
     tasks = (parts[at : at + at_once] for at in range(0, len(parts), at_once))
     with closing(source.open_chunks()) as chunks:
 
-        def encode(task: Sequence[Region]) -> list[NewChunk]:
-            return [_encode(plan, chunks, part) for part in task]
+        def encode(task: Parts) -> list[NewChunk]:
+            return [_encode(plan, chunks, number, origin) for number, origin in task.numbered()]
 
         with closing(ordered_map(encode, tasks, threads)) as batches:
             for batch in batches:
                 yield from batch
 
 
-def _encode(plan: Plan, chunks: ChunkReader, part: Region) -> NewChunk:
-    origin = origin_of(part)
+def _encode(plan: Plan, chunks: ChunkReader, number: int, origin: Origin) -> NewChunk:
     stream = chunks.first_output(origin)
     if stream is None and not plan.pipeline.stages[0].optional:
         raise BoundError(
@@ -80,7 +79,7 @@ def _encode(plan: Plan, chunks: ChunkReader, part: Region) -> NewChunk:
     except TamisError as error:
         error.at(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin)
         raise
-    return NewChunk(origin, data, mask)
+    return NewChunk(number, data, mask)
 
 
 def is_stored_so(array: StoredArray, pipeline: Pipeline, dtype: np.dtype[Any], chunk_shape: tuple[int, ...]) -> bool:
@@ -145,7 +144,7 @@ def carry(plan: Plan, source: StoredArray, create: Create) -> ArrayWriter | None
     target = create(plan)
     with closing(source.open_chunks()) as chunks:
         for origin, record in chunks.true_records():
-            target.put(origin, chunks.stored(origin)[0], record.mask)
+            target.put([NewChunk(target.grid.number_of(origin), chunks.stored(origin)[0], record.mask)])
     target.finish()
     return carry_flags(source, target)
 
@@ -157,10 +156,10 @@ def carry_flags(source: StoredArray, target: ArrayWriter) -> ArrayWriter | None:
         return None
     companion, grid = target.create_companion(FLAGS_PIPELINE, known.flags), target.grid
     with closing(source.companion.open_reader()) as reader:
-        for part in Parts(grid):
+        for number, part in enumerate(Parts(grid)):
             flags = np.zeros(grid.chunk_shape, np.uint8)
             flags[tuple(slice(axis.stop - axis.start) for axis in part)] = known.read(part, reader.read)
-            companion.put(origin_of(part), *companion.recorded.encode(flags))
+            companion.put([NewChunk(number, *companion.recorded.encode(flags))])
     companion.finish()
     return companion
 

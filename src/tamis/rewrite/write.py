@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -13,7 +14,7 @@ import numpy as np
 from tamis.chunks.boxes import whole
 from tamis.chunks.chunk_notes import ChunkNotes
 from tamis.chunks.gather import over_chunks
-from tamis.chunks.grid import Grid, Origin
+from tamis.chunks.grid import Grid
 from tamis.chunks.regions import Parts
 from tamis.errors import TamisError
 from tamis.missing.table import Flags
@@ -23,10 +24,13 @@ from tamis.rewrite.history import History
 from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk, make_chunks
 from tamis.rewrite.plan import CreateAtOnce, Plan, Written
 from tamis.rewrite.streams import encode_streams
-from tamis.store.array import ArrayWriter, StoredArray
+from tamis.store.array import ArrayWriter, EncodedChunk, StoredArray
 from tamis.store.journal import seal_of
 
 Progress = Callable[[int, int], None]
+
+_AT_ONCE_NBYTES = 64 << 10
+"""Decoded bytes of small chunks that are written at once."""
 
 
 def write(
@@ -77,10 +81,13 @@ def write(
     plan = replace(plan, pipeline=recorded, flags=_flags_of_rest(plan, source, parts))
     progress(0, len(parts))
     writer = _CountingWriter(plan, target, history)
-    with closing(_encode_parts(plan, source, parts, threads, history)) as chunks:
-        for done, chunk in enumerate(chunks if most_nbytes is None else collect_within(chunks, most_nbytes), start=1):
-            writer.put(chunk)
-            progress(done, len(parts))
+    count, at_once = itertools.count(1), max(1, _AT_ONCE_NBYTES // plan.chunk.nbytes)
+    with closing(_encode_parts(plan, source, parts, threads, history)) as encoded:
+        chunks = iter(encoded if most_nbytes is None else collect_within(encoded, most_nbytes))
+        while batch := [*itertools.islice(chunks, at_once)]:
+            writer.put(batch)
+            for _ in batch:
+                progress(next(count), len(parts))
     return writer.finish(len(parts))
 
 
@@ -122,11 +129,9 @@ class _NullWriter:
         stages = (replace(stage, stored=stage.filter.stored(plan.chunk)) for stage in plan.pipeline.stages)
         self.grid, self.recorded, self.stored_nbytes = grid, Pipeline(stages), 0
 
-    def put(self, origin: Origin, data: bytes, mask: int) -> None:
-        self.stored_nbytes += len(data)
-
-    def last_offset(self) -> int | None:
-        return None
+    def put(self, chunks: Sequence[EncodedChunk]) -> Sequence[int | None]:
+        self.stored_nbytes += sum(len(chunk.data) for chunk in chunks)
+        return (None,) * len(chunks)
 
     def create_companion(self, pipeline: Pipeline, flags: Flags) -> _NullWriter:
         return self
@@ -141,7 +146,6 @@ class _CountingWriter:
     def __init__(self, plan: Plan, target: ArrayWriter, history: History | None) -> None:
         self._plan, self._target, self._history = plan, target, history
         self._has_zfp = plan.pipeline.zfp is not None
-        self._grid = target.grid
         # A companion without a flag for unwritten values is created with the first chunk that has missing ones.
         flags = plan.flags
         self._companion = target.create_companion(FLAGS_PIPELINE, flags) if flags and flags.fill else None
@@ -150,30 +154,40 @@ class _CountingWriter:
         self._largest = 0.0
         self._skipped: Counter[str] = Counter()
 
-    def put(self, chunk: NewChunk) -> None:
-        """Write a chunk and its flags."""
-        plan, history = self._plan, self._history
-        self._target.put(chunk.origin, chunk.data, chunk.mask)
-        if history is not None:
-            history.add(chunk, self._target)
-        if chunk.error is not None:
-            self._proven.add(self._grid.number_of(chunk.origin), seal_of(chunk.data, chunk.mask))
-            self._largest = max(self._largest, chunk.error)
-        if chunk.flags is not None and plan.flags is not None:
-            self._companion = self._companion or self._target.create_companion(FLAGS_PIPELINE, plan.flags)
-            self._companion.put(chunk.origin, *chunk.flags)
-            if history is not None:
-                history.add_flags(chunk, self._companion)
+    def put(self, chunks: Sequence[NewChunk]) -> None:
+        """Write chunks and their flags."""
+        offsets = self._target.put(chunks)
+        if self._history is not None:
+            self._history.add(chunks, offsets)
+        self._put_flags([chunk for chunk in chunks if chunk.flags is not None])
+        proven = [chunk for chunk in chunks if chunk.error is not None]
+        self._proven.extend((number, seal_of(data, mask)) for number, data, mask, *_ in proven)
+        self._largest = max((self._largest, *(chunk.error or 0.0 for chunk in proven)))
+        for chunk in chunks:
+            if chunk.mask or chunk.missing or chunk.crossed:
+                self._count(chunk)
+
+    def _put_flags(self, chunks: Sequence[NewChunk]) -> None:
+        if not chunks or self._plan.flags is None:
+            return
+        self._companion = self._companion or self._target.create_companion(FLAGS_PIPELINE, self._plan.flags)
+        flags = [NewChunk(chunk.number, *chunk.flags) for chunk in chunks if chunk.flags is not None]
+        offsets = self._companion.put(flags)
+        if self._history is not None:
+            self._history.add_flags(flags, offsets)
+
+    def _count(self, chunk: NewChunk) -> None:
+        """Count what is unusual about a chunk."""
         without_zfp = self._has_zfp and bool(chunk.mask & 1)
         self._missing += chunk.missing
         self._lossless += without_zfp
         self._for_missing += bool(without_zfp and chunk.missing)
-        if plan.rounding is None:
+        if self._plan.rounding is None:
             self._for_range += bool(without_zfp and chunk.crossed and not chunk.missing)
         else:
             self._unrounded += chunk.crossed
         if chunk.mask:
-            self._skipped.update(_not_applied(plan.pipeline, chunk.mask))
+            self._skipped.update(_not_applied(self._plan.pipeline, chunk.mask))
 
     def finish(self, count: int) -> Written:
         """Let the store check what it recorded, and return the counts."""
@@ -210,7 +224,7 @@ def _encode_parts(
         reused = []
         for chunk in history.encoded(parts, plan.flags):
             yield chunk
-            reused.append(parts.grid.number_of(chunk.origin))
+            reused.append(chunk.number)
         parts = parts.without(np.array(sorted(reused), np.int64)) if reused else parts
     if plan.streams_kept:
         with closing(encode_streams(plan, source, parts, threads)) as chunks:

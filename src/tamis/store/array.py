@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tamis.cf import Packing, Role
 from tamis.chunks.chunk_reader import ChunkReader
-from tamis.chunks.grid import Grid, Origin
+from tamis.chunks.grid import Grid
 from tamis.chunks.index import ChunkIndex
 from tamis.chunks.reader import ArrayReader
 from tamis.chunks.regions import Parts
@@ -342,6 +342,22 @@ class Arrays(Mapping[str, A_co]):
         return iter(())
 
 
+class EncodedChunk(Protocol):
+    """An encoded chunk."""
+
+    @property
+    def number(self) -> int:
+        """Its number in the grid."""
+
+    @property
+    def data(self) -> bytes:
+        """Its bytes."""
+
+    @property
+    def mask(self) -> int:
+        """Its filter mask."""
+
+
 class ArrayWriter(Protocol):
     """A new array, written chunk by chunk."""
 
@@ -357,11 +373,8 @@ class ArrayWriter(Protocol):
     def stored_nbytes(self) -> int:
         """Bytes of all written chunks."""
 
-    def put(self, origin: Origin, data: bytes, mask: int) -> None:
-        """Write an encoded chunk; a store without masks refuses a mask other than 0."""
-
-    def last_offset(self) -> int | None:
-        """Return the offset of the last written chunk in the file; None if it is not known."""
+    def put(self, chunks: Sequence[EncodedChunk]) -> Sequence[int | None]:
+        """Write encoded chunks, and return the offset of each in its file; None where it is not known."""
 
     def create_companion(self, pipeline: Pipeline, flags: Flags) -> ArrayWriter:
         """Create the companion of the array, which gets its name after all other arrays."""

@@ -72,6 +72,42 @@ inline std::unique_ptr<ChunkMemory>& memory_of_thread(std::size_t capacity) {
     return memory;
 }
 
+// Small chunks that lie close to each other in a file, read at once: the system takes as long for each read as zfp for
+// 500 bytes.
+class Window {
+public:
+    // Read what some chunks of a table span; nothing, if one of them is large or they are far apart.
+    void read(int file, std::size_t file_nbytes, const Table& table, std::size_t first, std::size_t last) {
+        nbytes_ = 0;
+        std::int64_t begin = table.offsets[first], end = begin;
+        std::size_t sum = 0;
+        for (std::size_t i = first; i < last; ++i) {
+            const std::int64_t offset = table.offsets[i], nbytes = table.nbytes[i];
+            if (!has_range(file_nbytes, offset, nbytes) || nbytes > small) return;
+            begin = std::min(begin, offset), end = std::max(end, offset + nbytes);
+            sum += static_cast<std::size_t>(nbytes);
+        }
+        const auto span = static_cast<std::size_t>(end - begin);
+        if (last - first < 2 || span > sum + sum / 4) return;
+        memory_.resize(span);
+        if (!read_range(file, begin, memory_.data(), span)) return;
+        offset_ = begin, nbytes_ = span;
+    }
+
+    // The bytes of a range; null if they were not read.
+    const std::uint8_t* at(std::int64_t offset, std::size_t nbytes) const {
+        const auto from = static_cast<std::size_t>(offset - offset_);
+        return offset >= offset_ && from <= nbytes_ && nbytes <= nbytes_ - from ? memory_.data() + from : nullptr;
+    }
+
+private:
+    static constexpr std::int64_t small = 16 << 10;
+
+    std::int64_t offset_ = 0;
+    std::size_t nbytes_ = 0;
+    std::vector<std::uint8_t> memory_;
+};
+
 // Reads chunks, one after the other; each thread has its own.
 class Reader {
 public:
@@ -88,6 +124,11 @@ public:
         if (memory_->scratch.capacity() > kept_capacity) memory_.reset();
     }
 
+    // Get ready to read some chunks of a table.
+    void expect(const Table& table, std::size_t first, std::size_t last) {
+        window_.read(file_, file_nbytes_, table, first, last);
+    }
+
     // Put what a chunk and the place share there. False, with that undefined, where another reader is needed: for a
     // chunk that is damaged, of a foreign filter, or too large.
     bool read(const Table& table, std::size_t number, const Place<std::uint8_t>& place) {
@@ -100,8 +141,12 @@ public:
         const std::int64_t offset = table.offsets[number], nbytes = table.nbytes[number];
         if (!*memory_ || !has_range(file_nbytes_, offset, nbytes)) return false;
         const auto size = static_cast<std::size_t>(nbytes);
-        std::uint8_t* stored = memory_->stored.get();
-        if (size > pipeline_.capacity() || !read_range(file_, offset, stored, size)) return false;
+        if (size > pipeline_.capacity()) return false;
+        const std::uint8_t* stored = window_.at(offset, size);
+        if (stored == nullptr) {
+            if (!read_range(file_, offset, memory_->stored.get(), size)) return false;
+            stored = memory_->stored.get();
+        }
         std::uint8_t* const to = place.memory + share.in_place;
         const std::size_t itemsize = pipeline_.itemsize();
         const bool aligned = reinterpret_cast<std::uintptr_t>(to) % itemsize == 0;
@@ -122,6 +167,7 @@ private:
     std::size_t file_nbytes_;
     std::unique_ptr<ChunkMemory>& memory_;
     Inflater inflater_;
+    Window window_;
 };
 
 // Chunks that a thread takes at a time.
@@ -136,9 +182,11 @@ inline std::vector<char> read(const Pipeline& pipeline, const zfp::Kernel& kerne
     std::atomic<std::size_t> next = 0;
     in_threads(std::clamp<std::size_t>(threads, 1, most), [&](std::size_t) {
         Reader reader(pipeline, kernel, file);
-        for (std::size_t first; (first = next.fetch_add(chunks_at_once, std::memory_order_relaxed)) < table.size();)
-            for (std::size_t i = first; i < std::min(first + chunks_at_once, table.size()); ++i)
-                done[i] = reader.read(table, i, place);
+        for (std::size_t first; (first = next.fetch_add(chunks_at_once, std::memory_order_relaxed)) < table.size();) {
+            const std::size_t last = std::min(first + chunks_at_once, table.size());
+            reader.expect(table, first, last);
+            for (std::size_t i = first; i < last; ++i) done[i] = reader.read(table, i, place);
+        }
     });
     return done;
 }

@@ -81,6 +81,11 @@ struct Libhdf5 {
                     hid_t access) = nullptr;
     Status (*write_chunk)(hid_t dataset, hid_t transfer, unsigned mask, const hsize_t* origin, std::size_t nbytes,
                           const void* bytes) = nullptr;
+    // Null before HDF5 1.14, whose visitors take other types.
+    Status (*visit_chunks)(hid_t dataset, hid_t transfer,
+                           int (*visit)(const hsize_t* origin, unsigned mask, std::uint64_t address, hsize_t nbytes,
+                                        void* data),
+                           void* data) = nullptr;
 
     Status (*close_type)(hid_t type) = nullptr;
     int (*type_class)(hid_t type) = nullptr;
@@ -142,6 +147,7 @@ struct Libhdf5 {
         library_ = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
         complete_ = library_ != nullptr && bind_datasets() && bind_types_and_spaces() && bind_properties() &&
                     bind_attributes() && bind_groups();
+        if (complete_ && is_1_14()) bind(visit_chunks, "H5Dchunk_iter");
     }
 
     // False where a call is absent.
@@ -152,6 +158,13 @@ private:
     bool bind(Function& function, const char* name) {
         function = reinterpret_cast<Function>(dlsym(library_, name));
         return function != nullptr;
+    }
+
+    bool is_1_14() {
+        Status (*version)(unsigned* major, unsigned* minor, unsigned* release) = nullptr;
+        unsigned major = 0, minor = 0, release = 0;
+        return bind(version, "H5get_libversion") && version(&major, &minor, &release) >= 0 &&
+               (major > 1 || minor >= 14);
     }
 
     bool bind_datasets() {

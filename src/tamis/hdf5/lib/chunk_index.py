@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 from h5py import h5d, h5f, h5p, h5s, h5t
+from numpy.typing import NDArray
 
 from tamis.chunks.grid import Grid
 from tamis.chunks.index import ChunkIndex
 from tamis.errors import FileError
 from tamis.hdf5.lib import calls
+from tamis.hdf5.lib.quick_facts import libhdf5
 
 _MOST_LOOKED_UP = 10_000_000
 _NO_CHUNK = h5d.StoreInfo(None, 0, None, 0)
@@ -50,6 +52,30 @@ def read_index(dataset: h5d.DatasetID, grid: Grid, base: int) -> ChunkIndex:
     FileError
         If a chunk lies outside the array, or at no origin of a chunk, or twice: the file is damaged.
     """
+    table = None if _moved_axis(dataset) is not None else _records(dataset, grid)
+    if table is None:
+        table = _visited(dataset, grid)
+    if len(table) > 1 and np.any(np.diff(table[:, 0]) <= 0):
+        table = table[np.argsort(table[:, 0], kind="stable")]
+        if np.any(np.diff(table[:, 0]) == 0):
+            raise FileError("damaged: two chunks at one origin")
+    complete = len(table) == grid.chunk_count
+    numbers = range(len(table)) if complete else np.ascontiguousarray(table[:, 0])
+    offsets, sizes = (np.ascontiguousarray(table[:, at]) for at in (1, 2))
+    return ChunkIndex(grid, numbers, offsets + base, sizes, table[:, 3].astype(np.uint32))
+
+
+def _records(dataset: h5d.DatasetID, grid: Grid) -> NDArray[np.int64] | None:
+    """Return number, offset, size and mask of all chunks, in rows; None if native code does not know them for sure."""
+    if (library := libhdf5()) is None:
+        return None
+    with calls.lock:
+        records = library.chunk_records(dataset.id, (grid.shape, grid.chunk_shape))
+    return None if records is None else np.frombuffer(records, np.int64).reshape(-1, 4)
+
+
+def _visited(dataset: h5d.DatasetID, grid: Grid) -> Any:
+    """Return what `_records` does, by h5py."""
     rows: list[Any] = []
     batch: list[h5d.StoreInfo] = []
 
@@ -63,16 +89,7 @@ def read_index(dataset: h5d.DatasetID, grid: Grid, base: int) -> ChunkIndex:
         dataset.chunk_iter(visit)
     else:
         batch = stored_chunks(dataset)
-    table = np.concatenate([*rows, _rows(batch, grid)]) if rows else _rows(batch, grid)
-    rows.clear()
-    if len(table) > 1 and np.any(np.diff(table[:, 0]) <= 0):
-        table = table[np.argsort(table[:, 0], kind="stable")]
-        if np.any(np.diff(table[:, 0]) == 0):
-            raise FileError("damaged: two chunks at one origin")
-    complete = len(table) == grid.chunk_count
-    numbers = range(len(table)) if complete else np.ascontiguousarray(table[:, 0])
-    offsets, sizes = (np.ascontiguousarray(table[:, at]) for at in (1, 2))
-    return ChunkIndex(grid, numbers, offsets + base, sizes, table[:, 3].astype(np.uint32))
+    return np.concatenate([*rows, _rows(batch, grid)]) if rows else _rows(batch, grid)
 
 
 def _rows(batch: Sequence[h5d.StoreInfo], grid: Grid) -> Any:

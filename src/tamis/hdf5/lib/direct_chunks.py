@@ -7,8 +7,9 @@ dataset are closed.
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import h5py
@@ -22,7 +23,8 @@ from tamis.chunks.regions import as_array
 from tamis.errors import FileError
 from tamis.hdf5.lib import calls, chunk_index
 from tamis.hdf5.lib.chunk_index import chunk_info
-from tamis.hdf5.lib.quick_facts import quick_chunks
+from tamis.hdf5.lib.quick_facts import libhdf5, quick_chunks
+from tamis.store.array import EncodedChunk
 
 SIZE_AND_MASK = "qI"
 """Columns of `ChunkNotes`."""
@@ -79,6 +81,25 @@ def check_recorded(dataset: h5py.Dataset, grid: Grid, written: ChunkNotes, *, ot
         f"{dataset.name}: expected size and filter mask {before.get(number)} for the chunk at"
         f" {grid.origin_of(number)}, found {after.get(number)}: HDF5's record differs from what was written"
     )
+
+
+def write_chunks(
+    dataset: h5d.DatasetID, grid: Grid, path: str | None, chunks: Sequence[EncodedChunk]
+) -> Sequence[int] | None:
+    """Write chunks of a dataset in one native call; None, and nothing is written, if libhdf5 is too old.
+
+    Returns the size of the file at a path after each chunk; -1 without a path.
+
+    Raises
+    ------
+    RuntimeError
+        If HDF5 cannot write.
+    """
+    if (library := libhdf5()) is None:
+        return None
+    with calls.lock:
+        encoded_path = None if path is None else os.fsencode(path)
+        return library.write_chunks(dataset.id, (grid.shape, grid.chunk_shape), encoded_path, chunks)
 
 
 def first_stored(dataset: h5py.Dataset) -> Origin | None:

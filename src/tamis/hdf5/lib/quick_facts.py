@@ -88,7 +88,7 @@ class QuickFacts(NamedTuple):
 
 def quick_facts(file: h5py.File, path: str, depth: _native.Depth = Depth.facts) -> QuickFacts | None:
     """Return the facts of a dataset that is open for reading; None if they are not known for sure."""
-    if (place := _place(file)) is None or (library := _library()) is None:
+    if (place := _place(file)) is None or (library := libhdf5()) is None:
         return None
     with lock:
         facts: Any = library.survey(place, path.encode("utf-8", "surrogateescape"), depth)
@@ -99,7 +99,7 @@ def quick_look(
     file: h5py.File, group: h5g.GroupID, name: bytes, depth: _native.Depth = Depth.facts
 ) -> QuickFacts | h5g.GroupID | None:
     """Return the group that is in a group, or the facts of a dataset; None if it is not known for sure."""
-    if (place := _place(file)) is None or (library := _library()) is None:
+    if (place := _place(file)) is None or (library := libhdf5()) is None:
         return None
     with lock:
         item: Any = library.look(place, group.id, name, depth)
@@ -114,7 +114,7 @@ def quick_look(
 
 def quick_chunks(dataset: h5d.DatasetID) -> Columns | None:
     """Return the chunk index of an open dataset, which may be new; None if it is not known for sure."""
-    if (library := _library()) is None:
+    if (library := libhdf5()) is None:
         return None
     with lock:
         facts: Any = library.survey((dataset.id, -1, 0), b".", Depth.facts)
@@ -173,7 +173,7 @@ def rewrite_small(
     RuntimeError
         If HDF5 cannot write.
     """
-    place, library = _place(file), _library()
+    place, library = _place(file), libhdf5()
     if place is None or library is None or creation.native is None:
         return None
     settings = parent.id, link_plist.id, creation.datatype.id, creation.plist.id
@@ -185,7 +185,7 @@ def rewrite_small(
 
 def quick_links(group: h5g.GroupID) -> tuple[tuple[bytes, int, int, int, int | None], ...] | None:
     """Return name, kind, address, character set and number of each link of a group; None if they cannot be listed."""
-    if (library := _library()) is None:
+    if (library := libhdf5()) is None:
         return None
     with lock:
         links: Any = library.links(group.id)
@@ -197,7 +197,7 @@ def bare_address(group: h5g.GroupID) -> int | None:
 
     Its format is that before HDF5 1.8, which has no settings.
     """
-    if (library := _library()) is None:
+    if (library := libhdf5()) is None:
         return None
     with lock:
         return library.bare_address(group.id)
@@ -214,14 +214,14 @@ def copy_plain_attributes(source: h5g.GroupID, target: h5g.GroupID, name: bytes)
     RuntimeError
         If HDF5 cannot write an attribute.
     """
-    if (library := _library()) is None:
+    if (library := libhdf5()) is None:
         return False
     with lock:
         return library.copy_attributes(source.id, target.id, name)
 
 
 @cache
-def _library() -> _native.Libhdf5 | None:
+def libhdf5() -> _native.Libhdf5 | None:
     """Return h5py's libhdf5; None if it is older than these calls."""
     library = _native.Libhdf5(h5p.__file__)
     return library if library.complete else None

@@ -26,6 +26,7 @@ from tamis.hdf5.writing.creation import check_place, named, new_dataset, new_pat
 from tamis.hdf5.writing.target import Target, array_like
 from tamis.rewrite.cast import cast
 from tamis.rewrite.encode import Encoded
+from tamis.rewrite.new_chunk import NewChunk
 from tamis.store.disk import disk_text
 from tamis.zfp.blocks import block_count
 
@@ -182,7 +183,8 @@ def _store_stream(target: Target, chunk_origin: Origin, stream_bytes: bytes, mod
     encoded = Encoded(*target.pipeline.encode_rest(stream_bytes, target.chunk))
     target.pipeline.decode(*encoded, target.chunk)
     grid = Grid(dataset.shape, target.chunk.shape)
-    Hdf5Writer(dataset, grid, target.pipeline, shared=True).put(chunk_origin, *encoded)
+    chunk = NewChunk(grid.number_of(chunk_origin), *encoded)
+    Hdf5Writer(dataset, grid, target.pipeline, shared=True).put([chunk])
     if calls.stored_nbytes(dataset.id, chunk_origin) != len(encoded.data):
         raise FileError(f"{target.label}: HDF5's record of the chunk at {chunk_origin} differs from what was written")
 
@@ -276,7 +278,7 @@ def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
     with closing(ordered_map(encode, _parts(data, target.chunk), threads)) as chunks:
         for origin, encoded in chunks:
             try:
-                writer.put(origin, *encoded)
+                writer.put([NewChunk(grid.number_of(origin), *encoded)])
             except (OSError, RuntimeError, ValueError) as error:
                 text = f"{target.label}: chunk at {origin}: HDF5 cannot write: {disk_text(error)}"
                 raise FileError(text).at(chunk=origin) from error

@@ -15,6 +15,7 @@ from tamis.filters import ChunkType
 from tamis.missing.companion_attributes import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
+from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.plan import Plan
 from tamis.rewrite.streams import carry
 from tamis.rewrite.write import write
@@ -153,7 +154,7 @@ class ZarrTarget:
 
 def _write_scalar(plan: Plan, array: StoredArray, writer: ZarrWriter) -> None:
     with closing(array.open_reader()) as reader:
-        writer.put((), reader.read(()).astype(plan.dtype, copy=False).tobytes(), 0)
+        writer.put([NewChunk(0, reader.read(()).astype(plan.dtype, copy=False).tobytes(), 0)])
     writer.finish()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -11,11 +12,12 @@ import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.chunks.grid import Grid, Origin
+from tamis.chunks.grid import Grid
 from tamis.chunks.source import close_handle
 from tamis.filters import ChunkType, Zfp
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
+from tamis.store.array import EncodedChunk
 from tamis.store.disk import write_all
 from tamis.zarr.masked_chunk import MARK, mark_of
 from tamis.zarr.references.codec_choice import Codecs, choose_codecs, one_codec
@@ -90,7 +92,6 @@ class ZarrWriter:
         self._form: ZarrForm = target.form
         self._usual: int | None = None
         self._is_marked = False
-        self._offset = 0
         self._shards: dict[str, NDArray[np.uint64]] = {}
         self._folder = ""
 
@@ -113,24 +114,23 @@ class ZarrWriter:
         masks = {} if self._usual is None else {usual: 1}
         return choose_codecs(self.recorded, self._new.chunk, masks)
 
-    def put(self, origin: Origin, data: bytes, mask: int) -> None:
-        """Write an encoded chunk."""
+    def put(self, chunks: Sequence[EncodedChunk]) -> Sequence[int | None]:
+        """Write encoded chunks, and return the offset of each in its file."""
+        return [self._put(chunk.number, chunk.data, chunk.mask) for chunk in chunks]
+
+    def _put(self, number: int, data: bytes, mask: int) -> int:
         self._usual = mask if self._usual is None else self._usual
         self.stored_nbytes += len(data)
         mark = mask != self._usual or data.startswith(MARK)
         self._is_marked |= mark
         head = mark_of(mask) if mark else b""
-        number = self.grid.number_of(origin)
         self._numbers.add(number)
         name = self._form.file_of(self.path, self.grid, number)
-        self._offset = self._write(name, head + data if head else data) + len(head)
+        offset = self._write(name, head + data if head else data) + len(head)
         if self._form.shards is not None and (size := self._form.shard_size(self.grid)) > 1:
             index = self._shards.setdefault(name, np.full((size, 2), _ABSENT, "<u8"))
-            index[self._form.number_in_shard(self.grid, number)] = self._offset - len(head), len(head) + len(data)
-
-    def last_offset(self) -> int | None:
-        """Return the offset of the last written chunk in its file."""
-        return self._offset
+            index[self._form.number_in_shard(self.grid, number)] = offset - len(head), len(head) + len(data)
+        return offset
 
     def create_companion(self, pipeline: Pipeline, flags: Flags) -> ZarrWriter:
         """Create the companion of the array."""
@@ -150,7 +150,7 @@ class ZarrWriter:
         values = np.full(chunk.shape, np.frombuffer(chunk.fill or bytes(chunk.dtype.itemsize), chunk.dtype))
         data, mask = self.recorded.encode(values, skip=(Zfp,))
         for number in set(range(self.grid.chunk_count)) - self._numbers:
-            self.put(self.grid.origin_of(number), data, mask)
+            self._put(number, data, mask)
 
     def _write(self, name: str, data: bytes) -> int:
         """Write bytes to a file, behind those that it has; return their offset."""
