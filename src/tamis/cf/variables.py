@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.rounding import ROUNDING_ATTRIBUTES
+from tamis.rounding import CONTAINER_ATTRIBUTES, ROUNDING_ATTRIBUTES
 
 Attributes = Mapping[str, Any]
 """Attributes by name: text, numbers or arrays of them; values of other types are ignored."""
@@ -20,6 +20,8 @@ _KNOWN = frozenset(
         *("scale_factor", "add_offset", "units", "standard_name", "axis", "cartesian_axis", "_CoordinateAxisType"),
         *("coordinates", "bounds", "climatology", "formula_terms", "cell_measures", "grid_mapping"),
         *("ancillary_variables", "flag_values", "flag_masks", "cf_role", "compress", "geometry"),
+        *ROUNDING_ATTRIBUTES,
+        *CONTAINER_ATTRIBUTES,
         *("instance_dimension", "sample_dimension", "node_count", "part_node_count", "interior_ring", "nodes"),
     )
 )
@@ -64,7 +66,7 @@ class Variable:
 
 def is_known(name: str) -> bool:
     """Return whether this package uses an attribute."""
-    return name in _KNOWN or name in ROUNDING_ATTRIBUTES or name.endswith(_KNOWN_ENDINGS)
+    return name in _KNOWN or name.endswith(_KNOWN_ENDINGS)
 
 
 def text(attributes: Attributes, name: str) -> str:

@@ -24,8 +24,8 @@ from tamis.errors import FileError, ParameterError
 from tamis.filters import Deflate, Fletcher32, Shuffle, Zfp
 from tamis.hdf5.companion_writer import replace_companions
 from tamis.hdf5.lib import calls
-from tamis.hdf5.lib.attributes import record_rounding
 from tamis.hdf5.lib.netcdf_attributes import set_attribute, set_number, set_text
+from tamis.hdf5.lib.rounding_attributes import name_containers, record_rounding
 from tamis.hdf5.library_reader import selected
 from tamis.hdf5.model.attribute_values import INTERNAL as RESERVED
 from tamis.hdf5.model.scanned_group import NON_COORDINATE
@@ -35,6 +35,7 @@ from tamis.hdf5.writer import FileEnd, Hdf5Writer
 from tamis.hdf5.writing.creation import as_recorded, filter_parameters
 from tamis.rewrite.plan import Plan
 from tamis.rewrite.streams import as_stored, carry
+from tamis.rounding import Rounding
 from tamis.store.array import ArrayWriter, StoredArray
 from tamis.store.data_model import Dimension, NamedArray, NamedGroup
 
@@ -79,6 +80,8 @@ class NetcdfTarget:
         self._companions: dict[str, ArrayWriter | None] = {}
         # Path of a variable → its path in the file.
         self._paths: dict[str, str] = {}
+        # By path in the file: rounded variables.
+        self._roundings: dict[str, Rounding] = {}
         version = f"version=2,tamis={_native.version},hdf5={h5py.version.hdf5_version}"
         set_text(self._file, "_NCProperties", version)
 
@@ -134,6 +137,7 @@ class NetcdfTarget:
             raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.pipeline}: {error}") from error
         if plan.rounding is not None:
             record_rounding(dataset, plan.rounding.rounding)
+            self._roundings[self._variable_path(variable)] = plan.rounding.rounding
         return Hdf5Writer(dataset, plan.grid(array), as_recorded(plan.pipeline, dataset), self._end)
 
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
@@ -145,6 +149,7 @@ class NetcdfTarget:
         path = self._variable_path(variable)
         if path in self._variables:
             self._variables.pop(path)
+            self._roundings.pop(path, None)
             del self._file[path]
         if (plan := as_stored(array)) is not None and _is_carried(plan, array):
             self._companions[variable.path] = carry(plan, array, partial(self.create_like, variable, array))
@@ -186,6 +191,7 @@ class NetcdfTarget:
             for path, writer in (self._companions | {**companions}).items()
         }
         replace_companions(self._file, (), {self._paths[path]: dataset for path, dataset in named.items()})
+        name_containers(self._file, self._roundings)
 
     def _create_bare(self, path: str, dimension: Dimension) -> h5py.Dataset:
         """Create the dataset without values that stands for a dimension without a variable."""

@@ -17,6 +17,7 @@ from tamis.filters import Filter
 from tamis.hdf5.cf_variables import roles_in
 from tamis.hdf5.companion_writer import create_empty, replace_companions
 from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.lib.rounding_attributes import name_containers
 from tamis.hdf5.lib.source_file import open_source
 from tamis.hdf5.readers import readers_of
 from tamis.hdf5.stored_array import Hdf5Array
@@ -31,6 +32,7 @@ from tamis.hdf5.tree.walk import Contents, Datasets, walk
 from tamis.hdf5.writer import FileEnd, Hdf5Writer, create_writer, write_small
 from tamis.pipeline import Pipeline
 from tamis.rewrite.plan import CreateAtOnce, Plan, Recreate, WrittenAtOnce
+from tamis.rounding import Rounding
 from tamis.store.array import ArrayWriter
 from tamis.store.cdl_model import Header
 from tamis.store.readability import Readers
@@ -46,9 +48,12 @@ class _Create(CreateAtOnce):
     ----------
     copy
         The copy, or what was done at once.
+    rounding
+        The rounding of its values; None if they are not rounded.
     """
 
     copy: h5py.Dataset | Copied
+    rounding: Rounding | None = None
 
     def __init__(
         self, source: Hdf5Array, open_source: Callable[[], h5py.Dataset], parent: h5g.GroupID, link: Link, end: FileEnd
@@ -59,6 +64,7 @@ class _Create(CreateAtOnce):
         self._source.keep(self._open_source())
         writer = create_writer(plan, self._source, h5py.Group(self._parent), self._link.text, self._end)
         self.copy = writer.dataset
+        self.rounding = None if plan.rounding is None else plan.rounding.rounding
         return writer
 
     def at_once(self, plan: Plan, most_nbytes: int | None) -> WrittenAtOnce | None:
@@ -184,12 +190,15 @@ class Hdf5Store:
     ) -> list[str]:
         """Copy everything to a new file, except the arrays that functions create; see `tamis._open.copy_store`."""
         end = FileEnd(str(target))
+        roundings: dict[str, Rounding] = {}
 
         def adapted(path: str, function: Recreate) -> tree.Recreate:
             def make(open_source: Callable[[], h5py.Dataset], parent: h5g.GroupID, link: Link) -> h5py.Dataset | Copied:
                 source = self.contents.datasets.looked_at(path) or Hdf5Array(self.file, path)
                 create = _Create(source, open_source, parent, link, end)
                 function(source, create)
+                if create.rounding is not None:
+                    roundings[path] = create.rounding
                 return create.copy
 
             return make
@@ -203,5 +212,6 @@ class Hdf5Store:
                 for path, writer in companions().items()
             }
             replace_companions(out, dropped, datasets)
+            name_containers(out, roundings)
         keep_times(self.file, target, headers)
         return notes

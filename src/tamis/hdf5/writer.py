@@ -15,10 +15,10 @@ from tamis.chunks.read_many import native_pipeline
 from tamis.errors import ParameterError
 from tamis.hdf5.companion_writer import create_companion
 from tamis.hdf5.lib import calls
-from tamis.hdf5.lib.attributes import record_rounding
 from tamis.hdf5.lib.chunk_index import chunk_info
 from tamis.hdf5.lib.direct_chunks import SIZE_AND_MASK, check_recorded, settle, write_chunks
 from tamis.hdf5.lib.quick_facts import Creation, rewrite_small
+from tamis.hdf5.lib.rounding_attributes import record_rounding
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.create import new_dataset, plist_like, type_like
 from tamis.hdf5.tree.links import Link, link_plist

@@ -6,6 +6,13 @@ and every reader can read the result.
 
 from tamis.rounding.absolute import Absolute
 from tamis.rounding.netcdf_kinds import BitGroom, BitRound, Granular
+from tamis.rounding.quantization import (
+    CONTAINER,
+    CONTAINER_ATTRIBUTES,
+    container_attributes,
+    container_names,
+    is_container,
+)
 from tamis.rounding.recorded import (
     ALL_KINDS,
     BY_NAME,
@@ -19,6 +26,8 @@ from tamis.rounding.rounding_base import Rounded, Rounding, relative_error
 __all__ = [
     "ALL_KINDS",
     "BY_NAME",
+    "CONTAINER",
+    "CONTAINER_ATTRIBUTES",
     "KINDS",
     "ROUNDING_ATTRIBUTES",
     "Absolute",
@@ -27,6 +36,9 @@ __all__ = [
     "Granular",
     "Rounded",
     "Rounding",
+    "container_attributes",
+    "container_names",
+    "is_container",
     "recorded_rounding",
     "relative_error",
     "still_needed",

@@ -53,9 +53,9 @@ class Absolute(Rounding):
         return self.step
 
     @property
-    def recorded(self) -> NDArray[Any]:
-        """The step, which no rounding of text changes."""
-        return np.array([self.step])
+    def recorded(self) -> dict[str, NDArray[Any]]:
+        """The step, in an attribute that the CF conventions leave free."""
+        return {self.attribute: np.array([self.step])}
 
     @property
     def absolute_bound(self) -> float:

@@ -28,6 +28,8 @@ class BitRound(Rounding):
     about = "round to bits of the significand"
     attribute = "_QuantizeBitRoundNumberOfSignificantBits"
     quantize_mode = "BitRound"
+    algorithm = "bitround"
+    count = "quantization_nsb"
     most = {4: 23, 8: 52}  # noqa: RUF012 - a class attribute, declared above
 
     keepbits: int = number("bits to keep after the implicit first one", 1, 52)
@@ -53,6 +55,8 @@ class Granular(Rounding):
     about = "round to decimal digits, with the bits that each value needs"
     attribute = "_QuantizeGranularBitRoundNumberOfSignificantDigits"
     quantize_mode = "GranularBitRound"
+    algorithm = "granular_bitround"
+    count = "quantization_nsd"
     most = {4: 6, 8: 15}  # noqa: RUF012
 
     digits: int = number("significant decimal digits", 1, 15)
@@ -81,6 +85,8 @@ class BitGroom(Rounding):
     about = "cut off bits that decimal digits do not need, by turns to zeros and ones"
     attribute = "_QuantizeBitGroomNumberOfSignificantDigits"
     quantize_mode = "BitGroom"
+    algorithm = "bitgroom"
+    count = "quantization_nsd"
     most = {4: 6, 8: 15}  # noqa: RUF012
 
     digits: int = number("significant decimal digits", 1, 15)

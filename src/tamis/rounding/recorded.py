@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tamis.errors import ParameterError
 from tamis.rounding.absolute import Absolute
 from tamis.rounding.netcdf_kinds import BitGroom, BitRound, Granular
+from tamis.rounding.quantization import CONTAINER, COUNTS
 from tamis.rounding.rounding_base import Rounding
 
 KINDS: tuple[type[Rounding], ...] = (BitGroom, Granular, BitRound)
@@ -19,7 +20,8 @@ KINDS: tuple[type[Rounding], ...] = (BitGroom, Granular, BitRound)
 
 ALL_KINDS: tuple[type[Rounding], ...] = (*KINDS, Absolute)
 
-ROUNDING_ATTRIBUTES = tuple(kind.attribute for kind in ALL_KINDS)
+ROUNDING_ATTRIBUTES = (*(kind.attribute for kind in ALL_KINDS), CONTAINER, *COUNTS)
+"""Attributes of a variable that record a rounding."""
 
 BY_NAME: Mapping[str, type[Rounding]] = {kind.name: kind for kind in ALL_KINDS} | {"bits": BitRound, "digits": Granular}
 """Kinds by name, and by other names for them."""
@@ -35,19 +37,24 @@ def recorded_rounding(attributes: Mapping[str, Any], dtype: np.dtype[Any] | None
     dtype
         Type of the variable, which is rounded only if it is one of floats; None if it has no numbers.
     """
-    for kind in ALL_KINDS if dtype is not None and dtype.kind == "f" else ():
+    if dtype is None or dtype.kind != "f":
+        return None
+    for kind in ALL_KINDS:
         if kind.attribute in attributes:
-            value = np.asarray(attributes[kind.attribute])
-            return _recorded(kind, value.reshape(())) if value.size == 1 else None
-    return None
+            return _recorded(kind, np.asarray(attributes[kind.attribute]))
+    # Programs other than netCDF-C write those of CF alone, where the number of bits can only be BitRound's.
+    return _recorded(BitRound, np.asarray(attributes[BitRound.count])) if BitRound.count in attributes else None
 
 
-def _recorded(kind: type[Rounding], value: NDArray[Any]) -> Rounding | None:
+def _recorded(kind: type[Rounding], values: NDArray[Any]) -> Rounding | None:
+    if values.size != 1 or values.dtype.kind not in "iuf":
+        return None
+    value = values.reshape(())
     with suppress(ParameterError):
         if kind is not Absolute:
             return kind(int(value)) if value.dtype.kind in "iu" else None  # type: ignore[call-arg]
-        rounding = Absolute(float(value) / 2) if value.dtype.kind in "iuf" else None
-        return rounding if rounding is not None and rounding.step == value else None
+        rounding = Absolute(float(value) / 2)
+        return rounding if rounding.step == value else None
     return None
 
 
@@ -61,11 +68,11 @@ def still_needed(rounding: Rounding, attributes: Mapping[str, Any]) -> Rounding 
     """
     if (done := recorded_rounding(attributes, np.dtype(float))) is not None and done.covers(rounding):
         return None
-    for kind in ALL_KINDS:
-        if kind.attribute in attributes:
+    for name in ROUNDING_ATTRIBUTES:
+        if name in attributes:
             raise ParameterError(
-                f"expected values that are not rounded yet for {rounding}, found the attribute {kind.attribute} ="
-                f" {attributes[kind.attribute]}: another rounding would add its error, and a file records one only; use"
+                f"expected values that are not rounded yet for {rounding}, found the attribute {name} ="
+                f" {attributes[name]}: another rounding would add its error, and a file records one only; use"
                 " lossless filters, or start from the original values"
             ).at(filter=rounding)
     return rounding

@@ -44,6 +44,10 @@ class Rounding(Parameterized, ABC):
         The attribute of a variable that records the rounding, netCDF's if netCDF has it.
     quantize_mode
         The name that netCDF4-python and xarray have for it; empty if they do not have it.
+    algorithm
+        The name that the CF conventions have for it; empty if they do not have it.
+    count
+        The attribute of the CF conventions that has its number; empty if there is none.
     most
         Largest parameter for values of 4 and 8 bytes.
     """
@@ -52,6 +56,8 @@ class Rounding(Parameterized, ABC):
 
     attribute: ClassVar[str]
     quantize_mode: ClassVar[str] = ""
+    algorithm: ClassVar[str] = ""
+    count: ClassVar[str] = ""
     most: ClassVar[Mapping[int, float]]
 
     @property
@@ -60,9 +66,10 @@ class Rounding(Parameterized, ABC):
         return int(getattr(self, next(iter(self.parameters()))))
 
     @property
-    def recorded(self) -> NDArray[Any]:
-        """Value of the attribute, as netCDF-C writes it."""
-        return np.array([self.number], np.int32)
+    def recorded(self) -> dict[str, NDArray[Any]]:
+        """Attributes that record it, with one number each, as netCDF-C writes them."""
+        names = (self.attribute, self.count) if self.count else (self.attribute,)
+        return dict.fromkeys(names, np.array([self.number], np.int32))
 
     @property
     def relative_bound(self) -> float | None:

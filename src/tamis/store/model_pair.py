@@ -18,7 +18,7 @@ from tamis.formatting import shortened
 from tamis.missing.companion_attributes import ANCILLARY, MARK
 from tamis.store.array import Store, StoredArray
 from tamis.store.data_model import NamedArray, NamedGroup
-from tamis.store.pair import Change, Unequal, companion_note
+from tamis.store.pair import Change, Unequal, companion_note, new_attribute, new_dataset
 
 _BLOCK_NBYTES = 1 << 20
 
@@ -159,7 +159,7 @@ class ModelPair:
                 text = f"attribute {name!r}: {_text(value)} became {_text(after[name])}"
                 yield Change(path, "attribute", text, harmless=name in harmless)
         for name in after.keys() - before.keys():
-            yield Change(path, "attribute", f"attribute {name!r} is new")
+            yield new_attribute(path, name)
 
     def new_objects(self) -> Iterator[Change]:
         """Yield the variables and groups that only the second store has."""
@@ -171,7 +171,7 @@ class ModelPair:
                 if variable.path in self._other_companions:
                     yield companion_note(variable.path, self._other_companions[variable.path])
                 elif posixpath.join(path, name) not in paths:
-                    yield Change(posixpath.join(path, name), "new-dataset", "only in the target")
+                    yield new_dataset(posixpath.join(path, name), variable.shape, variable.attributes)
 
 
 def _elements(values: NDArray[Any]) -> NDArray[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tamis.rounding import ROUNDING_ATTRIBUTES, is_container
 from tamis.store.array import StoredArray
 
 
@@ -88,6 +89,18 @@ class Pair(Protocol):
 
     def new_objects(self) -> Iterable[Change]:
         """Yield the objects that only the target has."""
+
+
+def new_attribute(path: str, name: str) -> Change:
+    """Return the note that only the target has an attribute."""
+    about = ": it records a rounding of the values" if name in ROUNDING_ATTRIBUTES else ""
+    return Change(path, "attribute", f"attribute {name!r} is new{about}")
+
+
+def new_dataset(path: str, shape: tuple[int, ...] | None, attributes: Mapping[str, Any]) -> Change:
+    """Return the note that only the target has an array."""
+    about = ": it describes how values were rounded" if is_container(shape, attributes) else ""
+    return Change(path, "new-dataset", f"only in the target{about}")
 
 
 def companion_note(path: str, variable: str) -> Change:

@@ -21,7 +21,7 @@ from tamis.hdf5.store import Hdf5Store
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.objects import Objects, array_at, group_at
 from tamis.hdf5.tree.walk import Contents, address_of
-from tamis.store.pair import Change, Unequal, companion_note
+from tamis.store.pair import Change, Unequal, companion_note, new_attribute, new_dataset
 
 # Attributes of the netCDF library for its own use; it numbers dimensions anew in each file.
 _BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict")
@@ -122,12 +122,18 @@ class Hdf5Pair:
                     continue
                 if path in self._objects[1].companions:
                     yield companion_note(path, self._objects[1].companions[path])
+                elif kind == "group":
+                    yield Change(path, "new-group", "only in the target")
                 else:
-                    yield Change(path, f"new-{kind}", "only in the target")
+                    array = after.datasets[path]
+                    yield new_dataset(path, array.shape, array.attributes)
 
     def _attribute_changes(self, path: str, source: Any, target: Any) -> Iterator[Change]:
         for change in attribute_differences(source, target, self._objects):
-            harmless = change.added or change.name in _BOOKKEEPING or about_companion(change.name, source, target)
+            if change.added:
+                yield new_attribute(path, change.name)
+                continue
+            harmless = change.name in _BOOKKEEPING or about_companion(change.name, source, target)
             yield Change(path, "attribute", change.text, harmless=harmless)
 
 

@@ -12,7 +12,6 @@ import numpy as np
 from h5py import h5a, h5t
 
 from tamis import cf
-from tamis.rounding import Rounding
 
 _BARE_DIMENSION = "This is a netCDF dimension but not a netCDF variable"
 
@@ -35,11 +34,6 @@ def known_attributes(owner: h5py.HLObject, *others: str) -> dict[str, Any]:
         h5a.iterate(owner.id, lambda raw: names.append(raw.decode("utf-8", "surrogateescape")))
     values = ((name, _value(owner, name)) for name in names if cf.is_known(name) or name in others)
     return {name: value for name, value in values if value is not None}
-
-
-def record_rounding(dataset: h5py.Dataset, rounding: Rounding) -> None:
-    """Write the attribute that records a rounding, in the form that netCDF-C gives it."""
-    dataset.attrs.create(rounding.attribute, rounding.recorded)
 
 
 def is_known(name: bytes) -> bool:

@@ -16,10 +16,10 @@ from numpy.typing import DTypeLike
 from tamis.errors import FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Stage
 from tamis.hdf5.lib import calls
-from tamis.hdf5.lib.attributes import record_rounding
+from tamis.hdf5.lib.rounding_attributes import name_container, record_rounding
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.padding import growing_chunks
-from tamis.rounding import still_needed
+from tamis.rounding import Rounding, still_needed
 
 
 def create_dataset(
@@ -75,7 +75,7 @@ def create_dataset(
         dataset, _ = new_dataset(
             parent, extents, dtype, filters=filters, chunks=chunks, maxshape=maxshape, fillvalue=fillvalue, attrs=attrs
         )
-        return named(dataset, parent, name)
+        return named(dataset, parent, name, as_pipeline(filters).rounding)
 
 
 def new_dataset(
@@ -159,8 +159,8 @@ def check_place(parent: h5py.Group, name: str, *, overwrite: bool) -> None:
         raise FileError(f"{place}: expected a dataset to replace, got {name!r}, which is something else")
 
 
-def named(dataset: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
-    """Give a new dataset its name, replacing another; return the dataset, opened again."""
+def named(dataset: h5py.Dataset, parent: h5py.Group, name: str, rounding: Rounding | None = None) -> h5py.Dataset:
+    """Give a new dataset its name, replacing another, and describe its rounding; return the dataset, opened again."""
     try:
         if parent.get(name, getlink=True) is not None:
             del parent[name]
@@ -168,7 +168,10 @@ def named(dataset: h5py.Dataset, parent: h5py.Group, name: str) -> h5py.Dataset:
     except (OSError, RuntimeError, ValueError, KeyError) as error:
         raise FileError(f"{parent.file.filename}: cannot create dataset {name!r}: {error}") from error
     dataset.id.close()  # otherwise HDF5 ignores the masks of its chunks
-    return parent[name]
+    result = parent[name]
+    if rounding is not None and rounding.attribute in result.attrs:
+        name_container(result, result.parent, rounding)
+    return result
 
 
 def _extents(name: str, value: Any, *, unlimited: bool = False) -> tuple[Any, ...]:

@@ -24,6 +24,7 @@ from tamis.hdf5.lib.direct_chunks import first_stored
 from tamis.hdf5.writer import Hdf5Writer
 from tamis.hdf5.writing.creation import check_place, named, new_dataset, new_path
 from tamis.hdf5.writing.target import Target, array_like
+from tamis.pipeline import as_pipeline
 from tamis.rewrite.cast import cast
 from tamis.rewrite.encode import Encoded
 from tamis.rewrite.new_chunk import NewChunk
@@ -232,7 +233,7 @@ def _write_new(
     try:
         label = f"{parent.file.filename}: {name}"
         _store(Target.of(dataset, pipeline, label), data, threads, shared=False)
-        return named(dataset, parent, name)
+        return named(dataset, parent, name, as_pipeline(filters).rounding)
     except BaseException:
         dataset.id.close()  # without a name it no longer exists, and its space is free
         raise

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import zarr
 
+from tamis.chunks.grid import Grid
 from tamis.errors import FileError, located
 from tamis.filters import ChunkType
 from tamis.missing.companion_attributes import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
@@ -19,6 +20,7 @@ from tamis.rewrite.new_chunk import NewChunk
 from tamis.rewrite.plan import Plan
 from tamis.rewrite.streams import carry
 from tamis.rewrite.write import write
+from tamis.rounding import CONTAINER, Rounding, container_attributes, container_names
 from tamis.store.array import ArrayWriter, StoredArray
 from tamis.store.data_model import NamedArray, NamedGroup
 from tamis.store.transaction import remove
@@ -51,6 +53,7 @@ class ZarrTarget:
         self._arrays: dict[str, NewArray] = {}
         self._companions: dict[str, ZarrWriter] = {}
         self._names: set[str] = set()
+        self._roundings: dict[str, Rounding] = {}
 
     def create_group(self, group: NamedGroup) -> None:
         """Create a group with its attributes; dimensions are those of its arrays."""
@@ -76,7 +79,9 @@ class ZarrTarget:
         writer = ZarrWriter(self, NewChunks(variable.path, plan.grid(array), chunk, plan.pipeline, is_full))
         attributes = dict(variable.attributes)
         if plan.rounding is not None:
-            attributes[plan.rounding.rounding.attribute] = plan.rounding.rounding.recorded[0]
+            rounding = plan.rounding.rounding
+            attributes |= {name: values[0] for name, values in rounding.recorded.items()}
+            self._roundings[variable.path] = rounding
         self._arrays[variable.path] = NewArray(
             variable.path, variable.dimensions, attributes, dtype, np.frombuffer(raw, dtype)[0], writer
         )
@@ -127,6 +132,8 @@ class ZarrTarget:
                 MARK: companion.path,
                 ANCILLARY: " ".join([*others, name]),
             }
+        for path, rounding in self._roundings.items():
+            self._name_container(path, rounding)
         for array in self._arrays.values():
             array.write_metadata(self.folder, self.form)
         if self.form.consolidated:
@@ -135,6 +142,23 @@ class ZarrTarget:
 
     def close(self) -> None:
         """Do nothing: no file is open."""
+
+    def _name_container(self, path: str, rounding: Rounding) -> None:
+        """Let an array name the variable of its group that describes the algorithm, which is created if need be."""
+        if not (about := container_attributes(rounding)):
+            return
+        group, array = path.rpartition("/")[0], self._arrays[path]
+        for name in container_names(rounding):
+            other = f"{group}/{name}"
+            if other not in self._names:
+                self._names.add(other)
+                chunk = ChunkType(np.dtype(np.int8), ())
+                writer = ZarrWriter(self, NewChunks(other, Grid((), ()), chunk, Pipeline(), False))
+                self._arrays[other] = NewArray(other, (), about, chunk.dtype, np.int8(0), writer)
+            elif other not in self._arrays or dict(self._arrays[other].attributes) != about:
+                continue
+            array.attributes = {**array.attributes, CONTAINER: name}
+            return
 
     def _begin(self, variable: NamedArray, array: StoredArray) -> None:
         """Make room for an array, in place of one that was begun."""
@@ -147,6 +171,7 @@ class ZarrTarget:
         begun = [variable.path]
         if (companion := self._companions.pop(variable.path, None)) is not None:
             begun.append(companion.path)
+        self._roundings.pop(variable.path, None)
         for path in begun:
             remove(self.folder / path.strip("/"))
             self._arrays.pop(path, None)
