@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from xarray import Dataset, DataTree, register_dataset_accessor, register_datatree_accessor
 
 if TYPE_CHECKING:  # imported when they are used, because xarray imports this module with every first file
+    from tamis.accuracy.requirement import Requirements
     from tamis.jobs.recipe import Recipes
     from tamis.jobs.recipes.saved_recipe import MissingPolicy
     from tamis.jobs.repacking import RepackResult
@@ -46,6 +47,7 @@ class DatasetAccessor:
         encoding: Encodings | None = None,
         group: str = "",
         unlimited_dims: Collection[str] | None = None,
+        require: Requirements | None = None,
         missing: MissingPolicy = "exact",
         checksum: bool = True,
         larger: bool = False,
@@ -75,7 +77,7 @@ class DatasetAccessor:
             Path of the group in the new file.
         unlimited_dims
             Names of unlimited dimensions; by default those of the file that the dataset was opened from.
-        missing, checksum, larger, overwrite, threads, progress
+        require, missing, checksum, larger, overwrite, threads, progress
             See `tamis.repack`.
 
         Returns
@@ -92,7 +94,7 @@ class DatasetAccessor:
         DataError
             If there are missing values and `missing` is ``"refuse"``.
         BoundError
-            If decoded values differ by more than allowed; no file is made.
+            If decoded values differ by more than allowed, or a required measure is missed; no file is made.
         """
         from tamis.xarray.saving import save
 
@@ -103,6 +105,7 @@ class DatasetAccessor:
             chunks or {},
             encoding or {},
             unlimited_dims,
+            require=require or {},
             missing=missing,
             checksum=checksum,
             larger=larger,
@@ -133,6 +136,7 @@ class DataTreeAccessor:
         chunks: Mapping[str, tuple[int, ...]] | None = None,
         encoding: Encodings | None = None,
         unlimited_dims: Collection[str] | None = None,
+        require: Requirements | None = None,
         missing: MissingPolicy = "exact",
         checksum: bool = True,
         larger: bool = False,
@@ -154,6 +158,7 @@ class DataTreeAccessor:
             chunks or {},
             encoding or {},
             unlimited_dims,
+            require=require or {},
             missing=missing,
             checksum=checksum,
             larger=larger,

@@ -32,6 +32,10 @@ largest_error = 0.07
 [[variable]]
 name = "/grp/P*"
 chunks = [2, 8, 16]
+
+[[variable]]
+name = "*"
+require = "abs=0.1,sign"
 """
 
 
@@ -65,6 +69,7 @@ def test_a_file_is_read_as_the_object_that_is_written_as_this_file(tmp_path: Pat
     same = tamis.Recipe(
         {"TS": "zfp(bound=0.1)|shuffle|deflate(4)"},
         chunks={"TS": {"time": 4, "lat": 16}, "/grp/P*": (2, 8, 16)},
+        require={"*": {"abs": 0.1, "sign": True}},
         missing="companion",
     )
     assert recipe == same
@@ -151,7 +156,11 @@ def test_chunks_by_dimension_are_refused_for_a_variable_without_it_and_kept_by_a
         ("schema = 1\n[variable]\nname='x'", (2, 1), "expected tables [[variable]], found a table"),
         ("schema = 1\n\n[[variable]]\nfilters = 'none'", (3, 1), "expected name, the name or pattern of a dataset"),
         ("schema = 1\n[[variable]]\nname = 4", (3, 8), "found 4"),
-        ("schema = 1\n[[variable]]\nname = 'x'", (2, 1), "expected filters or chunks for 'x', found neither"),
+        (
+            "schema = 1\n[[variable]]\nname = 'x'",
+            (2, 1),
+            "expected filters, chunks or require for 'x', found none of them",
+        ),
         (
             "schema = 1\n[[variable]]\nname = 'x'\nfilters = 'none'\n[[variable]]\nname = 'x'\nfilters = 'none'",
             (6, 8),
@@ -162,6 +171,8 @@ def test_chunks_by_dimension_are_refused_for_a_variable_without_it_and_kept_by_a
         ("schema = 1\n[[variable]]\nname = 'x'\nchunks = '4x4'", (4, 10), "expected a list such as [4, 96, 144], or"),
         ("schema = 1\n[[variable]]\nname = 'x'\nchunks = [4, true]", (4, 10), "found [4, True]"),
         ("schema = 1\n[[variable]]\nname = 'x'\nchunks = {lat = 0}", (4, 10), "expected whole numbers above 0"),
+        ("schema = 1\n[[variable]]\nname = 'x'\nrequire = 0.1", (4, 11), 'expected text such as "abs=0.1,limits"'),
+        ("schema = 1\n[[variable]]\nname = 'x'\n require = 'abc=1'", (4, 12), "got 'abc' (did you mean abs?)"),
         ("schema = 1\n[[variable]]\nname = 'x'\nfilters='none'\nmissing = 'exact'", (5, 1), "before the first"),
         ("schema = 1\n[[variable]]\n'na\\me' = '''x\n]'''\nname = 5", (3, 1), "found 'na\\\\me'"),
     ],

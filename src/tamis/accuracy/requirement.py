@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from tamis.accuracy.vocabulary import EACH_VALUE, FLAGS, WHOLE, Limits, Vocabulary, relative_of, text_of
-from tamis.errors import ParameterError
+from tamis.errors import ParameterError, located
 
 VOCABULARY = Vocabulary("a requirement", {**EACH_VALUE, **WHOLE}, FLAGS)
 
@@ -115,3 +115,24 @@ def as_requirement(value: object) -> Requirement:
     if isinstance(value, Mapping):
         return Requirement(**VOCABULARY.checked(value))  # type: ignore[arg-type]
     raise ParameterError(f"expected a requirement such as 'abs=0.1' or {{'abs': 0.1}}, got {value!r}")
+
+
+Requirements = Mapping[str, Requirement | Mapping[str, object] | str]
+"""Requirements by name or pattern of datasets, as objects, by word, or as text."""
+
+
+def as_requirements(values: object) -> dict[str, Requirement]:
+    """Return requirements by name.
+
+    Raises
+    ------
+    ParameterError
+        If it is no such mapping; names the dataset.
+    """
+    if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
+        raise ParameterError(f"expected requirements by name such as {{'TS': 'abs=0.1'}}, got {values!r}")
+    result = {}
+    for name, value in values.items():
+        with located(f"{name}: require", dataset=name):
+            result[name] = as_requirement(value)
+    return result

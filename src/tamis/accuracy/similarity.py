@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,15 @@ _SIGMA = 1.5
 _LEVELS = 255
 _STABLE = 1e-8
 
+WINDOW = 2 * _REACH + 1
+"""Least extents of a field."""
+
 Field = NDArray[np.float64]
+
+
+def has_windows(shape: Sequence[int]) -> bool:
+    """Return whether the fields of an array, its last two axes, are large enough."""
+    return len(shape) >= 2 and min(shape[-2:]) >= WINDOW
 
 
 def dssim(source: NDArray[Any], target: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> float | None:
@@ -34,7 +43,7 @@ def dssim(source: NDArray[Any], target: NDArray[Any], valid: NDArray[np.bool_] |
     float or None
         None if the field has no whole window around a valid value.
     """
-    if min(source.shape) <= 2 * _REACH:
+    if not has_windows(source.shape):
         return None
     present = np.ones(source.shape, bool) if valid is None else valid
     inner = present[_REACH:-_REACH, _REACH:-_REACH]

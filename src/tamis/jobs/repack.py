@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tamis._open import begin, keeps_format, open_store
+from tamis.accuracy.requirement import Requirements
 from tamis.chunks.threads import checked_threads
 from tamis.errors import BoundError, ParameterError
 from tamis.hdf5.lib.damage import reading
@@ -17,16 +18,13 @@ from tamis.jobs.progress import Progress
 from tamis.jobs.recipe import Recipes, least_nbytes
 from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe
 from tamis.jobs.repacking import Repacked, RepackPreview, RepackResult
+from tamis.jobs.repacking.describing import describe
 from tamis.jobs.repacking.earlier import check_target
 from tamis.jobs.repacking.new_target import refuse_missing, write_target
-from tamis.jobs.repacking.planning import (
-    Planning,
-    Request,
-    describe,
-    plan_datasets,
-)
+from tamis.jobs.repacking.planning import Planning, Request, plan_datasets
 from tamis.jobs.repacking.proof import prove
 from tamis.jobs.repacking.record import Record
+from tamis.jobs.repacking.requiring import refuse_missed, survey_reported
 from tamis.jobs.repacking.resuming import Resuming, interrupted, remove_leftovers
 from tamis.jobs.repacking.room import check_room
 from tamis.store.array import Store
@@ -42,6 +40,7 @@ def repack(
     recipes: Recipes | Recipe,
     *,
     chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None = None,
+    require: Requirements | None = None,
     checksum: bool = True,
     overwrite: bool = False,
     missing: MissingPolicy | None = None,
@@ -80,6 +79,11 @@ def repack(
         others as they are; by default a dataset keeps its own. They count before those of a `Recipe`. A dataset that is
         named here and has no recipe keeps its filters. A pattern is for datasets that get filters, unless there are no
         recipes.
+    require
+        What values must keep, by name or pattern, whatever the filters promise: a text such as ``"abs=0.1,limits"``, or
+        values by word, ``{"abs": 0.1, "limits": True}``; see docs/bounds.md. A chunk whose values do not is stored
+        without loss. If a measure of a whole dataset, such as ``rmse``, is missed, there is no target. They count
+        before those of a `Recipe`.
     checksum
         Add fletcher32 to pipelines with zfp that have none, so that damage is detected.
     overwrite
@@ -134,9 +138,11 @@ def repack(
     DataError
         If there are missing values and `missing` is ``"refuse"``.
     BoundError
-        If decoded values differ by more than allowed, or the target does not hold the encoded bytes; it is removed.
+        If decoded values differ by more than allowed, a measure of a dataset is missed, or the target does not hold the
+        encoded bytes; it is removed.
     """
-    request = _request(recipes, chunks, checksum, missing, follow, min_size, larger)
+    recipe = _recipe(recipes, chunks, require, missing)
+    request = _request(recipe, checksum, follow, min_size, larger)
     _check_asked(request, source, target)
     form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
     return run_repack(
@@ -175,7 +181,7 @@ def run_repack(
         begin(target, overwrite=overwrite, **(form or {})) as transaction,
     ):
         request = request_for(store)
-        planning = plan_datasets(store, request)
+        planning = plan_datasets(store, request, survey_reported(report, threads))
         record = Record.of(source, planning, request.missing, transaction.form_text)
         earlier = check_target(transaction, source, record, planning.plans, request, resume=resume)
         if earlier is not None:
@@ -206,6 +212,7 @@ def preview_repack(
     recipes: Recipes | Recipe,
     *,
     chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None = None,
+    require: Requirements | None = None,
     checksum: bool = True,
     missing: MissingPolicy | None = None,
     resume: bool = False,
@@ -222,13 +229,14 @@ def preview_repack(
 
     Parameters
     ----------
-    source, target, recipes, chunks, checksum, missing, follow, min_size,
-    larger
+    source, target, recipes, chunks, require, checksum, missing, follow,
+    min_size, larger
         See `repack`. Whether a dataset would grow is known only after encoding.
     resume
         Also report the chunks that could be taken over from an interrupted run.
     """
-    request = _request(recipes, chunks, checksum, missing, follow, min_size, larger)
+    recipe = _recipe(recipes, chunks, require, missing)
+    request = _request(recipe, checksum, follow, min_size, larger)
     _check_asked(request, source, target)
     form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
     return run_preview(source, target, lambda _: request, resume=resume, form=form)
@@ -262,21 +270,20 @@ def run_preview(
             return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*resuming.notes, *notes))
 
 
-def _request(
+def _recipe(
     recipes: Recipes | Recipe,
     chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None,
-    checksum: bool,
+    require: Requirements | None,
     missing: MissingPolicy | None,
-    follow: bool,
-    min_size: int | None,
-    larger: bool,
-) -> Request:
+) -> Recipe:
     if isinstance(recipes, Recipe):
-        recipe = Recipe(chunks=chunks, missing=missing).before(recipes)
-    else:
-        recipe = Recipe(recipes, chunks=chunks, missing=missing)
-    policy = recipe.missing or "exact"
-    return Request(recipe.filters, recipe.chunks, checksum, policy, follow, least_nbytes(min_size), larger)
+        return Recipe(chunks=chunks, require=require, missing=missing).before(recipes)
+    return Recipe(recipes, chunks=chunks, require=require, missing=missing)
+
+
+def _request(recipe: Recipe, checksum: bool, follow: bool, min_size: int | None, larger: bool) -> Request:
+    policy, least = recipe.missing or "exact", least_nbytes(min_size)
+    return Request(recipe.filters, recipe.chunks, checksum, policy, follow, least, larger, required=recipe.require)
 
 
 def _check_asked(request: Request, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
@@ -317,6 +324,7 @@ def _run(
                 raise
             stale = f"what an interrupted run left is not of {source} as it is now; all is encoded anew: {error}"
         else:
+            refuse_missed(planning.plans, done)
             record.write(transaction.path, *transaction.finish_sync(), len(unread))
             transaction.commit()
             resuming.finish()

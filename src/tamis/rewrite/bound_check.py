@@ -22,9 +22,15 @@ def compare_chunk(plan: Plan, origin: Origin, before: NDArray[Any], after: NDArr
         chunk.
     """
     if plan.rounding is None:
-        return check_comparison(plan, origin, compare(before, after, plan.missing if plan.lossy else None))
-    with located(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin):
-        return plan.rounding.check(before, after, plan.missing).error
+        error = check_comparison(plan, origin, compare(before, after, plan.missing if plan.lossy else None))
+    else:
+        with located(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin):
+            error = plan.rounding.check(before, after, plan.missing).error
+    if plan.bounds is not None and (broken := plan.bounds.broken(before, after, error)):
+        raise BoundError(f"{plan.path}: expected {broken}, in the chunk at {origin}: nothing was kept").at(
+            dataset=plan.path, chunk=origin
+        )
+    return error
 
 
 def check_comparison(plan: Plan, origin: Origin, comparison: Comparison) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -24,6 +25,9 @@ _ROUNDING_SHARE = {4: 2.0**-18, 8: 2.0**-44}
 
 _REPEATED = Padding()
 
+Broken = Callable[[NDArray[Any], NDArray[Any], float], str]
+"""Returns what is required of values that the decoded ones do not keep, in words: see `ValueBounds.broken`."""
+
 
 class Encoded(NamedTuple):
     """An encoded chunk.
@@ -38,6 +42,27 @@ class Encoded(NamedTuple):
 
     data: bytes
     mask: int
+
+
+class Proven(NamedTuple):
+    """An encoded chunk that was compared with its values.
+
+    Parameters
+    ----------
+    stored
+        The encoded chunk.
+    comparison
+        The comparison of its values; `crossed` counts those that the first filter would move across a limit.
+    after
+        The decoded values.
+    missed
+        Whether the first filter is skipped because the values, none of which is missing, do not keep what is required.
+    """
+
+    stored: Encoded
+    comparison: Comparison
+    after: NDArray[Any]
+    missed: bool
 
 
 def is_lossy(pipeline: Pipeline, mask: int = 0) -> bool:
@@ -64,6 +89,7 @@ def encode_chunk(
     padding: Padding = _REPEATED,
     missing: Missing = NONE_MISSING,
     rounding: float = 0.0,
+    broken: Broken | None = None,
 ) -> Encoded:
     """Encode a chunk so that every value keeps the bound of the pipeline, and missing values do not change.
 
@@ -89,6 +115,8 @@ def encode_chunk(
         Definition of missing values and of the valid range; valid values stay valid.
     rounding
         Error that the values already have from rounding to the type of the file. It counts towards the bound.
+    broken
+        Returns what the decoded values do not keep of what is required, in words; None if nothing is required.
 
     Raises
     ------
@@ -105,7 +133,7 @@ def encode_chunk(
         if not can_skip_loss(pipeline):
             raise ParameterError(f"expected filters without loss or optional ones, got {pipeline}")
         return Encoded(*pipeline.encode(padding.pad(values, chunk.shape), skip=_lossy_types(pipeline)))
-    return _encode(pipeline, values, chunk, padding, missing, rounding=rounding).stored
+    return _encode(pipeline, values, chunk, padding, missing, rounding=rounding, broken=broken).stored
 
 
 def encode_compared(
@@ -120,9 +148,24 @@ def encode_compared(
     Parameters and errors are those of `encode_chunk`. Without a lossy filter, bits are compared. `crossed` of the
     comparison counts the values that the first filter would move across a limit, for which it is skipped.
     """
-    encoding = _encode(pipeline, values, chunk, padding, missing, always_compare=True)
-    comparison = encoding.comparison or _compare(pipeline, encoding.stored, values, chunk, missing)[0]
-    return encoding.stored, comparison._replace(crossed=encoding.crossed)
+    return encode_proven(pipeline, values, chunk, padding, missing)[:2]
+
+
+def encode_proven(
+    pipeline: Pipeline,
+    values: NDArray[Any],
+    chunk: ChunkType,
+    padding: Padding = _REPEATED,
+    missing: Missing = NONE_MISSING,
+    broken: Broken | None = None,
+) -> Proven:
+    """Encode a chunk as `encode_compared` does, and return the decoded values, too."""
+    encoding = _encode(pipeline, values, chunk, padding, missing, always_compare=True, broken=broken)
+    comparison, after = encoding.comparison, encoding.after
+    if comparison is None or after is None:
+        comparison, decoded = _compare(pipeline, encoding.stored, values, chunk, missing)
+        after = decoded[tuple(map(slice, values.shape))]
+    return Proven(encoding.stored, comparison._replace(crossed=encoding.crossed), after, encoding.missed)
 
 
 def encode_filled(
@@ -133,6 +176,7 @@ def encode_filled(
     table: Flags,
     missing: Missing,
     padding: Padding = _REPEATED,
+    broken: Broken | None = None,
 ) -> Encoded:
     """Encode a chunk with its gaps filled, so that valid values keep the bound of the pipeline.
 
@@ -141,8 +185,8 @@ def encode_filled(
 
     Parameters
     ----------
-    pipeline, values, chunk, missing, padding
-        See `encode_chunk`.
+    pipeline, values, chunk, missing, padding, broken
+        See `encode_chunk`; `broken` gets valid values alone.
     flags
         For each value its flag from `table`; at least one is not 0.
     table
@@ -156,7 +200,12 @@ def encode_filled(
     if table.stored_flag and (flags == table.stored_flag).any():
         return encode_chunk(pipeline, values, chunk, padding=padding, missing=missing)
     filled = fill_gaps(values, flags != 0, chunk.shape)
-    encoded = encode_chunk(pipeline, filled, chunk, padding=padding, missing=missing)
+    valid = flags == 0
+
+    def broken_valid(before: NDArray[Any], after: NDArray[Any], error: float) -> str:
+        return "" if broken is None else broken(before[valid], after[valid], error)
+
+    encoded = encode_chunk(pipeline, filled, chunk, padding=padding, missing=missing, broken=broken and broken_valid)
     if encoded.mask & 1 and can_skip_loss(pipeline):
         return encode_chunk(pipeline, values, chunk, lossless=True, padding=padding)
     return encoded
@@ -169,11 +218,16 @@ def is_rejected(comparison: Comparison, pipeline: Pipeline, rounding: float = 0.
 
 
 class _Encoding(NamedTuple):
-    """An encoded chunk, its comparison if there was one, and how many values the first filter would move too far."""
+    """An encoded chunk, its comparison if there was one, and how many values the first filter would move too far.
+
+    `after` are the decoded values of the comparison, and `missed` is that of `Proven`.
+    """
 
     stored: Encoded
     comparison: Comparison | None = None
     crossed: int = 0
+    after: NDArray[Any] | None = None
+    missed: bool = False
 
 
 def _encode(
@@ -185,18 +239,27 @@ def _encode(
     *,
     always_compare: bool = False,
     rounding: float = 0.0,
+    broken: Broken | None = None,
 ) -> _Encoding:
+    def encode(padding: Padding) -> _Encoding:
+        return _encode_and_prove(
+            pipeline,
+            values,
+            chunk,
+            padding,
+            missing,
+            always_compare=always_compare,
+            rounding=rounding,
+            broken=broken,
+        )
+
     required = bool(pipeline.stages) and not pipeline.stages[0].optional
     if required and padding.is_read(values.shape, chunk.shape):
         try:
-            return _encode_and_prove(
-                pipeline, values, chunk, padding, missing, always_compare=always_compare, rounding=rounding
-            )
+            return encode(padding)
         except (BoundError, DataError):
             padding = _REPEATED  # values come first: the filter cannot be skipped in this chunk
-    return _encode_and_prove(
-        pipeline, values, chunk, padding, missing, always_compare=always_compare, rounding=rounding
-    )
+    return encode(padding)
 
 
 def _encode_and_prove(
@@ -208,6 +271,7 @@ def _encode_and_prove(
     *,
     always_compare: bool,
     rounding: float,
+    broken: Broken | None,
 ) -> _Encoding:
     whole = padding.pad(values, chunk.shape)
     first = pipeline.stages[0] if pipeline.stages else None
@@ -218,21 +282,31 @@ def _encode_and_prove(
     encoded = Encoded(*pipeline.encode(whole, skip=idle, prove=pipeline.error_bound is None))
     if encoded.mask & 1:  # the first filter cannot encode these values; the idle filters are meant for this case
         return _Encoding(encoded if not idle else Encoded(*pipeline.encode(whole, skip=(type(first.filter),))))
-    if not always_compare and _kept_for_sure(pipeline, values, chunk, padding, missing, rounding):
+    unchecked = not always_compare and broken is None
+    if unchecked and _kept_for_sure(pipeline, values, chunk, padding, missing, rounding):
         return _Encoding(encoded)
     comparison, decoded = _compare(pipeline, encoded, values, chunk, missing)
+    after = decoded[tuple(map(slice, values.shape))]
     rejected = is_rejected(comparison, pipeline, rounding)
-    if not rejected and padding.is_kept(whole, decoded, values.shape, pipeline.error_bound):
-        return _Encoding(encoded, comparison)
+    missed = broken(values, after, comparison.error) if broken is not None and comparison.kept else ""
+    if not (rejected or missed) and padding.is_kept(whole, decoded, values.shape, pipeline.error_bound):
+        return _Encoding(encoded, comparison, after=after)
     if not first.optional:
-        bound = pipeline.error_bound
-        promise = "missing values" if bound is None else f"an error of at most {bound:g} and missing values"
-        promise += f", beside {rounding:g} by rounding to {values.dtype}" if rounding else ""
         raise BoundError(
-            f"expected {first.filter} to keep {'the valid range' if comparison.crossed else promise}, which it cannot;"
-            f" as an optional filter, {first.filter}?, it is left out of such a chunk"
+            f"expected {first.filter} to keep {missed or _promise(pipeline, values, comparison, rounding)}, which it"
+            f" cannot; as an optional filter, {first.filter}?, it is left out of such a chunk"
         ).at(filter=first.filter)
-    return _Encoding(Encoded(*pipeline.encode(whole, skip=(type(first.filter),))), crossed=comparison.crossed)
+    without = Encoded(*pipeline.encode(whole, skip=(type(first.filter),)))
+    return _Encoding(without, crossed=comparison.crossed, missed=bool(missed) and not comparison.missing)
+
+
+def _promise(pipeline: Pipeline, values: NDArray[Any], comparison: Comparison, rounding: float) -> str:
+    """Return what a pipeline promises of a chunk that it does not keep, in words."""
+    if comparison.crossed:
+        return "the valid range"
+    bound = pipeline.error_bound
+    promise = "missing values" if bound is None else f"an error of at most {bound:g} and missing values"
+    return f"{promise}, beside {rounding:g} by rounding to {values.dtype}" if rounding else promise
 
 
 def encode_stream(pipeline: Pipeline, stream: bytes, chunk: ChunkType) -> Encoded:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from tamis import _native, zfp
 from tamis.accuracy.difference import Comparison
+from tamis.accuracy.measured import Measured
+from tamis.accuracy.rounded import RoundedPart
 from tamis.chunks.boxes import within
 from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.read_many import SMALL_NBYTES, native_pipeline
@@ -23,7 +25,7 @@ from tamis.missing.definition import Missing
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
 from tamis.rewrite.bound_check import check_comparison
-from tamis.rewrite.encode import Encoded, encode_chunk, encode_compared, encode_filled, idle_types
+from tamis.rewrite.encode import Encoded, encode_chunk, encode_filled, encode_proven, idle_types
 from tamis.rewrite.padding import Padding
 from tamis.rewrite.plan import Plan
 
@@ -52,6 +54,10 @@ class NewChunk(NamedTuple):
         Largest error of the decoded values; None if the chunk was not decoded and compared.
     flags
         Bytes and filter mask of the companion's chunk; None if there is none to write.
+    missed
+        Whether nothing is lost because zfp or a rounding does not keep what is required of each value.
+    measured
+        Measures of the decoded values; None if the chunk was not decoded and compared, or nothing is to be measured.
     """
 
     number: int
@@ -61,11 +67,14 @@ class NewChunk(NamedTuple):
     crossed: int = 0
     error: float | None = None
     flags: tuple[bytes, int] | None = None
+    missed: bool = False
+    measured: Measured | None = None
 
 
 def make_chunks(plan: Plan, parts: Parts, box: Region, values: NDArray[Any]) -> list[NewChunk]:
     """Encode several chunks as `make_chunk` does, small ones in one native call; `values` are those of `box`."""
-    one_by_one = plan.flags is not None or plan.rounding is not None
+    by_values = (plan.bounds is not None and plan.bounds.needs_values) or plan.measures
+    one_by_one = plan.flags is not None or plan.rounding is not None or by_values
     native = [] if one_by_one else encode_many(plan.pipeline, values, box, parts, plan.chunk, plan.missing)
     chunks = []
     for number, encoded in zip(as_array(parts.numbers).tolist(), native or itertools.repeat(None), strict=False):
@@ -93,22 +102,29 @@ def make_chunk(plan: Plan, part: Region, values: NDArray[Any], number: int = 0) 
         If a required filter cannot take the values, or does not keep the bound; names dataset and chunk.
     """
     origin = origin_of(part)
-    rounded = None
+    rounded: RoundedPart | None = None
+    source, broken = values, None if plan.bounds is None else plan.bounds.broken
     try:
         if plan.rounding is not None:
             rounded = plan.rounding.apply(values, origin, plan.missing)
-            values = rounded.values
+            if broken is not None and broken(values, rounded.values, rounded.comparison.error):
+                rounded = None
+            else:
+                values, broken = rounded.values, None
         if plan.flags is not None:
             return _with_flags(plan, plan.flags, number, values)
-        encoded = encode_compared(plan.pipeline, values, plan.chunk, plan.padding, plan.missing)
+        proven = encode_proven(plan.pipeline, values, plan.chunk, plan.padding, plan.missing, broken)
     except TamisError as error:
         error.at(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin)
         raise
-    stored, comparison = encoded
-    check_comparison(plan, origin, comparison)
-    chunk = _new(number, stored, comparison)
-    if rounded is None:
+    check_comparison(plan, origin, proven.comparison)
+    chunk = _new(number, proven.stored, proven.comparison)
+    measured = Measured.of(source, proven.after, plan.missing, plan.measures) if plan.measures else None
+    chunk = chunk._replace(missed=proven.missed, measured=measured)
+    if plan.rounding is None:
         return chunk
+    if rounded is None:
+        return chunk._replace(missed=True, missing=plan.missing.survey(source).missing)
     # The decoded values have the bits of the rounded ones.
     comparison = rounded.comparison
     return chunk._replace(error=comparison.error, missing=comparison.missing, crossed=rounded.unrounded)
@@ -120,20 +136,33 @@ def _new(number: int, stored: Encoded, comparison: Comparison) -> NewChunk:
 
 def _with_flags(plan: Plan, table: Flags, number: int, values: NDArray[Any]) -> NewChunk:
     """Encode a chunk with its gaps filled, and the companion's chunk with the flags of the gaps."""
-    gaps = table.find(values)
+    gaps, missed = table.find(values), list[str]()
+
+    def broken(before: NDArray[Any], after: NDArray[Any], error: float) -> str:
+        text = "" if plan.bounds is None else plan.bounds.broken(before, after, error)
+        if text:
+            missed.append(text)
+        return text
+
+    required = None if plan.bounds is None else broken
     if gaps is None:
-        encoded = encode_chunk(plan.pipeline, values, plan.chunk, padding=plan.padding, missing=plan.missing)
+        encoded = encode_chunk(
+            plan.pipeline, values, plan.chunk, padding=plan.padding, missing=plan.missing, broken=required
+        )
         if table.fill == 0:
-            return NewChunk(number, encoded.data, encoded.mask, crossed=_near_limits(plan, encoded.mask, values))
+            near = _near_limits(plan, encoded.mask, values)
+            return NewChunk(number, encoded.data, encoded.mask, crossed=near, missed=bool(missed))
         gaps = np.zeros(values.shape, np.uint8)
     else:
-        encoded = encode_filled(plan.pipeline, values, gaps, plan.chunk, table, plan.missing, plan.padding)
+        encoded = encode_filled(plan.pipeline, values, gaps, plan.chunk, table, plan.missing, plan.padding, required)
     # If the array grows, the values beyond its present edge are valid: flag 0.
     beyond = Padding((True,) * gaps.ndim, np.uint8(0))
     flags = encode_chunk(FLAGS_PIPELINE, gaps, ChunkType(gaps.dtype, plan.chunk_shape), padding=beyond)
     missing = int(np.count_nonzero(gaps))
     near = _near_limits(plan, encoded.mask, values[gaps == 0])
-    return NewChunk(number, encoded.data, encoded.mask, missing, near, flags=(flags.data, flags.mask))
+    return NewChunk(
+        number, encoded.data, encoded.mask, missing, near, flags=(flags.data, flags.mask), missed=bool(missed)
+    )
 
 
 def _near_limits(plan: Plan, mask: int, valid: NDArray[Any]) -> int:

@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tamis.accuracy.measured import Measured
+from tamis.accuracy.requirement import Requirement
 from tamis.accuracy.rounded import ArrayRounding
+from tamis.accuracy.value_bounds import ValueBounds
 from tamis.cf import Packing
 from tamis.chunks.chunk_notes import ChunkNotes
 from tamis.chunks.grid import Grid, grid_of
@@ -54,6 +57,11 @@ class Plan:
         Whether the array is written even if it becomes larger than in the source.
     rounding
         Rounding of the values before they are encoded; None if they are not rounded.
+    bounds
+        What else each value must keep, and a rounding the largest absolute error; None if nothing was required of
+        values that may change.
+    required
+        What was required of the array; None if nothing was.
     model
         The plan that `at` was called on; None if this one was made otherwise.
 
@@ -65,7 +73,7 @@ class Plan:
         Whether values are encoded again, in contrast to copied chunks and kept streams.
     bound
         Largest allowed absolute error of stored values; 0 if lossless; None if the filters have no bound, or a rounding
-        has a relative one.
+        has a relative one, and no absolute error was required.
     lossy
         Whether values may change.
     """
@@ -83,6 +91,8 @@ class Plan:
     padding: Padding = field(default_factory=Padding)
     may_grow: bool = True
     rounding: ArrayRounding | None = None
+    bounds: ValueBounds | None = None
+    required: Requirement | None = field(default=None, repr=False)
     model: Plan | None = field(default=None, repr=False, compare=False)
 
     # Computed once because every chunk needs them several times.
@@ -96,7 +106,10 @@ class Plan:
         object.__setattr__(self, "chunk", ChunkType(self.dtype, self.chunk_shape))
         object.__setattr__(self, "recoded", not (self.copied or self.streams_kept))
         bound = self.pipeline.error_bound if self.recoded else 0.0
-        object.__setattr__(self, "bound", bound if self.rounding is None else self.rounding.rounding.absolute_bound)
+        if self.rounding is not None:
+            bounds = self.rounding.rounding.absolute_bound, None if self.bounds is None else self.bounds.absolute
+            bound = min((each for each in bounds if each is not None), default=None)
+        object.__setattr__(self, "bound", bound)
         object.__setattr__(self, "lossy", self.bound != 0)
 
     def at(self, path: str) -> Plan:
@@ -107,6 +120,11 @@ class Plan:
         object.__setattr__(plan, "path", path)
         object.__setattr__(plan, "model", self.model or self)
         return plan
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Words of what is required of the whole array, if its values may change."""
+        return tuple(self.required.measures) if self.required is not None and self.lossy else ()
 
     @property
     def requested(self) -> Pipeline:
@@ -120,9 +138,9 @@ class Plan:
 
     @property
     def tolerance(self) -> float | None:
-        """The tolerance of zfp that was found for a bound, in units of the variable; None without such a bound."""
+        """The tolerance of zfp, in units of the variable, where another bound is kept; None otherwise."""
         zfp = self.pipeline.zfp if self.recoded and self.pipeline.bound is not None else None
-        return None if zfp is None else self.in_units(zfp.error_bound or 0.0)
+        return None if zfp is None or zfp.error_bound is None else self.in_units(zfp.error_bound)
 
     def in_units(self, error: float) -> float:
         """Return an error of stored values in units of the variable."""
@@ -217,6 +235,11 @@ class Written:
         Largest error of the proven chunks.
     unrounded
         Number of values that are not rounded, because rounding would make them missing or let them cross a limit.
+    missed
+        Number of chunks that are stored without loss because zfp or a rounding does not keep what is required of each
+        value; without those of an earlier run.
+    measured
+        Measures of the proven chunks.
     """
 
     chunk_count: int
@@ -231,6 +254,8 @@ class Written:
     proven: ChunkNotes = field(default_factory=lambda: ChunkNotes("I"))
     largest_error: float = 0.0
     unrounded: int = 0
+    missed: int = 0
+    measured: Measured = field(default_factory=Measured)
 
 
 def flags_for(array: StoredArray, dtype: np.dtype[Any]) -> Flags | None:

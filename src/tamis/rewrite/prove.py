@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import same_bits
+from tamis.accuracy.measured import Measured
 from tamis.chunks.boxes import several_chunks, whole, within
 from tamis.chunks.gather import chunks_at_once, one_by_one, over_chunks
 from tamis.chunks.grid import Grid, Region, origin_of
@@ -41,10 +43,13 @@ class Verified:
         Largest absolute difference from the source, in units of the data.
     read_by_library
         Number of chunks that the library of the format reads as tamis does; 0 if it lacks the filters.
+    measured
+        What is known of all values, if the plan asks for measures of the whole array.
     """
 
     largest_error: float
     read_by_library: int
+    measured: Measured = field(default_factory=Measured)
 
 
 def verify(
@@ -95,22 +100,31 @@ def verify(
     parts = joined(source.parts(grid), target.parts(grid))
     if source.number_type is not None and not np.array_equal(source.fill_value, target.fill_value, equal_nan=True):
         raise BoundError(f"{plan.path}: expected the fill value {source.fill_value}, found {target.fill_value}")
-    largest, unproven = 0.0, parts
+    largest, unproven, measured = 0.0, parts, _unstored(plan, source, parts)
     numbers = seals = np.empty(0, np.int64)
     if written is not None and len(written.proven) and _decodes_alike(plan, written, target):
         numbers, seals = written.proven.columns()
         largest, unproven = written.largest_error, parts.without(numbers)
+        measured = measured.plus(written.measured)
     progress(0, len(parts))
     with closing(target.open_reader()) as after:
         with (
             closing(_check_seals(plan, target, Parts(grid, numbers), seals, threads)) as sealed,
             closing(_errors(plan, source, after, unproven, threads)) as errors,
         ):
-            for done, error in enumerate(itertools.chain(sealed, errors), start=1):
-                largest = max(largest, error)
+            for done, (error, part) in enumerate(itertools.chain(sealed, errors), start=1):
+                largest, measured = max(largest, error), measured.plus(part) if part else measured
                 progress(done, len(parts))
         count = _check_library(plan, source, target, after, parts)
-    return Verified(largest, count)
+    return Verified(largest, count, measured)
+
+
+def _unstored(plan: Plan, source: StoredArray, parts: Parts) -> Measured:
+    """Return what is known of the values that are not stored, which are the fill value in both arrays."""
+    if not plan.measures or parts.are_all:
+        return Measured()
+    stored = sum(math.prod(axis.stop - axis.start for axis in part) for part in parts)
+    return Measured.repeated(source.fill_value.astype(plan.dtype), source.size - stored, plan.missing)
 
 
 def verify_kept(
@@ -216,8 +230,8 @@ def _decodes_alike(plan: Plan, written: Written, target: StoredArray) -> bool:
 
 def _check_seals(
     plan: Plan, target: StoredArray, proven: Parts, seals: NDArray[np.int64], threads: int
-) -> Generator[float, None, None]:
-    """Check that the store holds the written bytes of proven chunks, and yield 0 for each: they add no error."""
+) -> Generator[tuple[float, Measured | None], None, None]:
+    """Check that the store holds the written bytes of proven chunks; yield for each that it adds nothing."""
     if not len(proven):
         return
 
@@ -235,18 +249,20 @@ def _check_seals(
     tasks = ((proven[at : at + at_once], seals[at : at + at_once]) for at in range(0, len(proven), at_once))
     with closing(target.open_chunks()) as chunks, closing(ordered_map(check, tasks, threads)) as counts:
         for count in counts:
-            yield from itertools.repeat(0.0, count)
+            yield from itertools.repeat((0.0, None), count)
 
 
 def _errors(
     plan: Plan, source: StoredArray, target: ArrayReader, parts: Parts, threads: int
-) -> Generator[float, None, None]:
-    """Compare parts with the source, and yield the largest error of each."""
+) -> Generator[tuple[float, Measured | None], None, None]:
+    """Compare parts with the source, and yield the largest error and the measures of each."""
     if not len(parts):
         return
 
-    def error(part: Region, before: NDArray[Any]) -> float:
-        return compare_chunk(plan, origin_of(part), before, target.read(part).astype(plan.dtype, copy=False))
+    def error(part: Region, before: NDArray[Any]) -> tuple[float, Measured | None]:
+        after = target.read(part).astype(plan.dtype, copy=False)
+        largest = compare_chunk(plan, origin_of(part), before, after)
+        return largest, Measured.of(before, after, plan.missing, plan.measures) if plan.measures else None
 
     with (
         closing(source.open_reader()) as reader,

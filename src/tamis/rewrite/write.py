@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 
+from tamis.accuracy.measured import Measured
 from tamis.chunks.boxes import whole
 from tamis.chunks.chunk_notes import ChunkNotes
 from tamis.chunks.gather import over_chunks
@@ -150,7 +151,8 @@ class _CountingWriter:
         flags = plan.flags
         self._companion = target.create_companion(FLAGS_PIPELINE, flags) if flags and flags.fill else None
         self._proven = ChunkNotes("I")
-        self._missing = self._lossless = self._for_missing = self._for_range = self._unrounded = 0
+        self._missing = self._lossless = self._for_missing = self._for_range = self._unrounded = self._missed = 0
+        self._measured = Measured()
         self._largest = 0.0
         self._skipped: Counter[str] = Counter()
 
@@ -166,6 +168,9 @@ class _CountingWriter:
         for chunk in chunks:
             if chunk.mask or chunk.missing or chunk.crossed:
                 self._count(chunk)
+        if self._plan.required is not None:
+            self._missed += sum(chunk.missed for chunk in chunks)
+            self._measured = reduce(Measured.plus, (chunk.measured or Measured() for chunk in chunks), self._measured)
 
     def _put_flags(self, chunks: Sequence[NewChunk]) -> None:
         if not chunks or self._plan.flags is None:
@@ -207,6 +212,8 @@ class _CountingWriter:
             self._proven,
             self._largest,
             self._unrounded,
+            self._missed,
+            self._measured,
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from xarray import Dataset
 
+from tamis.accuracy.requirement import Requirements, as_requirements
 from tamis.chunks.grid import default_chunks
 from tamis.chunks.threads import checked_threads
 from tamis.errors import ParameterError
@@ -43,6 +44,7 @@ def save(
     encodings: Encodings,
     unlimited_dims: Collection[str] | None,
     *,
+    require: Requirements,
     missing: MissingPolicy,
     checksum: bool,
     larger: bool,
@@ -66,7 +68,7 @@ def save(
     store = DatasetStore(groups, own)
     pipelines = {name: as_pipeline(value) for name, value in recipes.items()}
     shapes = _chunk_shapes(groups, store, pipelines, chunks, own, encodings)
-    request = Request(pipelines, shapes, checksum, missing, larger=larger)
+    request = Request(pipelines, shapes, checksum, missing, larger=larger, required=as_requirements(require))
     report = progress or (lambda *_: None)
     with store:
         return save_store(store, target, request, overwrite=overwrite, threads=thread_count, report=report)

@@ -40,6 +40,14 @@ POLICIES = ("exact", "companion", "refuse")
     " -f keeps its filters. With -f, a pattern here changes only datasets that get filters.",
 )
 @click.option(
+    "--require",
+    "required",
+    multiple=True,
+    metavar="NAME:WORDS",
+    help="What values must keep whatever the filters promise, such as TS:abs=0.1,limits, for a dataset or pattern;"
+    " repeatable. A chunk that misses it is stored without loss.",
+)
+@click.option(
     "--checksum/--no-checksum",
     default=True,
     show_default=True,
@@ -50,8 +58,8 @@ POLICIES = ("exact", "companion", "refuse")
     "recipe_path",
     metavar="FILE",
     type=click.Path(readable=False),
-    help="Filters, chunks and --missing from a TOML file, as --recipe-out writes it; -f, -c and --missing count"
-    " before it.",
+    help="Filters, chunks, --require and --missing from a TOML file, as --recipe-out writes it; -f, -c, --require and"
+    " --missing count before it.",
 )
 @click.option(
     "--recipe-out",
@@ -102,6 +110,7 @@ def command(
     target: str,
     recipes: tuple[str, ...],
     shapes: tuple[str, ...],
+    required: tuple[str, ...],
     checksum: bool,
     recipe_path: str | None,
     recipe_out: str | None,
@@ -136,6 +145,12 @@ def command(
                                zfp; lossless where it cannot keep the bound
 
     \b
+    WORDS of --require are, for each value,
+      abs=0.1 rel=0.001 range=1e-4 std=0.01 digits=3 bits=9 limits sign zeros
+    and for a whole dataset, where OUT is not written if one is missed (exit 3),
+      rmse=0.02 psnr=80 corr=0.99999 dssim=0.9995
+
+    \b
     tamis repack in.nc out.nc -f 'TS:zfp(accuracy=0.1)' -f '*:deflate' --dry-run
     tamis repack in.nc out.nc -f 'SST:zfp(accuracy=0.1)|shuffle|deflate(4)' \\
         -c SST:60x16x16 -j 4
@@ -153,7 +168,8 @@ def command(
         pipelines = by_name("-f", [split_filters(text) for text in recipes])
         texts = by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
-        recipe = tamis.Recipe(pipelines, chunks=chunks, missing=missing)
+        require = by_name("--require", [split_recipe(text, "NAME:WORDS", "TS:abs=0.1") for text in required])
+        recipe = tamis.Recipe(pipelines, chunks=chunks, require=require, missing=missing)
         if recipe_path is not None:
             recipe = recipe.before(tamis.Recipe.load(recipe_path))
         if recipe_out is not None:

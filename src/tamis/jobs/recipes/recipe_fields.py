@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection, Mapping
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
+from tamis.accuracy.requirement import Requirement
 from tamis.errors import ParameterError
 from tamis.formatting import did_you_mean
 from tamis.jobs.recipes.dimension_chunks import Chunks, as_chunks
@@ -15,11 +16,20 @@ from tamis.pipeline import Pipeline
 
 _SCHEMA = 1
 _TOP = ("schema", "missing", "variable", "evidence")
-_VARIABLE = ("name", "filters", "chunks", "evidence")
+_VARIABLE = ("name", "filters", "chunks", "require", "evidence")
 
 
-def fields_of(text: str, label: str) -> tuple[dict[str, Pipeline], dict[str, Chunks], MissingPolicy | None]:
-    """Return filters and chunks by name, and how missing values are treated, of the text of a recipe file.
+class RecipeFields(NamedTuple):
+    """Filters, chunks and requirements by name, and how missing values are treated."""
+
+    filters: dict[str, Pipeline]
+    chunks: dict[str, Chunks]
+    require: dict[str, Requirement]
+    missing: MissingPolicy | None
+
+
+def fields_of(text: str, label: str) -> RecipeFields:
+    """Return the fields of the text of a recipe file.
 
     Parameters
     ----------
@@ -44,9 +54,7 @@ class _Fields:
     def __init__(self, text: str, label: str) -> None:
         self._places, self._label = places_of(text), label
 
-    def read(self, content: Mapping[str, Any]) -> tuple[dict[str, Pipeline], dict[str, Chunks], MissingPolicy | None]:
-        filters: dict[str, Pipeline] = {}
-        chunks: dict[str, Chunks] = {}
+    def read(self, content: Mapping[str, Any]) -> RecipeFields:
         self._known((), content, _TOP)
         if "schema" not in content:
             self._refuse((), f"schema = {_SCHEMA}", "none")
@@ -58,33 +66,38 @@ class _Fields:
         variables = content.get("variable", [])
         if not isinstance(variables, list) or not all(isinstance(each, dict) for each in variables):
             self._refuse(("variable",), "tables [[variable]]", _kind(variables))
+        fields = RecipeFields({}, {}, {}, missing)
+        names: set[str] = set()
         for number, entry in enumerate(variables):
-            self._variable(("variable", number), entry, filters, chunks)
-        return filters, chunks, missing
+            self._variable(("variable", number), entry, names, fields)
+        return fields
 
-    def _variable(
-        self, at: Key, entry: Mapping[str, Any], filters: dict[str, Pipeline], chunks: dict[str, Chunks]
-    ) -> None:
+    def _variable(self, at: Key, entry: Mapping[str, Any], names: set[str], fields: RecipeFields) -> None:
         self._known(at, entry, _VARIABLE)
         name = entry.get("name")
         if not isinstance(name, str) or not name:
             found = "none" if name is None else repr(name)
             self._refuse((*at, "name") if "name" in entry else at, "name, the name or pattern of a dataset", found)
-        if name in filters or name in chunks:
+        if name in names:
             self._refuse((*at, "name"), "each name once", f"{name!r} again")
-        if not entry.keys() & {"filters", "chunks"}:
-            self._refuse(at, f"filters or chunks for {name!r}", "neither")
+        names.add(name)
+        if not entry.keys() & {"filters", "chunks", "require"}:
+            self._refuse(at, f"filters, chunks or require for {name!r}", "none of them")
         if "filters" in entry:
             if not isinstance(entry["filters"], str):
                 self._refuse(
                     (*at, "filters"), 'text such as "zfp(bound=0.1)|shuffle|deflate(4)"', repr(entry["filters"])
                 )
-            filters[name] = self._checked((*at, "filters"), Pipeline.parse, entry["filters"])
+            fields.filters[name] = self._checked((*at, "filters"), Pipeline.parse, entry["filters"])
         if "chunks" in entry:
             extents = entry["chunks"].values() if isinstance(entry["chunks"], dict) else entry["chunks"]
             if not isinstance(entry["chunks"], (list, dict)) or any(type(extent) is not int for extent in extents):
                 self._refuse((*at, "chunks"), "a list such as [4, 96, 144], or {time = 10}", repr(entry["chunks"]))
-            chunks[name] = self._checked((*at, "chunks"), as_chunks, entry["chunks"])
+            fields.chunks[name] = self._checked((*at, "chunks"), as_chunks, entry["chunks"])
+        if "require" in entry:
+            if not isinstance(entry["require"], str):
+                self._refuse((*at, "require"), 'text such as "abs=0.1,limits"', repr(entry["require"]))
+            fields.require[name] = self._checked((*at, "require"), Requirement.parse, entry["require"])
 
     def _checked(self, at: Key, check: Any, value: object) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""A recipe of repack: filters and chunks by name, which a TOML file can hold."""
+"""A recipe of repack: filters, chunks and requirements by name, which a TOML file can hold."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
+from tamis.accuracy.requirement import Requirement, Requirements, as_requirements
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Filter
 from tamis.jobs.recipe import Recipes
 from tamis.jobs.recipes.dimension_chunks import Chunks, DimensionChunks, as_chunks
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.store.disk import disk_text
+
+T = TypeVar("T")
 
 MissingPolicy = Literal["exact", "companion", "refuse"]
 POLICIES = get_args(MissingPolicy)
@@ -31,6 +34,8 @@ class Recipe:
     chunks
         Chunk shapes by name or pattern: extents, slowest axis first, or a mapping from names of dimensions to extents.
         Along other dimensions, chunks stay as long as they are.
+    require
+        What values must keep, by name or pattern: a text such as ``abs=0.1,limits``, or values by word.
     missing
         How missing values are treated, see `tamis.repack`; None leaves that to the call.
 
@@ -53,6 +58,7 @@ class Recipe:
 
     filters: Mapping[str, Pipeline] = field(hash=False)
     chunks: Mapping[str, Chunks] = field(hash=False)
+    require: Mapping[str, Requirement] = field(hash=False)
     missing: MissingPolicy | None
 
     def __init__(
@@ -60,6 +66,7 @@ class Recipe:
         filters: Recipes | None = None,
         *,
         chunks: Mapping[str, object] | None = None,
+        require: Requirements | None = None,
         missing: MissingPolicy | None = None,
     ) -> None:
         filters, chunks = {} if filters is None else filters, {} if chunks is None else chunks
@@ -71,6 +78,7 @@ class Recipe:
             raise ParameterError(f"expected missing to be one of {', '.join(POLICIES)}, got {missing!r}")
         object.__setattr__(self, "filters", {name: as_pipeline(value) for name, value in filters.items()})
         object.__setattr__(self, "chunks", {name: as_chunks(value) for name, value in chunks.items()})
+        object.__setattr__(self, "require", as_requirements({} if require is None else require))
         object.__setattr__(self, "missing", missing)
 
     @classmethod
@@ -91,8 +99,8 @@ class Recipe:
         except (OSError, UnicodeDecodeError) as error:
             reason = disk_text(error) if isinstance(error, OSError) else "expected text in UTF-8"
             raise FileError(f"{os.fspath(path)}: cannot be read: {reason}").at(path=path) from error
-        filters, chunks, missing = fields_of(text, os.fspath(path))
-        return cls(filters, chunks=chunks, missing=missing)
+        fields = fields_of(text, os.fspath(path))
+        return cls(fields.filters, chunks=fields.chunks, require=fields.require, missing=fields.missing)
 
     def dump(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the recipe to a file, which `load` reads.
@@ -115,20 +123,28 @@ class Recipe:
     def before(self, other: Recipe) -> Recipe:
         """Return both recipes as one; for a name that both have, and for missing values, this one counts."""
         return Recipe(
-            {**self.filters, **{name: value for name, value in other.filters.items() if name not in self.filters}},
-            chunks={**self.chunks, **{name: each for name, each in other.chunks.items() if name not in self.chunks}},
+            _first(self.filters, other.filters),
+            chunks=_first(self.chunks, other.chunks),
+            require=_first(self.require, other.require),
             missing=self.missing or other.missing,
         )
 
     def __str__(self) -> str:
         lines = ["schema = 1", *([f'missing = "{self.missing}"'] if self.missing else [])]
-        for name in dict.fromkeys((*self.filters, *self.chunks)):
+        for name in dict.fromkeys((*self.filters, *self.chunks, *self.require)):
             lines += ["", "[[variable]]", f"name = {_quoted(name)}"]
             if name in self.filters:
                 lines.append(f"filters = {_quoted(str(self.filters[name]))}")
             if name in self.chunks:
                 lines.append(f"chunks = {_chunks_text(self.chunks[name])}")
+            if name in self.require:
+                lines.append(f"require = {_quoted(str(self.require[name]))}")
         return "\n".join((*lines, ""))
+
+
+def _first(values: Mapping[str, T], others: Mapping[str, T]) -> dict[str, T]:
+    """Return values by name, those of the first mapping before those of the second."""
+    return {**values, **{name: value for name, value in others.items() if name not in values}}
 
 
 def _chunks_text(chunks: Any) -> str:

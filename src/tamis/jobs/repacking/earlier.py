@@ -118,6 +118,8 @@ def _compare(target: Path, source: Path, plans: Mapping[str, Plan], request: Req
             stored = [plan for path, plan in plans.items() if path not in kept]
             if reason := _other_missing(before, after, stored, request):
                 return Earlier(False, False, reason)
+        if any(_needs_proof(plan) for plan in stored):
+            return Earlier(False, False, "nothing records that it keeps what is required")
         allowed = {plan.path: RECORDED if plan.rounding else plan.unpacked_bound for plan in stored}
         bounds: dict[str, Bound] = {path: bound for path, bound in allowed.items() if bound is not None}
         if len(bounds) < len(stored):  # without a bound, values cannot be compared with the source
@@ -127,6 +129,12 @@ def _compare(target: Path, source: Path, plans: Mapping[str, Plan], request: Req
     except TamisError:
         return unknown
     return Earlier(True, True, "it has the filters and chunks of the recipe, and all values are within the bounds")
+
+
+def _needs_proof(plan: Plan) -> bool:
+    """Return whether something is required that a comparison with the bounds of the filters does not show."""
+    bounds = plan.bounds
+    return bool(plan.measures) or (bounds is not None and (plan.rounding is not None or bounds.needs_values))
 
 
 def _kept(after: Store, before: Store, plans: Mapping[str, Plan], request: Request) -> set[str] | None:

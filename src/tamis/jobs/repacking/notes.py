@@ -22,6 +22,7 @@ def written_notes(
         + _skipped_notes(written)
         + _missing_note(plan, written, companion)
         + _range_note(plan, written)
+        + _missed_note(plan, written)
         + _partial_note(plan, source.shape, written, partial_count)
     )
     if 2 * partial_count > written.lossless_chunks:
@@ -68,6 +69,19 @@ def _range_note(plan: Plan, written: Written) -> tuple[str, ...]:
     return (text,)
 
 
+def _missed_note(plan: Plan, written: Written) -> tuple[str, ...]:
+    """Return a note about chunks that do not keep what is required of each value."""
+    if plan.required is None or not written.missed:
+        return ()
+    text = (
+        f"{written.missed} of {plural(written.chunk_count, 'chunk')} stored without loss, since {plan.requested} does"
+        f" not keep {plan.required} there"
+    )
+    if 2 * written.missed > written.chunk_count:
+        text += ": filters that lose less may take fewer bytes"
+    return (text,)
+
+
 def _partial_note(plan: Plan, shape: tuple[int, ...], written: Written, partial_count: int) -> tuple[str, ...]:
     if not partial_count:
         return _required_note(plan, shape)
@@ -80,7 +94,18 @@ def _partial_note(plan: Plan, shape: tuple[int, ...], written: Written, partial_
 def planned_notes(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]:
     """Return the notes of a plan, and those about what its values may need, without reading them."""
     expected = _expected_companion_note(plan) + _expected_range_note(plan) + _expected_partial_note(plan, shape)
-    return plan.notes + expected
+    return plan.notes + expected + _expected_requirement_note(plan)
+
+
+def _expected_requirement_note(plan: Plan) -> tuple[str, ...]:
+    if plan.required is None or not plan.lossy:
+        return ()
+    texts = []
+    if each := [word for word in plan.required.given if word not in plan.measures]:
+        texts.append(f"every value is proven to keep {', '.join(each)}; chunks that do not are stored without loss")
+    if plan.measures:
+        texts.append(f"measured before the target gets its name: {', '.join(plan.measures)}")
+    return tuple(texts)
 
 
 def _expected_companion_note(plan: Plan) -> tuple[str, ...]:
@@ -175,6 +200,8 @@ def _advice(plan: Plan, source: StoredArray, written: Written) -> tuple[str, ...
     )
     if 2 * written.lossless_for_range > written.lossless_chunks:
         return ()  # the note about the range already has advice
+    if plan.required is not None and 2 * written.missed > written.lossless_chunks:
+        return ()  # the note about the requirement already has advice
     if 2 * written.lossless_for_missing <= written.lossless_chunks:
         return (f"{text}: is it too small for such values? If not, chunks smaller than {shape} (-c) may help",)
     text += " next to missing values"

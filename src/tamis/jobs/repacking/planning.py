@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from tamis import cf
+from tamis.accuracy.requirement import Requirement
 from tamis.chunks.grid import default_chunks
 from tamis.errors import MissingFilterError, ParameterError
 from tamis.filters import ChunkType, Fletcher32
@@ -18,8 +19,7 @@ from tamis.jobs.recipe import Assigned, assigned
 from tamis.jobs.recipes.dimension_chunks import Chunks, DimensionChunks
 from tamis.jobs.recipes.saved_recipe import MissingPolicy
 from tamis.jobs.repacking.earlier_rounding import needed_rounding
-from tamis.jobs.repacking.notes import planned_notes
-from tamis.jobs.repacking.preview import DatasetPreview
+from tamis.jobs.repacking.requiring import Survey, requirements, survey_alone, with_requirement
 from tamis.jobs.stored_units import in_stored_units, units_note
 from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Chunking, padding_note
@@ -59,6 +59,8 @@ class Request:
     rule_pipelines, rule_chunks
         Filters and chunk shapes by first path, which apply as if a pattern had matched. These chunk shapes are also for
         datasets that get no filters.
+    required
+        What values must keep, by name or pattern.
     """
 
     pipelines: Mapping[str, Pipeline]
@@ -70,6 +72,7 @@ class Request:
     larger: bool = False
     rule_pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
     rule_chunks: Mapping[str, Chunks] = field(default_factory=dict)
+    required: Mapping[str, Requirement] = field(default_factory=dict)
 
 
 class Planning(NamedTuple):
@@ -93,15 +96,23 @@ class Planning(NamedTuple):
     exact: frozenset[str]
 
 
-def plan_datasets(store: Store, request: Request) -> Planning:
+def plan_datasets(store: Store, request: Request, survey: Survey = survey_alone) -> Planning:
     """Return a plan for each dataset that a recipe matches, and the reason for each dataset that is kept.
+
+    Parameters
+    ----------
+    store, request
+        The file, and what is asked for.
+    survey
+        Reads the values of an array for which an error relative to their range or deviation is required.
 
     Raises
     ------
     FileError
         If a name or pattern matches nothing.
     ParameterError
-        If a named dataset cannot take its filters or chunks, or two names of one dataset have different ones.
+        If a named dataset cannot take its filters or chunks, or two names of one dataset have different ones; or if
+        something is required of a named dataset that has no recipe.
     MissingFilterError
         If a filter cannot be encoded here.
     """
@@ -119,6 +130,7 @@ def plan_datasets(store: Store, request: Request) -> Planning:
     labels: dict[str, str] = {}
     for recipe in recipes:
         labels.setdefault(recipe.path, recipe.label)
+    required = requirements(assigned(request.required, names.match), labels)
     datasets = store.arrays.labelled(labels)
     plans: dict[str, Plan] = {}
     kept: dict[str, str] = {}
@@ -131,7 +143,7 @@ def plan_datasets(store: Store, request: Request) -> Planning:
         named = recipe.exact or (recipe.path in shapes and shapes[recipe.path].exact)
         by_rule = filters is None and recipe.path in request.rule_chunks and not named
         likeness = None if dataset.likeness is None else (dataset.likeness, filters, asked, named, by_rule)
-        likeness = None if isinstance(asked, DimensionChunks) else likeness
+        likeness = None if isinstance(asked, DimensionChunks) or recipe.path in required else likeness
         if (plan_alike := plans_by_likeness.get(likeness)) is not None and path.isprintable():
             plans[path] = plan_alike.at(path)
             kept.pop(path, None)
@@ -161,8 +173,9 @@ def plan_datasets(store: Store, request: Request) -> Planning:
             if not unconditional and not plan.copied:
                 # A dataset may not return to "kept" after its values are read: its old companion is gone by then.
                 plan = replace(plan, may_grow=request.larger or dataset.has_companion)
-            plan = with_loosest_tolerance(plan, dataset)
-            plans[path] = plan
+            has_bound = plan.pipeline.bound is not None
+            plan = with_requirement(plan, dataset, required.get(recipe.path), survey)
+            plans[path] = plan = with_loosest_tolerance(plan, dataset) if has_bound else plan
             kept.pop(path, None)
             if (
                 likeness is not None
@@ -230,40 +243,6 @@ def replaced_companions(datasets: Arrays[StoredArray], plans: Mapping[str, Plan]
         replaced.pop(address, None)
     addresses = ((path, array.address) for path, array in datasets.items()) if replaced else ()
     return {path: replaced[address] for path, address in addresses if address in replaced}
-
-
-def describe(planning: Planning) -> tuple[DatasetPreview, ...]:
-    """Return a preview of each dataset of a file."""
-    plans = planning.plans
-    dropped = {
-        path: f"it is the companion of {variable}, which is stored anew"
-        for path, variable in replaced_companions(planning.datasets, plans).items()
-    }
-    kept = {**planning.kept, **dropped}
-    return tuple(
-        _preview(path, dataset, plans.get(path), kept.get(path, "no recipe matches it"), path in dropped)
-        for path, dataset in planning.datasets.items()
-    )
-
-
-def _preview(path: str, dataset: StoredArray, plan: Plan | None, reason: str, dropped: bool) -> DatasetPreview:
-    stored = str(dataset.pipeline)
-    return DatasetPreview(
-        path=path,
-        action="store" if plan and not plan.copied else "copy" if plan else "drop" if dropped else "keep",
-        reason=reason if plan is None else "",
-        dtype=dataset.type_text,
-        shape=dataset.shape,
-        source_pipeline=stored,
-        source_chunks=dataset.chunk_shape,
-        pipeline=stored if plan is None or plan.copied else str(plan.requested),
-        chunks=dataset.chunk_shape if plan is None else plan.chunk_shape,
-        bound=0.0 if plan is None else plan.unpacked_bound,
-        relative_bound=None if plan is None else plan.relative_bound,
-        notes=() if plan is None else planned_notes(plan, dataset.shape),
-        packing=None if plan is None else plan.packing,
-        tolerance=None if plan is None else plan.tolerance,
-    )
 
 
 def _check(pipeline: Pipeline, chunk: ChunkType, dataset: StoredArray) -> None:

@@ -48,7 +48,9 @@ class DatasetPreview:
     reusable_chunks
         Number of chunks that an interrupted run noted; each is taken over if its bytes match the note.
     tolerance
-        Tolerance of zfp that was found for the bound of ``zfp(bound=…)``, in units of the variable; None without it.
+        Tolerance of zfp, in units of the variable, where another bound holds; None otherwise.
+    require
+        What is required, as text; empty if nothing is.
     """
 
     path: str
@@ -66,6 +68,7 @@ class DatasetPreview:
     packing: Packing | None = None
     relative_bound: float | None = None
     tolerance: float | None = None
+    require: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON: see docs/repack.md."""

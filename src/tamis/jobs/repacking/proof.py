@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tamis._open import is_copied_by_objects, open_store, pair_of
+from tamis.accuracy.measured import Measured, reached
 from tamis.errors import BoundError, located
 from tamis.formatting import plural
 from tamis.hdf5.lib.damage import reading
@@ -17,6 +18,7 @@ from tamis.jobs.repacking import Repacked
 from tamis.jobs.repacking.notes import written_notes
 from tamis.pipeline import Pipeline
 from tamis.rewrite.count_missing import count_partial
+from tamis.rewrite.fields import least_similarity
 from tamis.rewrite.plan import Plan, Written
 from tamis.rewrite.prove import verify, verify_copied, verify_kept
 from tamis.store.array import Store, StoredArray
@@ -113,7 +115,24 @@ def _check_written(
         lossless_for_range=written.lossless_for_range,
         lossless_for_growth=partial_count,
         unrounded_values=written.unrounded,
+        missed_chunks=written.missed,
+        measures=_measures(plan, source, target, verified.measured, progress, threads),
     )
+
+
+def _measures(
+    plan: Plan,
+    source: StoredArray,
+    target: StoredArray,
+    measured: Measured,
+    progress: Callable[[int, int], None],
+    threads: int,
+) -> dict[str, float | None]:
+    """Return the required measures of a whole dataset, whose chunks are proven."""
+    values = reached(measured, plan.measures, 1.0 if plan.packing is None else plan.packing.scale)
+    if "dssim" in plan.measures:
+        values["dssim"] = least_similarity(plan, source, target, progress, threads)
+    return values
 
 
 def _facts(plan: Plan, source: StoredArray, target: StoredArray) -> dict[str, Any]:
@@ -129,6 +148,7 @@ def _facts(plan: Plan, source: StoredArray, target: StoredArray) -> dict[str, An
         "packing": plan.packing,
         "relative_bound": plan.relative_bound,
         "tolerance": plan.tolerance,
+        "require": "" if plan.required is None else str(plan.required),
     }
     if target.companion is None:
         return facts

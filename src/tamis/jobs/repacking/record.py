@@ -110,6 +110,8 @@ def _checksum_of_recipe(plans: Mapping[str, Plan], kept: Iterable[str], missing:
         grows = "may grow" if plan.may_grow else "must not grow"
         filters = plan.requested if plan.pipeline.bound is None else f"{plan.requested} within {plan.pipeline.bound!r}"
         lines.append(f"{path} {filters} {shape_text(plan.chunk_shape)} {plan.dtype.str} {plan.copied} {grows}")
+        if plan.required is not None:
+            lines.append(f"{path} keeps {plan.required}")
     return _checksum(lines)
 
 

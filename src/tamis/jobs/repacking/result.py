@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tamis.cf import Packing
@@ -67,7 +67,16 @@ class Repacked:
         Number of valid values that are not rounded, because rounding would make them missing or let them cross a limit
         of the valid range; their bits are kept.
     tolerance
-        Tolerance of zfp that was found for the bound of ``zfp(bound=…)``, in units of the variable; None without it.
+        Tolerance of zfp, in units of the variable, where another bound holds: the one that was found for
+        ``zfp(bound=…)``, or that of ``zfp(accuracy=…)`` beside a smaller required error; None otherwise.
+    require
+        What was required, as text; empty if nothing was.
+    missed_chunks
+        Number of chunks stored without loss because zfp or a rounding does not keep what is required of each value;
+        without `reused_chunks`.
+    measures
+        Measures of the whole dataset that were required, by word: see `tamis.Recipe`. None for one that is not defined.
+        Values that were copied or stored without loss are not measured.
     """
 
     path: str
@@ -94,6 +103,9 @@ class Repacked:
     relative_bound: float | None = None
     unrounded_values: int = 0
     tolerance: float | None = None
+    require: str = ""
+    missed_chunks: int = 0
+    measures: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def ratio(self) -> float | None:
@@ -112,7 +124,7 @@ class Repacked:
     def __str__(self) -> str:
         sizes = f"{size_text(self.source_nbytes)} -> {size_text(self.target_nbytes + self.companion_nbytes)}"
         text = f"{self.path} {self.pipeline}: {sizes}, largest error {self.largest_error:.3g}"
-        if self.tolerance is not None:
+        if self.tolerance is not None and self.bound is not None:
             text += f" of {self.bound:g}, tolerance {self.tolerance:g}"
             text += f", {self.lossless_chunks} of {plural(self.chunks, 'chunk')} without zfp"
         return printable(text)

@@ -13,6 +13,7 @@ from tamis.jobs.repacking import RepackResult
 from tamis.jobs.repacking.new_target import refuse_missing, write_target
 from tamis.jobs.repacking.planning import Request, plan_datasets
 from tamis.jobs.repacking.proof import prove
+from tamis.jobs.repacking.requiring import refuse_missed, survey_reported
 from tamis.jobs.repacking.resuming import Unresumed
 from tamis.jobs.repacking.room import check_room
 from tamis.store.array import Store
@@ -41,7 +42,7 @@ def save_store(
     with begin(path, overwrite=overwrite) as transaction:
         if path.exists() and not overwrite:
             raise FileError(f"{path}: File exists: choose another name, or replace it: overwrite=True").at(path=path)
-        planning = plan_datasets(store, request)
+        planning = plan_datasets(store, request, survey_reported(report, threads))
         if request.missing == "refuse":
             refuse_missing(planning, report, threads)
         check_room(transaction.path.parent, store, planning.datasets, planning.plans, 0)
@@ -49,6 +50,7 @@ def save_store(
         transaction.begin_sync()
         plans = {name: plan for name, plan in planning.plans.items() if name in written}
         datasets = prove(store, planning.datasets, plans, written, transaction, report, threads)
+        refuse_missed(planning.plans, datasets)
         transaction.commit()
     return RepackResult(
         store.path,

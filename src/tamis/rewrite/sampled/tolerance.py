@@ -62,6 +62,20 @@ def provisional(pipeline: Pipeline) -> Pipeline:
     return pipeline if zfp is None or zfp.bound is None else with_tolerance(pipeline, Accuracy(zfp.bound).effective)
 
 
+def within_bound(plan: Plan, bound: float) -> Plan:
+    """Return a plan whose values keep a bound, in stored units, unless they keep a smaller one already.
+
+    The tolerance of a zfp with a bound follows it; that of others stays, and chunks that it does not keep within the
+    bound are stored without zfp.
+    """
+    own = plan.pipeline.error_bound
+    if own is not None and own <= bound:
+        return plan
+    if plan.pipeline.bound is None or bound == 0:
+        return replace(plan, pipeline=plan.pipeline.within(bound))
+    return replace(plan, pipeline=with_tolerance(plan.pipeline.within(bound), Accuracy(bound).effective))
+
+
 def as_stored_already(pipeline: Pipeline, stored: Pipeline) -> Pipeline:
     """Return a pipeline with the tolerance that an array has already, if that is not below the bound."""
     zfp = stored.zfp

@@ -1,0 +1,119 @@
+"""Measures of a whole array against its source, added up part by part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.accuracy.difference import differences
+from tamis.accuracy.moments import Moments
+from tamis.accuracy.statistics import Squares, Tally
+from tamis.missing.definition import Missing
+
+
+class Measured(NamedTuple):
+    """What is known of the valid values of some parts, in stored units.
+
+    Parameters
+    ----------
+    tally
+        Range and errors.
+    moments
+        Moments of the values before and after.
+    """
+
+    tally: Tally = Tally()
+    moments: Moments = Moments()
+
+    @classmethod
+    def of(cls, before: NDArray[Any], after: NDArray[Any], missing: Missing, words: Collection[str]) -> Measured:
+        """Return what the measures with these words need of a part, whose missing values stayed the same."""
+        absent = missing.find(before)
+        if absent is not None:
+            before, after = before[~absent], after[~absent]
+        if not before.size:
+            return cls()
+        errors = differences(before, after).astype(np.float64, copy=False).reshape(-1)
+        squares = Squares.of(errors, float(errors.max()))
+        size, low, high = before.size, before.min().item(), before.max().item()
+        tally = Tally(size, low=low, high=high, compared=size, squares=squares)
+        return cls(tally, Moments.of(before, after) if "corr" in words else Moments())
+
+    @classmethod
+    def unchanged(cls, values: NDArray[Any], missing: Missing, *, moments: bool = True) -> Measured:
+        """Return what is known of a part that did not change, if asked for with moments."""
+        absent = missing.find(values)
+        valid = values.reshape(-1) if absent is None else values[~absent]
+        if not valid.size:
+            return cls()
+        tally = Tally(valid.size, low=valid.min().item(), high=valid.max().item(), compared=valid.size)
+        if not moments:
+            return cls(tally)
+        wide = valid.astype(np.float64)
+        mean = float(wide.mean())
+        wide -= mean
+        square = float(np.einsum("i,i", wide, wide))
+        return cls(tally, Moments(valid.size, mean, mean, square, square, square))
+
+    @classmethod
+    def repeated(cls, value: NDArray[Any], count: int, missing: Missing) -> Measured:
+        """Return what is known of so many equal values that did not change."""
+        if not count or missing.find(value.reshape(1)) is not None:
+            return cls()
+        number = value.item()
+        mean = float(number)
+        return cls(Tally(count, low=number, high=number, compared=count), Moments(count, mean, mean))
+
+    def plus(self, other: Measured) -> Measured:
+        """Return what is known of these parts and of others."""
+        return Measured(self.tally.plus(other.tally), self.moments.plus(other.moments))
+
+    @property
+    def span(self) -> float | None:
+        """Range of the source; None if no value is valid."""
+        low, high = self.tally.low, self.tally.high
+        return None if low is None or high is None else float(high - low)
+
+    @property
+    def deviation(self) -> float | None:
+        """Standard deviation of the source; None if no value is valid."""
+        return math.sqrt(self.moments.square_1 / self.moments.count) if self.moments.count else None
+
+    @property
+    def is_exact(self) -> bool:
+        """True if there is no error."""
+        return not self.tally.squares.mantissa
+
+
+AT_MOST = ("rmse",)
+"""Measures that are better where they are smaller; others are better where they are larger."""
+
+
+def reached(measured: Measured, words: Collection[str], scale: float) -> dict[str, float | None]:
+    """Return the measures with these words that follow from sums over values; None for those that are not defined.
+
+    Parameters
+    ----------
+    measured
+        What is known of all values.
+    words
+        Measures; others are left out.
+    scale
+        Units of the variable in a stored unit.
+    """
+    tally, rmse = measured.tally, measured.tally.rmse
+    values = {
+        "rmse": None if rmse is None else rmse * abs(scale),
+        "psnr": tally.psnr,
+        "corr": measured.moments.correlation,
+    }
+    return {word: values[word] for word in words if word in values}
+
+
+def is_missed(word: str, asked: float, value: float | None) -> bool:
+    """Return whether a measure of changed values is worse than asked for, or not defined."""
+    return value is None or not (value <= asked if word in AT_MOST else value >= asked)

@@ -1,0 +1,145 @@
+"""What is required of a dataset, in its plan: bounds of each stored value, and whether it can be measured at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from tamis.accuracy.measured import AT_MOST, Measured, is_missed
+from tamis.accuracy.requirement import Requirement
+from tamis.accuracy.similarity import WINDOW, has_windows
+from tamis.accuracy.value_bounds import ValueBounds
+from tamis.errors import BoundError, FileError, ParameterError
+from tamis.formatting import shape_text
+from tamis.jobs.progress import Progress, Step
+from tamis.jobs.recipe import Assigned
+from tamis.jobs.repacking.result import Repacked
+from tamis.rewrite.plan import Plan
+from tamis.rewrite.sampled.tolerance import within_bound
+from tamis.rewrite.survey import survey
+from tamis.store.array import StoredArray
+
+Survey = Callable[[Plan, StoredArray, bool], Measured]
+"""Returns what is known of all values of an array by its plan, and of their moments if the last argument is true."""
+
+
+def survey_alone(plan: Plan, source: StoredArray, moments: bool) -> Measured:
+    """Return what is known of all values of an array, read in one thread."""
+    return survey(plan, source, lambda *_: None, moments=moments)
+
+
+def survey_reported(report: Progress, threads: int) -> Survey:
+    """Return a survey that reads in threads and reports its progress."""
+
+    def read(plan: Plan, source: StoredArray, moments: bool) -> Measured:
+        step = Step(f"reading {plan.path}, whose range or deviation is needed", 1, 1)
+        return survey(plan, source, partial(report, step), threads, moments=moments)
+
+    return read
+
+
+def requirements(entries: Iterable[Assigned[Requirement]], recipes: Container[str]) -> dict[str, Requirement]:
+    """Return what is required of each dataset by path: exact names first, then patterns in their order.
+
+    Raises
+    ------
+    ParameterError
+        If a dataset is named exactly that is in no recipe, and therefore stays as it is.
+    """
+    required: dict[str, Requirement] = {}
+    for entry in entries:
+        if entry.exact and entry.path not in recipes:
+            raise ParameterError(
+                f"{entry.label}: expected filters or chunks of a dataset of which {entry.value} is required, got none:"
+                " a requirement stores nothing in fewer bytes; add filters (-f), or let tamis plan choose them"
+            ).at(dataset=entry.path)
+        required.setdefault(entry.path, entry.value)
+    return required
+
+
+def with_requirement(plan: Plan, source: StoredArray, required: Requirement | None, read: Survey) -> Plan:
+    """Return a plan that keeps what is required of each value, in stored units, and is measured for the rest.
+
+    Nothing changes for values that no filter and no rounding changes.
+
+    Raises
+    ------
+    ParameterError
+        If something is required that such an array does not have, or that its stored values cannot keep.
+    """
+    if required is None:
+        return plan
+    plan = replace(plan, required=required)
+    if not plan.lossy:
+        return plan
+    if "dssim" in required.measures and not has_windows(source.shape):
+        raise ParameterError(
+            f"expected fields of {WINDOW} x {WINDOW} values or more for dssim, the last two axes, got the shape"
+            f" {shape_text(source.shape)}: require corr or rmse, or filters without loss"
+        )
+    packing = plan.packing
+    absolute = _absolute(plan, source, required, read)
+    bounds = ValueBounds(
+        absolute,
+        required.relative,
+        required.sign,
+        required.zeros,
+        0.0 if packing is None else packing.stored_zero,
+        falling=packing is not None and packing.scale < 0,
+    )
+    plan = replace(plan, bounds=bounds)
+    return plan if absolute is None or plan.rounding is not None else within_bound(plan, absolute)
+
+
+def _absolute(plan: Plan, source: StoredArray, required: Requirement, read: Survey) -> float | None:
+    """Return the largest absolute error of stored values; None if none is required."""
+    bounds = []
+    if required.abs is not None:
+        bounds.append(_stored(plan, required.abs))
+    if required.range is not None or required.std is not None:
+        try:
+            found = read(plan, source, required.std is not None)
+        except FileError:
+            return 0.0  # writing reports why it cannot be read
+        for share, size in ((required.range, found.span), (required.std, found.deviation)):
+            if share is not None and size is not None:
+                bounds.append(share * size)
+    return min(bounds, default=None)
+
+
+def _stored(plan: Plan, error: float) -> float:
+    if plan.packing is None:
+        return error
+    try:
+        return plan.packing.stored_bound(error)
+    except OverflowError as overflow:
+        raise ParameterError(
+            f"expected an error of packed values that a float can hold, got abs={error!r} with {plan.packing}:"
+            f" {overflow}"
+        ) from overflow
+
+
+def refuse_missed(plans: Mapping[str, Plan], results: Iterable[Repacked]) -> None:
+    """Raise BoundError for measures of whole datasets that are missed; names each, what was asked and reached."""
+    missed: dict[str, list[str]] = {}
+    for result in results:
+        required = plans[result.path].required if result.path in plans else None
+        if required is None or not result.largest_error:
+            continue
+        texts = [
+            f"{word} of at {'most' if word in AT_MOST else 'least'} {asked!r}, reached {_text(result.measures[word])}"
+            for word, asked in required.measures.items()
+            if word in result.measures and is_missed(word, asked, result.measures[word])
+        ]
+        if texts:
+            missed[result.path] = [f"{result.path}: expected {text} with {result.pipeline}" for text in texts]
+    if missed:
+        raise BoundError(
+            f"{'; '.join(text for texts in missed.values() for text in texts)}: nothing was kept: take filters that"
+            " lose less, such as a smaller accuracy of zfp or a rounding to more bits, or require less"
+        ).at(dataset=next(iter(missed)))
+
+
+def _text(value: float | None) -> str:
+    return "none, since all values are the same, before or after" if value is None else f"{value:.9g}"

@@ -1,0 +1,83 @@
+"""Measures of whole fields, the last two axes of an array, against its source."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.accuracy.similarity import dssim
+from tamis.chunks.boxes import cut, whole
+from tamis.chunks.gather import bounded_threads
+from tamis.chunks.grid import Region
+from tamis.chunks.threads import ordered_map
+from tamis.rewrite.plan import Plan
+from tamis.store.array import StoredArray
+
+_BLOCK_NBYTES = 32 << 20
+_COPIES = 4
+"""Memory of a block in work, as a multiple of its size: both arrays, and what is computed from them."""
+
+
+def least_similarity(
+    plan: Plan,
+    source: StoredArray,
+    target: StoredArray,
+    progress: Callable[[int, int], None],
+    threads: int = 1,
+) -> float | None:
+    """Return the smallest DSSIM of all fields, in units of the variable; None if no field has one.
+
+    Fields are read in blocks of up to 32 MiB, or one by one if they are larger, so that chunks with several fields are
+    decoded as rarely as possible.
+
+    Raises
+    ------
+    FileError
+        If a chunk cannot be read.
+    """
+    shape, steps = source.shape, _block_shape(plan, source, target)
+    blocks = [*cut(whole(shape), steps)]
+    least: float | None = None
+
+    def similarity(block: Region) -> float | None:
+        first, second = (reader.read(block).astype(plan.dtype, copy=False) for reader in (before, after))
+        absent = plan.missing.find(first)
+        found = []
+        for index in np.ndindex(first.shape[:-2]):
+            one, other = (_in_units(plan, values[index]) for values in (first, second))
+            found.append(dssim(one, other, None if absent is None else ~absent[index]))
+        return min((value for value in found if value is not None), default=None)
+
+    progress(0, len(blocks))
+    nbytes = math.prod(steps) * plan.dtype.itemsize
+    with (
+        closing(source.open_reader()) as before,
+        closing(target.open_reader()) as after,
+        closing(ordered_map(similarity, blocks, bounded_threads(_COPIES * nbytes, threads))) as found,
+    ):
+        for done, value in enumerate(found, start=1):
+            least = value if least is None else least if value is None else min(least, value)
+            progress(done, len(blocks))
+    return least
+
+
+def _in_units(plan: Plan, values: NDArray[Any]) -> NDArray[np.float64]:
+    wide = values.astype(np.float64)
+    return wide if plan.packing is None else np.asarray(wide * plan.packing.scale + plan.packing.offset)
+
+
+def _block_shape(plan: Plan, source: StoredArray, target: StoredArray) -> tuple[int, ...]:
+    """Return the shape of blocks of whole fields, with as many of them as chunks have, if they are not too large."""
+    shape = source.shape
+    grids = [grid for grid in (source.chunk_shape, target.chunk_shape) if grid]
+    steps = [min(extent, max(steps)) for extent, *steps in zip(shape[:-2], *(grid[:-2] for grid in grids), strict=True)]
+    field_nbytes = math.prod(shape[-2:]) * plan.dtype.itemsize
+    while math.prod(steps) > 1 and math.prod(steps) * field_nbytes > _BLOCK_NBYTES:
+        axis = steps.index(max(steps))
+        steps[axis] = -(-steps[axis] // 2)
+    return (*steps, *shape[-2:])
