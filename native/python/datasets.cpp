@@ -149,6 +149,14 @@ bool may_have_references(const Libhdf5& hdf5, datasets::hid_t object) {
     throw std::runtime_error(std::string(text) + " (errno = " + std::to_string(errno) + ")");
 }
 
+// Whether a group was copied.
+bool copy_empty_group(const Libhdf5& hdf5, datasets::hid_t source, datasets::hid_t target, nb::bytes name,
+                      datasets::hid_t link, datasets::hid_t properties) {
+    const auto copied = datasets::copy_empty_group(hdf5, source, target, name.c_str(), link, properties);
+    if (copied == datasets::GroupCopied::failed) fail("the group cannot be created");
+    return copied == datasets::GroupCopied::yes;
+}
+
 // Whether all attributes were copied; false if none were.
 bool copy_attributes(const Libhdf5& hdf5, datasets::hid_t source, datasets::hid_t target, nb::bytes name) {
     const datasets::Id from(hdf5.open_object(source, name.c_str(), datasets::none), hdf5.close_object);
@@ -253,9 +261,15 @@ void bind_datasets(nb::module_& m) {
         .def("links", &links, "group"_a,
              "Name, kind, address, character set and number in creation order, if it is tracked, of each link of a\n"
              "group, in the order in which they are stored; None if they cannot be listed.")
-        .def("bare_address", &datasets::bare_address, "group"_a,
-             "Address of a group that certainly has no attributes, no comment, and no settings: its formats are those\n"
-             "before HDF5 1.8.")
+        .def(
+            "bare_address",
+            [](const Libhdf5& hdf5, datasets::hid_t group) { return datasets::bare_address(hdf5, group); }, "group"_a,
+            "Address of a group that certainly has no attributes, no comment, and no settings: its formats are those\n"
+            "before HDF5 1.8.")
+        .def("copy_empty_group", &copy_empty_group, "source"_a, "target"_a, "name"_a, "link"_a, "properties"_a,
+             "Copy a group, by its name in another one, if it is what `bare_address` knows and has no links.\n\n"
+             "`link` and `properties` are those of its link and of such a group. Returns whether it was copied.\n"
+             "Raises RuntimeError if HDF5 cannot create it.")
         .def("copy_attributes", &copy_attributes, "source"_a, "target"_a, "name"_a,
              "Copy all attributes of an object to its copy, of the same name in another group, which has none.\n\n"
              "Returns whether they were copied; none are if the object has a comment, may have references, or\n"

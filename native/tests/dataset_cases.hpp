@@ -69,6 +69,8 @@ public:
             }
         }
         std::vector<datasets::Link> links;
+        const auto copied = datasets::copy_empty_group(hdf5_, file_id, copy_id, "group", 0, list_id);
+        require(!honest_ || copied == datasets::GroupCopied::yes, "an empty group is copied");
         const bool listed = datasets::read_links(hdf5_, file_id, links),
                    bare = datasets::bare_address(hdf5_, file_id) == 5;
         require(!honest_ || (listed && bare && links.size() == 2 && links[1].info.address == 2), "a group is known");
@@ -277,7 +279,13 @@ private:
             }
             return done();
         };
-        hdf5_.group_info = [](auto, datasets::GroupInfo* info) { return info->storage = told(0), done(); };
+        hdf5_.group_info = [](auto, datasets::GroupInfo* info) {
+            return info->storage = told(0), info->count = told<datasets::hsize_t>(0), done();
+        };
+        hdf5_.open_object = [](auto, auto, auto) { return opened(file_id); };
+        hdf5_.close_object = closed;
+        hdf5_.kind = [](auto) { return told(datasets::kind_group); };
+        hdf5_.create_group = [](auto, auto, auto, auto, auto) { return opened(copy_id); };
         hdf5_.object_info = [](auto, datasets::ObjectInfo* info, auto) {
             return info->address = 5, info->header_version = told(1u), done();
         };

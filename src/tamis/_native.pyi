@@ -326,6 +326,14 @@ class Libhdf5:
         before HDF5 1.8.
         """
 
+    def copy_empty_group(self, source: int, target: int, name: bytes, link: int, properties: int) -> bool:
+        """
+        Copy a group, by its name in another one, if it is what `bare_address` knows and has no links.
+
+        `link` and `properties` are those of its link and of such a group. Returns whether it was copied.
+        Raises RuntimeError if HDF5 cannot create it.
+        """
+
     def copy_attributes(self, source: int, target: int, name: bytes) -> bool:
         """
         Copy all attributes of an object to its copy, of the same name in another group, which has none.

@@ -141,6 +141,7 @@ struct Libhdf5 {
                           void* data) = nullptr;
     Status (*group_info)(hid_t group, GroupInfo* info) = nullptr;
     Status (*object_info)(hid_t object, ObjectInfo* info, unsigned fields) = nullptr;
+    hid_t (*create_group)(hid_t place, const char* name, hid_t link, hid_t properties, hid_t access) = nullptr;
 
     // Of the library at a path, which is loaded already and stays so, and of those that it needs.
     explicit Libhdf5(const char* path) {
@@ -207,7 +208,8 @@ private:
 
     bool bind_groups() {
         return (bind(visit_links, "H5Literate1") || bind(visit_links, "H5Literate")) &&
-               bind(group_info, "H5Gget_info") && bind(object_info, "H5Oget_info2");
+               bind(group_info, "H5Gget_info") && bind(object_info, "H5Oget_info2") &&
+               bind(create_group, "H5Gcreate2");
     }
 
     void* library_ = nullptr;  // kept open: what it leads to must stay

@@ -203,6 +203,29 @@ def bare_address(group: h5g.GroupID) -> int | None:
         return library.bare_address(group.id)
 
 
+def copy_empty_group(
+    source: h5g.GroupID, target: h5g.GroupID, name: bytes, lcpl: h5p.PropLCID, plist: h5p.PropGCID
+) -> bool:
+    """Copy a group by its name, if `bare_address` knows it and it has no links; return whether it was copied.
+
+    Parameters
+    ----------
+    source, target
+        The groups of the group and of its copy.
+    name, lcpl, plist
+        Name, properties of the link, and those of such a group.
+
+    Raises
+    ------
+    RuntimeError
+        If HDF5 cannot create it.
+    """
+    if (library := libhdf5()) is None:
+        return False
+    with lock:
+        return library.copy_empty_group(source.id, target.id, name, lcpl.id, plist.id)
+
+
 def copy_plain_attributes(source: h5g.GroupID, target: h5g.GroupID, name: bytes) -> bool:
     """Copy the attributes of an object to its copy of the same name in another group, which has none.
 

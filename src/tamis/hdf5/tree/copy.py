@@ -14,12 +14,19 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import h5py
-from h5py import h5a, h5d, h5g, h5l, h5o, h5p, h5r, h5t
+from h5py import h5d, h5g, h5l, h5o, h5p, h5r, h5t
 
 from tamis.errors import FileError, ParameterError
-from tamis.hdf5.lib import calls
-from tamis.hdf5.lib.quick_facts import bare_address, copy_plain_attributes
-from tamis.hdf5.tree.create import STAGING, create_copy, create_group_like, create_like, create_target, staging_name
+from tamis.hdf5.lib.quick_facts import copy_plain_attributes
+from tamis.hdf5.tree.create import (
+    STAGING,
+    copy_empty_group,
+    create_copy,
+    create_group_like,
+    create_like,
+    create_target,
+    staging_name,
+)
 from tamis.hdf5.tree.links import Link, in_order, link_plist, links_of
 from tamis.hdf5.tree.open_groups import OpenGroups
 from tamis.hdf5.tree.placed import placed, text_of
@@ -27,6 +34,7 @@ from tamis.hdf5.tree.references import (
     attribute_names,
     check_sizes,
     copy_attribute,
+    has_more,
     has_references,
     is_variable,
     rewrite_references,
@@ -227,10 +235,12 @@ class _Copy:
         return groups
 
     def _copy_object(self, source: Any, target: Any, link: Link, path: bytes) -> bool:
-        """Copy one object without attributes; return whether it is a group, whose links have to be copied, too."""
-        item = h5o.open(source, link.name)
+        """Copy one object without attributes; return whether it is a group that has links, to be copied, too."""
         lcpl = link_plist(link.charset)
-        if _is_unfinished(item):
+        if copy_empty_group(source, target, link.name, lcpl):
+            return False
+        item = h5o.open(source, link.name)
+        if has_more(item):
             self.unfinished.append(link.address)
         if isinstance(item, h5g.GroupID):
             self.groups.add(link.address, item, path)
@@ -298,7 +308,7 @@ class _Copy:
                 self.unfinished.append(link.address)
             return
         with placed(path):
-            if _is_unfinished(source().id):
+            if has_more(source().id):
                 self.unfinished.append(link.address)
             record = target.links.get_info(link.name) if target.links.exists(link.name) else None
             info = h5o.get_info(copy.id)
@@ -373,15 +383,6 @@ class _Copy:
         if region:
             return h5r.create(home, name, h5r.DATASET_REGION, h5r.get_region(reference, self.source))
         return h5r.create(home, name, h5r.OBJECT)
-
-
-def _is_unfinished(item: Any) -> bool:
-    """Return whether an object has attributes, a comment or references, for the second pass."""
-    if isinstance(item, h5g.GroupID) and bare_address(item) is not None:
-        return False
-    if h5a.get_num_attrs(item) or calls.may_have_comment(item):
-        return True
-    return isinstance(item, h5d.DatasetID) and has_references(item.get_type())
 
 
 def _same_object(first: Any, second: Any) -> bool:

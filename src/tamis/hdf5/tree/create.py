@@ -14,9 +14,9 @@ import h5py
 import numpy as np
 from h5py import h5d, h5f, h5g, h5o, h5p, h5s, h5t
 
-from tamis.hdf5.lib import calls
+from tamis.hdf5.lib import calls, quick_facts
 from tamis.hdf5.lib.source_file import CACHE_SLOTS
-from tamis.hdf5.tree.groups import GroupSettings
+from tamis.hdf5.tree.groups import OLD, GroupSettings
 from tamis.hdf5.tree.links import link_plist
 from tamis.hdf5.tree.references import copy_values
 
@@ -220,6 +220,11 @@ def without_raw_files(source: h5py.Dataset) -> Any:
     elif old.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
         calls.set_undefined_fill(new, source.id.get_type())
     return new
+
+
+def copy_empty_group(source: h5g.GroupID, target: h5g.GroupID, name: bytes, lcpl: h5p.PropLCID) -> bool:
+    """Copy a group by its name if it has nothing, and the format before HDF5 1.8; return whether it was copied."""
+    return quick_facts.copy_empty_group(source, target, name, lcpl, _group_plist(OLD))
 
 
 @lru_cache(maxsize=64)  # most groups of a file have the same settings

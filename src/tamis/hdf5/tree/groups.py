@@ -193,7 +193,7 @@ class GroupSettings(NamedTuple):
     def of(cls, group: h5g.GroupID) -> GroupSettings:
         """Read the settings of a group."""
         if is_old_group(group):
-            return _OLD  # the only ones possible
+            return OLD  # the only ones possible
         plist = group.get_create_plist()
         filters, has_links = calls.filter_list(plist), calls.has("H5Pget_link_phase_change")
         return cls(
@@ -230,7 +230,7 @@ class GroupSettings(NamedTuple):
             calls.set_estimated_links(plist, *self.estimated_links)
 
 
-_OLD = GroupSettings(0, 0, (8, 6), (), (), None, None, new_format=False)
+OLD = GroupSettings(0, 0, (8, 6), (), (), None, None, new_format=False)
 """The defaults, which groups in the format before HDF5 1.8 have."""
 
 

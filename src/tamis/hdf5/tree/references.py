@@ -13,13 +13,14 @@ from typing import Any, TypeAlias
 import h5py
 import numpy as np
 import numpy.typing as npt
-from h5py import h5, h5a, h5d, h5s, h5t
+from h5py import h5, h5a, h5d, h5g, h5s, h5t
 
 from tamis.chunks.boxes import cut, several_chunks, whole
 from tamis.chunks.grid import origin_of
 from tamis.errors import FileError
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.chunk_index import stored_chunks
+from tamis.hdf5.lib.quick_facts import bare_address
 
 Array: TypeAlias = npt.NDArray[Any]
 Reference: TypeAlias = Any
@@ -35,6 +36,15 @@ BLOCK_ELEMENTS = 1 << 16
 def has_references(datatype: Any) -> bool:
     """Return whether an HDF5 type has references anywhere, also in members and sequences."""
     return bool(datatype.detect_class(h5t.REFERENCE))
+
+
+def has_more(item: Any) -> bool:
+    """Return whether an object has attributes, a comment or references."""
+    if isinstance(item, h5g.GroupID) and bare_address(item) is not None:
+        return False
+    if h5a.get_num_attrs(item) or calls.may_have_comment(item):
+        return True
+    return isinstance(item, h5d.DatasetID) and has_references(item.get_type())
 
 
 def is_variable(datatype: Any) -> bool:
