@@ -12,9 +12,9 @@ from tamis.formatting import plural
 from tamis.jobs.repacking.planning import Request, plan_datasets
 from tamis.jobs.repacking.record import Record
 from tamis.jobs.verification.bounds import RECORDED, Bound
-from tamis.rewrite.count_missing import count_missing
 from tamis.rewrite.plan import Plan
 from tamis.rewrite.streams import are_stored_alike
+from tamis.rewrite.surveys.count_missing import count_missing
 from tamis.rewrite.write import would_grow
 from tamis.store.array import Store
 from tamis.store.disk import disk_text

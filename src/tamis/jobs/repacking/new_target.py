@@ -11,11 +11,11 @@ from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repacking.notes import GROWN
 from tamis.jobs.repacking.planning import Planning, replaced_companions
 from tamis.jobs.repacking.resuming import Resuming, Unresumed
-from tamis.rewrite.count_missing import count_missing
 from tamis.rewrite.growth import LargerError
 from tamis.rewrite.plan import Create, Plan, Written
 from tamis.rewrite.sampled.estimate import unreadable
 from tamis.rewrite.streams import carry, carry_flags
+from tamis.rewrite.surveys.count_missing import count_missing
 from tamis.rewrite.write import would_grow, write
 from tamis.store.array import ArrayWriter, CopyInsteadError, Store, StoredArray
 from tamis.store.disk import disk_text, is_disk_full

@@ -17,10 +17,10 @@ from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repacking import Repacked
 from tamis.jobs.repacking.notes import written_notes
 from tamis.pipeline import Pipeline
-from tamis.rewrite.count_missing import count_partial
-from tamis.rewrite.fields import least_similarity
 from tamis.rewrite.plan import Plan, Written
 from tamis.rewrite.prove import verify, verify_copied, verify_kept
+from tamis.rewrite.surveys.count_missing import count_partial
+from tamis.rewrite.surveys.fields import least_similarity
 from tamis.store.array import Store, StoredArray
 from tamis.store.pair import Pair
 from tamis.store.transaction import Transaction

@@ -17,7 +17,7 @@ from tamis.jobs.recipe import Assigned
 from tamis.jobs.repacking.result import Repacked
 from tamis.rewrite.plan import Plan
 from tamis.rewrite.sampled.tolerance import within_bound
-from tamis.rewrite.survey import survey
+from tamis.rewrite.surveys.spread import survey
 from tamis.store.array import StoredArray
 
 Survey = Callable[[Plan, StoredArray, bool], Measured]
