@@ -82,7 +82,8 @@ def test_chunks_that_miss_are_stored_without_loss_and_counted(filters: str, sour
         assert "filters that lose less may take fewer bytes" in str(result.notes)
     else:
         assert 0 < exact == result.lossless_chunks < 12
-        assert f"{exact} of 12 chunks stored without loss" in str(result.notes)
+        assert f"{exact} of 12 chunks stored without loss, since zfp" in str(result.notes)
+        assert "does not keep abs=0.2 there" in str(result.notes)
 
 
 @settings(max_examples=30, deadline=None)
@@ -201,6 +202,10 @@ def test_measures_that_hold_are_those_of_the_values(companion: bool, tmp_path: P
     assert {word: result.measures[word] for word in expected} == pytest.approx(expected, rel=1e-9)
     fields = [dssim(one, two, np.isfinite(one)) for one, two in zip(values, decoded, strict=True)]
     assert result.measures["dssim"] == min(fields) < 1
+    assert f"dssim {min(fields):.9g} (0.5 required)" in result.notes[-1]
+    preview = tamis.preview_repack(source, "none.h5", {"x": LOOSE}, require={"x": "abs=0.1,sign,rmse=1"}).datasets[0]
+    assert "every value is proven to keep abs=0.1,sign; chunks" in preview.notes[-2]
+    assert "measured before the target gets its name: rmse=1.0" in preview.notes[-1]
 
 
 def test_values_that_were_never_written_count_in_measures(tmp_path: Path) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from tamis.accuracy.requirement import Requirement
+from tamis.accuracy.vocabulary import text_of
 from tamis.formatting import percent_text, plural, shape_text, size_text
 from tamis.rewrite.better_chunks import better_chunks
 from tamis.rewrite.growth import compresses
@@ -75,10 +79,12 @@ def _missed_note(plan: Plan, written: Written) -> tuple[str, ...]:
         return ()
     text = (
         f"{written.missed} of {plural(written.chunk_count, 'chunk')} stored without loss, since {plan.requested} does"
-        f" not keep {plan.required} there"
+        f" not keep {_each_value(plan.required)} there"
     )
     if 2 * written.missed > written.chunk_count:
         text += ": filters that lose less may take fewer bytes"
+        if plan.required.abs is not None and plan.pipeline.zfp is not None:
+            text += f", such as zfp(bound={plan.required.abs:g})"
     return (text,)
 
 
@@ -101,11 +107,28 @@ def _expected_requirement_note(plan: Plan) -> tuple[str, ...]:
     if plan.required is None or not plan.lossy:
         return ()
     texts = []
-    if each := [word for word in plan.required.given if word not in plan.measures]:
-        texts.append(f"every value is proven to keep {', '.join(each)}; chunks that do not are stored without loss")
+    if each := _each_value(plan.required):
+        texts.append(f"every value is proven to keep {each}; chunks that do not are stored without loss")
     if plan.measures:
-        texts.append(f"measured before the target gets its name: {', '.join(plan.measures)}")
+        texts.append(f"measured before the target gets its name: {text_of(plan.required.measures)}")
     return tuple(texts)
+
+
+def _each_value(required: Requirement) -> str:
+    """Return what is required of each value, as text."""
+    return text_of({word: value for word, value in required.given.items() if word not in required.measures})
+
+
+def measures_note(plan: Plan, measures: Mapping[str, float | None]) -> tuple[str, ...]:
+    """Return a note about the required measures of a whole dataset: what was reached, and what was asked for."""
+    if plan.required is None or not measures:
+        return ()
+    asked = plan.required.measures
+    texts = (
+        f"{word} {'not defined' if value is None else f'{value:.9g}'} ({asked[word]!r} required)"
+        for word, value in measures.items()
+    )
+    return (f"measured: {', '.join(texts)}",)
 
 
 def _expected_companion_note(plan: Plan) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from tamis.formatting import plural
 from tamis.hdf5.lib.damage import reading
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repacking import Repacked
-from tamis.jobs.repacking.notes import written_notes
+from tamis.jobs.repacking.notes import measures_note, written_notes
 from tamis.pipeline import Pipeline
 from tamis.rewrite.plan import Plan, Written
 from tamis.rewrite.prove import verify, verify_copied, verify_kept
@@ -63,7 +63,7 @@ def prove(
                 elif plan.copied:
                     results.append(_check_copied(plan, before, after, report, step, threads))
                 else:
-                    results.append(_check_written(plan, before, after, written[path], partial(report, step), threads))
+                    results.append(_check_written(plan, before, after, written[path], report, step, threads))
     return tuple(results)
 
 
@@ -97,17 +97,20 @@ def _check_written(
     source: StoredArray,
     target: StoredArray,
     written: Written,
-    progress: Callable[[int, int], None],
+    report: Progress,
+    step: Step,
     threads: int,
 ) -> Repacked:
-    verified = verify(plan, source, target, progress, threads, written)
+    verified = verify(plan, source, target, partial(report, step), threads, written)
+    measures = _measures(plan, source, target, verified.measured, report, threads)
     partial_count = count_partial(plan, target)
+    notes = written_notes(plan, source, target, written, partial_count) + measures_note(plan, measures)
     return Repacked(
         **_facts(plan, source, target),
         largest_error=plan.in_units(verified.largest_error),
         chunks=written.chunk_count,
         lossless_chunks=written.lossless_chunks,
-        notes=plan.notes + written_notes(plan, source, target, written, partial_count),
+        notes=plan.notes + notes,
         missing_values=written.missing_values,
         lossless_for_missing=written.lossless_for_missing,
         read_by_hdf5=verified.read_by_library,
@@ -116,7 +119,7 @@ def _check_written(
         lossless_for_growth=partial_count,
         unrounded_values=written.unrounded,
         missed_chunks=written.missed,
-        measures=_measures(plan, source, target, verified.measured, progress, threads),
+        measures=measures,
     )
 
 
@@ -125,13 +128,14 @@ def _measures(
     source: StoredArray,
     target: StoredArray,
     measured: Measured,
-    progress: Callable[[int, int], None],
+    report: Progress,
     threads: int,
 ) -> dict[str, float | None]:
     """Return the required measures of a whole dataset, whose chunks are proven."""
     values = reached(measured, plan.measures, 1.0 if plan.packing is None else plan.packing.scale)
     if "dssim" in plan.measures:
-        values["dssim"] = least_similarity(plan, source, target, progress, threads)
+        step = Step(f"measuring fields of {plan.path}", 1, 1)
+        values["dssim"] = least_similarity(plan, source, target, partial(report, step), threads)
     return values
 
 

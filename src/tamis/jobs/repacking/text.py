@@ -68,9 +68,9 @@ def _filters(pipeline: str) -> str:
 
 
 def _bound(dataset: Repacked | DatasetPreview) -> str:
-    if dataset.relative_bound is not None:
-        return relative_text(dataset.relative_bound)
-    return "none" if dataset.bound is None else f"{dataset.bound:g}"
+    if dataset.bound is not None:
+        return f"{dataset.bound:g}"
+    return "none" if dataset.relative_bound is None else relative_text(dataset.relative_bound)
 
 
 def _result_notes(result: RepackResult) -> Iterator[Line]:

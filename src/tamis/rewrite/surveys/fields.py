@@ -19,8 +19,8 @@ from tamis.rewrite.plan import Plan
 from tamis.store.array import StoredArray
 
 _BLOCK_NBYTES = 32 << 20
-_COPIES = 4
-"""Memory of a block in work, as a multiple of its size: both arrays, and what is computed from them."""
+_BLOCK_COPIES, _FIELD_COPIES = 2, 30
+"""Memory of a block in work, as multiples of its size and of the size of a field, which is compared in float64."""
 
 
 def least_similarity(
@@ -54,11 +54,12 @@ def least_similarity(
         return min((value for value in found if value is not None), default=None)
 
     progress(0, len(blocks))
-    nbytes = math.prod(steps) * plan.dtype.itemsize
+    field_nbytes = math.prod(shape[-2:]) * plan.dtype.itemsize
+    nbytes = _BLOCK_COPIES * math.prod(steps[:-2]) * field_nbytes + _FIELD_COPIES * field_nbytes
     with (
         closing(source.open_reader()) as before,
         closing(target.open_reader()) as after,
-        closing(ordered_map(similarity, blocks, bounded_threads(_COPIES * nbytes, threads))) as found,
+        closing(ordered_map(similarity, blocks, bounded_threads(nbytes, threads))) as found,
     ):
         for done, value in enumerate(found, start=1):
             least = value if least is None else least if value is None else min(least, value)
