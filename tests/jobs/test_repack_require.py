@@ -138,6 +138,13 @@ def test_tolerance_for_a_bound_follows_a_smaller_required_error(source: Path, tm
     assert (same.bound, same.tolerance) == (0.1, 0.25)
 
 
+def test_integers_keep_an_error_below_one(tmp_path: Path, make: Make) -> None:
+    source = make(tmp_path / "a.h5", x={"data": (100 * field()).astype("i4"), "chunks": (8, 16, 16)})
+    for filters in ("zfp(bound=5)|shuffle", "zfp(precision=8)|shuffle"):
+        result = repacked(source, tmp_path / "b.h5", "abs=0.5", filters, overwrite=True)
+        assert (result.bound, result.largest_error) == (0.5, 0)
+
+
 def test_packed_values_keep_what_is_required_in_units_of_the_variable(tmp_path: Path, make: Make) -> None:
     values = ((field(mean=0.0) + 30) / -0.5).astype("f4")  # 30 is 0 in units of the variable
     attributes = {".scale_factor": -0.5, ".add_offset": -30.0, ".units": "K"}

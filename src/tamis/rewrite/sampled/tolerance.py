@@ -73,7 +73,10 @@ def within_bound(plan: Plan, bound: float) -> Plan:
         return plan
     if plan.pipeline.bound is None or bound == 0:
         return replace(plan, pipeline=plan.pipeline.within(bound))
-    return replace(plan, pipeline=with_tolerance(plan.pipeline.within(bound), Accuracy(bound).effective))
+    tolerance = Accuracy(bound).effective
+    if plan.dtype.kind == "i":
+        tolerance = max(tolerance, 1.0)  # zfp takes none below, and keeps all bits of integers anyway
+    return replace(plan, pipeline=with_tolerance(plan.pipeline.within(bound), tolerance))
 
 
 def as_stored_already(pipeline: Pipeline, stored: Pipeline) -> Pipeline:
