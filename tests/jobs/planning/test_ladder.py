@@ -52,6 +52,13 @@ def test_zfp_filters_begin_at_the_bound_and_have_powers_of_two_without_one() -> 
     assert not [*ladder.zfp_filters(as_want("range=0.1"), FACTS._replace(high=-3.0))]
 
 
+def test_absolute_roundings_begin_at_the_bound_and_have_powers_of_two_without_one() -> None:
+    assert [*ladder.absolute_roundings(as_want("abs=0.1"), FACTS)][:2] == ["absolute(bound=0.1)", "absolute(bound=0.05)"]
+    assert next(ladder.absolute_roundings(as_want("std=0.5"), FACTS)) == "absolute(bound=0.5)"
+    assert next(ladder.absolute_roundings(as_want("rmse=0.1"), FACTS)) == "absolute(bound=0.25)"
+    assert not [*ladder.absolute_roundings(as_want("range=0.1"), FACTS._replace(high=-3.0))]
+
+
 @pytest.mark.parametrize("bound", [0.3, 0.25, 1e-3, 40.0])
 @pytest.mark.parametrize("largest", [5.0, 4.0, 7.999, 0.01])
 def test_first_number_of_bits_keeps_an_absolute_bound(bound: float, largest: float) -> None:

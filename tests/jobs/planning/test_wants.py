@@ -14,12 +14,21 @@ def test_want_prints_what_it_reads() -> None:
         assert as_want(str(as_want(text))) == as_want(text)
     assert as_want({"abs": 0.1, "rmse": 1}) == as_want("rmse=1,abs=0.1")
     assert as_want(Want()).is_lossless
+    assert as_want("sign,limits").is_lossless
+    assert not as_want("sign,std=0.1").is_lossless
+
+
+def test_what_repack_is_to_prove_of_each_value() -> None:
+    assert str(as_want("abs=0.1,psnr=80,sign").required()) == "abs=0.1,sign"
+    assert str(as_want("std=0.1,range=0.5,digits=3").required(2.0)) == "abs=2.0,digits=3"
+    assert as_want("psnr=80").required() is None
 
 
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("ks=0.05", "expected a want of abs, rel, .*corr or lossless, got 'ks'"),
+        ("kurtosis=3", "expected a want of abs, rel, .*limits, sign, zeros or lossless, got 'kurtosis'"),
+        ("sign=1", "expected sign without a number"),
         ("abd=0.1", r"got 'abd' \(did you mean abs\?\)"),
         ("abs", "expected abs=VALUE in 'abs', got 'abs'"),
         ("abs=", "expected a number for abs in 'abs=', got ''"),
@@ -35,7 +44,6 @@ def test_want_prints_what_it_reads() -> None:
         ("", "got ''"),
         (0.1, "expected a want such as 'abs=0.1'"),
         ({"abs": "a"}, "expected abs of more than 0, got abs='a'"),
-        ({"std": 1}, "got 'std'"),
     ],
 )
 def test_wrong_want_is_refused_by_name(value: object, message: str) -> None:

@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from tamis.accuracy.information import SIGNIFICAND_BITS
+from tamis.accuracy.requirement import Requirement
 from tamis.errors import MissingFilterError, ParameterError
 from tamis.jobs.planning import choose, ladder
 from tamis.jobs.planning.measure import cost_of, loss_of
 from tamis.jobs.planning.result import Candidate
 from tamis.jobs.planning.sample import Sample
-from tamis.jobs.planning.wants import Want
+from tamis.jobs.planning.wants import RELATIVE, Want
 from tamis.jobs.recipes.saved_recipe import MissingPolicy
 from tamis.jobs.repacking.planning import Request, plan_datasets
 from tamis.pipeline import Pipeline
@@ -50,9 +51,15 @@ class Variable(NamedTuple):
         """Bytes of the values in all files."""
         return sum(array.values_nbytes for array in self.arrays)
 
-    def plans(self, filters: str) -> list[ArrayPlan]:
+    def plans(self, filters: str, required: Requirement | None = None) -> list[ArrayPlan]:
         """Return what repack would do in each file; raise its error if it cannot."""
-        request = Request({self.path: Pipeline.parse(filters)}, {self.path: self.chunk_shape}, True, self.missing)
+        request = Request(
+            {self.path: Pipeline.parse(filters)},
+            {self.path: self.chunk_shape},
+            True,
+            self.missing,
+            required={} if required is None else {self.path: required},
+        )
         plans = [plan_datasets(store, request).plans[self.path] for store in self.stores]
         return [*map(with_loosest_tolerance, plans, self.arrays)]
 
@@ -81,6 +88,7 @@ class Candidates:
         self._packing = array.packing
         missing = [each.missing for each in variable.arrays]
         self._facts = ladder.facts_of(sample, missing, array.packing, variable.want)
+        self._required = variable.want.required(ladder.absolute_bound(variable.want, self._facts))
 
     def texts(self) -> Iterator[str]:
         """Yield the filters to measure."""
@@ -94,13 +102,20 @@ class Candidates:
             yield best
         if self._dtype.kind != "f" or self._dtype.itemsize not in SIGNIFICAND_BITS:
             return
-        steps = [f"bitround(keepbits={bits})" for bits in ladder.kept_bits(want, facts, self._dtype.itemsize)]
-        rounding = ladder.loosest(steps, lambda text: self._keeps(f"{text}|{_FALLBACK}", rounds=True))
+        rounding = ladder.loosest([*self._roundings()], lambda text: self._keeps(f"{text}|{_FALLBACK}", rounds=True))
         if rounding is not None:
             error = self._errors[f"{rounding}|{_FALLBACK}"]
             for chain in _CHAINS:
                 self._errors[f"{rounding}|{chain}"] = error
                 yield f"{rounding}|{chain}"
+
+    def _roundings(self) -> Iterator[str]:
+        """Yield roundings from loose to tight: to bits of each value for relative errors, to a step for others."""
+        want = self._variable.want
+        if any(name in want.limits for name in RELATIVE):
+            kept = ladder.kept_bits(want, self._facts, self._dtype.itemsize)
+            return (f"bitround(keepbits={bits})" for bits in kept)
+        return ladder.absolute_roundings(want, self._facts)
 
     def _keeps(self, text: str, *, rounds: bool) -> bool:
         """Return whether filters keep what is wanted of the sample."""
@@ -130,7 +145,7 @@ class Candidates:
 
     def measured(self, text: str, sample: Sample, advance: Callable[[int], None]) -> Candidate:
         """Return a candidate with its costs on a sample."""
-        cost = cost_of(self._plans(text), sample, advance)
+        cost = cost_of(self._variable.plans(text, self._required), sample, advance)
         return Candidate(
             filters=text,
             ratio=cost.ratio,
@@ -143,10 +158,16 @@ class Candidates:
             fallbacks=cost.fallbacks,
         )
 
+    def required(self, text: str | None) -> str | None:
+        """Return what repack is to prove of each value behind chosen filters; None for lossless ones."""
+        required = self._variable.want.required()
+        return None if text is None or required is None or Pipeline.parse(text).error_bound == 0 else str(required)
+
     def condition(self, text: str) -> str:
         """Return under which condition rounding keeps an absolute bound; empty if there is none."""
         bound = ladder.absolute_bound(self._variable.want, self._facts)
-        if bound is None or Pipeline.parse(text).rounding is None:
+        rounding = Pipeline.parse(text).rounding
+        if bound is None or rounding is None or rounding.absolute_bound is not None:
             return ""
         most = math.ldexp(self._facts.scale, ladder.magnitude(self._facts))
         return f"; it keeps {bound:.3g} for all stored values below {most:g} in magnitude"

@@ -62,7 +62,7 @@ def facts_of(sample: Sample, missing: Sequence[Missing], packing: cf.Packing | N
         for piece in pieces:
             values = piece.values
             tally = tally.plus(unchanged(values, marks.of_type(values.dtype)))
-            if "corr" in want.limits:
+            if "corr" in want.limits or "std" in want.limits:
                 absent = marks.find(values)
                 valid = values if absent is None else values[~absent]
                 moments = moments.plus(Moments.of(valid, valid))
@@ -95,8 +95,8 @@ def _informative(sample: Sample, missing: Sequence[Missing], share: float) -> in
 
 
 def absolute_bound(want: Want, facts: Facts) -> float | None:
-    """Return the largest absolute error that is wanted, by ``abs`` and ``range``; None if neither is given."""
-    sizes = {"abs": 1.0, "range": facts.span}
+    """Return the largest absolute error that is wanted, by ``abs``, ``range`` and ``std``; None if none is given."""
+    sizes = {"abs": 1.0, "range": facts.span, "std": facts.deviation}
     return min((want.limits[name] * size for name, size in sizes.items() if name in want.limits), default=None)
 
 
@@ -106,23 +106,42 @@ def zfp_filters(want: Want, facts: Facts) -> Iterator[str]:
     The first bound is what is wanted. Accuracies are powers of two, because zfp has no others: each other one is
     rounded down to one of these.
     """
-    bound = absolute_bound(want, facts)
-    start = bound if bound is not None else facts.span
-    if any(name in want.limits for name in RELATIVE) or not (0 < start < math.inf):
+    if any(name in want.limits for name in RELATIVE):
         return
-    if bound is not None:
-        yield from (f"zfp(bound={bound / 2**halvings!r})" for halvings in range(_LONGEST))
+    if (bound := absolute_bound(want, facts)) is not None:
+        yield from (f"zfp(bound={each!r})" for each in _halved(bound))
         return
     # The rmse of zfp is 0.02 of its tolerance or more: looser rungs cannot keep what is wanted.
+    yield from (f"zfp(accuracy={each!r})" for each in _powers_of_two(want, facts, 64))
+
+
+def absolute_roundings(want: Want, facts: Facts) -> Iterator[str]:
+    """Yield roundings to multiples of a step, from loose to tight, beginning with the absolute error that is wanted."""
+    if (bound := absolute_bound(want, facts)) is not None:
+        yield from (f"absolute(bound={each!r})" for each in _halved(bound))
+        return
+    # The rmse is 0.58 of the largest error.
+    yield from (f"absolute(bound={each!r})" for each in _powers_of_two(want, facts, 4))
+
+
+def _halved(bound: float) -> Iterator[float]:
+    if 0 < bound < math.inf:
+        yield from (bound / 2**halvings for halvings in range(_LONGEST))
+
+
+def _powers_of_two(want: Want, facts: Facts, most_roots: float) -> Iterator[float]:
+    """Yield errors from the range of the data down, beginning with so many times the rmse that is wanted at most."""
+    start = facts.span
     roots = [want.limits["rmse"]] if "rmse" in want.limits else []
     if "psnr" in want.limits:
         roots.append(facts.span / 10 ** (want.limits["psnr"] / 20))
     if "corr" in want.limits and facts.deviation:
         roots.append(facts.deviation * math.sqrt(2 * (1 - want.limits["corr"])))
     if roots and min(roots) > 0:
-        start = min(start, 64 * min(roots))
-    top = math.floor(math.log2(start))
-    yield from (f"zfp(accuracy={math.ldexp(1, exponent)!r})" for exponent in range(top, top - _LONGEST, -1))
+        start = min(start, most_roots * min(roots))
+    if 0 < start < math.inf:
+        top = math.floor(math.log2(start))
+        yield from (math.ldexp(1, exponent) for exponent in range(top, top - _LONGEST, -1))
 
 
 def kept_bits(want: Want, facts: Facts, itemsize: int) -> Iterator[int]:

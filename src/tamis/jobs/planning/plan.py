@@ -210,6 +210,7 @@ def _planned(
         tuple(front),
         filters,
         reason,
+        candidates.required(filters),
         tuple(candidates.refused.items()),
     )
 

@@ -81,6 +81,8 @@ class PlannedVariable:
         The chosen ones among them; None if the variable stays as it is.
     reason
         Why these are chosen, in a sentence.
+    require
+        What `tamis.repack` is to prove of each value; None if there is nothing beside the bits.
     refused
         Filters that were not measured, each with the reason.
     """
@@ -94,6 +96,7 @@ class PlannedVariable:
     candidates: tuple[Candidate, ...]
     filters: str | None
     reason: str
+    require: str | None = None
     refused: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -139,7 +142,7 @@ class Plan(DatasetsResult[PlannedVariable]):
         from tamis.jobs.recipes import Recipe
 
         missing: MissingPolicy | None = "companion" if self.missing == "companion" else None
-        return Recipe(self.filters, chunks=self.chunks, missing=missing)
+        return Recipe(self.filters, chunks=self.chunks, require=self.require, missing=missing)
 
     @property
     def filters(self) -> dict[str, str]:
@@ -152,6 +155,11 @@ class Plan(DatasetsResult[PlannedVariable]):
         return {each.path: each.chunks for each in self.datasets if each.filters is not None and each.chunks}
 
     @property
+    def require(self) -> dict[str, str]:
+        """What is required of each value, by path, of variables that change it."""
+        return {each.path: each.require for each in self.datasets if each.filters is not None and each.require}
+
+    @property
     def candidates(self) -> dict[str, tuple[Candidate, ...]]:
         """The candidates of each variable, by path."""
         return {each.path: each.candidates for each in self.datasets}
@@ -161,13 +169,19 @@ class Plan(DatasetsResult[PlannedVariable]):
         """The recipe as options of the command ``tamis repack``, ready to paste; empty without a recipe."""
         words = [word for path, filters in self.filters.items() for word in ("-f", f"{path}:{filters}")]
         words += [word for path, shape in self.chunks.items() for word in ("-c", f"{path}:{shape_text(shape)}")]
+        words += [word for path, text in self.require.items() for word in ("--require", f"{path}:{text}")]
         if words and self.missing != "exact":
             words += ["--missing", self.missing]
         return shlex.join(words)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON."""
-        recipe = {"recipe": self.filters, "chunks": self.chunks, "options": self.options}
+        recipe = {
+            "recipe": self.filters,
+            "chunks": self.chunks,
+            "require": self.require,
+            "options": self.options,
+        }
         return {"schema": SCHEMA, **json_fields(self), **json_value(recipe)}
 
     def _parts(self) -> Iterator[Part]:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tamis.accuracy.vocabulary import EACH_VALUE, WHOLE, Vocabulary, relative_of, share, text_of
+from tamis.accuracy.requirement import Requirement
+from tamis.accuracy.vocabulary import EACH_VALUE, FLAGS, WHOLE, Vocabulary, relative_of, share, text_of
 from tamis.errors import ParameterError
 from tamis.filters.base import Parameter
 from tamis.jobs.recipe import split_recipe
@@ -14,13 +15,16 @@ from tamis.jobs.recipe import split_recipe
 LOSSLESS = "lossless"
 
 KINDS: Mapping[str, Parameter] = {
-    **{name: each for name, each in EACH_VALUE.items() if name != "std"},
+    **EACH_VALUE,
     "information": share("share of the real information in the bits"),
     **WHOLE,
 }
 """What can be asked for, with its meaning and allowed values."""
 
-_VOCABULARY = Vocabulary("a want", KINDS, alone=(LOSSLESS,))
+_VOCABULARY = Vocabulary("a want", KINDS, FLAGS, alone=(LOSSLESS,))
+
+ABSOLUTE = ("abs", "range", "std")
+"""Wants that come to a largest absolute error."""
 
 RELATIVE = ("rel", "digits", "bits", "information")
 """Wants about each value relative to itself, which rounding bounds and zfp does not."""
@@ -33,20 +37,33 @@ class Want:
     Parameters
     ----------
     limits
-        Values by name: see `KINDS`.
+        Values by name: see `KINDS`; True for words without a number.
     """
 
-    limits: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, float | bool] = field(default_factory=dict)
 
     @property
     def is_lossless(self) -> bool:
-        """True if no bit may change."""
-        return not self.limits
+        """True if no bit may change: nothing allows an error."""
+        return all(name in FLAGS for name in self.limits)
 
     @property
     def relative(self) -> float | None:
         """The largest error relative to a value, by ``rel``, ``digits`` and ``bits``; None if none is given."""
         return relative_of(self.limits)
+
+    def required(self, absolute: float | None = None) -> Requirement | None:
+        """Return what repack is to prove of each value; None if the want says nothing about it.
+
+        Parameters
+        ----------
+        absolute
+            The absolute error that ``abs``, ``range`` and ``std`` come to; None to leave these words as they are.
+        """
+        words = {name: value for name, value in self.limits.items() if name in EACH_VALUE or name in FLAGS}
+        if absolute is not None:
+            words = {name: value for name, value in words.items() if name not in ABSOLUTE} | {"abs": absolute}
+        return Requirement(**words) if words else None  # type: ignore[arg-type]
 
     def __str__(self) -> str:
         return text_of(self.limits) or LOSSLESS
