@@ -81,10 +81,13 @@ def _missed_note(plan: Plan, written: Written) -> tuple[str, ...]:
         f"{written.missed} of {plural(written.chunk_count, 'chunk')} stored without loss, since {plan.requested} does"
         f" not keep {_each_value(plan.required)} there"
     )
+    required, rounds = plan.required, plan.rounding is not None
     if 2 * written.missed > written.chunk_count:
         text += ": filters that lose less may take fewer bytes"
-        if plan.required.abs is not None and plan.pipeline.zfp is not None:
-            text += f", such as zfp(bound={plan.required.abs:g})"
+        if required.abs is not None and not rounds:
+            text += f", such as zfp(bound={required.abs:g})"
+        if (required.sign or required.zeros) and not rounds:
+            text += "; a rounding such as bitround keeps signs and zeros"
     return (text,)
 
 
