@@ -11,11 +11,13 @@ from tamis.cli.options import by_name, output_options
 from tamis.cli.output import output_of_two_files
 
 if TYPE_CHECKING:
+    from tamis.jobs.planning.access import StorageName
     from tamis.jobs.planning.choose import Preference, Readers
     from tamis.jobs.recipes.saved_recipe import MissingPolicy
 
 READERS = ("any", "netcdf", "zfp", "all")
 PREFERENCES = ("size", "speed")
+STORAGES = ("disk", "lustre", "s3")
 """Listed here, because the modules that define them take long to import."""
 
 
@@ -52,6 +54,19 @@ PREFERENCES = ("size", "speed")
     help="Values of each variable that are read at most, in kB, MB or GB.",
 )
 @click.option(
+    "--access",
+    metavar="READS",
+    help="Choose the chunk shapes, too, for how values are read: series, map, whole, series=0.7,map=0.3, or a box such"
+    " as box:time=10,lat=96.",
+)
+@click.option(
+    "--storage",
+    type=click.Choice(STORAGES),
+    default="disk",
+    show_default=True,
+    help="Where they are read from, for --access.",
+)
+@click.option(
     "--missing",
     type=click.Choice(("exact", "companion")),
     default="exact",
@@ -73,6 +88,8 @@ def command(
     readers: Readers,
     prefer: Preference,
     sample: str,
+    access: str | None,
+    storage: StorageName,
     missing: MissingPolicy,
     recipe_out: str | None,
     overwrite: bool,
@@ -100,6 +117,7 @@ def command(
     \b
     tamis plan climate.nc --want 'TS:abs=0.1' -o recipe.toml
     tamis repack climate.nc small.nc --recipe recipe.toml
+    tamis plan climate.nc -w 'TS:abs=0.1' --access series=0.7,map=0.3
     tamis plan 2001.nc 2002.nc -w 'T*:abs=0.1,psnr=70' -w '*:lossless' --readers any
     """
     from tamis.jobs.planning.wants import parse_size, parse_wants
@@ -109,7 +127,15 @@ def command(
         nbytes = parse_size(sample)
         with output.progress() as progress:
             result = tamis.plan(
-                files, asked, prefer=prefer, readers=readers, sample=nbytes, missing=missing, progress=progress
+                files,
+                asked,
+                prefer=prefer,
+                readers=readers,
+                sample=nbytes,
+                missing=missing,
+                access=access,
+                storage=storage,
+                progress=progress,
             )
         if recipe_out is not None:
             result.recipe.dump(recipe_out, overwrite=overwrite)

@@ -11,17 +11,17 @@ import numpy as np
 
 from tamis.accuracy.information import SIGNIFICAND_BITS
 from tamis.accuracy.requirement import Requirement
+from tamis.accuracy.vocabulary import FLAGS
 from tamis.errors import MissingFilterError, ParameterError
 from tamis.jobs.planning import choose, ladder
 from tamis.jobs.planning.measure import cost_of, loss_of
 from tamis.jobs.planning.result import Candidate
 from tamis.jobs.planning.sample import Sample
-from tamis.jobs.planning.wants import RELATIVE, Want
+from tamis.jobs.planning.wants import ABSOLUTE, RELATIVE, Want
 from tamis.jobs.recipes.saved_recipe import MissingPolicy
 from tamis.jobs.repacking.planning import Request, plan_datasets
 from tamis.pipeline import Pipeline
 from tamis.rewrite.plan import Plan as ArrayPlan
-from tamis.rewrite.sampled.tolerance import with_loosest_tolerance
 from tamis.store.array import Store, StoredArray
 
 _CHAINS = (
@@ -60,8 +60,7 @@ class Variable(NamedTuple):
             self.missing,
             required={} if required is None else {self.path: required},
         )
-        plans = [plan_datasets(store, request).plans[self.path] for store in self.stores]
-        return [*map(with_loosest_tolerance, plans, self.arrays)]
+        return [plan_datasets(store, request).plans[self.path] for store in self.stores]
 
 
 class Candidates:
@@ -81,14 +80,17 @@ class Candidates:
     def __init__(self, variable: Variable, sample: Sample) -> None:
         self._variable, self._sample = variable, sample
         self.refused: dict[str, str] = {}
-        self._plans = cache(variable.plans)
+        self._cached_plans = cache(variable.plans)
         self._errors: dict[str, float] = {}
         array = variable.arrays[0]
         self._dtype = np.dtype(array.dtype)
         self._packing = array.packing
         missing = [each.missing for each in variable.arrays]
         self._facts = ladder.facts_of(sample, missing, array.packing, variable.want)
-        self._required = variable.want.required(ladder.absolute_bound(variable.want, self._facts))
+        # Errors are bounded by the filters already, and nothing else of a want makes chunks go without loss.
+        flags = any(name in variable.want.limits for name in ("sign", "zeros"))
+        bound = ladder.absolute_bound(variable.want, self._facts)
+        self._required = variable.want.required(bound) if flags else None
 
     def texts(self) -> Iterator[str]:
         """Yield the filters to measure."""
@@ -97,17 +99,27 @@ class Candidates:
         yield _REVERSIBLE
         if want.is_lossless or not ladder.finite(facts):
             return
-        rungs = [f"{zfp}|{_FALLBACK}" for zfp in ladder.zfp_filters(want, facts)]
+        rungs = [f"{zfp}|{_FALLBACK}" for zfp in ladder.zfp_filters(want, facts)][: self._rungs]
         if (best := ladder.loosest(rungs, lambda text: self._keeps(text, rounds=False))) is not None:
             yield best
         if self._dtype.kind != "f" or self._dtype.itemsize not in SIGNIFICAND_BITS:
             return
-        rounding = ladder.loosest([*self._roundings()], lambda text: self._keeps(f"{text}|{_FALLBACK}", rounds=True))
+        rounding = ladder.loosest(
+            [*self._roundings()][: self._rungs], lambda text: self._keeps(f"{text}|{_FALLBACK}", rounds=True)
+        )
         if rounding is not None:
             error = self._errors[f"{rounding}|{_FALLBACK}"]
             for chain in _CHAINS:
                 self._errors[f"{rounding}|{chain}"] = error
                 yield f"{rounding}|{chain}"
+
+    def _plans(self, text: str, required: Requirement | None = None) -> list[ArrayPlan]:
+        return self._cached_plans(text, required)
+
+    @property
+    def _rungs(self) -> int | None:
+        """How many rungs of a ladder may be taken: the first keeps a bound; others are for measures of many values."""
+        return 1 if all(name in ABSOLUTE or name in FLAGS for name in self._variable.want.limits) else None
 
     def _roundings(self) -> Iterator[str]:
         """Yield roundings from loose to tight: to bits of each value for relative errors, to a step for others."""
@@ -145,7 +157,7 @@ class Candidates:
 
     def measured(self, text: str, sample: Sample, advance: Callable[[int], None]) -> Candidate:
         """Return a candidate with its costs on a sample."""
-        cost = cost_of(self._variable.plans(text, self._required), sample, advance)
+        cost = cost_of(self._plans(text, self._required), sample, advance)
         return Candidate(
             filters=text,
             ratio=cost.ratio,

@@ -17,12 +17,15 @@ from tamis.errors import ParameterError, TamisError
 from tamis.formatting import ratio, ratio_text, size_text
 from tamis.jobs.naming import Names
 from tamis.jobs.planning import choose
+from tamis.jobs.planning.access import MODELS, STORAGES, Access, Axes, StorageName, as_access
 from tamis.jobs.planning.candidates import Candidates, Variable
+from tamis.jobs.planning.chunk_shapes import Reads, with_best_shape
 from tamis.jobs.planning.result import Candidate, Plan, PlannedVariable
 from tamis.jobs.planning.sample import Sample, sample_of
 from tamis.jobs.planning.wants import Want, as_want
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipe import assigned
+from tamis.jobs.recipes.dimension_chunks import dimensions_of
 from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy
 from tamis.rounding import recorded_rounding
 from tamis.store.array import ELSEWHERE, Store, StoredArray
@@ -30,6 +33,9 @@ from tamis.store.array import ELSEWHERE, Store, StoredArray
 SAMPLE_NBYTES = 16_000_000
 _LEAST_NBYTES = 1 << 16
 _LEAST_SAMPLE = 1_000_000
+_SLOW, _FAST = "deflate(9)", "deflate(4)"
+_SHAPES_SHARE = 4
+"""Share of the sampled bytes on which chunk shapes are compared."""
 _SCREENED_SHARE, _MEASURED_SHARE = 16, 3
 """Shares of the sampled bytes that candidates are measured on first, and then, while their ratios are uncertain."""
 
@@ -42,6 +48,8 @@ def plan(
     readers: choose.Readers = "all",
     sample: int = SAMPLE_NBYTES,
     missing: MissingPolicy = "exact",
+    access: object = None,
+    storage: StorageName = "disk",
     progress: Progress | None = None,
 ) -> Plan:
     """Plan filters for the variables of a file, or of several files that get the same.
@@ -67,6 +75,11 @@ def plan(
         Bytes of each variable that are read at most; one chunk of each file is read in any case.
     missing
         How `tamis.repack` is to treat missing values: ``exact`` or ``companion``.
+    access
+        How the values are read: ``series``, ``map``, ``whole``, shares such as ``series=0.7,map=0.3``, or a box such as
+        ``box:time=10,lat=96``, all along other dimensions. Then the chunk shape is chosen, too. None: chunks stay.
+    storage
+        Where they are read from: ``disk``, ``lustre`` or ``s3``.
     progress
         Called with step, finished work and whole work.
 
@@ -91,7 +104,8 @@ def plan(
     begin = time.perf_counter()
     paths = [path] if isinstance(path, (str, os.PathLike)) else [*path]
     asked = {name: as_want(value) for name, value in (wants or {}).items()}
-    _check(paths, prefer, readers, sample, missing)
+    _check(paths, prefer, readers, sample, missing, storage)
+    wanted_access = None if access is None else as_access(access)
     with ExitStack() as opened:
         stores = [opened.enter_context(open_store(each)) for each in paths]
         variables, kept = _variables(stores, asked, missing)
@@ -99,20 +113,21 @@ def plan(
         for number, variable in enumerate(variables, 1):
             step = Step(f"planning {variable.path}", number, len(variables), "planning")
             try:
-                planned.append(_planned(variable, prefer, readers, sample, progress, step))
+                planned.append(_planned(variable, prefer, readers, sample, progress, step, wanted_access, storage))
             except TamisError as error:
                 kept[variable.path] = f"stays as it is: {error}"
     files = tuple(map(os.fsdecode, paths))
     return Plan(files, tuple(planned), tuple(kept.items()), missing, time.perf_counter() - begin)
 
 
-def _check(paths: Sequence[object], prefer: str, readers: str, sample: int, missing: str) -> None:
+def _check(paths: Sequence[object], prefer: str, readers: str, sample: int, missing: str, storage: str) -> None:
     if not paths:
         raise ParameterError("expected a path or several, got none")
     for name, value, known in (
         ("prefer", prefer, choose.PREFERENCES),
         ("readers", readers, choose.READERS),
         ("missing", missing, POLICIES[:2]),
+        ("storage", storage, STORAGES),
     ):
         if value not in known:
             raise ParameterError(f"expected {name} to be one of {', '.join(known)}, got {value!r}")
@@ -189,13 +204,49 @@ def _planned(
     nbytes: int,
     progress: Progress | None,
     step: Step,
+    access: Access | None,
+    storage: StorageName,
 ) -> PlannedVariable:
-    """Measure the candidates of a variable, and choose."""
+    """Measure the candidates of a variable, and choose; where reads are given, in several chunk shapes."""
+    work = _Work(progress, step)
+    if access is None:
+        planned = _measured_variable(variable, prefer, readers, nbytes, work)
+    else:
+        reads = Reads(access, _axes(variable), MODELS[storage])
+
+        def measure(variable: Variable, little: bool) -> PlannedVariable:
+            share = max(nbytes // _SHAPES_SHARE, _LEAST_SAMPLE) if little else nbytes
+            return _measured_variable(variable, prefer, readers, share, work)
+
+        planned = with_best_shape(variable, reads, measure)
+    work.finish()
+    return planned
+
+
+def _axes(variable: Variable) -> Axes:
+    """Return the axes of a variable: the units of a coordinate tell which is time."""
+    store = variable.stores[0]
+    names = dimensions_of(store, variable.path) or ()
+    group = variable.path.rpartition("/")[0]
+    coordinates = ((name, store.arrays.get(f"{group}/{name}") or store.arrays.get(f"/{name}")) for name in names)
+    times = [name for name, array in coordinates if array is not None and " since " in _units(array)]
+    return Axes.of(names, len(variable.chunk_shape), times)
+
+
+def _units(array: StoredArray) -> str:
+    units = array.attributes.get("units", "")
+    return units if isinstance(units, str) else ""
+
+
+def _measured_variable(
+    variable: Variable, prefer: choose.Preference, readers: choose.Readers, nbytes: int, work: _Work
+) -> PlannedVariable:
+    """Measure the candidates of a variable in its chunk shape, and choose."""
     arrays = variable.arrays
     sample = sample_of(arrays, variable.chunk_shape, nbytes, fields="dssim" in variable.want.limits)
     candidates = Candidates(variable, sample)
     texts = [text for text in candidates.texts() if candidates.allowed(text, readers)]
-    front = _measured(candidates, texts, sample, nbytes, prefer, _Work(progress, step))
+    front = _measured(candidates, texts, sample, nbytes, prefer, work)
     stored = sum(array.stored_nbytes for array in arrays)
     source_ratio = ratio(variable.nbytes, stored)
     filters, reason = _choice(front, prefer, source_ratio, candidates)
@@ -212,7 +263,13 @@ def _planned(
         reason,
         candidates.required(filters),
         tuple(candidates.refused.items()),
+        _named(dimensions_of(variable.stores[0], variable.path)),
     )
+
+
+def _named(dimensions: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return names of dimensions, if each names one axis."""
+    return dimensions if dimensions and len(set(dimensions)) == len(dimensions) else None
 
 
 def _measured(
@@ -221,18 +278,22 @@ def _measured(
     """Return the front of the candidates, by falling ratio: all are measured on little, the best of them on more."""
     few, more = sample.thinned(nbytes // _SCREENED_SHARE), sample.thinned(nbytes // _MEASURED_SHARE)
     work.add(few.nbytes * len(texts))
-    front = choose.front_of([candidates.measured(text, few, work.advance) for text in texts])
+    screened = {text: candidates.measured(text, few, work.advance) for text in texts}
+    front = choose.front_of([*screened.values()])
     for enough in (more, sample):
         if not front or (enough is sample and not choose.winner_of(front, prefer)[0].is_uncertain):
             break
         if enough.nbytes > few.nbytes:
             # All that may be chosen on the same chunks: otherwise the one with the luckiest chunks is.
-            near = choose.eligible(front)
-            work.add(enough.nbytes * len(near))
-            better = {each.filters: candidates.measured(each.filters, enough, work.advance) for each in near}
-            front = [better.get(each.filters, each) for each in front]
+            near = [each.filters for each in choose.eligible(front)]
+            # What slow filters save beyond fast ones hardly depends on the chunk: that was measured on a few.
+            fast = {text: quick for text in near if (quick := text.replace(_SLOW, _FAST)) != text and quick in screened}
+            measured = dict.fromkeys((*(text for text in near if text not in fast), *fast.values()))
+            work.add(enough.nbytes * len(measured))
+            better = {text: candidates.measured(text, enough, work.advance) for text in measured}
+            scaled = {text: screened[text].scaled(screened[quick], better[quick]) for text, quick in fast.items()}
+            front = [(better | scaled).get(each.filters, each) for each in front]
             few = enough
-    work.finish()
     return choose.front_of(front)
 
 

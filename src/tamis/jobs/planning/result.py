@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tamis.formatting import shape_text
@@ -51,6 +51,23 @@ class Candidate:
     read_by: str
     fallbacks: float
 
+    def scaled(self, other: Candidate, better: Candidate) -> Candidate:
+        """Return this candidate with a better ratio, by what is better known of another one.
+
+        Parameters
+        ----------
+        other, better
+            The other candidate, measured on the same chunks as this one, and on more of them.
+        """
+        factor = self.ratio / other.ratio
+        return replace(
+            self,
+            ratio=better.ratio * factor,
+            ratio_low=better.ratio_low * factor,
+            ratio_high=better.ratio_high * factor,
+            fallbacks=better.fallbacks,
+        )
+
     @property
     def is_uncertain(self) -> bool:
         """True if the ratio may be larger by 10 % or more."""
@@ -85,6 +102,8 @@ class PlannedVariable:
         What `tamis.repack` is to prove of each value; None if there is nothing beside the bits.
     refused
         Filters that were not measured, each with the reason.
+    dimensions
+        Names of the dimensions, for chunks by dimension; None if there are none.
     """
 
     path: str
@@ -98,11 +117,16 @@ class PlannedVariable:
     reason: str
     require: str | None = None
     refused: tuple[tuple[str, str], ...] = ()
+    dimensions: tuple[str, ...] | None = None
 
     @property
     def chosen(self) -> Candidate | None:
         """The chosen candidate; None if the variable stays as it is."""
         return next((each for each in self.candidates if each.filters == self.filters), None)
+
+    def with_note(self, note: str) -> PlannedVariable:
+        """Return the same with something more to say about the choice."""
+        return replace(self, reason=self.reason + note)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON object."""
@@ -142,7 +166,12 @@ class Plan(DatasetsResult[PlannedVariable]):
         from tamis.jobs.recipes import Recipe
 
         missing: MissingPolicy | None = "companion" if self.missing == "companion" else None
-        return Recipe(self.filters, chunks=self.chunks, require=self.require, missing=missing)
+        chunks = {
+            each.path: dict(zip(each.dimensions, each.chunks, strict=True)) if each.dimensions else each.chunks
+            for each in self.datasets
+            if each.path in self.chunks and each.chunks is not None
+        }
+        return Recipe(self.filters, chunks=chunks, require=self.require, missing=missing)
 
     @property
     def filters(self) -> dict[str, str]:

@@ -33,7 +33,7 @@ class DimensionChunks:
         ParameterError
             If the array has no dimensions with such names.
         """
-        names = _dimensions(store, array.path)
+        names = dimensions_of(store, array.path)
         if names is None or array.shape is None:
             raise ParameterError("expected dimensions with names for chunks by dimension, found none: use a list")
         wanted = dict(self.extents)
@@ -76,7 +76,7 @@ def as_chunks(value: object) -> Chunks:
     return DimensionChunks(extents)
 
 
-def _dimensions(store: Store, path: str) -> tuple[str, ...] | None:
+def dimensions_of(store: Store, path: str) -> tuple[str, ...] | None:
     """Return the names of an array's dimensions; None if it has none."""
     group, _, name = path.rpartition("/")
     try:
