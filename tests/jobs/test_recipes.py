@@ -150,12 +150,40 @@ def test_chunks_by_dimension_are_refused_for_a_variable_without_it_and_kept_by_a
         ("", (1, 1), "expected schema = 1, found none"),
         ("schema = 2", (1, 10), "expected schema = 1, the only one so far, found 2"),
         ("schema = true", (1, 10), "expected schema = 1"),
-        ("schema = 1\nmising = 'exact'", (2, 1), "schema, missing, variable, evidence, found 'mising' (did you mean"),
+        (
+            "schema = 1\nmising = 'exact'",
+            (2, 1),
+            "default, evidence, found 'mising' (did you mean",
+        ),
         ("schema = 1\nmissing = 'no'", (2, 11), "expected one of exact, companion, refuse, found 'no'"),
         ("schema = 1\nvariable = 3", (2, 12), "expected tables [[variable]], found 3"),
         ("schema = 1\n[variable]\nname='x'", (2, 1), "expected tables [[variable]], found a table"),
         ("schema = 1\n\n[[variable]]\nfilters = 'none'", (3, 1), "expected name, the name or pattern of a dataset"),
         ("schema = 1\n[[variable]]\nname = 4", (3, 8), "found 4"),
+        ("schema = 1\n[[variable]]\nstandard_name = ''\nfilters='none'", (3, 17), "expected standard_name, a text"),
+        ("schema = 1\n[[variable]]\nname='x'\nstandard_name='y'", (4, 15), "expected either name or standard_name"),
+        ("schema = 1\n[[variable]]\nname='x'\nround='absolute(1)'\nchunks=[1]", (4, 7), "expected filters beside it"),
+        ("schema = 1\n[[variable]]\nname='x'\nround=1\nfilters='none'", (4, 7), "expected text such as"),
+        ("schema = 1\n[[variable]]\nname='x'\nround='lz4'\nfilters='none'", (4, 7), "expected a rounding such as"),
+        (
+            "schema = 1\n[[variable]]\nname='x'\nround='absolute(0)'\nfilters='none'",
+            (4, 7),
+            "expected bound of",
+        ),
+        (
+            "schema = 1\n[[variable]]\nname='x'\nround='absolute(1)'\nfilters='bits(3)|deflate'",
+            (4, 7),
+            "expected filters alone beside the rounding absolute(bound=1.0), got bitround(keepbits=3)|deflate",
+        ),
+        ("schema = 1\n[[variable]]\nname='x'\nround='bits(3)'\nfilters='zfp(rate=8)'", (4, 7), "expected lossless"),
+        ("schema = 1\ndefault = 1", (2, 11), "expected a table [default], found 1"),
+        ("schema = 1\n[default]\nname = 'x'", (3, 1), "expected one of the fields round, filters"),
+        ("schema = 1\n[default]\nchunks = 3", (3, 10), "expected a list such as"),
+        (
+            "schema = 1\n[default]\nfilters='none'\n[[variable]]\nname='*'\nchunks=[1]",
+            (2, 1),
+            "leave one of the two out",
+        ),
         (
             "schema = 1\n[[variable]]\nname = 'x'",
             (2, 1),
@@ -203,3 +231,71 @@ def test_places_of_nested_quoted_and_commented_keys() -> None:
     assert values["v", 1] == (7, 1)
     assert values["v", 1, "s", "u"] == (8, 7)
     assert values["v", 1, "e", "f"] == (10, 5)
+
+
+CHOSEN = """schema = 1
+
+[default]
+filters = "deflate(1)"
+
+[[variable]]
+standard_name = "surface_*"
+round = "absolute(0.125)"
+filters = "shuffle|deflate(4)"
+chunks = {time = 4}
+
+[[variable]]
+name = "P*"
+filters = "deflate(2)"
+
+[[variable]]
+name = "Q"
+filters = "deflate(3)"
+"""
+
+
+def test_variables_by_standard_name_default_and_round(tmp_path: Path) -> None:
+    """Exact names come first, then patterns and standard names in their order, then the default."""
+    names = {"TS": "surface_temperature", "PS": "surface_air_pressure", "P2": "", "Q": "surface_x", "W": "upward"}
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("time", 8)
+        file.createDimension("x", 400)
+        for name, standard_name in names.items():
+            variable = file.createVariable(name, "f4", ("time", "x"), chunksizes=(1, 400))
+            variable[:] = np.linspace(0, 9, 3200).reshape(8, 400)
+            variable.setncatts({"standard_name": standard_name} if standard_name else {})
+    (tmp_path / "r.toml").write_text(CHOSEN)
+    recipe = tamis.Recipe.load(tmp_path / "r.toml")
+    rounded = "absolute(bound=0.125)|shuffle|deflate(4)"
+    same = tamis.Recipe(
+        {"standard_name=surface_*": "shuffle|deflate(4)", "P*": "deflate(2)", "Q": "deflate(3)", "*": "deflate(1)"},
+        round={"standard_name=surface_*": "absolute(0.125)"},
+        chunks={"standard_name=surface_*": {"time": 4}},
+    )
+    assert recipe == same
+    assert 'standard_name = "surface_*"' in str(recipe)
+    recipe.dump(tmp_path / "again.toml")
+    assert tamis.Recipe.load(tmp_path / "again.toml") == recipe
+    result = tamis.repack(tmp_path / "a.nc", tmp_path / "b.nc", recipe)
+    assert {dataset.path: dataset.pipeline for dataset in result.datasets} == {
+        "/Q": "deflate(3)",
+        "/TS": rounded,
+        "/PS": rounded,
+        "/P2": "deflate(2)",
+        "/W": "deflate(1)",
+    }
+    assert {dataset.path: dataset.chunk_shape for dataset in result.datasets}["/PS"] == (4, 400)
+    option = "standard_name=upward:zfp(bound=0.1)"
+    assert run(tmp_path / "a.nc", tmp_path / "c.nc", "-f", option).exit_code == 0
+    with pytest.raises(FileError, match=r"standard_name=up, found only surface_air_pressure, .*upward"):
+        tamis.repack(tmp_path / "a.nc", tmp_path / "d.nc", {"standard_name=up": "deflate(1)"})
+    xr = pytest.importorskip("xarray")
+    with xr.open_dataset(tmp_path / "a.nc", engine="netcdf4") as ds:
+        assert "TS" in tamis.encoding(ds, {"standard_name=surface_t*": "deflate(1)"}, engine="netcdf4")
+
+
+def test_a_rounding_of_a_recipe_needs_filters() -> None:
+    with pytest.raises(ParameterError, match="expected filters of 'x' after absolute"):
+        tamis.Recipe({}, round={"x": tamis.Absolute(0.1)})
+    recipe = tamis.Recipe({"x": "deflate(1)"}, round={"x": tamis.Absolute(0.1)})
+    assert str(recipe.filters["x"]) == "absolute(bound=0.1)|deflate(1)"

@@ -147,8 +147,11 @@ def encoding(
         raise ParameterError(f"expected an xarray Dataset, got {type(ds).__name__}: a DataArray has to_dataset(name=…)")
     paths = [f"/{name}" for name in ds.variables]
 
+    def standard_names() -> dict[str, str]:
+        return {f"/{name}": cf.text(variable.attrs, "standard_name") for name, variable in ds.variables.items()}
+
     def match(name: str) -> Match:
-        return matching(name, {path: path for path in paths})
+        return matching(name, {path: path for path in paths}, standard_names)
 
     requested = {name: as_pipeline(value) for name, value in (recipes or {}).items()}
     shapes: dict[str, tuple[int, ...]] = {}

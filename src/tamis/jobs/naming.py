@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
+from tamis import cf
 from tamis.errors import FileError
 from tamis.jobs.recipe import Match, absolute, matching
 from tamis.store.array import Store
@@ -38,7 +39,7 @@ class Names:
         if first := self._store.first_path(path):
             return Match({first: path}, exact=True)
         try:
-            return matching(name, self._paths)
+            return matching(name, self._paths, self._standard_names)
         except FileError as error:
             error.at(self.filename, path=self.filename, dataset=name)
             raise
@@ -53,6 +54,9 @@ class Names:
         """
         matches = sorted(map(self.match, names), key=lambda match: not match.exact)
         return {path: label for match in reversed(matches) for path, label in match.labels.items()}
+
+    def _standard_names(self) -> Mapping[str, str]:
+        return {path: cf.text(array.attributes, "standard_name") for path, array in self._store.arrays.items()}
 
     @cached_property
     def _paths(self) -> Mapping[str, str]:

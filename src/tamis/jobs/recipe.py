@@ -16,6 +16,9 @@ from tamis.pipeline import Pipeline
 
 T = TypeVar("T")
 
+STANDARD_NAME = "standard_name="
+"""Beginning of a name that means datasets by this attribute; what follows may be a pattern."""
+
 _DIGITS = 18  # limit of the digits of an extent, so that it fits 64 bits
 
 Recipes = Mapping[str, Pipeline | Filter | str]
@@ -126,15 +129,20 @@ class Assigned(NamedTuple, Generic[T]):
     exact: bool
 
 
-def matching(name: str, paths: Mapping[str, str]) -> Match:
+def matching(
+    name: str, paths: Mapping[str, str], standard_names: Callable[[], Mapping[str, str]] = dict[str, str]
+) -> Match:
     """Return the datasets that match a name or pattern; ``TS`` means ``/TS``, ``*`` matches any characters.
 
     Parameters
     ----------
     name
-        The name or pattern. An exact name takes precedence: ``st*r`` matches only ``/st*r`` if that exists.
+        The name or pattern, or ``standard_name=`` and one. An exact name takes precedence: ``st*r`` matches only
+        ``/st*r`` if that exists.
     paths
         For each path to a dataset, the dataset's own path.
+    standard_names
+        Returns the standard names of datasets by their own paths.
 
     Raises
     ------
@@ -144,6 +152,8 @@ def matching(name: str, paths: Mapping[str, str]) -> Match:
     if (path := absolute(name)) in paths:
         return Match({paths[path]: path}, exact=True)
     labels: dict[str, str] = {}
+    if name.startswith(STANDARD_NAME):
+        return _by_standard_name(name, standard_names())
     if has_pattern_signs(name):
         fits = re.compile(translate(name if name.startswith(("/", "*")) else f"/{name}")).match
         for path, own in paths.items():
@@ -154,6 +164,17 @@ def matching(name: str, paths: Mapping[str, str]) -> Match:
         known = ", ".join(own_paths[:12]) + (", …" if len(own_paths) > 12 else "")
         nearest = did_you_mean(name, (word for path in paths for word in (path.rpartition("/")[2], path)))
         text = f"expected a dataset named {name!r}, found only {known or 'no datasets'}{nearest}"
+        raise FileError(text).at(dataset=name)
+    return Match(labels, exact=False)
+
+
+def _by_standard_name(name: str, standard_names: Mapping[str, str]) -> Match:
+    fits = re.compile(translate(name.removeprefix(STANDARD_NAME))).match
+    labels = {path: path for path, text in standard_names.items() if text and fits(text)}
+    if not labels:
+        known = sorted({text for text in standard_names.values() if text})
+        nearest = did_you_mean(name.removeprefix(STANDARD_NAME), known)
+        text = f"expected a dataset with {name}, found only {', '.join(known[:12]) or 'datasets without one'}{nearest}"
         raise FileError(text).at(dataset=name)
     return Match(labels, exact=False)
 

@@ -15,7 +15,8 @@ from tamis.chunks.grid import default_chunks
 from tamis.chunks.threads import checked_threads
 from tamis.errors import ParameterError
 from tamis.filters import Filter
-from tamis.jobs.recipe import Match, Recipes, absolute, assigned, chunk_shape, matching
+from tamis.jobs.naming import Names
+from tamis.jobs.recipe import Recipes, absolute, assigned, chunk_shape
 from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy
 from tamis.jobs.repacking import RepackResult
 from tamis.jobs.repacking.planning import Request
@@ -156,10 +157,7 @@ def _chunk_shapes(
     encodings: Encodings,
 ) -> dict[str, tuple[int, ...]]:
     """Return the chunk shapes of variables with filters or of dask arrays by path; others are contiguous."""
-
-    def match(name: str) -> Match:
-        return matching(name, store.paths())
-
+    match = Names(store).match
     recipes: dict[str, Pipeline] = {}
     for recipe in assigned(pipelines, match):
         recipes.setdefault(recipe.path, recipe.value)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from tamis.accuracy.requirement import Requirement
 from tamis.errors import ParameterError
 from tamis.formatting import did_you_mean
+from tamis.jobs.recipe import STANDARD_NAME
 from tamis.jobs.recipes.dimension_chunks import Chunks, as_chunks
-from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy
+from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy, rounded
 from tamis.jobs.recipes.toml_places import Key, places_of
 from tamis.pipeline import Pipeline
 
 _SCHEMA = 1
-_TOP = ("schema", "missing", "variable", "evidence")
-_VARIABLE = ("name", "filters", "chunks", "require", "evidence")
+_TOP = ("schema", "missing", "variable", "default", "evidence")
+_NAMES = ("name", "standard_name")
+_DEFAULT = ("round", "filters", "chunks", "require", "evidence")
+_ALL_OTHERS = "*"
 
 
 class RecipeFields(NamedTuple):
@@ -70,17 +74,37 @@ class _Fields:
         names: set[str] = set()
         for number, entry in enumerate(variables):
             self._variable(("variable", number), entry, names, fields)
+        if "default" in content:
+            self._default(content["default"], names, fields)
         return fields
 
+    def _default(self, entry: object, names: set[str], fields: RecipeFields) -> None:
+        """Read the table for all other variables, which is a pattern for all in the last place."""
+        if not isinstance(entry, dict):
+            self._refuse(("default",), "a table [default]", repr(entry))
+        self._known(("default",), entry, _DEFAULT)
+        if _ALL_OTHERS in names:
+            self._refuse(("default",), 'variables that name = "*" does not match', "none: leave one of the two out")
+        self._values(("default",), entry, _ALL_OTHERS, fields)
+
     def _variable(self, at: Key, entry: Mapping[str, Any], names: set[str], fields: RecipeFields) -> None:
-        self._known(at, entry, _VARIABLE)
-        name = entry.get("name")
-        if not isinstance(name, str) or not name:
-            found = "none" if name is None else repr(name)
-            self._refuse((*at, "name") if "name" in entry else at, "name, the name or pattern of a dataset", found)
+        self._known(at, entry, (*_NAMES, *_DEFAULT))
+        given = [field for field in _NAMES if field in entry]
+        if not given:
+            self._refuse(at, "name, the name or pattern of a dataset, or its standard_name", "none")
+        field, *others = given
+        text = entry[field]
+        if others:
+            self._refuse((*at, others[0]), "either name or standard_name", "both")
+        if not isinstance(text, str) or not text:
+            self._refuse((*at, field), f"{field}, a text that may be a pattern", repr(text))
+        name = text if field == "name" else STANDARD_NAME + text
         if name in names:
-            self._refuse((*at, "name"), "each name once", f"{name!r} again")
+            self._refuse((*at, field), "each name once", f"{text!r} again")
         names.add(name)
+        self._values(at, entry, name, fields)
+
+    def _values(self, at: Key, entry: Mapping[str, Any], name: str, fields: RecipeFields) -> None:
         if not entry.keys() & {"filters", "chunks", "require"}:
             self._refuse(at, f"filters, chunks or require for {name!r}", "none of them")
         if "filters" in entry:
@@ -89,6 +113,13 @@ class _Fields:
                     (*at, "filters"), 'text such as "zfp(bound=0.1)|shuffle|deflate(4)"', repr(entry["filters"])
                 )
             fields.filters[name] = self._checked((*at, "filters"), Pipeline.parse, entry["filters"])
+        if "round" in entry:
+            if not isinstance(entry["round"], str):
+                self._refuse((*at, "round"), 'text such as "absolute(0.125)"', repr(entry["round"]))
+            if name not in fields.filters:
+                self._refuse((*at, "round"), 'filters beside it, such as "shuffle|deflate(4)"', "none")
+            after_it = partial(rounded, filters=fields.filters[name])
+            fields.filters[name] = self._checked((*at, "round"), after_it, entry["round"])
         if "chunks" in entry:
             extents = entry["chunks"].values() if isinstance(entry["chunks"], dict) else entry["chunks"]
             if not isinstance(entry["chunks"], (list, dict)) or any(type(extent) is not int for extent in extents):

@@ -12,9 +12,10 @@ from typing import Any, Literal, Self, TypeVar, get_args
 from tamis.accuracy.requirement import Requirement, Requirements, as_requirements
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Filter
-from tamis.jobs.recipe import Recipes
+from tamis.jobs.recipe import STANDARD_NAME, Recipes
 from tamis.jobs.recipes.dimension_chunks import Chunks, DimensionChunks, as_chunks
 from tamis.pipeline import Pipeline, as_pipeline
+from tamis.rounding import Rounding
 from tamis.store.disk import disk_text
 
 T = TypeVar("T")
@@ -30,7 +31,10 @@ class Recipe:
     Parameters
     ----------
     filters
-        Filters by dataset name or pattern: a `Pipeline`, a filter, or its text.
+        Filters by dataset name or pattern: a `Pipeline`, a filter, or its text. The name ``standard_name=…`` means
+        datasets with this attribute, and ``*`` in the last place all others.
+    round
+        Roundings in front of these filters, by the same names: a rounding, or its text such as ``absolute(0.125)``.
     chunks
         Chunk shapes by name or pattern: extents, slowest axis first, or a mapping from names of dimensions to extents.
         Along other dimensions, chunks stay as long as they are.
@@ -65,6 +69,7 @@ class Recipe:
         self,
         filters: Recipes | None = None,
         *,
+        round: Mapping[str, Rounding | str] | None = None,  # noqa: A002 - as the field of the file
         chunks: Mapping[str, object] | None = None,
         require: Requirements | None = None,
         missing: MissingPolicy | None = None,
@@ -76,7 +81,12 @@ class Recipe:
             raise ParameterError(f"expected names as text, got {[*filters]!r} and chunks {chunks!r}")
         if missing is not None and missing not in POLICIES:
             raise ParameterError(f"expected missing to be one of {', '.join(POLICIES)}, got {missing!r}")
-        object.__setattr__(self, "filters", {name: as_pipeline(value) for name, value in filters.items()})
+        pipelines = {name: as_pipeline(value) for name, value in filters.items()}
+        for name, rounding in (round or {}).items():
+            if name not in pipelines:
+                raise ParameterError(f"expected filters of {name!r} after {rounding}, such as shuffle|deflate(4)")
+            pipelines[name] = rounded(rounding, pipelines[name])
+        object.__setattr__(self, "filters", pipelines)
         object.__setattr__(self, "chunks", {name: as_chunks(value) for name, value in chunks.items()})
         object.__setattr__(self, "require", as_requirements({} if require is None else require))
         object.__setattr__(self, "missing", missing)
@@ -132,7 +142,11 @@ class Recipe:
     def __str__(self) -> str:
         lines = ["schema = 1", *([f'missing = "{self.missing}"'] if self.missing else [])]
         for name in dict.fromkeys((*self.filters, *self.chunks, *self.require)):
-            lines += ["", "[[variable]]", f"name = {_quoted(name)}"]
+            standard_name = name.removeprefix(STANDARD_NAME)
+            chosen = f"name = {_quoted(name)}"
+            if standard_name and standard_name != name:
+                chosen = f"standard_name = {_quoted(standard_name)}"
+            lines += ["", "[[variable]]", chosen]
             if name in self.filters:
                 lines.append(f"filters = {_quoted(str(self.filters[name]))}")
             if name in self.chunks:
@@ -140,6 +154,22 @@ class Recipe:
             if name in self.require:
                 lines.append(f"require = {_quoted(str(self.require[name]))}")
         return "\n".join((*lines, ""))
+
+
+def rounded(rounding: object, filters: Pipeline) -> Pipeline:
+    """Return filters after a rounding.
+
+    Raises
+    ------
+    ParameterError
+        If it is no rounding, or there is one among the filters, or they are lossy.
+    """
+    first = as_pipeline(rounding)
+    if first.rounding is None or first.stages:
+        raise ParameterError(f"expected a rounding such as absolute(0.125), got {rounding}")
+    if filters.rounding is not None:
+        raise ParameterError(f"expected filters alone beside the rounding {first}, got {filters}")
+    return Pipeline((first.rounding, *filters.stages))
 
 
 def _first(values: Mapping[str, T], others: Mapping[str, T]) -> dict[str, T]:
