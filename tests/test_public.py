@@ -35,8 +35,8 @@ MODULES = {
     "filters": """Bitshuffle Blosc Blosc2 Bzip2 ChunkType Data Deflate Filter Fletcher32 Lz4 Lzf Nbit Parameter Request
         Scaleoffset Shuffle Sperr Stage StoredZfp Sz3 Szip UnknownFilter Zfp Zstd by_id by_name choice filter_named
         from_values number real requested_filter""",
-    "hdf5": """Appender Partial PhaseChange chunk_type create_dataset create_group group_filters group_phase_change
-        pipeline_of read_chunk write write_stream""",
+    "hdf5": """Appender Partial PhaseChange chunk_type create_appender create_dataset create_group group_filters
+        group_phase_change pipeline_of read_chunk write write_stream""",
     "netcdf": """Deflation FilterInfo NetcdfError Quantization create_variable def_var_blosc def_var_bzip2
         def_var_deflate
         def_var_filter def_var_fletcher32 def_var_quantize def_var_shuffle def_var_szip def_var_zstandard filters

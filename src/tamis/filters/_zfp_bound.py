@@ -33,9 +33,9 @@ class Bound:
     def refuse(self) -> NoReturn:
         """Raise ParameterError: this is no mode of the codec, and nothing but a search on values makes it one."""
         raise ParameterError(
-            f"expected a mode that a file can record, got zfp({self}), for which tamis.repack and to_netcdf of tamis"
-            f" find the tolerance from the values: use one of these, or zfp({zfp.Accuracy(self.bound)}), which is"
-            " stricter"
+            f"expected a mode that a file can record, got zfp({self}), for which tamis.repack, to_netcdf of tamis and"
+            " write and create_appender of tamis.hdf5 find the tolerance from the values: use one of these, or"
+            f" zfp({zfp.Accuracy(self.bound)}), which is stricter"
         )
 
     def __str__(self) -> str:

@@ -47,8 +47,8 @@ class Zfp(Filter, Mapping[str, Any]):
     accuracy
         Largest absolute error, in units of the data, above 0.
     bound
-        The same promise, kept by the loosest accuracy that the values allow: `tamis.repack` finds it, and other
-        functions refuse it.
+        The same promise, kept by the loosest accuracy that the values allow: `tamis.repack` and `tamis.hdf5.write`
+        find it, and functions without the values refuse it.
     reversible
         True keeps every bit.
     minbits, maxbits, maxprec, minexp

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tamis.hdf5.chunk_access import chunk_type, pipeline_of, read_chunk
     from tamis.hdf5.tree.groups import PhaseChange, create_group, group_filters, group_phase_change
     from tamis.hdf5.writing.appender import Appender, Partial
+    from tamis.hdf5.writing.bounded import create_appender
     from tamis.hdf5.writing.creation import create_dataset
     from tamis.hdf5.writing.dataset import write, write_stream
 
@@ -22,6 +23,7 @@ __all__ = [
     "Partial",
     "PhaseChange",
     "chunk_type",
+    "create_appender",
     "create_dataset",
     "create_group",
     "group_filters",
@@ -37,6 +39,7 @@ _LATE = {
     "chunk_access": "chunk_type pipeline_of read_chunk",
     "tree.groups": "PhaseChange create_group group_filters group_phase_change",
     "writing.appender": "Appender Partial",
+    "writing.bounded": "create_appender",
     "writing.creation": "create_dataset",
     "writing.dataset": "write write_stream",
 }

@@ -77,6 +77,9 @@ class Appender:
         How to continue a dataset that ends in a partial chunk stored with loss, for example by h5py. False keeps its
         values as they read, and stores that chunk without loss for good. True encodes them again, which may add an
         error up to the bound once more.
+    bound
+        Largest error of a value; by default that of the filters. `create_appender` makes datasets through zfp whose
+        tolerance is above their bound.
 
     Raises
     ------
@@ -96,11 +99,17 @@ class Appender:
     """
 
     def __init__(
-        self, dataset: h5py.Dataset, axis: int = 0, *, threads: int | None = None, recode: bool = False
+        self,
+        dataset: h5py.Dataset,
+        axis: int = 0,
+        *,
+        threads: int | None = None,
+        recode: bool = False,
+        bound: float | None = None,
     ) -> None:
         self._closed, self._ended = True, "is closed: create another"  # until there is something to close
         self._threads = checked_threads(threads)
-        self._target = Target.of(dataset)
+        self._target = Target.of(dataset).within(bound)
         self._located = partial(located, path=dataset.file.filename, dataset=dataset.name)
         self._target.pipeline.check_encodable()
         self._target.pipeline.check(self._target.chunk)

@@ -22,7 +22,8 @@ from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.direct_chunks import first_stored
 from tamis.hdf5.writer import Hdf5Writer
-from tamis.hdf5.writing.creation import check_place, named, new_dataset, new_path
+from tamis.hdf5.writing.bounded import bounded_dataset
+from tamis.hdf5.writing.creation import check_place, named, new_path
 from tamis.hdf5.writing.target import Target, array_like
 from tamis.pipeline import as_pipeline
 from tamis.rewrite.cast import cast
@@ -83,6 +84,7 @@ def write(target: Any, *arguments: Any, threads: int | None = None, **options: A
     filters
         A `Pipeline`, a filter, or their text such as ``"zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"``, or with a
         rounding ``"bitround(keepbits=7)|shuffle|deflate(4)"``, whose error is proven, and which an attribute records.
+        ``zfp(bound=0.1)`` gets the loosest tolerance that keeps the bound on a sample of the data.
     chunks
         Chunk shape, slowest axis first; by default as in `create_dataset`.
     dtype
@@ -220,19 +222,12 @@ def _write_new(
     overwrite: bool = False,
 ) -> h5py.Dataset:
     check_place(parent, name, overwrite=overwrite)
-    dataset, pipeline = new_dataset(
-        parent,
-        tuple(data.shape),
-        data.dtype if dtype is None else dtype,
-        filters=filters,
-        chunks=chunks,
-        maxshape=maxshape,
-        fillvalue=fillvalue,
-        attrs=attrs,
-    )
+    label, kind = f"{parent.file.filename}: {name}", data.dtype if dtype is None else dtype
+    options = {"filters": filters, "chunks": chunks, "maxshape": maxshape, "fillvalue": fillvalue, "attrs": attrs}
+    target = bounded_dataset(parent, label, tuple(data.shape), kind, data, options)
+    dataset = target.dataset
     try:
-        label = f"{parent.file.filename}: {name}"
-        _store(Target.of(dataset, pipeline, label), data, threads, shared=False)
+        _store(target, data, threads, shared=False)
         return named(dataset, parent, name, as_pipeline(filters).rounding)
     except BaseException:
         dataset.id.close()  # without a name it no longer exists, and its space is free

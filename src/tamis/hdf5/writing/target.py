@@ -119,6 +119,22 @@ class Target:
         is_set = self.dataset.id.get_create_plist().fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
         return self.fill if is_set else None
 
+    def within(self, bound: float | None) -> Target:
+        """Return the target with another allowed error; None for that of the filters.
+
+        Raises
+        ------
+        ParameterError
+            If it is no finite number above 0, or the filters have no error to bound.
+        """
+        if bound is None:
+            return self
+        if not (isinstance(bound, (int, float)) and 0 < bound < math.inf):
+            raise ParameterError(f"{self.label}: expected a finite bound above 0, got bound={bound!r}")
+        if not is_lossy(self.pipeline):
+            raise ParameterError(f"{self.label}: expected lossy filters for a bound, got {self.pipeline}")
+        return replace(self, pipeline=self.pipeline.within(bound))
+
     def missing_in(self, values: NDArray[Any]) -> Missing:
         """Return the markers of missing values in data; if some values are masked, including the fill value."""
         if not np.ma.is_masked(values) or self.masked is None:

@@ -8,6 +8,7 @@ chunk that does not is stored without zfp. So the sample decides about bytes onl
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.chunks.gather import one_by_one, over_chunks
-from tamis.chunks.grid import Region
+from tamis.chunks.grid import Grid, Region, grid_of
 from tamis.chunks.regions import Parts
 from tamis.errors import TamisError
 from tamis.filters import Zfp
@@ -111,6 +112,35 @@ def with_loosest_tolerance(plan: Plan, source: StoredArray) -> Plan:
     source
         The array. If it cannot be read, the plan stays as it is, and writing reports why.
     """
+
+    def read(sample: Parts) -> list[_Part]:
+        source.check_readable()
+        keep = one_by_one(lambda part, values: (part, values.copy()))
+        with (
+            closing(source.open_reader()) as reader,
+            closing(over_chunks(reader, sample, plan.dtype, keep, 1)) as parts_read,
+        ):
+            return [*parts_read]
+
+    return with_tolerance_of(plan, source.shape, source.parts, read)
+
+
+def with_tolerance_of(
+    plan: Plan, shape: tuple[int, ...], parts: Callable[[Grid], Parts], read: Callable[[Parts], list[_Part]]
+) -> Plan:
+    """Return a plan as `with_loosest_tolerance` does, for an array of any kind.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    shape
+        Shape of the array.
+    parts
+        Returns the chunks of a grid that have values.
+    read
+        Returns parts of the array with their values, in the type of the plan.
+    """
     zfp = plan.pipeline.zfp
     if plan.pipeline.bound is None or zfp is None or not plan.recoded:
         return plan
@@ -119,7 +149,8 @@ def with_loosest_tolerance(plan: Plan, source: StoredArray) -> Plan:
         return replace(plan, notes=(*plan.notes, f"{note}; as an optional filter, zfp? takes fewer bytes"))
     tolerance = Accuracy(zfp.error_bound or 0.0).effective
     try:
-        sample, values = _sample(plan, source)
+        sample = _sample(plan, parts(grid_of(shape, _part_shape(plan))))
+        values = read(sample)
         best = _tried(plan, sample, values, tolerance)
         allowed = best.missed + (len(values) // _MISSES if sample.grid.chunk_shape == plan.chunk_shape else 0)
         while math.isfinite(2 * tolerance):
@@ -143,22 +174,13 @@ def _note(plan: Plan, tolerance: float, sample: Parts) -> str:
     )
 
 
-def _sample(plan: Plan, source: StoredArray) -> tuple[Parts, list[_Part]]:
-    """Return chunks of the target, or parts of large ones, spread over the array, and their values."""
-    shape = _part_shape(plan)
-    parts = source.parts(replace(plan, chunk_shape=shape).grid(source))
-    nbytes = math.prod(shape) * plan.dtype.itemsize
+def _sample(plan: Plan, parts: Parts) -> Parts:
+    """Return chunks of the target, or parts of large ones, spread over the array."""
+    nbytes = math.prod(parts.grid.chunk_shape) * plan.dtype.itemsize
     count = min(len(parts), max(_LEAST_PARTS, min(_MOST_PARTS, _SAMPLE_NBYTES // nbytes)))
     # Steps of equal length would meet the same place of each row of chunks.
     places = [int((i + i * _GOLDEN % 1) * len(parts) / count) for i in range(count)]
-    sample = Parts(parts.grid, np.array([parts.numbers[place] for place in places], np.int64))
-    source.check_readable()
-    keep = one_by_one(lambda part, values: (part, values.copy()))
-    with (
-        closing(source.open_reader()) as reader,
-        closing(over_chunks(reader, sample, plan.dtype, keep, 1)) as parts_read,
-    ):
-        return sample, [*parts_read]
+    return Parts(parts.grid, np.array([parts.numbers[place] for place in places], np.int64))
 
 
 def _part_shape(plan: Plan) -> tuple[int, ...]:
