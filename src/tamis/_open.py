@@ -150,6 +150,7 @@ def copy_store(
     dropped: Collection[str],
     companions: Callable[[], Mapping[str, ArrayWriter | None]],
     threads: int = 1,
+    line: Callable[[], str] = str,
 ) -> list[str]:
     """Copy a store to a new one, except the arrays that functions create, and return notes about other files.
 
@@ -170,6 +171,8 @@ def copy_store(
         lose theirs.
     threads
         Number of threads that encode arrays without a function, where they cannot stay as they are.
+    line
+        Called when all arrays exist: returns a line for the history of the target, empty for none.
 
     Raises
     ------
@@ -184,16 +187,16 @@ def copy_store(
         assert isinstance(target.form, ZarrForm)
         folder = ZarrTarget(target.path, target.form, threads)
         target.protect()
-        transfer(source, folder, recreate, companions)
+        transfer(source, folder, recreate, companions, line)
         return []
     if isinstance(source, Hdf5Store):
-        return source.copy_to(target.path, recreate, dropped, companions, target.protect)
+        return source.copy_to(target.path, recreate, dropped, companions, target.protect, line)
     from tamis.hdf5.netcdf_target import NetcdfTarget
     from tamis.rewrite.transfer import transfer
 
     with NetcdfTarget(target.path) as out:
         target.protect()
-        transfer(source, out, recreate, companions)
+        transfer(source, out, recreate, companions, line)
     return []
 
 

@@ -21,7 +21,9 @@ def ocean(make_ocean: Make, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
     folder = tmp_path_factory.mktemp("ocean")
     make_ocean(folder / "a.nc")
     recipes = {"TS": "zfp(accuracy=0.1)|shuffle|deflate(4)"}
-    tamis.repack(folder / "a.nc", folder / "b.nc", recipes, chunks={"TS": (30, 32, 32)}, missing="companion")
+    tamis.repack(
+        folder / "a.nc", folder / "b.nc", recipes, chunks={"TS": (30, 32, 32)}, missing="companion", history=False
+    )
     return folder / "a.nc", folder / "b.nc"
 
 

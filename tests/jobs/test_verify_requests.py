@@ -163,7 +163,7 @@ def test_verification_json_has_all_and_no_number_that_json_lacks(pair: Callable[
 
 
 def test_verification_is_frozen_and_prints_what_it_found(sample: Path, tmp_path: Path) -> None:
-    tamis.repack(sample, tmp_path / "b.nc", {"TS": "zfp(accuracy=0.1)"})
+    tamis.repack(sample, tmp_path / "b.nc", {"TS": "zfp(accuracy=0.1)"}, history=False)
     found = tamis.verify(sample, tmp_path / "b.nc", bounds={"TS": 0.1})
     with pytest.raises(FrozenInstanceError):
         found.target = "x"  # type: ignore[misc]

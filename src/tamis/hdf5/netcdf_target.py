@@ -17,6 +17,7 @@ import numpy as np
 from h5py import h5d, h5ds, h5f, h5g, h5p, h5s, h5t
 
 from tamis import _native
+from tamis.cf.history_attribute import HISTORY
 from tamis.chunks.boxes import several_chunks
 from tamis.chunks.grid import Grid, default_chunks
 from tamis.chunks.regions import Parts
@@ -80,6 +81,7 @@ class NetcdfTarget:
         self._companions: dict[str, ArrayWriter | None] = {}
         # Path of a variable → its path in the file.
         self._paths: dict[str, str] = {}
+        self._root: Mapping[str, Any] = {}
         # By path in the file: rounded variables.
         self._roundings: dict[str, Rounding] = {}
         version = f"version=2,tamis={_native.version},hdf5={h5py.version.hdf5_version}"
@@ -112,6 +114,7 @@ class NetcdfTarget:
             plist.set_obj_track_times(False)
             h5g.create(self._file.id, *raw_name(path), gcpl=plist)
         self._set_attributes(self._file[group.path], group.attributes)
+        self._root = self._root if path else group.attributes
         for name, dimension in group.dimensions.items():
             variable = group.variables.get(name)
             bare = variable is None or variable.dimensions[:1] != (name,)
@@ -170,6 +173,14 @@ class NetcdfTarget:
                 # Texts are Python objects in memory, and have another type there.
                 memory = h5t.py_create(dataset.dtype) if values.dtype.kind == "O" else dataset.id.get_type()
                 dataset.id.write(*selected(dataset, part), values, memory)
+
+    def set_history(self, text: str) -> None:
+        """Set the history of the root group; attributes after it are written again, so that it keeps its place."""
+        names = list(self._root)
+        later = names[names.index(HISTORY) :] if HISTORY in names else []
+        for name in later:
+            del self._file.attrs[name]
+        self._set_attributes(self._file, {HISTORY: text} | {name: self._root[name] for name in later[1:]})
 
     def finish(self, companions: Mapping[str, ArrayWriter | None]) -> None:
         """Attach the dimensions to all variables, and name companions."""

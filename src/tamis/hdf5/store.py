@@ -12,10 +12,12 @@ import h5py
 from h5py import h5g
 
 from tamis import cf
+from tamis.cf.history_attribute import HISTORY, with_line
 from tamis.errors import FileError
 from tamis.filters import Filter
 from tamis.hdf5.cf_variables import roles_in
 from tamis.hdf5.companion_writer import create_empty, replace_companions
+from tamis.hdf5.lib.attributes import known_attributes
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.rounding_attributes import name_containers
 from tamis.hdf5.lib.source_file import open_source
@@ -187,10 +189,14 @@ class Hdf5Store:
         dropped: Collection[str],
         companions: Callable[[], Mapping[str, ArrayWriter | None]],
         created: Callable[[], None],
+        line: Callable[[], str] = str,
     ) -> list[str]:
         """Copy everything to a new file, except the arrays that functions create; see `tamis._open.copy_store`."""
         end = FileEnd(str(target))
         roundings: dict[str, Rounding] = {}
+
+        def history() -> str:
+            return with_line(known_attributes(self.file, HISTORY, "Conventions"), line())
 
         def adapted(path: str, function: Recreate) -> tree.Recreate:
             def make(open_source: Callable[[], h5py.Dataset], parent: h5g.GroupID, link: Link) -> h5py.Dataset | Copied:
@@ -206,7 +212,7 @@ class Hdf5Store:
         with create_target(self.file, target) as out:
             created()
             functions = {path: adapted(path, function) for path, function in recreate.items()}
-            notes, headers = copy_tree(self.file, out, {**functions, **dict.fromkeys(dropped, create_empty)})
+            notes, headers = copy_tree(self.file, out, {**functions, **dict.fromkeys(dropped, create_empty)}, history)
             datasets = {
                 path: writer.dataset if isinstance(writer, Hdf5Writer) else None
                 for path, writer in companions().items()

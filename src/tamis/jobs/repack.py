@@ -52,6 +52,7 @@ def repack(
     zarr_format: int | None = None,
     shards: int | None = None,
     consolidated: bool | None = None,
+    history: bool = True,
     progress: Progress | None = None,
 ) -> RepackResult:
     """Copy an HDF5 or netCDF file or a Zarr store, with other filters on some of its datasets.
@@ -119,6 +120,10 @@ def repack(
     consolidated
         Whether the root of a Zarr store also has the metadata of all arrays; by default yes, as xarray looks for
         them there.
+    history
+        Whether a target that follows the netCDF conventions, which shows by its attribute ``history`` or
+        ``Conventions``, gets a line in its history that says what was done. It has no time, so that the same call
+        makes the same bytes.
     progress
         Called before the first and after each chunk, with the step (`tamis.jobs.progress.Step`), the number of finished
         chunks, and the number of all chunks.
@@ -142,7 +147,7 @@ def repack(
         encoded bytes; it is removed.
     """
     recipe = _recipe(recipes, chunks, require, missing)
-    request = _request(recipe, checksum, follow, min_size, larger)
+    request = _request(recipe, checksum, follow, min_size, larger, history)
     _check_asked(request, source, target)
     form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
     return run_repack(
@@ -182,7 +187,7 @@ def run_repack(
     ):
         request = request_for(store)
         planning = plan_datasets(store, request, survey_reported(report, threads))
-        record = Record.of(source, planning, request.missing, transaction.form_text)
+        record = Record.of(source, planning, request, transaction.form_text)
         earlier = check_target(transaction, source, record, planning.plans, request, resume=resume)
         if earlier is not None:
             notes.append(f"{target}: {earlier}")
@@ -191,7 +196,7 @@ def run_repack(
         else:
             if request.missing == "refuse":
                 refuse_missing(planning, report, threads)
-            done = _run(store, planning, record, transaction, report, threads, resume=resume)
+            done = _run(store, planning, record, transaction, report, threads, resume=resume, history=request.history)
     return RepackResult(
         os.fspath(source),
         os.fspath(target),
@@ -222,6 +227,7 @@ def preview_repack(
     zarr_format: int | None = None,
     shards: int | None = None,
     consolidated: bool | None = None,
+    history: bool = True,
 ) -> RepackPreview:
     """Return what `repack` would do to each dataset, and write nothing.
 
@@ -230,13 +236,13 @@ def preview_repack(
     Parameters
     ----------
     source, target, recipes, chunks, require, checksum, missing, follow,
-    min_size, larger
+    min_size, larger, history
         See `repack`. Whether a dataset would grow is known only after encoding.
     resume
         Also report the chunks that could be taken over from an interrupted run.
     """
     recipe = _recipe(recipes, chunks, require, missing)
-    request = _request(recipe, checksum, follow, min_size, larger)
+    request = _request(recipe, checksum, follow, min_size, larger, history)
     _check_asked(request, source, target)
     form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
     return run_preview(source, target, lambda _: request, resume=resume, form=form)
@@ -260,7 +266,7 @@ def run_preview(
         transaction = begin(target, **(form or {}))
         if not resume:
             return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*interrupted(target), *notes))
-        record = Record.of(source, planning, request.missing, transaction.form_text)
+        record = Record.of(source, planning, request, transaction.form_text)
         if (
             earlier := check_target(transaction, source, record, planning.plans, request, resume=True)
         ) and earlier.done:
@@ -281,9 +287,12 @@ def _recipe(
     return Recipe(recipes, chunks=chunks, require=require, missing=missing)
 
 
-def _request(recipe: Recipe, checksum: bool, follow: bool, min_size: int | None, larger: bool) -> Request:
+def _request(
+    recipe: Recipe, checksum: bool, follow: bool, min_size: int | None, larger: bool, history: bool
+) -> Request:
     policy, least = recipe.missing or "exact", least_nbytes(min_size)
-    return Request(recipe.filters, recipe.chunks, checksum, policy, follow, least, larger, required=recipe.require)
+    request = Request(recipe.filters, recipe.chunks, checksum, policy, follow, least, larger, required=recipe.require)
+    return replace(request, history=history)
 
 
 def _check_asked(request: Request, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
@@ -309,12 +318,13 @@ def _run(
     threads: int,
     *,
     resume: bool,
+    history: bool,
 ) -> _Done:
     """Write, verify and commit the target."""
     source = Path(store.path)
     with Resuming(transaction, source, planning.plans, resume=resume) as resuming:
         check_room(transaction.path.parent, store, planning.datasets, planning.plans, resuming.removable_nbytes)
-        written, unread, notes = write_target(store, planning, transaction, resuming, report, threads)
+        written, unread, notes = write_target(store, planning, transaction, resuming, report, threads, history=history)
         transaction.begin_sync()
         stored = {path: plan for path, plan in planning.plans.items() if plan.copied or path in written}
         try:
@@ -330,5 +340,5 @@ def _run(
             resuming.finish()
             return _Done(done, unread, (*resuming.notes, *notes))
     transaction.discard()
-    again = _run(store, planning, record, transaction, report, threads, resume=False)
+    again = _run(store, planning, record, transaction, report, threads, resume=False, history=history)
     return again._replace(notes=(stale, *again.notes))

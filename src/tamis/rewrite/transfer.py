@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from tamis.cf.history_attribute import with_line
 from tamis.errors import FileError
 from tamis.rewrite.plan import Plan, Recreate
 from tamis.store.array import ArrayWriter, CopyInsteadError, Store, StoredArray
@@ -25,6 +26,9 @@ class Target(Protocol):
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
         """Copy an array, with its filters if the target has them, in place of one that `create_like` may have begun."""
 
+    def set_history(self, text: str) -> None:
+        """Set the history of the root group, in its old place among the attributes if there was one."""
+
     def finish(self, companions: Companions) -> None:
         """Complete the target: companions by the path of their variables, None for variables that lose theirs."""
 
@@ -37,6 +41,7 @@ def transfer(
     target: Target,
     recreate: Mapping[str, Recreate],
     companions: Callable[[], Companions],
+    line: Callable[[], str] = str,
 ) -> None:
     """Write groups, dimensions, attributes and arrays of a store into a target, which is then complete.
 
@@ -49,6 +54,8 @@ def transfer(
         those whose function raises `CopyInsteadError`.
     companions
         Called when all arrays exist: returns new companions by the path of their variables.
+    line
+        Called then, too: returns a line for the history of the target, empty for none.
 
     Raises
     ------
@@ -66,6 +73,8 @@ def transfer(
             if (function := functions.get(variable.path)) is not None and _recreate(target, variable, array, function):
                 continue
             target.copy(variable, array)
+    if history := with_line(source.model.group("/").attributes, line()):
+        target.set_history(history)
     target.finish(companions())
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis import cf
 from tamis.chunks.boxes import block_shape
 from tamis.chunks.grid import Grid
 from tamis.chunks.regions import Parts
@@ -18,7 +19,7 @@ from tamis.formatting import shortened
 from tamis.missing.companion_attributes import ANCILLARY, MARK
 from tamis.store.array import Store, StoredArray
 from tamis.store.data_model import NamedArray, NamedGroup
-from tamis.store.pair import Change, Unequal, companion_note, new_attribute, new_dataset
+from tamis.store.pair import Change, Unequal, companion_note, history_change, new_attribute, new_dataset
 
 _BLOCK_NBYTES = 1 << 20
 
@@ -156,6 +157,9 @@ class ModelPair:
             if name not in after:
                 yield Change(path, "attribute", f"attribute {name!r} is lost", harmless=name in harmless)
             elif not same(value, after[name]):
+                if note := history_change(path, name, cf.text(before, name), cf.text(after, name)):
+                    yield note
+                    continue
                 text = f"attribute {name!r}: {_text(value)} became {_text(after[name])}"
                 yield Change(path, "attribute", text, harmless=name in harmless)
         for name in after.keys() - before.keys():

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tamis.cf.history_attribute import HISTORY, added_line
 from tamis.rounding import ROUNDING_ATTRIBUTES, is_container
 from tamis.store.array import StoredArray
 
@@ -89,6 +90,12 @@ class Pair(Protocol):
 
     def new_objects(self) -> Iterable[Change]:
         """Yield the objects that only the target has."""
+
+
+def history_change(path: str, name: str, before: str, after: str) -> Change | None:
+    """Return the note that tamis added a line to the history of the root group; None for any other change."""
+    line = added_line(before, after) if (path, name) == ("/", HISTORY) else ""
+    return Change(path, "attribute", f"attribute {name!r} has a new line: {line}") if line else None
 
 
 def new_attribute(path: str, name: str) -> Change:

@@ -27,8 +27,8 @@ POLICIES = ("exact", "companion", "refuse")
     "recipes",
     multiple=True,
     metavar="NAME:FILTERS",
-    help="Filters for a dataset, or for all that match a pattern such as '/grp/*'; repeatable. Lossy filters by"
-    " pattern leave out coordinates, bounds, flags and integers.",
+    help="Filters for a dataset, or for all that match a pattern such as '/grp/*' or 'standard_name=air_*';"
+    " repeatable. Lossy filters by pattern leave out coordinates, bounds, flags and integers.",
 )
 @click.option(
     "-c",
@@ -102,6 +102,12 @@ POLICIES = ("exact", "companion", "refuse")
     default=None,
     help="Repeat the metadata of all arrays in the root of a Zarr store, as xarray does (default).",
 )
+@click.option(
+    "--history/--no-history",
+    default=True,
+    show_default=True,
+    help="Add a line to the attribute history of OUT, if it has one or Conventions, that says what was done.",
+)
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT as it is if it is done already.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
 @output_options
@@ -123,6 +129,7 @@ def command(
     zarr_format: int | None,
     shards: int | None,
     consolidated: bool | None,
+    history: bool,
     resume: bool,
     dry_run: bool,
     quiet: bool,
@@ -174,7 +181,7 @@ def command(
             recipe = recipe.before(tamis.Recipe.load(recipe_path))
         if recipe_out is not None:
             recipe.dump(recipe_out, overwrite=overwrite)
-        options: dict[str, Any] = {"checksum": checksum, "resume": resume}
+        options: dict[str, Any] = {"checksum": checksum, "resume": resume, "history": history}
         options |= {"follow": follow, "min_size": min_size, "larger": larger}
         options |= {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
         if dry_run:

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+import h5py
+
+from tamis.cf.history_attribute import HISTORY
 from tamis.hdf5.companions import about_companion
 from tamis.hdf5.compare.elements import unequal_elements
 from tamis.hdf5.compare.stored_bytes import changed_fill, same_stored_chunks
@@ -16,12 +19,13 @@ from tamis.hdf5.compare.structure import (
     named_type_change,
     own_links,
 )
+from tamis.hdf5.lib.attributes import text_attribute
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.store import Hdf5Store
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.objects import Objects, array_at, group_at
 from tamis.hdf5.tree.walk import Contents, address_of
-from tamis.store.pair import Change, Unequal, companion_note, new_attribute, new_dataset
+from tamis.store.pair import Change, Unequal, companion_note, history_change, new_attribute, new_dataset
 
 # Attributes of the netCDF library for its own use; it numbers dimensions anew in each file.
 _BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict")
@@ -133,6 +137,11 @@ class Hdf5Pair:
             if change.added:
                 yield new_attribute(path, change.name)
                 continue
+            if (path, change.name) == ("/", HISTORY):
+                before, after = (text_attribute(h5py.Group(owner), HISTORY) or "" for owner in (source, target))
+                if (note := history_change(path, HISTORY, before, after)) is not None:
+                    yield note
+                    continue
             harmless = change.name in _BOOKKEEPING or about_companion(change.name, source, target)
             yield Change(path, "attribute", change.text, harmless=harmless)
 

@@ -18,6 +18,14 @@ def set_text(owner: h5py.HLObject, name: str, text: str | bytes) -> None:
     _write(owner, name, kind, h5s.create(h5s.SCALAR), np.array(raw, f"S{kind.get_size()}"))
 
 
+def set_text_like(source: Any, target: Any, name: bytes, text: str) -> None:
+    """Set an attribute of an object to text of the kind that it has in another one: of a fixed or a varying length."""
+    if h5a.exists(source, name) and h5a.open(source, name).get_type().is_variable_str():
+        h5py.Group(target).attrs.create(name.decode(), text, dtype=h5py.string_dtype())
+    else:
+        set_text(h5py.Group(target), name.decode(), text)
+
+
 def set_number(owner: h5py.HLObject, name: str, value: int) -> None:
     """Set an attribute to a 32-bit number without an axis, as those of netCDF-4 for itself."""
     number = np.array(value, np.int32)

@@ -10,21 +10,24 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, NamedTuple
 
 import h5py
-from h5py import h5d, h5g, h5l, h5o, h5p, h5r, h5t
+from h5py import h5d, h5g, h5l, h5o, h5r, h5t
 
+from tamis.cf.history_attribute import HISTORY
 from tamis.errors import FileError, ParameterError
+from tamis.hdf5.lib.netcdf_attributes import set_text_like
 from tamis.hdf5.lib.quick_facts import copy_plain_attributes
 from tamis.hdf5.tree.create import (
     STAGING,
     copy_empty_group,
+    copy_plist,
     create_copy,
     create_group_like,
     create_like,
     create_target,
+    same_object,
     staging_name,
 )
 from tamis.hdf5.tree.links import Link, in_order, link_plist, links_of
@@ -79,7 +82,9 @@ class TreeCopy(NamedTuple):
     headers: list[tuple[int, int]]
 
 
-def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recreate]) -> TreeCopy:
+def copy_tree(
+    source: h5py.File, target: h5py.File, recreate: Mapping[str, Recreate], history: Callable[[], str] = str
+) -> TreeCopy:
     """Copy everything in a file to an empty one, except the datasets that `recreate` creates.
 
     Groups with their filters and phase change, links of every kind, named types, attributes, references and the order
@@ -96,6 +101,8 @@ def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recre
     recreate
         Functions by path of a dataset in the source. A dataset with several hard links is created once, under the link
         that is visited first. Attributes are copied afterwards; the function must not create any of the same names.
+    history
+        Called when all objects exist: returns the history of the root group, empty to copy that of the source.
 
     Returns
     -------
@@ -123,7 +130,7 @@ def copy_tree(source: h5py.File, target: h5py.File, recreate: Mapping[str, Recre
     if STAGING.decode() in source:
         raise ParameterError(f"expected no {STAGING.decode()!r} in the source's root, a name that tamis reserves")
     copy = _Copy(source, target, recreate)
-    copy.run()
+    copy.run(history)
     return TreeCopy(copy.other_files.notes, copy.headers())
 
 
@@ -161,18 +168,20 @@ class _Copy:
         # Address in the source → named type in source and target, which may only have a path in the staging group.
         self.types: dict[int, tuple[Any, Any]] = {}
         self.staging: Any = None
+        self.history = ""
 
-    def run(self) -> None:
+    def run(self, history: Callable[[], str]) -> None:
         """Run both passes."""
         pending = deque([self.root])
         while pending:
             pending.extend(self._copy_group(pending.popleft()))
+        self.history = history()
         unfinished = (self.places[address] for address in self.unfinished)
         for group, places in itertools.groupby(unfinished, key=lambda place: place.group):
             source, target = self.groups[group], self.copies[group]
             for path, _, name in places:
                 with placed(path):
-                    if copy_plain_attributes(source, target, name):
+                    if not (path == b"/" and self.history) and copy_plain_attributes(source, target, name):
                         continue
                     self._finish(path, h5o.open(source, name), h5o.open(target, name))
                     # h5o.get_comment returns freed memory.
@@ -266,13 +275,13 @@ class _Copy:
         elif named:
             target_type = self._type(datatype)
             flags = h5o.COPY_WITHOUT_ATTR_FLAG | _MERGE_NAMED_TYPES
-            h5o.copy(source, link.name, target, link.name, _copy_plist(flags), lcpl)
-            if not _same_object(h5d.open(target, link.name).get_type(), target_type):
+            h5o.copy(source, link.name, target, link.name, copy_plist(flags), lcpl)
+            if not same_object(h5d.open(target, link.name).get_type(), target_type):
                 # The library used another one of several equal types.
                 target.unlink(link.name)
                 create_copy(item, target, link.name, target_type, lcpl)
         else:
-            h5o.copy(source, link.name, target, link.name, _copy_plist(h5o.COPY_WITHOUT_ATTR_FLAG), lcpl)
+            h5o.copy(source, link.name, target, link.name, copy_plist(h5o.COPY_WITHOUT_ATTR_FLAG), lcpl)
         return False
 
     def _copy_link(self, source: Any, target: Any, link: Link, link_path: bytes) -> None:
@@ -349,8 +358,13 @@ class _Copy:
         """Copy the rest of an object: attributes, and references in its values."""
         if isinstance(source, h5d.DatasetID) and has_references(source.get_type()):
             rewrite_references(source, target, self._rewire)
-        for name in attribute_names(source):
+        own = {HISTORY.encode(): self.history} if path == b"/" and self.history else {}
+        names = attribute_names(source)
+        for name in (*names, *(each for each in own if each not in names)):
             with placed(path, name):
+                if name in own:
+                    set_text_like(source, target, name, own[name])
+                    continue
                 copy_attribute(source, target, name, self._rewire, self._target_type)
 
     def _finish_types(self) -> None:
@@ -383,18 +397,3 @@ class _Copy:
         if region:
             return h5r.create(home, name, h5r.DATASET_REGION, h5r.get_region(reference, self.source))
         return h5r.create(home, name, h5r.OBJECT)
-
-
-def _same_object(first: Any, second: Any) -> bool:
-    """Return whether two identifiers are the same object; a type without a name is not an object."""
-    if isinstance(first, h5t.TypeID) and not first.committed():
-        return False
-    info, other_info = h5o.get_info(first), h5o.get_info(second)
-    return bool(info.fileno == other_info.fileno and info.addr == other_info.addr)
-
-
-@cache
-def _copy_plist(flags: int) -> Any:
-    ocpypl = h5p.create(h5p.OBJECT_COPY)
-    ocpypl.set_copy_object(flags)
-    return ocpypl

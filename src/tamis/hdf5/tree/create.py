@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -248,3 +248,19 @@ def _staged_type(datatype: Any, location: Any) -> Any:
     if not root.links.exists(STAGING):
         return None
     return h5t.open(h5g.open(root, STAGING), staging_name(h5o.get_info(datatype).addr))
+
+
+def same_object(first: Any, second: Any) -> bool:
+    """Return whether two identifiers are the same object; a type without a name is not an object."""
+    if isinstance(first, h5t.TypeID) and not first.committed():
+        return False
+    info, other_info = h5o.get_info(first), h5o.get_info(second)
+    return bool(info.fileno == other_info.fileno and info.addr == other_info.addr)
+
+
+@cache
+def copy_plist(flags: int) -> Any:
+    """Return the properties of a copy by H5Ocopy."""
+    ocpypl = h5p.create(h5p.OBJECT_COPY)
+    ocpypl.set_copy_object(flags)
+    return ocpypl

@@ -8,6 +8,7 @@ from tamis._open import copy_store, is_copied_by_objects
 from tamis.errors import DataError, FileError, TamisError
 from tamis.hdf5.lib.damage import reading
 from tamis.jobs.progress import Progress, Step
+from tamis.jobs.repacking.history_line import history_line
 from tamis.jobs.repacking.notes import GROWN
 from tamis.jobs.repacking.planning import Planning, replaced_companions
 from tamis.jobs.repacking.resuming import Resuming, Unresumed
@@ -50,8 +51,13 @@ def write_target(
     resuming: Resuming | Unresumed,
     report: Progress,
     threads: int,
+    *,
+    history: bool = False,
 ) -> tuple[dict[str, Written], dict[str, str], list[str]]:
-    """Write the target; return results by path, reasons of unreadable datasets, and notes about other files."""
+    """Write the target, perhaps with a line of history.
+
+    Returns results by path, reasons of unreadable datasets, and notes about other files.
+    """
     plans, by_objects = planning.plans, is_copied_by_objects(store, transaction)
     count = sum(not plan.copied for plan in plans.values())
     written: dict[str, Written] = {}
@@ -95,11 +101,14 @@ def write_target(
         marked = set(planning.datasets.marked())
         return {path: companion for path, companion in new.items() if companion or path in marked}
 
+    def line() -> str:
+        return history_line(plans, written, planning.datasets) if history else ""
+
     resuming.begin()
     try:
         anew = {path: partial(recreate, plan) for path, plan in plans.items() if not (plan.copied and by_objects)}
         old = replaced_companions(planning.datasets, plans)
-        notes = copy_store(store, transaction, anew, old, companions, threads)
+        notes = copy_store(store, transaction, anew, old, companions, threads, line)
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise

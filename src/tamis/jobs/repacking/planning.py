@@ -61,6 +61,8 @@ class Request:
         datasets that get no filters.
     required
         What values must keep, by name or pattern.
+    history
+        Whether the target gets a line in its history.
     """
 
     pipelines: Mapping[str, Pipeline]
@@ -73,6 +75,7 @@ class Request:
     rule_pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
     rule_chunks: Mapping[str, Chunks] = field(default_factory=dict)
     required: Mapping[str, Requirement] = field(default_factory=dict)
+    history: bool = False
 
 
 class Planning(NamedTuple):

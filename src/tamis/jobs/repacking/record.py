@@ -21,7 +21,7 @@ from tamis.store.array import ELSEWHERE
 from tamis.store.disk import size_and_checksum, statuses_of
 
 if TYPE_CHECKING:
-    from tamis.jobs.repacking.planning import Planning
+    from tamis.jobs.repacking.planning import Planning, Request
     from tamis.rewrite.plan import Plan
 
 _NAME = "user.tamis.made"
@@ -58,10 +58,11 @@ class Record:
     elsewhere: bool = False
 
     @classmethod
-    def of(cls, source: Path, planning: Planning, missing: str, form: str = "") -> Record:
+    def of(cls, source: Path, planning: Planning, request: Request, form: str = "") -> Record:
         """Return the record of a planned run; `form` is that of the target if there are several."""
         place = _checksum([os.path.realpath(source)])
-        recipe = _checksum_of_recipe(planning.plans, planning.kept, f"{missing} {form}".rstrip())
+        choices = [request.missing, form, "history" if request.history else ""]
+        recipe = _checksum_of_recipe(planning.plans, planning.kept, " ".join(filter(None, choices)))
         elsewhere = any(planning.datasets[path].layout in ELSEWHERE for path in planning.plans)
         return cls(source_identity(source), place, recipe, elsewhere=elsewhere)
 

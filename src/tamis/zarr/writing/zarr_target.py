@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import zarr
 
+from tamis.cf.history_attribute import HISTORY
 from tamis.chunks.grid import Grid
 from tamis.errors import FileError, located
 from tamis.filters import ChunkType
@@ -53,10 +55,20 @@ class ZarrTarget:
         self._arrays: dict[str, NewArray] = {}
         self._companions: dict[str, ZarrWriter] = {}
         self._names: set[str] = set()
+        self._root: NamedGroup | None = None
         self._roundings: dict[str, Rounding] = {}
+
+    def set_history(self, text: str) -> None:
+        """Set the history of the root group."""
+        if self._root is not None:
+            self._write_group(replace(self._root, attributes={**self._root.attributes, HISTORY: text}))
 
     def create_group(self, group: NamedGroup) -> None:
         """Create a group with its attributes; dimensions are those of its arrays."""
+        self._root = group if group.path == "/" else self._root
+        self._write_group(group)
+
+    def _write_group(self, group: NamedGroup) -> None:
         folder = self.folder / group.path.strip("/")
         folder.mkdir(parents=True, exist_ok=True)
         self._names |= {f"{group.path.rstrip('/')}/{name}" for name in group.variables}
