@@ -206,7 +206,6 @@ def test_dry_run_and_json_have_the_tolerance(source: Path, tmp_path: Path) -> No
 
 REFUSING: dict[str, Callable[[Any, Path], object]] = {
     "h5py": lambda zfp, path: h5py.File(path, "w").create_dataset("x", data=field(), chunks=(8, 16, 16), **zfp),
-    "write": lambda zfp, path: tamis.hdf5.write(h5py.File(path, "w"), "x", field(), filters=zfp),
     "create": lambda zfp, path: tamis.hdf5.create_dataset(h5py.File(path, "w"), "x", (8, 8), "f4", filters=zfp),
     "encode": lambda zfp, path: tamis.Pipeline([zfp]).encode(field()),
     "spec": lambda zfp, path: tamis.spec(str(zfp)),
