@@ -281,8 +281,8 @@ class ZarrArray(PartByPart, DescribedArray):
                     masks[i] = mask
         if filters is not None and filters.raw_nbytes is not None:
             masks[sizes == filters.raw_nbytes] = (1 << len(filters.pipeline.stages)) - 1
-        known = range(len(numbers)) if len(numbers) == self._grid.chunk_count else numbers
-        return ChunkIndex(self._grid, known, starts, sizes, masks)
+        known = range(len(numbers)) if len(numbers) == self.grid.chunk_count else numbers
+        return ChunkIndex(self.grid, known, starts, sizes, masks)
 
     def _marked_mask(self, row: int) -> int | None:
         """Return the filter mask behind the mark of a chunk file; None if it has no mark."""
@@ -295,7 +295,8 @@ class ZarrArray(PartByPart, DescribedArray):
         return mask
 
     @cached_property
-    def _grid(self) -> Grid:
+    def grid(self) -> Grid:
+        """The grid of the chunks."""
         return Grid(self.shape, self.chunk_shape or self.shape)
 
     @cached_property
@@ -307,8 +308,12 @@ class ZarrArray(PartByPart, DescribedArray):
 
     @cached_property
     def _chunk_files(self) -> ChunkFiles:
-        grid = Grid(self.shape, tuple(self.array.shards)) if self.is_sharded else self._grid
+        grid = Grid(self.shape, tuple(self.array.shards)) if self.is_sharded else self.grid
         return ChunkFiles(self.folder, self.array.metadata.encode_chunk_key, grid.counts)
+
+    def chunk_paths(self) -> list[Path]:
+        """Return the paths of the files that hold chunks."""
+        return [self._path_of(row) for row in range(len(self._files[0]))]
 
     def _path_of(self, row: int) -> Path:
         return self._chunk_files.path_of(int(self._files[0][row]))

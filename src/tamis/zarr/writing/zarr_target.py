@@ -29,6 +29,7 @@ from tamis.store.transaction import remove
 from tamis.zarr.references.array_metadata import json_attributes
 from tamis.zarr.stored.zarr_companion import table_text
 from tamis.zarr.stored.zarr_store import quietly
+from tamis.zarr.writing.copied_array import CopiedArray, copied
 from tamis.zarr.writing.kept_plan import kept_plan
 from tamis.zarr.writing.new_array import NewArray, write_json
 from tamis.zarr.writing.text_array import write_texts
@@ -52,7 +53,7 @@ class ZarrTarget:
     def __init__(self, path: Path, form: ZarrForm, threads: int = 1) -> None:
         path.mkdir()
         self.folder, self.form, self._threads = path, form, threads
-        self._arrays: dict[str, NewArray] = {}
+        self._arrays: dict[str, NewArray | CopiedArray] = {}
         self._companions: dict[str, ZarrWriter] = {}
         self._names: set[str] = set()
         self._root: NamedGroup | None = None
@@ -102,6 +103,9 @@ class ZarrTarget:
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
         """Store an array as it is: its chunks if Zarr has codecs for them, otherwise its values, without loss."""
         self._begin(variable, array)
+        if (as_it_is := copied(variable, array, self.folder, self.form, self._threads)) is not None:
+            self._arrays[variable.path] = as_it_is
+            return
         if variable.is_text:
             write_texts(self.folder, self.form, variable, array)
             return
@@ -120,7 +124,7 @@ class ZarrTarget:
         variable = self._arrays[writer.path]
         path = next(path for path in companion_names(writer.path) if path not in self._names)
         self._names.add(path)
-        chunk = ChunkType(np.dtype(np.uint8), variable.chunk_shape, bytes([flags.fill]) if flags.fill else b"")
+        chunk = ChunkType(np.dtype(np.uint8), writer.grid.chunk_shape, bytes([flags.fill]) if flags.fill else b"")
         is_full = self.form.zarr_format == 2 and flags.fill != 0
         created = ZarrWriter(self, NewChunks(path, writer.grid, chunk, pipeline, is_full))
         attributes = {
