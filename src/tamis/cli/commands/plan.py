@@ -66,6 +66,12 @@ STORAGES = ("disk", "lustre", "s3")
     show_default=True,
     help="Where they are read from, for --access.",
 )
+@click.option("--ratio", type=float, metavar="R", help="Bytes of values for each stored byte, of all files together.")
+@click.option("--size", metavar="SIZE", help="Stored bytes of all files together, such as 2GB.")
+@click.option("--all", "everything", is_flag=True, help="Measure on all values in place of a sample.")
+@click.option(
+    "--confirm", is_flag=True, help="Try the result on all values, in a temporary folder ($TMPDIR) that is removed."
+)
 @click.option(
     "--missing",
     type=click.Choice(("exact", "companion")),
@@ -90,6 +96,10 @@ def command(
     sample: str,
     access: str | None,
     storage: StorageName,
+    ratio: float | None,
+    size: str | None,
+    everything: bool,
+    confirm: bool,
     missing: MissingPolicy,
     recipe_out: str | None,
     overwrite: bool,
@@ -117,6 +127,7 @@ def command(
     \b
     tamis plan climate.nc --want 'TS:abs=0.1' -o recipe.toml
     tamis repack climate.nc small.nc --recipe recipe.toml
+    tamis plan climate.nc --size 2GB --confirm
     tamis plan climate.nc -w 'TS:abs=0.1' --access series=0.7,map=0.3
     tamis plan 2001.nc 2002.nc -w 'T*:abs=0.1,psnr=70' -w '*:lossless' --readers any
     """
@@ -131,10 +142,13 @@ def command(
                 asked,
                 prefer=prefer,
                 readers=readers,
-                sample=nbytes,
+                sample=None if everything else nbytes,
                 missing=missing,
                 access=access,
                 storage=storage,
+                ratio=ratio,
+                size=None if size is None else parse_size(size),
+                confirm=confirm,
                 progress=progress,
             )
         if recipe_out is not None:

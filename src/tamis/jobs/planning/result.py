@@ -75,6 +75,33 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Confirmed:
+    """What `tamis.repack` made of all values of a variable.
+
+    Parameters
+    ----------
+    ratio
+        Bytes of values for each stored byte.
+    largest_error
+        Largest absolute error, in units of the variable.
+    measures
+        Name and value of each measure of the whole dataset that is wanted; of several files, those of the last.
+    missed
+        What repack says if one of these is missed; None if none is.
+    """
+
+    ratio: float
+    largest_error: float
+    measures: tuple[tuple[str, float | None], ...]
+    missed: str | None
+
+    @property
+    def ok(self) -> bool:
+        """True if everything that is wanted holds for all values."""
+        return self.missed is None
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedVariable:
     """What is planned for a variable.
 
@@ -104,6 +131,8 @@ class PlannedVariable:
         Filters that were not measured, each with the reason.
     dimensions
         Names of the dimensions, for chunks by dimension; None if there are none.
+    confirmed
+        What repack made of all values; None if that was not asked for.
     """
 
     path: str
@@ -118,6 +147,7 @@ class PlannedVariable:
     require: str | None = None
     refused: tuple[tuple[str, str], ...] = ()
     dimensions: tuple[str, ...] | None = None
+    confirmed: Confirmed | None = None
 
     @property
     def chosen(self) -> Candidate | None:

@@ -18,6 +18,9 @@ from tamis.zfp.checks import BLOCK_SIDE
 
 MOST_CHUNKS = 64
 """Sampled chunks of a variable: the error of a ratio predicted from so many is a few per cent."""
+ALL = 1 << 62
+"""Bytes of a sample that has all values, of however many files."""
+_MOST_FILES = 1 << 20
 _TILE_NBYTES = 1 << 15
 _TILES_SHARE = 8  # of the sampled bytes, one in so many is in tiles
 _MOST_FIELDS = 8
@@ -125,7 +128,8 @@ def _read(array: StoredArray, chunk_shape: tuple[int, ...], nbytes: int) -> list
     parts = array.parts(grid_of(array.shape, chunk_shape))
     itemsize = np.dtype(array.dtype).itemsize
     chunk_nbytes = math.prod(map(min, chunk_shape, array.shape)) * itemsize
-    count = min(len(parts), MOST_CHUNKS, max(nbytes // chunk_nbytes, 1))
+    most = len(parts) if nbytes >= ALL // _MOST_FILES else MOST_CHUNKS
+    count = min(len(parts), most, max(nbytes // chunk_nbytes, 1))
     pieces = []
     with closing(array.open_reader()) as reader:
         for i in _one_of_each_run(len(parts), count):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tamis.formatting import percent_text, plural, printable, ratio_text
 from tamis.jobs.parts import Part, Table, title
-from tamis.jobs.planning.result import Candidate, Plan, PlannedVariable
+from tamis.jobs.planning.result import Candidate, Confirmed, Plan, PlannedVariable
 
 _HEADER = (
     "dataset",
@@ -31,6 +31,8 @@ def plan_parts(plan: Plan) -> Iterator[Part]:
     yield Table([_HEADER, *rows], folded=_FOLDED, right=_RIGHT, code=_CODE, name="Candidates")
     for variable in plan.datasets:
         yield "", printable(f"{variable.path} ({variable.want}): {variable.reason}")
+        if variable.confirmed is not None:
+            yield "note", printable(f"{variable.path}: {_confirmed(variable.confirmed, variable.chosen)}")
     for path, reason in _shared(plan.kept):
         yield "note", printable(f"{path}: {reason}")
     files = printable(title(plan.files))
@@ -40,6 +42,13 @@ def plan_parts(plan: Plan) -> Iterator[Part]:
     planned = f"{plural(len(plan.filters), 'dataset')} planned in {plan.seconds:.1f} s"
     yield "name", f"{files}: {planned}, from a sample; repack proves the bounds of the filters"
     yield "code", printable(f"tamis repack {_source(plan)} OUT {plan.options}")
+
+
+def _confirmed(confirmed: Confirmed, chosen: Candidate | None) -> str:
+    predicted = f" ({ratio_text(chosen.ratio)} predicted)" if chosen is not None else ""
+    found = [f"ratio {ratio_text(confirmed.ratio)}{predicted}", f"largest error {confirmed.largest_error:.3g}"]
+    found += [f"{name} {value:.9g}" for name, value in confirmed.measures if value is not None]
+    return f"confirmed on all values: {', '.join(found)}{'' if confirmed.ok else f'; not kept: {confirmed.missed}'}"
 
 
 def _source(plan: Plan) -> str:

@@ -1,0 +1,107 @@
+"""Confirm a plan: repack whole files by its recipe, to be thrown away, and compare with what was predicted."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from tamis.accuracy.requirement import Requirement
+from tamis.accuracy.vocabulary import EACH_VALUE, FLAGS, WHOLE
+from tamis.errors import BoundError
+from tamis.jobs.planning.result import Confirmed, Plan
+from tamis.jobs.planning.wants import Want
+from tamis.jobs.progress import Progress
+from tamis.jobs.recipes import Recipe
+
+if TYPE_CHECKING:
+    from tamis.jobs.repacking.result import Repacked, RepackResult
+
+
+@dataclass(slots=True)
+class _Total:
+    """What all files together came to, for one variable."""
+
+    nbytes: int = 0
+    stored: int = 0
+    error: float = 0.0
+    measures: dict[str, float | None] = field(default_factory=dict)
+    missed: str | None = None
+
+    def add(self, result: Repacked) -> None:
+        self.nbytes += result.nbytes
+        self.stored += result.target_nbytes
+        self.error = max(self.error, result.largest_error)
+        self.measures |= result.measures
+
+
+def confirm(plan: Plan, wants: Mapping[str, Want], progress: Progress | None) -> Plan:
+    """Return a plan with what repack made of each variable.
+
+    Each file is repacked into a temporary folder, which needs as much room as the largest result, and is removed.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    wants
+        What is wanted of each variable, by path.
+    progress
+        Called as by `tamis.repack`.
+    """
+    recipe = plan.recipe
+    if not plan.filters:
+        return plan
+    demanding = Recipe(
+        recipe.filters,
+        chunks=recipe.chunks,
+        require={**recipe.require, **_measured(plan, wants)},
+        missing=recipe.missing,
+    )
+    totals = {path: _Total() for path in plan.filters}
+    with TemporaryDirectory(prefix="tamis-plan-") as folder:
+        for path in plan.files:
+            target = Path(folder) / f"confirmed{Path(path).suffix}"
+            for result in _repacked(path, target, demanding, recipe, totals, progress).datasets:
+                if result.path in totals:
+                    totals[result.path].add(result)
+            shutil.rmtree(target) if target.is_dir() else target.unlink()
+    return replace(
+        plan,
+        datasets=tuple(
+            replace(each, confirmed=_confirmed(totals[each.path])) if each.path in totals else each
+            for each in plan.datasets
+        ),
+    )
+
+
+def _measured(plan: Plan, wants: Mapping[str, Want]) -> dict[str, Requirement]:
+    """Return what is wanted, with measures of whole datasets, of variables with such."""
+    words = {path: wants[path].limits for path in plan.filters if any(word in WHOLE for word in wants[path].limits)}
+    known = (*EACH_VALUE, *FLAGS, *WHOLE)
+    return {
+        path: Requirement(**{word: value for word, value in limits.items() if word in known})  # type: ignore[arg-type]
+        for path, limits in words.items()
+    }
+
+
+def _repacked(
+    path: str, target: Path, demanding: Recipe, recipe: Recipe, totals: Mapping[str, _Total], progress: Progress | None
+) -> RepackResult:
+    from tamis.jobs.repack import repack
+
+    try:
+        return repack(path, target, demanding, progress=progress)
+    except BoundError as error:
+        for name, total in totals.items():
+            if f"{name}: expected" in str(error):
+                total.missed = total.missed or str(error)
+        return repack(path, target, recipe, progress=progress)
+
+
+def _confirmed(total: _Total) -> Confirmed:
+    ratio = total.nbytes / total.stored if total.stored else 0.0
+    return Confirmed(ratio, total.error, tuple(total.measures.items()), total.missed)

@@ -1,0 +1,83 @@
+"""Which variables are planned, and which stay as they are, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tamis import cf
+from tamis.chunks.grid import default_chunks, grid_of
+from tamis.errors import ParameterError
+from tamis.formatting import size_text
+from tamis.jobs.naming import Names
+from tamis.jobs.planning.candidates import Variable
+from tamis.jobs.planning.wants import Want
+from tamis.jobs.recipe import assigned
+from tamis.jobs.recipes.saved_recipe import MissingPolicy
+from tamis.rounding import recorded_rounding
+from tamis.store.array import ELSEWHERE, Store, StoredArray
+
+_LEAST_NBYTES = 1 << 16
+
+
+def variables_of(
+    stores: Sequence[Store], asked: Mapping[str, Want], missing: MissingPolicy
+) -> tuple[list[Variable], dict[str, str]]:
+    """Return the variables to plan, and for each other one that is asked for the reason why it stays."""
+    first = stores[0]
+    first.check_listed()
+    names = Names(first)
+    wants: dict[str, tuple[Want, bool]] = {}
+    for entry in assigned(asked or {"*": Want()}, names.match):
+        wants.setdefault(entry.path, (entry.value, entry.exact))
+    variables: list[Variable] = []
+    kept: dict[str, str] = {}
+    for path, (wanted, exact) in wants.items():
+        role = first.roles.get(path, cf.DATA)
+        want = Want() if role.is_exact and not exact else wanted
+        arrays = [store.arrays[path] for store in stores if path in store.arrays]
+        if len(arrays) < len(stores):
+            kept[path] = "is not in all of the files"
+        elif reason := _reason_to_keep(arrays, exact):
+            kept[path] = reason
+        elif any(not array.parts(grid_of(array.shape, shape := _chunk_shape(path, arrays))) for array in arrays):
+            kept[path] = "stays as it is: its values were never written"
+        else:
+            variables.append(Variable(path, want, stores, arrays, shape, missing))
+    return variables, kept
+
+
+def _reason_to_keep(arrays: Sequence[StoredArray], exact: bool) -> str:
+    """Return why an array stays as it is, whatever is wanted; empty if it does not."""
+    for array in arrays:
+        if array.dtype is None or array.dtype.kind not in "iuf" or not array.shape or not array.size:
+            return "stays as it is: it has no array of numbers"
+        if array.layout in ELSEWHERE:
+            return f"stays as it is: its values are in other files ({array.layout})"
+        if array.is_companion or array.has_companion:
+            return "stays as it is: it belongs to a companion of missing values"
+        if array.pipeline.error_bound != 0:
+            return f"stays as it is: its values went through {array.pipeline} before, and another error would add up"
+        if (rounding := recorded_rounding(array.attributes, array.number_type)) is not None:
+            return f"stays as it is: its values were rounded before, by {rounding}"
+        if problem := array.problem:
+            return f"stays as it is: {problem}"
+    if not exact and sum(array.values_nbytes for array in arrays) < _LEAST_NBYTES * len(arrays):
+        return f"stays as it is: patterns leave values of less than {size_text(_LEAST_NBYTES)}"
+    return ""
+
+
+def _chunk_shape(path: str, arrays: Sequence[StoredArray]) -> tuple[int, ...]:
+    """Return the chunk shape of the first array; of arrays without chunks, one that fits all of them."""
+    array = arrays[0]
+    for other in arrays[1:]:
+        if other.dtype != array.dtype or len(other.shape) != len(array.shape):
+            raise ParameterError(
+                f"{path}: expected the same type and number of axes in all files, got {array.type_text} with"
+                f" {len(array.shape)} axes in {array.label}, {other.type_text} with {len(other.shape)} in {other.label}"
+            )
+    least = tuple(min(extents) for extents in zip(*(each.shape for each in arrays), strict=True))
+    if array.chunk_shape is not None:
+        return tuple(map(min, array.chunk_shape, least)) if len(arrays) > 1 else array.chunk_shape
+    return default_chunks(least, np.dtype(array.dtype).itemsize, zfp=np.dtype(array.dtype).kind == "f")

@@ -1,0 +1,160 @@
+"""Plan one variable: measure its candidates on a sample, and choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tamis.formatting import ratio, ratio_text
+from tamis.jobs.planning import choose
+from tamis.jobs.planning.access import MODELS, Access, Axes, StorageName
+from tamis.jobs.planning.candidates import Candidates, Variable
+from tamis.jobs.planning.chunk_shapes import Reads, with_best_shape
+from tamis.jobs.planning.result import Candidate, PlannedVariable
+from tamis.jobs.planning.sample import Sample, sample_of
+from tamis.jobs.progress import Progress, Step
+from tamis.jobs.recipes.dimension_chunks import dimensions_of
+from tamis.store.array import StoredArray
+
+LEAST_SAMPLE = 1_000_000
+_SLOW, _FAST = "deflate(9)", "deflate(4)"
+_LITTLE_SHARE = 4
+_SCREENED_SHARE, _MEASURED_SHARE = 16, 3
+"""Shares of the sampled bytes that candidates are measured on first, and then, while their ratios are uncertain."""
+
+
+class Settings(NamedTuple):
+    """What is asked of all variables alike: see `tamis.plan`."""
+
+    prefer: choose.Preference
+    readers: choose.Readers
+    sample: int
+    access: Access | None
+    storage: StorageName
+
+    @property
+    def little(self) -> int:
+        """Bytes on which several chunk shapes, or errors, are compared."""
+        return max(self.sample // _LITTLE_SHARE, LEAST_SAMPLE)
+
+
+class Work:
+    """The work on one variable, in bytes that are encoded, as a step of the progress."""
+
+    def __init__(self, progress: Progress | None, step: Step) -> None:
+        self._progress, self._step = progress, step
+        self._done, self._total = 0, 1  # one is left until all is done
+
+    def add(self, nbytes: int) -> None:
+        """Add work to be done."""
+        self._total += nbytes
+
+    def advance(self, nbytes: int) -> None:
+        """Report that some of it is done."""
+        self._done += nbytes
+        if self._progress is not None:
+            self._progress(self._step, self._done, self._total)
+
+    def finish(self) -> None:
+        """Report that all is done."""
+        self._done = self._total - 1
+        self.advance(1)
+
+
+def planned(variable: Variable, settings: Settings, work: Work) -> PlannedVariable:
+    """Measure the candidates of a variable, and choose; where reads are given, in several chunk shapes."""
+    if settings.access is None:
+        result = measured(variable, settings, settings.sample, work)
+    else:
+        reads = Reads(settings.access, _axes(variable), MODELS[settings.storage])
+
+        def measure(variable: Variable, little: bool) -> PlannedVariable:
+            return measured(variable, settings, settings.little if little else settings.sample, work)
+
+        result = with_best_shape(variable, reads, measure)
+    work.finish()
+    return result
+
+
+def _axes(variable: Variable) -> Axes:
+    """Return the axes of a variable: the units of a coordinate tell which is time."""
+    store = variable.stores[0]
+    names = dimensions_of(store, variable.path) or ()
+    group = variable.path.rpartition("/")[0]
+    coordinates = ((name, store.arrays.get(f"{group}/{name}") or store.arrays.get(f"/{name}")) for name in names)
+    times = [name for name, array in coordinates if array is not None and " since " in _units(array)]
+    return Axes.of(names, len(variable.chunk_shape), times)
+
+
+def _units(array: StoredArray) -> str:
+    units = array.attributes.get("units", "")
+    return units if isinstance(units, str) else ""
+
+
+def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) -> PlannedVariable:
+    """Measure the candidates of a variable in its chunk shape, on so many bytes, and choose."""
+    arrays, prefer = variable.arrays, settings.prefer
+    sample = sample_of(arrays, variable.chunk_shape, nbytes, fields="dssim" in variable.want.limits)
+    candidates = Candidates(variable, sample)
+    texts = [text for text in candidates.texts() if candidates.allowed(text, settings.readers)]
+    front = _front(candidates, texts, sample, nbytes, prefer, work)
+    stored = sum(array.stored_nbytes for array in arrays)
+    source_ratio = ratio(variable.nbytes, stored)
+    filters, reason = _choice(front, prefer, source_ratio, candidates)
+    own_chunks = all(array.chunk_shape == variable.chunk_shape for array in arrays)
+    return PlannedVariable(
+        variable.path,
+        str(variable.want),
+        variable.nbytes,
+        source_ratio,
+        sample.nbytes,
+        None if own_chunks else variable.chunk_shape,
+        tuple(front),
+        filters,
+        reason,
+        candidates.required(filters),
+        tuple(candidates.refused.items()),
+        _named(dimensions_of(variable.stores[0], variable.path)),
+    )
+
+
+def _named(dimensions: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return names of dimensions, if each names one axis."""
+    return dimensions if dimensions and len(set(dimensions)) == len(dimensions) else None
+
+
+def _front(
+    candidates: Candidates, texts: Sequence[str], sample: Sample, nbytes: int, prefer: choose.Preference, work: Work
+) -> list[Candidate]:
+    """Return the front of the candidates, by falling ratio: all are measured on little, the best of them on more."""
+    few, more = sample.thinned(nbytes // _SCREENED_SHARE), sample.thinned(nbytes // _MEASURED_SHARE)
+    work.add(few.nbytes * len(texts))
+    screened = {text: candidates.measured(text, few, work.advance) for text in texts}
+    front = choose.front_of([*screened.values()])
+    for enough in (more, sample):
+        if not front or (enough is sample and not choose.winner_of(front, prefer)[0].is_uncertain):
+            break
+        if enough.nbytes > few.nbytes:
+            # All that may be chosen on the same chunks: otherwise the one with the luckiest chunks is.
+            near = [each.filters for each in choose.eligible(front)]
+            # What slow filters save beyond fast ones hardly depends on the chunk: that was measured on a few.
+            fast = {text: quick for text in near if (quick := text.replace(_SLOW, _FAST)) != text and quick in screened}
+            whole = dict.fromkeys((*(text for text in near if text not in fast), *fast.values()))
+            work.add(enough.nbytes * len(whole))
+            better = {text: candidates.measured(text, enough, work.advance) for text in whole}
+            scaled = {text: screened[text].scaled(screened[quick], better[quick]) for text, quick in fast.items()}
+            front = [(better | scaled).get(each.filters, each) for each in front]
+            few = enough
+    return choose.front_of(front)
+
+
+def _choice(
+    front: Sequence[Candidate], prefer: choose.Preference, source_ratio: float | None, candidates: Candidates
+) -> tuple[str | None, str]:
+    """Return the chosen filters, and the reason in a sentence."""
+    if not front:
+        return None, "stays as it is, because no filters here can store it so that these readers read it"
+    winner, why = choose.winner_of(front, prefer)
+    if source_ratio is not None and winner.ratio <= source_ratio:
+        return None, f"stays as it is, because none of these is better than its ratio now, {ratio_text(source_ratio)}"
+    return winner.filters, f"{winner.filters}, because {why}{candidates.condition(winner.filters)}"
