@@ -114,3 +114,11 @@ def test_bounds_that_cannot_be(tmp_path: Path) -> None:
                 tamis.hdf5.Appender(lossy, bound=bound)  # type: ignore[arg-type]
         with pytest.raises(ParameterError, match="expected steps with axis 3"):
             tamis.hdf5.create_appender(file, "x", field(), axis=3)
+        names = [*file]
+        for filters, values in (
+            (TEXT, np.ma.masked_less(field(), 280)),
+            ("zfp(bound=0.1)!", field() + np.float32(1e20)),
+        ):
+            with pytest.raises(tamis.TamisError):
+                tamis.hdf5.create_appender(file, "x", values, filters=filters, chunks=(4, 16, 16))
+            assert [*file] == names

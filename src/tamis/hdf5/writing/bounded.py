@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import h5py
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tamis.chunks.grid import Region
 from tamis.chunks.regions import Parts
-from tamis.errors import ParameterError, located
+from tamis.errors import ParameterError, TamisError, located
 from tamis.hdf5.writing.appender import Appender
 from tamis.hdf5.writing.creation import check_place, named, new_dataset, new_path
 from tamis.hdf5.writing.target import Target
@@ -93,7 +94,8 @@ def create_appender(
     Returns
     -------
     Appender
-        The appender, with these steps. A later run has to be told the bound: ``Appender(dataset, bound=…)``.
+        The appender, with these steps; after an error there is no dataset. A later run has to be told the bound:
+        ``Appender(dataset, bound=…)``.
 
     Raises
     ------
@@ -115,7 +117,13 @@ def create_appender(
         dataset = named(target.dataset, parent, name, pipeline.rounding)
         bound = None if pipeline.zfp is None else pipeline.zfp.bound
         appender = Appender(dataset, axis, threads=threads, bound=bound)
-        appender.append(values)
+        try:
+            appender.append(values)
+        except BaseException:
+            with suppress(TamisError):
+                appender.close()
+            del parent[name]
+            raise
     return appender
 
 
