@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,10 @@ from tamis.store.array import PartByPart
 from tamis.store.data_model import NamedArray, compound_words, is_compound
 from tamis.store.described_array import DescribedArray
 from tamis.zarr.masked_chunk import MARK
-from tamis.zarr.stored.chunk_files import ChunkFiles, read_part
+from tamis.zarr.stored.chunk_files import ChunkFiles
 from tamis.zarr.stored.folder_source import FolderSource
 from tamis.zarr.stored.hdf5_filters import ChunkFilters, chunk_filters
+from tamis.zarr.stored.shards import Places, ShardForm, places_in_shards
 from tamis.zarr.stored.zarr_attributes import netcdf_attributes
 from tamis.zarr.stored.zarr_codec import ZarrCodec
 from tamis.zarr.stored.zarr_companion import find_companion, own_attributes, read_flags
@@ -126,7 +127,7 @@ class ZarrArray(PartByPart, DescribedArray):
         """Type of the values in the chunks, in their byte order."""
         if self.zarr_format == 2:
             return self._type
-        orders = [codec.get("configuration") or {} for codec in self.codecs if codec.get("name") == "bytes"]
+        orders = [codec.get("configuration") or {} for codec in self._chunk_codecs if codec.get("name") == "bytes"]
         return self.numpy_type.newbyteorder(">" if orders and orders[0].get("endian") == "big" else "<")
 
     @property
@@ -175,6 +176,15 @@ class ZarrArray(PartByPart, DescribedArray):
         members = [*(metadata.filters or ()), *((metadata.compressor,) if metadata.compressor else ())]
         return [member.get_config() for member in members]
 
+    @cached_property
+    def _shard_form(self) -> ShardForm | None:
+        return ShardForm.of(self.codecs) if self.is_sharded else None
+
+    @property
+    def _chunk_codecs(self) -> Sequence[dict[str, Any]]:
+        """The codecs of a chunk, also in a shard."""
+        return self.codecs if self._shard_form is None else self._shard_form.codecs
+
     @property
     def codec_text(self) -> str:
         """Names of the codecs."""
@@ -183,11 +193,13 @@ class ZarrArray(PartByPart, DescribedArray):
     @cached_property
     def filters(self) -> ChunkFilters | None:
         """The filters that HDF5 would have for the same chunks; None if there are none."""
-        if not self.shape or self.is_sharded or self.varies or getattr(self.array, "order", "C") != "C":
+        if not self.shape or self.varies or (self.is_sharded and self._shard_form is None):
+            return None
+        if getattr(self.array, "order", "C") != "C":
             return None
         if self.number_type is None and self.stored_type != self.numpy_type:
             return None  # bytes of other values are not swapped
-        return chunk_filters(self.codecs, self.chunk)
+        return chunk_filters(self._chunk_codecs, self.chunk)
 
     @property
     def pipeline(self) -> Pipeline:
@@ -267,31 +279,44 @@ class ZarrArray(PartByPart, DescribedArray):
 
     @cached_property
     def _index(self) -> ChunkIndex:
-        numbers, sizes = self._files
-        starts = FolderSource(sizes, self._path_of).starts()
-        masks = np.zeros(len(numbers), np.uint32)
+        source = FolderSource(self._files[1], self._path_of)
+        places = self._places(source.starts())
+        starts, sizes = places.starts, places.sizes
+        masks = np.zeros(len(starts), np.uint32)
         filters = self.filters
         if filters is not None and filters.marked is not None:
             masks[:] = filters.marked.mask
-            for i in range(len(numbers)):
-                if (mask := self._marked_mask(i)) is not None:
-                    starts[i] += _MARK_NBYTES
-                    sizes = sizes.copy() if sizes is self._files[1] else sizes
-                    sizes[i] -= _MARK_NBYTES
-                    masks[i] = mask
+            for i, number in enumerate(places.numbers.tolist()):
+                if (
+                    mask := self._marked_mask(source.read(int(starts[i]), min(_MARK_NBYTES, int(sizes[i]))), number)
+                ) is None:
+                    continue
+                starts[i] += _MARK_NBYTES
+                sizes[i] -= _MARK_NBYTES
+                masks[i] = mask
         if filters is not None and filters.raw_nbytes is not None:
             masks[sizes == filters.raw_nbytes] = (1 << len(filters.pipeline.stages)) - 1
-        known = range(len(numbers)) if len(numbers) == self.grid.chunk_count else numbers
+        known = range(len(starts)) if len(starts) == self.grid.chunk_count else places.numbers
         return ChunkIndex(self.grid, known, starts, sizes, masks)
 
-    def _marked_mask(self, row: int) -> int | None:
-        """Return the filter mask behind the mark of a chunk file; None if it has no mark."""
-        head, _ = read_part(self._path_of(row), _MARK_NBYTES)
+    def _places(self, starts: NDArray[np.int64]) -> Places:
+        """Return where chunks are; `starts` has where their files are."""
+        numbers, sizes = self._files
+        if self._shard_form is None:
+            return Places(numbers, starts.copy(), sizes.copy())
+        grids = self.grid, Grid(self.shape, tuple(self.array.shards))
+        return places_in_shards(self._shard_form, grids, (numbers, starts), self._path_of)
+
+    def _marked_mask(self, head: bytes, number: int) -> int | None:
+        """Return the filter mask behind the mark of a chunk, by its first bytes; None if it has no mark."""
         if not head.startswith(MARK):
             return None
         mask = int.from_bytes(head[len(MARK) :], "little")
         if len(head) < _MARK_NBYTES or mask >> len(self.pipeline.stages):
-            raise FileError(f"{self._path_of(row)}: expected a filter mask behind the mark of the chunk, got {head!r}")
+            origin = self.grid.origin_of(number)
+            raise FileError(
+                f"{self.label}: chunk at {origin}: expected a filter mask behind the mark of the chunk, got {head!r}"
+            ).at(dataset=self.path, chunk=origin)
         return mask
 
     @cached_property
@@ -320,7 +345,7 @@ class ZarrArray(PartByPart, DescribedArray):
 
     def parts(self, grid: Grid) -> Parts:
         """Return the parts of a grid that have values in the store."""
-        if self.is_sharded or not self.shape:
+        if not self.shape or (self.is_sharded and self.filters is None):
             return Parts(grid) if self.size else Parts(grid, range(0))
         stored = self.chunk_index().parts.touching(grid)
         return stored if self.companion is None else joined(stored, self.companion.parts(grid))
