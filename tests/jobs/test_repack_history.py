@@ -105,6 +105,20 @@ def test_a_classic_file_keeps_the_order_of_its_attributes(tmp_path: Path) -> Non
     assert tamis.verify(tmp_path / "a.nc", tmp_path / "b.nc").ok
 
 
+@pytest.mark.parametrize("raw", [b"made \xff", "gr\u00f6\u00dfe".encode()])
+@pytest.mark.parametrize("varying", [False, True])
+def test_any_text_is_kept(raw: bytes, varying: bool, tmp_path: Path) -> None:
+    source = make(tmp_path / "a.h5")
+    with h5py.File(source, "r+") as file:
+        file.attrs.create("history", *((raw, None, h5py.string_dtype()) if varying else (np.bytes_(raw),)))
+    tamis.repack(source, tmp_path / "b.h5", {"v": "deflate(1)"})
+    with h5py.File(tmp_path / "b.h5") as file:
+        text = file.attrs["history"]
+        assert file.attrs.get_id("history").get_type().is_variable_str() == varying
+    assert (text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text).endswith(b"\n" + raw)
+    assert tamis.verify(source, tmp_path / "b.h5").ok
+
+
 def test_many_variables_are_counted(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.attrs["history"] = "made"
