@@ -39,7 +39,7 @@ def in_stored_units(pipeline: Pipeline, packing: cf.Packing | None, dtype: np.dt
         return Pipeline(_convert(stage, packing, dtype) for stage in pipeline.stages)
     if not isinstance(pipeline.rounding, Absolute):
         return pipeline
-    rounding = Absolute(_stored_bound(packing, pipeline.rounding.bound, str(pipeline.rounding)))
+    rounding = Absolute(stored_bound(packing, pipeline.rounding.bound, str(pipeline.rounding)))
     return Pipeline((rounding, *pipeline.stages))
 
 
@@ -54,7 +54,14 @@ def units_note(requested: Pipeline, stored: Pipeline, packing: cf.Packing | None
     return (f"packed by {packing}: {requested.zfp.setting} of its units is {stored.zfp.setting} of the stored values",)
 
 
-def _stored_bound(packing: cf.Packing, bound: float, setting: str) -> float:
+def stored_bound(packing: cf.Packing, bound: float, setting: str) -> float:
+    """Return an error in units of the variable, which a setting asks for, in stored units.
+
+    Raises
+    ------
+    ParameterError
+        If no float can hold it.
+    """
     try:
         return packing.stored_bound(bound)
     except OverflowError as error:
@@ -68,7 +75,7 @@ def _convert(stage: Stage, packing: cf.Packing, dtype: np.dtype[Any]) -> Stage:
     if not isinstance(zfp, Zfp) or (zfp.bound is None and not isinstance(zfp.mode, Accuracy)):
         return stage
     size, requested = abs(packing.scale), zfp.error_bound or 0.0
-    bound = _stored_bound(packing, requested, zfp.setting)
+    bound = stored_bound(packing, requested, zfp.setting)
     if dtype.kind == "i" and bound < 1:
         raise ParameterError(
             f"expected an accuracy of {size:g} or more, since its values are stored as {dtype} with {packing}, got"

@@ -15,6 +15,7 @@ from tamis.formatting import shape_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipe import Assigned
 from tamis.jobs.repacking.result import Repacked
+from tamis.jobs.stored_units import stored_bound
 from tamis.rewrite.plan import Plan
 from tamis.rewrite.sampled.tolerance import within_bound
 from tamis.rewrite.surveys.spread import survey
@@ -96,7 +97,10 @@ def _absolute(plan: Plan, source: StoredArray, required: Requirement, read: Surv
     """Return the largest absolute error of stored values; None if none is required."""
     bounds = []
     if required.abs is not None:
-        bounds.append(_stored(plan, required.abs))
+        stored = (
+            required.abs if plan.packing is None else stored_bound(plan.packing, required.abs, f"abs={required.abs!r}")
+        )
+        bounds.append(stored)
     if required.range is not None or required.std is not None:
         try:
             found = read(plan, source, required.std is not None)
@@ -106,18 +110,6 @@ def _absolute(plan: Plan, source: StoredArray, required: Requirement, read: Surv
             if share is not None and size is not None:
                 bounds.append(share * size)
     return min(bounds, default=None)
-
-
-def _stored(plan: Plan, error: float) -> float:
-    if plan.packing is None:
-        return error
-    try:
-        return plan.packing.stored_bound(error)
-    except OverflowError as overflow:
-        raise ParameterError(
-            f"expected an error of packed values that a float can hold, got abs={error!r} with {plan.packing}:"
-            f" {overflow}"
-        ) from overflow
 
 
 def refuse_missed(plans: Mapping[str, Plan], results: Iterable[Repacked]) -> None:
@@ -142,4 +134,4 @@ def refuse_missed(plans: Mapping[str, Plan], results: Iterable[Repacked]) -> Non
 
 
 def _text(value: float | None) -> str:
-    return "none, since all values are the same, before or after" if value is None else f"{value:.9g}"
+    return "none, since it is not defined for such values" if value is None else f"{value:.9g}"
