@@ -5,7 +5,10 @@
 #include "tamis/values/difference.hpp"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <bit>
 #include <optional>
@@ -13,6 +16,7 @@
 #include <tuple>
 
 #include "python/binding.hpp"
+#include "tamis/values/bit_pairs.hpp"
 
 namespace tamis::python {
 
@@ -57,6 +61,41 @@ std::tuple<double, bool, std::size_t> compare(nb::handle expected, nb::handle fo
     return {difference.error, difference.kept, difference.missing};
 }
 
+// Counts of 32 or 64 bits, the lowest first.
+using Counts = std::vector<std::uint64_t>;
+
+template <class Word>
+std::tuple<std::uint64_t, Counts, Counts, Counts> counted(const Buffer& words, const bool* valid,
+                                                          std::array<std::size_t, 3> extents) {
+    const auto [outer, extent, inner] = extents;
+    const auto found = [&] {
+        const Unlocked unlocked;
+        return values::bit_pairs(static_cast<const Word*>((*words).buf), valid, outer, extent, inner);
+    }();
+    const auto vector = [](const auto& counts) { return Counts(counts.begin(), counts.end()); };
+    return {found.pair_count, vector(found.first), vector(found.second), vector(found.both)};
+}
+
+std::tuple<std::uint64_t, Counts, Counts, Counts> bit_pairs(nb::handle array, std::optional<nb::handle> valid,
+                                                            std::array<std::size_t, 3> extents) {
+    const Buffer words(array, contiguous);
+    std::optional<Buffer> flags;
+    if (valid) flags.emplace(*valid, contiguous);
+    const char format = float_format(*words);
+    const std::size_t itemsize = format == 'd' ? 8 : 4;
+    std::size_t left = format == 0 ? 0 : static_cast<std::size_t>((*words).len) / itemsize;
+    const std::size_t count = left;
+    for (const std::size_t each : extents) {
+        if (each == 0 || left % each != 0) throw nb::value_error("expected floats, as many as the extents say");
+        left /= each;
+    }
+    if (left != 1 || (flags && (**flags).len != static_cast<Py_ssize_t>(count)))
+        throw nb::value_error("expected floats, and flags, as many as the extents say");
+    const bool* which = flags ? static_cast<const bool*>((**flags).buf) : nullptr;
+    return itemsize == 8 ? counted<std::uint64_t>(words, which, extents)
+                         : counted<std::uint32_t>(words, which, extents);
+}
+
 }  // namespace
 
 char float_format(const Py_buffer& view) {
@@ -68,6 +107,10 @@ char float_format(const Py_buffer& view) {
 }
 
 void bind_values(nb::module_& m) {
+    m.def("bit_pairs", &bit_pairs, "values"_a, "valid"_a.none(), "extents"_a,
+          "Number of pairs of valid neighbours along an axis, and how often each bit is set in the first, the second\n"
+          "and both of them, the lowest bit first.\n\n"
+          "`extents` are the numbers of values before, along and after the axis.");
     m.def("survey", &survey, "array"_a, "marks"_a,
           "Largest magnitude of the finite values, how many are missing, and whether all are finite.");
     m.def("compare", &compare, "expected"_a, "found"_a, "marks"_a,

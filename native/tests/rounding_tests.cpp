@@ -1,9 +1,11 @@
 // Promises of the rounding that need memory of exact sizes, or the logarithm of each value to compare with.
 
 #include <cstring>
+#include <memory>
 
 #include "check.hpp"
 #include "random.hpp"
+#include "tamis/values/bit_pairs.hpp"
 #include "tamis/values/quantize.hpp"
 #include "tests.hpp"
 
@@ -97,9 +99,42 @@ void rounding_is_plain_where_it_does_no_harm() {
     }
 }
 
+template <class Word>
+void bits_of_neighbours_are_counted() {
+    for (unsigned number = 0; number < 60; ++number) {
+        Random random(11, number);
+        const std::size_t outer = random.below(4) + 1, extent = random.below(40) + 1, inner = random.below(30) + 1;
+        std::vector<Word> words(outer * extent * inner);
+        for (Word& word : words) word = static_cast<Word>(random.bits());
+        const bool all = random.one_in(2);
+        const auto valid = std::make_unique<bool[]>(words.size());
+        for (std::size_t i = 0; i < words.size(); ++i) valid[i] = all || !random.one_in(4);
+
+        typename values::BitPairs<Word>::Result expected{};
+        for (std::size_t i = 0; i < words.size(); ++i) {
+            const std::size_t next = i + inner;
+            if (i / inner % extent + 1 == extent || !valid[i] || !valid[next]) continue;
+            const Word first = values::with_signed_exponent(words[i]),
+                       second = values::with_signed_exponent(words[next]);
+            ++expected.pair_count;
+            for (std::size_t bit = 0; bit < 8 * sizeof(Word); ++bit) {
+                expected.first[bit] += first >> bit & 1;
+                expected.second[bit] += second >> bit & 1;
+                expected.both[bit] += (first & second) >> bit & 1;
+            }
+        }
+        const auto found = values::bit_pairs(words.data(), all ? nullptr : valid.get(), outer, extent, inner);
+        require(found.pair_count == expected.pair_count && found.first == expected.first &&
+                    found.second == expected.second && found.both == expected.both,
+                "each bit of each pair is counted");
+    }
+}
+
 }  // namespace
 
 void test_rounding() {
+    bits_of_neighbours_are_counted<std::uint32_t>();
+    bits_of_neighbours_are_counted<std::uint64_t>();
     rounding_is_plain_where_it_does_no_harm<float>();
     rounding_is_plain_where_it_does_no_harm<double>();
 }

@@ -163,6 +163,16 @@ def scaleoffset_encode(data: object, values: Sequence[int]) -> bytes | Failure:
 def scaleoffset_decode(data: object, values: Sequence[int], nbytes: int) -> bytes | Failure:
     """Chunk of `nbytes` bytes from one under HDF5 filter 6."""
 
+def bit_pairs(
+    values: object, valid: object | None, extents: Sequence[int]
+) -> tuple[int, list[int], list[int], list[int]]:
+    """
+    Number of pairs of valid neighbours along an axis, and how often each bit is set in the first, the second
+    and both of them, the lowest bit first.
+
+    `extents` are the numbers of values before, along and after the axis.
+    """
+
 def survey(array: object, marks: object) -> tuple[float, int, bool]:
     """
     Largest magnitude of the finite values, how many are missing, and whether all are finite.

@@ -15,8 +15,12 @@ from tamis.accuracy.information import BitPairs, bit_pairs, information_by_chanc
 
 
 def bits_of(value: Any) -> str:
+    """The bits of a float, the highest first, with an exponent of sign and magnitude."""
     big = np.array(value).astype(f">f{value.itemsize}")
-    return "".join(f"{byte:08b}" for byte in big.tobytes())
+    bits = "".join(f"{byte:08b}" for byte in big.tobytes())
+    width = 8 if value.itemsize == 4 else 11
+    exponent = int(bits[1 : 1 + width], 2) - (1 << width - 1) + 1
+    return f"{bits[0]}{int(exponent < 0)}{abs(exponent):0{width - 1}b}{bits[1 + width :]}"
 
 
 def plain_information(values: NDArray[Any], valid: NDArray[np.bool_], axis: int) -> list[float]:
@@ -49,7 +53,7 @@ def walk(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
 @pytest.mark.parametrize("dtype", ["f4", "f8", ">f4"])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_information_as_defined(dtype: str, axis: int) -> None:
-    values = walk((5, 7, 6), dtype)
+    values = walk((5, 7, 6), dtype) / 4  # exponents of both signs
     valid = np.random.default_rng(4).random(values.shape) < 0.9
     expected = np.array(plain_information(values, valid, axis))
     found = bit_pairs(values, valid, axis)

@@ -1,4 +1,7 @@
-"""Real information of bits: what a bit tells about the same bit of the next value (Klöwer et al. 2021)."""
+"""Real information of bits: what a bit tells about the same bit of the next value (Klöwer et al. 2021).
+
+As in BitInformation.jl and xbitinfo, the exponent of a float counts as a sign and a magnitude.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis import _native
+
 CONFIDENCE = 0.99
 """Bits whose information could be chance with a probability of more than 1 % count as noise."""
 
-_WORD_BITS = 16
 SIGNIFICAND_BITS = {4: 23, 8: 52}
 """Bits of the significand after the implicit first one, by the size of a float."""
 
@@ -90,15 +94,14 @@ def bit_pairs(values: NDArray[Any], valid: NDArray[np.bool_] | None, axis: int) 
         The axis along which values are neighbours.
     """
     native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
-    words = np.moveaxis(native.view(f"u{native.itemsize}"), axis, 0)
-    first, second = words[:-1], words[1:]
-    if valid is None:
-        first, second = first.reshape(-1), second.reshape(-1)
-    else:
-        kept = np.moveaxis(valid, axis, 0)
-        pairs = kept[:-1] & kept[1:]
-        first, second = first[pairs], second[pairs]
-    return BitPairs(first.size, _ones(first), _ones(second), _ones(first & second))
+    if not native.size:
+        none = np.zeros(8 * native.itemsize, np.int64)
+        return BitPairs(0, none, none, none)
+    extents = math.prod(values.shape[:axis]), values.shape[axis], math.prod(values.shape[axis + 1 :])
+    flags = None if valid is None else np.ascontiguousarray(valid)
+    pair_count, *counts = _native.bit_pairs(native, flags, extents)
+    first, second, both = (np.array(each[::-1], np.int64) for each in counts)
+    return BitPairs(pair_count, first, second, both)
 
 
 def keepbits(informations: Sequence[NDArray[np.float64]], itemsize: int, share: float) -> int:
@@ -127,13 +130,3 @@ def keepbits(informations: Sequence[NDArray[np.float64]], itemsize: int, share: 
             # The last sum is the total itself, so that rounding cannot make the share unreachable.
             needed.append(int(np.argmax(sums >= share * sums[-1])) + 1 - (information.size - most))
     return min(max(*needed, 1), most) if needed else most
-
-
-def _ones(words: NDArray[Any]) -> Counts:
-    """Return how many words have each bit set, the highest bit first."""
-    counts = []
-    for shift in range(0, 8 * words.itemsize, _WORD_BITS):
-        halves = (words >> words.dtype.type(shift)).astype(np.uint16)
-        histogram = np.bincount(halves, minlength=1 << _WORD_BITS)
-        counts += [histogram.reshape(-1, 2, 1 << bit)[:, 1].sum() for bit in range(_WORD_BITS)]
-    return np.array(counts[::-1], np.int64)
