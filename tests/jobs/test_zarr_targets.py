@@ -185,3 +185,48 @@ def test_attribute_that_json_does_not_have_refused_by_name(value: Any, tmp_path:
     assert os.listdir(tmp_path) == ["a.h5"]
     with pytest.raises(FileError, match=r"the attribute 'odd'"):
         tamis.export(tmp_path / "a.h5", tmp_path / "a.json", "kerchunk")
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_attributes_keep_their_types_on_the_way_back(zarr_format: int, tmp_path: Path) -> None:
+    numbers = {
+        "a": np.float32(0.1),
+        "b": np.array([1, 2], "i1"),
+        "u": np.uint16(3),
+        "i": np.int32(-1),
+        "l": np.int64(7),
+    }
+    known = {**numbers, "d": np.float64(2), "t": "K", "missing_value": np.float64(3), "n": np.float32(np.nan)}
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.setncatts(numbers)
+        file.createDimension("x", 4)
+        file.createVariable("x", "f4", ("x",))[:] = range(4)  # a dimension without values would be one of each group
+        file.createVariable("v", "i2", ("x",), zlib=True).setncatts(known)
+        file.createVariable("words", str, ("x",)).setncatts(numbers)
+        file.createGroup("g").createVariable("v", "f4", ("x",)).setncatts(known)
+    store, back = tmp_path / "a.zarr", tmp_path / "b.nc"
+    tamis.repack(tmp_path / "a.nc", store, {}, zarr_format=zarr_format)
+    tamis.repack(store, back, {})
+    assert tamis.verify(tmp_path / "a.nc", back).ok
+    with netCDF4.Dataset(back) as file:
+        for owner in (file, file["v"], file["words"], file["g/v"]):
+            for name, value in numbers.items():
+                assert np.asarray(owner.getncattr(name)).dtype == value.dtype
+    assert_same_for_xarray(tmp_path / "a.nc", store)
+    if zarr_format == 2:  # netCDF-C reads the same types, but no store with texts
+        shutil.rmtree(store / "words")
+        with netCDF4.Dataset(f"{store.as_uri()}#mode=zarr,file") as file:
+            assert {name: file["v"].getncattr(name).dtype for name in "aul"} == {
+                name: known[name].dtype for name in "aul"
+            }
+
+
+@pytest.mark.parametrize("types", [7, {"types": 7}, {"types": {"a": "x", "b": "<f4", "c": "<i2", "d": 3}}])
+def test_unknown_or_wrong_types_of_attributes_change_nothing(types: Any, tmp_path: Path) -> None:
+    attributes = {"a": 1, "b": (1 << 24) + 1, "c": 70000, "d": 2.5, "_nczarr_attr": types}
+    zarr.create_array(tmp_path / "a.zarr" / "v", data=np.arange(3), attributes=attributes)
+    zarr.open_group(tmp_path / "a.zarr", mode="a", attributes={"_nczarr_attr": types, "n": 1})
+    with tamis.open(tmp_path / "a.zarr") as file:
+        assert file["v"].attrs == {"a": 1, "b": (1 << 24) + 1, "c": 70000, "d": 2.5}
+        assert {type(value) for value in file["v"].attrs.values()} == {np.int64, np.float64}

@@ -26,6 +26,8 @@ from tamis.pipeline import Pipeline
 from tamis.store.array import PartByPart
 from tamis.store.data_model import NamedArray, compound_words, is_compound
 from tamis.store.described_array import DescribedArray
+from tamis.zarr.attribute_types import NAME as TYPES
+from tamis.zarr.attribute_types import known_types
 from tamis.zarr.masked_chunk import MARK
 from tamis.zarr.stored.chunk_files import ChunkFiles
 from tamis.zarr.stored.folder_source import FolderSource
@@ -59,6 +61,8 @@ class ZarrArray(PartByPart, DescribedArray):
     ----------
     arrays
         All arrays of the store by path, among which companions are.
+    group_types
+        The attribute of its group that has types of attributes; see `tamis.zarr.attribute_types`.
     """
 
     has_named_type = is_bare_dimension = False
@@ -73,6 +77,7 @@ class ZarrArray(PartByPart, DescribedArray):
         self.shape = self.maxshape = tuple(map(int, array.shape))
         self.zarr_format = int(array.metadata.zarr_format)
         self.arrays: Mapping[str, ZarrArray] = {}
+        self.group_types: object = None
 
     @cached_property
     def numpy_type(self) -> np.dtype[Any]:
@@ -224,7 +229,8 @@ class ZarrArray(PartByPart, DescribedArray):
     @cached_property
     def attributes(self) -> Mapping[str, Any]:
         """Attributes as readers of netCDF have them; the fill value of Zarr 2 is ``_FillValue``, as for xarray."""
-        known = netcdf_attributes(dict(self.array.attrs), self.numpy_type, self.zarr_format)
+        types = known_types(self.array.attrs.get(TYPES), self.group_types, self.path.rpartition("/")[2])
+        known = netcdf_attributes(dict(self.array.attrs), self.numpy_type, self.zarr_format, types)
         if self.zarr_format == 2 and self.array.metadata.fill_value is not None and self.number_type is not None:
             known.setdefault("_FillValue", self.fill_value[()])
         return known

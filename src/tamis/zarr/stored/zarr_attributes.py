@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 
 from tamis import cf
+from tamis.zarr.attribute_types import in_type
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 _HIDDEN = (DIMENSIONS, "_nczarr_", "_NCZARR", "_nczarr", "_NCProperties", "_Netcdf4")
 _OF_VALUES = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "flag_values", "flag_masks")
-"""Attributes that have the type of the values."""
+"""Attributes that have the type of the values, unless their own is known."""
 
 
-def netcdf_attributes(attributes: Mapping[str, Any], dtype: np.dtype[Any] | None, zarr_format: int) -> dict[str, Any]:
+def netcdf_attributes(
+    attributes: Mapping[str, Any], dtype: np.dtype[Any] | None, zarr_format: int, types: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return attributes without internal ones; text as `str`, numbers in types of NumPy, anything else as JSON.
 
     Parameters
@@ -30,9 +33,14 @@ def netcdf_attributes(attributes: Mapping[str, Any], dtype: np.dtype[Any] | None
         Type of the values of the array; None for a group.
     zarr_format
         2 or 3: in version 3 xarray encodes ``_FillValue``.
+    types
+        Types of attributes by name, as far as they are known; see `tamis.zarr.attribute_types`.
     """
     known = {name: value for name, value in attributes.items() if not name.startswith(_HIDDEN)}
     result = {name: _value(value) for name, value in known.items()}
+    typed = {name: in_type(value, types.get(name)) for name, value in result.items()}
+    typed = {name: value for name, value in typed.items() if value is not None}
+    result |= typed
     if dtype is None or dtype.kind not in "iuf":
         return result
     if zarr_format == 3 and isinstance(known.get("_FillValue"), str):
@@ -41,7 +49,7 @@ def netcdf_attributes(attributes: Mapping[str, Any], dtype: np.dtype[Any] | None
             result["_FillValue"] = decoded
     for name in _OF_VALUES:
         value = result.get(name)
-        if isinstance(value, (np.generic, np.ndarray)):
+        if isinstance(value, (np.generic, np.ndarray)) and name not in typed:
             result[name] = _as_values(value, dtype)
     return result
 

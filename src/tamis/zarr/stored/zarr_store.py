@@ -21,6 +21,8 @@ from tamis.store.data_model import Dimension, NamedGroup
 from tamis.store.disk import nbytes_of
 from tamis.store.model_header import header_of
 from tamis.store.readability import Readers
+from tamis.zarr.attribute_types import NAME as TYPES
+from tamis.zarr.attribute_types import known_types
 from tamis.zarr.stored.zarr_array import ZarrArray
 from tamis.zarr.stored.zarr_attributes import dimension_names, netcdf_attributes, variable_of
 
@@ -96,6 +98,8 @@ class ZarrStore:
         }
         for array in self._arrays.values():
             array.arrays = self._arrays
+            group = self._groups.get(array.path.rpartition("/")[0] or "/")
+            array.group_types = None if group is None else group.attrs.get(TYPES)
         if len(members) == 1 and arrays:  # the folder is an array itself
             next(iter(self._arrays.values())).folder = Path(self.path)
 
@@ -130,7 +134,10 @@ class ZarrStore:
     def group_attributes(self, path: str) -> dict[str, Any]:
         """Return the attributes of a group."""
         group = self._groups[path]
-        return {} if group is None else netcdf_attributes(dict(group.attrs), None, group.metadata.zarr_format)
+        if group is None:
+            return {}
+        types = known_types(group.attrs.get(TYPES))
+        return netcdf_attributes(dict(group.attrs), None, group.metadata.zarr_format, types)
 
     @property
     def kind(self) -> str:

@@ -14,6 +14,7 @@ from tamis.errors import FileError
 from tamis.store.array import StoredArray
 from tamis.store.data_model import NamedArray
 from tamis.store.disk import disk_text
+from tamis.zarr.attribute_types import Types, types_of, with_types_of
 from tamis.zarr.references.array_metadata import DIMENSIONS
 from tamis.zarr.stored.zarr_array import ZarrArray
 from tamis.zarr.writing.zarr_form import ZarrForm
@@ -38,12 +39,15 @@ class CopiedArray:
         Name of each axis.
     attributes
         From its JSON.
+    types
+        Types of the attributes.
     """
 
     source: Path
     path: str
     dimensions: tuple[str, ...]
     attributes: Mapping[str, Any]
+    types: Types
 
     def write_metadata(self, root: Path, form: ZarrForm) -> None:
         """Write the metadata of the other array, with names for all axes, into the folder of the array."""
@@ -51,7 +55,9 @@ class CopiedArray:
         folder.mkdir(parents=True, exist_ok=True)
         if form.zarr_format == 2:
             (folder / ".zarray").write_bytes((self.source / ".zarray").read_bytes())
-            _write_json(folder / ".zattrs", {**self.attributes, DIMENSIONS: [*self.dimensions]})
+            _write_json(
+                folder / ".zattrs", {**self.attributes, DIMENSIONS: [*self.dimensions], **with_types_of(self.types)}
+            )
             return
         metadata = json.loads((self.source / "zarr.json").read_text(encoding="utf-8"))
         metadata |= {"attributes": {**self.attributes}, "dimension_names": [*self.dimensions]}
@@ -87,7 +93,7 @@ def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm,
             pass
     attributes = {name: value for name, value in dict(array.array.attrs).items() if not name.startswith(_OF_NCZARR)}
     attributes.pop(DIMENSIONS, None)
-    return CopiedArray(array.folder, variable.path, variable.dimensions, attributes)
+    return CopiedArray(array.folder, variable.path, variable.dimensions, attributes, types_of(variable.attributes))
 
 
 def _stays(array: ZarrArray, form: ZarrForm) -> bool:

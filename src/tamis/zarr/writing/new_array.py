@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tamis.zarr.attribute_types import Types, types_of, with_types_of
 from tamis.zarr.references.array_metadata import attributes_2, metadata_2, metadata_3
 from tamis.zarr.references.codec_choice import Codecs
 from tamis.zarr.writing.zarr_form import ZarrForm
@@ -61,6 +62,11 @@ class NewArray:
         return self.writer.codecs
 
     @property
+    def types(self) -> Types:
+        """Types of the attributes."""
+        return types_of(self.attributes)
+
+    @property
     def absent(self) -> int:
         """Number of chunks that are not stored."""
         return self.writer.grid.chunk_count - self.writer.count
@@ -71,7 +77,7 @@ class NewArray:
         folder.mkdir(parents=True, exist_ok=True)
         if form.zarr_format == 2:
             write_json(folder / ".zarray", metadata_2(self))
-            write_json(folder / ".zattrs", attributes_2(self))
+            write_json(folder / ".zattrs", attributes_2(self) | with_types_of(self.types))
             return
         metadata = metadata_3(self)
         if (counts := form.shard_counts(self.writer.grid)) is not None:

@@ -13,6 +13,7 @@ from tamis.chunks.grid import Grid
 from tamis.chunks.regions import Parts
 from tamis.store.array import StoredArray
 from tamis.store.data_model import NamedArray
+from tamis.zarr.attribute_types import types_of, with_types_of
 from tamis.zarr.references.array_metadata import DIMENSIONS, json_attributes
 from tamis.zarr.stored.zarr_store import quietly
 from tamis.zarr.writing.zarr_form import ZarrForm
@@ -26,7 +27,7 @@ def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredA
     steps = several_chunks(array.shape, (1,) * len(array.shape), _COUNT)
     attributes = json_attributes(variable.path, variable.attributes)
     if form.zarr_format == 2:
-        attributes |= {DIMENSIONS: [*variable.dimensions]}
+        attributes |= {DIMENSIONS: [*variable.dimensions], **with_types_of(types_of(variable.attributes))}
     with quietly():
         created = zarr.create_array(
             str(root / variable.path.strip("/")),

@@ -26,6 +26,7 @@ from tamis.rounding import CONTAINER, Rounding, container_attributes, container_
 from tamis.store.array import ArrayWriter, StoredArray
 from tamis.store.data_model import NamedArray, NamedGroup
 from tamis.store.transaction import remove
+from tamis.zarr.attribute_types import Types, types_of, with_types_of
 from tamis.zarr.references.array_metadata import json_attributes
 from tamis.zarr.stored.zarr_companion import table_text
 from tamis.zarr.stored.zarr_store import quietly
@@ -56,29 +57,36 @@ class ZarrTarget:
         self._arrays: dict[str, NewArray | CopiedArray] = {}
         self._companions: dict[str, ZarrWriter] = {}
         self._names: set[str] = set()
-        self._root: NamedGroup | None = None
+        self._groups: dict[str, NamedGroup] = {}
+        self._text_types: dict[str, Types] = {}
         self._roundings: dict[str, Rounding] = {}
 
     def set_history(self, text: str) -> None:
         """Set the history of the root group."""
-        if self._root is not None:
-            self._write_group(replace(self._root, attributes={**self._root.attributes, HISTORY: text}))
+        if (root := self._groups.get("/")) is not None:
+            self._groups["/"] = replace(root, attributes={**root.attributes, HISTORY: text})
 
     def create_group(self, group: NamedGroup) -> None:
-        """Create a group with its attributes; dimensions are those of its arrays."""
-        self._root = group if group.path == "/" else self._root
-        self._write_group(group)
+        """Create a group; `finish` writes its attributes. Dimensions are those of its arrays."""
+        (self.folder / group.path.strip("/")).mkdir(parents=True, exist_ok=True)
+        self._names |= {f"{group.path.rstrip('/')}/{name}" for name in group.variables}
+        self._groups[group.path] = group
+        json_attributes(group.path, group.attributes)  # refused before chunks are encoded
 
     def _write_group(self, group: NamedGroup) -> None:
+        """Write the metadata of a group, which in Zarr 3 have the types of attributes of its arrays."""
         folder = self.folder / group.path.strip("/")
-        folder.mkdir(parents=True, exist_ok=True)
-        self._names |= {f"{group.path.rstrip('/')}/{name}" for name in group.variables}
-        attributes = json_attributes(group.path, group.attributes)
+        attributes, types = json_attributes(group.path, group.attributes), types_of(group.attributes)
         if self.form.zarr_format == 2:
+            attributes |= with_types_of(types)
             write_json(folder / ".zgroup", {"zarr_format": 2})
             if attributes:
                 write_json(folder / ".zattrs", attributes)
             return
+        known = self._text_types | {array.path: array.types for array in self._arrays.values()}
+        places = ((path.rpartition("/"), own) for path, own in known.items())
+        inner = {name: own for (place, _, name), own in places if (place or "/") == group.path}
+        attributes |= with_types_of(types, inner)
         write_json(folder / "zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": attributes})
 
     def create_like(self, variable: NamedArray, array: StoredArray, plan: Plan) -> ZarrWriter:
@@ -108,6 +116,7 @@ class ZarrTarget:
             return
         if variable.is_text:
             write_texts(self.folder, self.form, variable, array)
+            self._text_types[variable.path] = types_of(variable.attributes)
             return
         with located(array.label, dataset=array.path):
             plan = kept_plan(array)
@@ -150,6 +159,8 @@ class ZarrTarget:
             }
         for path, rounding in self._roundings.items():
             self._name_container(path, rounding)
+        for group in self._groups.values():
+            self._write_group(group)
         for array in self._arrays.values():
             array.write_metadata(self.folder, self.form)
         if self.form.consolidated:
