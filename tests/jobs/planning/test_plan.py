@@ -40,7 +40,17 @@ def make(path: Path, names: str = "ts", shape: tuple[int, ...] = (12, 60, 80), *
 
 
 @pytest.mark.parametrize(
-    "want", ["abs=0.1", "range=0.001,corr=0.99999", "digits=4", "psnr=70", "information=0.99", "dssim=0.99", "lossless"]
+    "want",
+    [
+        "abs=0.1",
+        "range=0.001,corr=0.99999",
+        "digits=4",
+        "psnr=70",
+        "information=0.99",
+        "dssim=0.99",
+        "ks=0.5,spectrum=0.1",
+        "lossless",
+    ],
 )
 def test_recipe_is_what_repack_makes_of_it(want: str, sample: Path, tmp_path: Path) -> None:
     plan = tamis.plan(sample, {"TS": want})
@@ -280,7 +290,7 @@ def test_command_prints_options_that_repack_takes(sample: Path, tmp_path: Path) 
 
 def test_command_refuses_wrong_usage(sample: Path) -> None:
     for options, message in (
-        (["-w", "TS:ks=0.05"], "expected a want of abs, rel"),
+        (["-w", "TS:kurtosis=3"], "expected a want of abs, rel"),
         (["-w", "abs=0.1"], "expected NAME:WANT"),
         (["--sample", "much"], "expected a size such as 16MB"),
         (["-w", "TS:abs=1", "-w", "TS:abs=2"], "expected each name once in --want"),

@@ -119,7 +119,7 @@ def command(
       range=1e-4         the same, relative to the range of the values; also std=0.01
       rel=0.001          largest error relative to a value; also digits=3, bits=9
       information=0.99   share of the real information of the bits
-      rmse=0.02,psnr=80,corr=0.99999,dssim=0.9995
+      rmse=0.02,psnr=80,corr=0.99999,dssim=0.9995,ks=0.05,spectrum=0.01
                          of all values of the sample
       limits,sign,zeros  values stay inside of valid_min and valid_max, keep signs, and zeros
       lossless           no bit changes

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tamis import cf
+from tamis.accuracy.distribution import ks_probability
 from tamis.accuracy.information import SIGNIFICAND_BITS, BitPairs, bit_pairs, keepbits
 from tamis.accuracy.moments import Moments
 from tamis.accuracy.statistics import Tally, unchanged
@@ -40,6 +41,8 @@ class Facts(NamedTuple):
         Size of a step of the stored values in units of the variable; 1 if they are not packed.
     keepbits
         Bits of the significand with the wanted share of the information; None if it was not asked for.
+    value_count
+        Values in all files.
     """
 
     low: float
@@ -48,6 +51,7 @@ class Facts(NamedTuple):
     largest: float
     scale: float
     keepbits: int | None
+    value_count: int = 0
 
     @property
     def span(self) -> float:
@@ -75,7 +79,7 @@ def facts_of(sample: Sample, missing: Sequence[Missing], packing: cf.Packing | N
     share = want.limits.get("information")
     bits = None if share is None else _informative(sample, missing, share)
     largest = max(map(abs, ends)) * (_UNSEEN if sample.nbytes < sample.array_nbytes else 1)
-    return Facts(low, high, deviation, largest, scale, bits)
+    return Facts(low, high, deviation, largest, scale, bits, sample.array_nbytes // sample.itemsize)
 
 
 def _informative(sample: Sample, missing: Sequence[Missing], share: float) -> int | None:
@@ -183,7 +187,9 @@ def failures(want: Want, loss: Loss, facts: Facts, *, stored_relative: bool, rou
     relative = tally.stored_relative if stored_relative else tally.relative
     rmse, psnr = (tally.rmse or 0.0) * facts.scale, tally.psnr
     similarity, correlation = loss.similarity, loss.moments.correlation
-    bound = absolute_bound(want, facts)
+    bound, difference = absolute_bound(want, facts), loss.spectra.difference
+    is_narrow = difference is not None and difference <= limits.get("spectrum", 0.0)
+    probability = 1.0 if loss.distance is None else ks_probability(loss.distance, facts.value_count)
     kept = {
         "abs": bound is None or float(tally.error) * facts.scale <= bound,
         "rel": want.relative is None or (relative <= want.relative and not tally.zeros_changed),
@@ -191,6 +197,8 @@ def failures(want: Want, loss: Loss, facts: Facts, *, stored_relative: bool, rou
         "rmse": "rmse" not in limits or rmse <= limits["rmse"],
         "psnr": "psnr" not in limits or tally.error == 0 or (psnr is not None and psnr >= limits["psnr"]),
         "dssim": "dssim" not in limits or (similarity is not None and similarity >= limits["dssim"]),
+        "ks": "ks" not in limits or probability >= limits["ks"],
+        "spectrum": "spectrum" not in limits or tally.error == 0 or is_narrow,
         "corr": "corr" not in limits or tally.error == 0 or (correlation is not None and correlation >= limits["corr"]),
     }
     return [name for name, is_kept in kept.items() if not is_kept]

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.accuracy.distribution import ks_statistic
 from tamis.accuracy.moments import Moments
 from tamis.accuracy.similarity import dssim
+from tamis.accuracy.spectrum import Spectra
 from tamis.accuracy.statistics import Tally, compare
 from tamis.jobs.planning.sample import Piece, Sample
 from tamis.jobs.planning.wants import Want
@@ -33,11 +35,17 @@ class Loss(NamedTuple):
         Moments of the values and the result.
     similarity
         The smallest DSSIM of the sampled fields; None if it was not asked for, or no field is large enough.
+    distance
+        Statistic of Kolmogorov and Smirnov; None if it was not asked for.
+    spectra
+        Power spectra of the rows, if they were asked for.
     """
 
     tally: Tally
     moments: Moments
     similarity: float | None
+    distance: float | None
+    spectra: Spectra
 
 
 class Cost(NamedTuple):
@@ -67,6 +75,8 @@ def loss_of(plans: Sequence[Plan], sample: Sample, want: Want) -> Loss:
     """Return what the tiles of a sample lose by the plans of all files."""
     tally, moments = Tally(), Moments()
     similarities: list[float] = []
+    pairs: list[tuple[NDArray[Any], NDArray[Any]]] = []
+    spectra = Spectra()
     for plan, pieces in zip(plans, sample.tiles, strict=True):
         zero = 0.0 if plan.packing is None else plan.packing.stored_zero
         missing = plan.missing
@@ -75,12 +85,17 @@ def loss_of(plans: Sequence[Plan], sample: Sample, want: Want) -> Loss:
             after = _after(plan, piece, values)
             tally = tally.plus(compare(values, after, piece.origin, missing, zero))
             absent = missing.find(values)
+            kept = slice(None) if absent is None else ~absent
             if "corr" in want.limits:
-                kept = slice(None) if absent is None else ~absent
                 moments = moments.plus(Moments.of(values[kept], after[kept]))
+            if "ks" in want.limits:
+                pairs.append((values[kept].reshape(-1), after[kept].reshape(-1)))
+            if "spectrum" in want.limits:
+                spectra = spectra.plus(Spectra.of(values, after, absent))
             if "dssim" in want.limits:
                 similarities += _similarities(values, after, absent)
-    return Loss(tally, moments, min(similarities, default=None))
+    distance = ks_statistic(*map(np.concatenate, zip(*pairs, strict=True))) if pairs else None
+    return Loss(tally, moments, min(similarities, default=None), distance, spectra)
 
 
 def cost_of(plans: Sequence[Plan], sample: Sample, advance: Callable[[int], None]) -> Cost:

@@ -12,6 +12,7 @@ from tamis.jobs.planning.candidates import Candidates, Variable
 from tamis.jobs.planning.chunk_shapes import Reads, with_best_shape
 from tamis.jobs.planning.result import Candidate, PlannedVariable
 from tamis.jobs.planning.sample import Sample, sample_of
+from tamis.jobs.planning.wants import FIELDS
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.dimension_chunks import dimensions_of
 from tamis.store.array import StoredArray
@@ -94,7 +95,7 @@ def _units(array: StoredArray) -> str:
 def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) -> PlannedVariable:
     """Measure the candidates of a variable in its chunk shape, on so many bytes, and choose."""
     arrays, prefer = variable.arrays, settings.prefer
-    sample = sample_of(arrays, variable.chunk_shape, nbytes, fields="dssim" in variable.want.limits)
+    sample = sample_of(arrays, variable.chunk_shape, nbytes, fields=bool(FIELDS & {*variable.want.limits}))
     candidates = Candidates(variable, sample)
     texts = [text for text in candidates.texts() if candidates.allowed(text, settings.readers)]
     front = _front(candidates, texts, sample, nbytes, prefer, work)

@@ -76,6 +76,11 @@ class Sample(NamedTuple):
         """Bytes of the sampled chunks."""
         return sum(piece.values.nbytes for pieces in self.chunks for piece in pieces)
 
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a value."""
+        return next(piece.values.itemsize for pieces in self.chunks for piece in pieces)
+
     def thinned(self, nbytes: int) -> Sample:
         """Return a sample of about so many bytes: a part of each chunk, or fewer chunks if these parts become small.
 
@@ -162,7 +167,7 @@ def _fields(array: StoredArray, chunks: Sequence[Piece], nbytes: int) -> list[Pi
     field_nbytes = math.prod(field) * chunks[0].values.itemsize
     if field_nbytes > nbytes:
         raise ParameterError(
-            f"expected a sample of at least one field for dssim, got {nbytes} bytes, and a field of"
+            f"expected a sample of at least one field for dssim or spectrum, got {nbytes} bytes, and a field of"
             f" {shape_text(field)} values has {field_nbytes}: give a larger --sample, or another want"
         )
     pieces: dict[Origin, Piece] = {}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tamis.accuracy.requirement import Requirement
-from tamis.accuracy.vocabulary import EACH_VALUE, FLAGS, WHOLE, Vocabulary, relative_of, share, text_of
+from tamis.accuracy.vocabulary import EACH_VALUE, FLAGS, WHOLE, Vocabulary, positive, relative_of, share, text_of
 from tamis.errors import ParameterError
 from tamis.filters.base import Parameter
 from tamis.jobs.recipe import split_recipe
@@ -18,6 +18,8 @@ KINDS: Mapping[str, Parameter] = {
     **EACH_VALUE,
     "information": share("share of the real information in the bits"),
     **WHOLE,
+    "ks": share("least probability of the test of Kolmogorov and Smirnov, for as many values as there are"),
+    "spectrum": positive("largest relative difference of mean power along the last axis, from 4 values on"),
 }
 """What can be asked for, with its meaning and allowed values."""
 
@@ -25,6 +27,9 @@ _VOCABULARY = Vocabulary("a want", KINDS, FLAGS, alone=(LOSSLESS,))
 
 ABSOLUTE = ("abs", "range", "std")
 """Wants that come to a largest absolute error."""
+
+FIELDS = frozenset(("dssim", "spectrum"))
+"""Wants about whole fields, or rows of them."""
 
 RELATIVE = ("rel", "digits", "bits", "information")
 """Wants about each value relative to itself, which rounding bounds and zfp does not."""
