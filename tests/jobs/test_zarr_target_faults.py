@@ -6,6 +6,9 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,6 +19,7 @@ import pytest
 
 import tamis
 
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
 RECIPES = {"x": "zfp(accuracy=0.01)|shuffle|deflate(4)", "y": "shuffle|deflate(6)"}
 
 
@@ -166,3 +170,31 @@ def test_damage_found_by_verify(source: Path, tmp_path: Path) -> None:
         (target / "zarr.json").write_text(text)
         with pytest.raises(tamis.FileError):
             tamis.verify(source, target)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_leaves_the_old_store_and_nothing_else(number: signal.Signals, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        values = np.random.default_rng(0).integers(0, 9, (128, 256, 256), "i4")
+        file.create_dataset("x", data=values, chunks=(1, 256, 256))
+    folder = tmp_path / "out"
+    folder.mkdir()
+    tamis.repack(SAMPLE, folder / "a.zarr", {})
+    old = content(folder / "a.zarr")
+    command = [
+        Path(sys.executable).with_name("tamis"),
+        "repack",
+        tmp_path / "a.h5",
+        folder / "a.zarr",
+        "-f",
+        "x:deflate(9)",
+    ]
+    with subprocess.Popen([*command, "--overwrite", "--quiet"], stderr=subprocess.PIPE) as run:
+        while run.poll() is None and not any(folder.glob(".*.tamis/x/c/*/*/*")):
+            time.sleep(0.001)
+        run.send_signal(number)
+        complained = run.communicate()[1]
+    assert run.returncode == 128 + number
+    assert complained == (b"\ntamis: interrupted\n" if number == signal.SIGINT else b"")
+    assert os.listdir(folder) == ["a.zarr"]
+    assert content(folder / "a.zarr") == old

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +13,7 @@ from urllib.parse import quote, urlparse
 from tamis._open import open_store
 from tamis.errors import FileError, ParameterError
 from tamis.jobs.exporting import ExportedArray, ExportResult
+from tamis.store.folder_transaction import FolderTransaction
 from tamis.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ def export(
         written; nothing is left behind.
     ParameterError
         If an argument is wrong.
-    ImportError
-        If zarr, numcodecs or icechunk is not installed.
+    MissingFilterError
+        If zarr, numcodecs or icechunk is not installed; names the extra.
     """
     paths = [sources] if isinstance(sources, (str, os.PathLike)) else [*sources]
     if kind not in KINDS:
@@ -79,7 +79,9 @@ def export(
         raise ParameterError(
             f"expected concat, the dimension along which {len(paths)} files follow each other, got none"
         )
-    _check_installed(kind)
+    from tamis.zarr.stored.zarr_store import check_installed
+
+    check_installed("export", *((kind,) if kind == "icechunk" else ()))
     place = Path(target)
     if os.path.lexists(place) and not (overwrite and kind == "kerchunk"):
         advice = "use overwrite, or another name" if kind == "kerchunk" else "use another name"
@@ -129,10 +131,12 @@ class ReferenceParser:
         ------
         FileError
             If the file is not local, or an array cannot be referenced.
-        ImportError
+        MissingFilterError
             If zarr, numcodecs or virtualizarr is not installed; names the extra.
         """
-        _check_installed("virtualizarr")
+        from tamis.zarr.stored.zarr_store import check_installed
+
+        check_installed("tamis.ReferenceParser", "virtualizarr")
         from tamis.zarr.references.hierarchy import references_of
         from tamis.zarr.references.manifest_store import manifest_store
 
@@ -143,20 +147,6 @@ class ReferenceParser:
         with open_store(path) as store:
             references = references_of(store, store.model, Path(path).absolute().as_uri(), self.drop_variables)
             return manifest_store(references, registry, self.group)
-
-
-def _check_installed(kind: str) -> None:
-    """Raise ImportError unless Zarr is installed, and the package that a kind is named after, if it is needed."""
-    own = (kind,) if kind in ("icechunk", "virtualizarr") else ()
-    for name in ("zarr", "numcodecs", *own):
-        try:
-            __import__(name)
-        except ImportError as error:
-            extra = name if name in own else "zarr"
-            caller = "tamis.ReferenceParser" if kind == "virtualizarr" else "export"
-            raise ImportError(
-                f"{caller} needs {name}, which is not installed: pip install 'tamis[{extra}]'", name=name
-            ) from error
 
 
 def _references(
@@ -190,20 +180,20 @@ def _write_kerchunk(references: References, place: Path, *, overwrite: bool) -> 
 
 def _write_folder(references: References, place: Path, kind: str, message: str) -> None:
     """Write a folder that gets its name when it is complete."""
-    temporary = place.with_name(f".{place.name}.{os.urandom(4).hex()}.tamis")
-    try:
-        if kind == "icechunk":
-            from tamis.zarr.references.icechunk_repository import write_icechunk
+    from tamis.zarr.writing.zarr_form import ZarrForm
 
-            write_icechunk(references, temporary, message)
-        else:
-            from tamis.zarr.references.manifest_folder import write_manifests
+    with FolderTransaction(place, ZarrForm(), overwrite=False) as transaction:
+        try:
+            if kind == "icechunk":
+                from tamis.zarr.references.icechunk_repository import write_icechunk
 
-            write_manifests(references, temporary, place.absolute().as_uri())
-        os.rename(temporary, place)
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"{place}: cannot be written: {error.strerror}").at(path=place) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+                write_icechunk(references, transaction.path, message)
+            else:
+                from tamis.zarr.references.manifest_folder import write_manifests
+
+                write_manifests(references, transaction.path, place.absolute().as_uri())
+        except OSError as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(f"{place}: cannot be written: {error.strerror}").at(path=place) from error
+        transaction.commit()

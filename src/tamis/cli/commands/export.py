@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 import tamis
-from tamis.cli.ending import FAILED
 from tamis.cli.options import json_option, quiet_option
 from tamis.cli.output import Output
 
@@ -50,8 +49,5 @@ def command(
     """
     output = Output("export", as_json, quiet)
     with output.failures():
-        try:
-            result = tamis.export(files, target, kind, concat=concat, url=url, drop=drop, overwrite=overwrite)
-        except ImportError as error:
-            output.fail(error, FAILED)
+        result = tamis.export(files, target, kind, concat=concat, url=url, drop=drop, overwrite=overwrite)
     output.result(result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import warnings
@@ -37,14 +38,24 @@ def is_zarr(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def check_installed(path: object) -> None:
-    """Raise MissingFilterError if zarr is not installed; names the extra."""
-    try:
-        import zarr  # noqa: F401
-    except ImportError as error:
-        raise MissingFilterError(
-            f"{path}: expected the package zarr for Zarr stores, found no {error.name}: pip install 'tamis[zarr]'"
-        ) from error
+def check_installed(label: object, *others: str) -> None:
+    """Raise MissingFilterError if zarr, numcodecs or another package is not installed; names the extra.
+
+    Parameters
+    ----------
+    label
+        What needs them.
+    *others
+        Packages that have extras of their own names.
+    """
+    for name in ("zarr", "numcodecs", *others):
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            extra = name if name in others else "zarr"
+            raise MissingFilterError(
+                f"{label}: expected the package {name}, found no {error.name}: pip install 'tamis[{extra}]'"
+            ) from error
 
 
 @contextmanager
