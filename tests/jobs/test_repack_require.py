@@ -176,6 +176,7 @@ MISSED = [
     ("rmse=0.001", r"expected rmse of at most 0\.001, reached 0\.0"),
     ("psnr=90,corr=0.5", r"expected psnr of at least 90\.0, reached [67]"),
     ("corr=0.99999999", r"expected corr of at least 0\.99999999, reached 0\.99999"),
+    ("spectrum=1e-6", r"expected spectrum of at most 1e-06, reached 0\.0"),
     ("dssim=0.999999", r"expected dssim of at least 0\.999999, reached 0\.9"),
 ]
 
@@ -200,7 +201,7 @@ def test_measures_that_hold_are_those_of_the_values(companion: bool, tmp_path: P
     values[::5, :3, 4] = np.nan
     source = make(tmp_path / "a.h5", x={"data": values, "chunks": (8, 16, 16)})
     options = {"missing": "companion"} if companion else {}
-    result = repacked(source, tmp_path / "b.h5", "rmse=1,psnr=9,corr=0.9,dssim=0.5", **options)
+    result = repacked(source, tmp_path / "b.h5", "rmse=1,psnr=9,corr=0.9,dssim=0.5,spectrum=1", **options)
     with tamis.open(tmp_path / "b.h5") as file:
         decoded = file["x"][()]
     before, after = (array[np.isfinite(values)].astype("f8") for array in (values, decoded))
@@ -209,7 +210,10 @@ def test_measures_that_hold_are_those_of_the_values(companion: bool, tmp_path: P
     assert {word: result.measures[word] for word in expected} == pytest.approx(expected, rel=1e-9)
     fields = [dssim(one, two, np.isfinite(one)) for one, two in zip(values, decoded, strict=True)]
     assert result.measures["dssim"] == min(fields) < 1
-    assert f"dssim {min(fields):.9g} (0.5 required)" in result.notes[-1]
+    rows = np.isfinite(values).all(axis=-1)
+    power, other = (np.abs(np.fft.rfft(each[rows].astype("f8")))[:, 1:9] ** 2 for each in (values, decoded))
+    assert result.measures["spectrum"] == pytest.approx(np.abs(other.sum(0) / power.sum(0) - 1).max(), rel=1e-9)
+    assert f"dssim {min(fields):.9g} (0.5 required), spectrum" in result.notes[-1]
     preview = tamis.preview_repack(source, "none.h5", {"x": LOOSE}, require={"x": "abs=0.1,sign,rmse=1"}).datasets[0]
     assert "every value is proven to keep abs=0.1,sign; chunks" in preview.notes[-2]
     assert "measured before the target gets its name: rmse=1.0" in preview.notes[-1]
@@ -298,6 +302,12 @@ def test_names_come_before_patterns_and_options_before_the_recipe(source: Path, 
         ({"y": "abs=1"}, {"x": LOOSE}, FileError, r"expected a dataset named 'y'"),
         ({"x": "abs=1"}, {"z": LOOSE}, ParameterError, r"/x: expected filters or chunks of a dataset of which abs=1"),
         ({"z": "dssim=0.5"}, {"z": LOOSE}, ParameterError, r"expected fields of 11 x 11 values or more for dssim"),
+        (
+            {"w": "spectrum=0.5"},
+            {"w": ROUNDED},
+            ParameterError,
+            r"expected a last axis of 4 values or more for spectrum",
+        ),
         ("abs=1", {"x": LOOSE}, ParameterError, r"expected requirements by name such as \{'TS': 'abs=0.1'\}"),
         ({"x": "abs=1e-310"}, {"x": LOOSE}, ParameterError, r"expected abs of more than 0"),
     ],
@@ -307,6 +317,7 @@ def test_requirements_that_cannot_be_are_refused(
 ) -> None:
     with h5py.File(source, "a") as file:
         file.create_dataset("z", data=np.zeros((8, 8), "f4"), chunks=(8, 8))
+        file.create_dataset("w", data=np.zeros((64, 3), "f4"), chunks=(8, 3))
     with pytest.raises(error, match=message):
         tamis.repack(source, tmp_path / "b.h5", filters, require=require)
 

@@ -89,7 +89,7 @@ class Measured(NamedTuple):
         return not self.tally.squares.mantissa
 
 
-AT_MOST = ("rmse",)
+AT_MOST = ("rmse", "spectrum")
 """Measures that are better where they are smaller; others are better where they are larger."""
 
 

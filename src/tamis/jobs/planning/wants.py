@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tamis.accuracy.requirement import Requirement
-from tamis.accuracy.vocabulary import EACH_VALUE, FLAGS, WHOLE, Vocabulary, positive, relative_of, share, text_of
+from tamis.accuracy.vocabulary import EACH_VALUE, FLAGS, WHOLE, Vocabulary, relative_of, share, text_of
 from tamis.errors import ParameterError
 from tamis.filters.base import Parameter
 from tamis.jobs.recipe import split_recipe
@@ -19,7 +19,6 @@ KINDS: Mapping[str, Parameter] = {
     "information": share("share of the real information in the bits"),
     **WHOLE,
     "ks": share("least probability of the test of Kolmogorov and Smirnov, for as many values as there are"),
-    "spectrum": positive("largest relative difference of mean power along the last axis, from 4 values on"),
 }
 """What can be asked for, with its meaning and allowed values."""
 

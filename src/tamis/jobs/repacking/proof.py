@@ -20,7 +20,7 @@ from tamis.pipeline import Pipeline
 from tamis.rewrite.plan import Plan, Written
 from tamis.rewrite.prove import verify, verify_copied, verify_kept
 from tamis.rewrite.surveys.count_missing import count_partial
-from tamis.rewrite.surveys.fields import least_similarity
+from tamis.rewrite.surveys.fields import FIELD_WORDS, measured_fields
 from tamis.store.array import Store, StoredArray
 from tamis.store.pair import Pair
 from tamis.store.transaction import Transaction
@@ -133,9 +133,10 @@ def _measures(
 ) -> dict[str, float | None]:
     """Return the required measures of a whole dataset, whose chunks are proven."""
     values = reached(measured, plan.measures, 1.0 if plan.packing is None else plan.packing.scale)
-    if "dssim" in plan.measures:
+    if words := [word for word in plan.measures if word in FIELD_WORDS]:
         step = Step(f"measuring fields of {plan.path}", 1, 1)
-        values["dssim"] = least_similarity(plan, source, target, partial(report, step), threads)
+        fields = measured_fields(plan, source, target, partial(report, step), threads).by_word
+        values |= {word: fields[word] for word in words}
     return values
 
 

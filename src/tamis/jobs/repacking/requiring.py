@@ -9,6 +9,7 @@ from functools import partial
 from tamis.accuracy.measured import AT_MOST, Measured, is_missed
 from tamis.accuracy.requirement import Requirement
 from tamis.accuracy.similarity import WINDOW, has_windows
+from tamis.accuracy.spectrum import SHORTEST
 from tamis.accuracy.value_bounds import ValueBounds
 from tamis.errors import BoundError, FileError, ParameterError
 from tamis.formatting import shape_text
@@ -78,6 +79,11 @@ def with_requirement(plan: Plan, source: StoredArray, required: Requirement | No
         raise ParameterError(
             f"expected fields of {WINDOW} x {WINDOW} values or more for dssim, the last two axes, got the shape"
             f" {shape_text(source.shape)}: require corr or rmse, or filters without loss"
+        )
+    if "spectrum" in required.measures and source.shape[-1] < SHORTEST:
+        raise ParameterError(
+            f"expected a last axis of {SHORTEST} values or more for spectrum, got the shape {shape_text(source.shape)}:"
+            " require corr or rmse, or filters without loss"
         )
     packing = plan.packing
     absolute = _absolute(plan, source, required, read)
