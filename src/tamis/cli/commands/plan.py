@@ -123,6 +123,7 @@ def command(
                          of all values of the sample
       limits,sign,zeros  values stay inside of valid_min and valid_max, keep signs, and zeros
       lossless           no bit changes
+      recommended        what the package compression-recommendations has for such variables
 
     \b
     tamis plan climate.nc --want 'TS:abs=0.1' -o recipe.toml

@@ -45,6 +45,8 @@ class Variable(NamedTuple):
     arrays: Sequence[StoredArray]
     chunk_shape: tuple[int, ...]
     missing: MissingPolicy
+    note: str = ""
+    """What there is to say about the want."""
 
     @property
     def nbytes(self) -> int:

@@ -12,7 +12,8 @@ from tamis.errors import ParameterError
 from tamis.formatting import size_text
 from tamis.jobs.naming import Names
 from tamis.jobs.planning.candidates import Variable
-from tamis.jobs.planning.wants import Want
+from tamis.jobs.planning.recommended import recommended_want
+from tamis.jobs.planning.wants import RECOMMENDED, Want
 from tamis.jobs.recipe import assigned
 from tamis.jobs.recipes.saved_recipe import MissingPolicy
 from tamis.rounding import recorded_rounding
@@ -44,7 +45,10 @@ def variables_of(
         elif any(not array.parts(grid_of(array.shape, shape := _chunk_shape(path, arrays))) for array in arrays):
             kept[path] = "stays as it is: its values were never written"
         else:
-            variables.append(Variable(path, want, stores, arrays, shape, missing))
+            note = ""
+            if want is RECOMMENDED:
+                want, note = recommended_want(first, arrays[0], path.rpartition("/")[2])
+            variables.append(Variable(path, want, stores, arrays, shape, missing, note))
     return variables, kept
 
 

@@ -74,7 +74,7 @@ def planned(variable: Variable, settings: Settings, work: Work) -> PlannedVariab
 
         result = with_best_shape(variable, reads, measure)
     work.finish()
-    return result
+    return result.with_note(f"; {variable.note}") if variable.note else result
 
 
 def _axes(variable: Variable) -> Axes:

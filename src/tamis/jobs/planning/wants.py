@@ -22,7 +22,7 @@ KINDS: Mapping[str, Parameter] = {
 }
 """What can be asked for, with its meaning and allowed values."""
 
-_VOCABULARY = Vocabulary("a want", KINDS, FLAGS, alone=(LOSSLESS,))
+_VOCABULARY = Vocabulary("a want", KINDS, FLAGS, alone=(LOSSLESS, "recommended"))
 
 ABSOLUTE = ("abs", "range", "std")
 """Wants that come to a largest absolute error."""
@@ -73,6 +73,10 @@ class Want:
         return text_of(self.limits) or LOSSLESS
 
 
+RECOMMENDED = Want({"recommended": True})
+"""Whatever is recommended for a variable of its name: see `tamis.jobs.planning.recommended`."""
+
+
 def as_want(value: object) -> Want:
     """Return a want from its text, such as ``abs=0.1,psnr=80`` or ``lossless``, or from values by name.
 
@@ -84,6 +88,8 @@ def as_want(value: object) -> Want:
     if isinstance(value, Want):
         return value
     if isinstance(value, str):
+        if value.strip() == str(RECOMMENDED):
+            return RECOMMENDED
         return Want() if value.strip() == LOSSLESS else Want(_VOCABULARY.parsed(value))
     if isinstance(value, Mapping):
         return Want(_VOCABULARY.checked(value))
