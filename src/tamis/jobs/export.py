@@ -81,7 +81,7 @@ def export(
         )
     from tamis.zarr.stored.zarr_store import check_installed
 
-    check_installed("export", *((kind,) if kind == "icechunk" else ()))
+    check_installed(os.fsdecode(target), *((kind,) if kind == "icechunk" else ()))
     place = Path(target)
     if os.path.lexists(place) and not (overwrite and kind == "kerchunk"):
         advice = "use overwrite, or another name" if kind == "kerchunk" else "use another name"
