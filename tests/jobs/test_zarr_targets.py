@@ -230,3 +230,26 @@ def test_unknown_or_wrong_types_of_attributes_change_nothing(types: Any, tmp_pat
     with tamis.open(tmp_path / "a.zarr") as file:
         assert file["v"].attrs == {"a": 1, "b": (1 << 24) + 1, "c": 70000, "d": 2.5}
         assert {type(value) for value in file["v"].attrs.values()} == {np.int64, np.float64}
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+def test_enumerations_become_flags_and_booleans(tmp_path: Path) -> None:
+    members = {"dark blue": 2, "red": -1, "green": 1}
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        plain = h5py.enum_dtype(members, basetype="i2")
+        file["color_t"] = plain
+        file.create_dataset("named", data=np.array([2, -1, 1], "i2"), dtype=file["color_t"])
+        file.create_dataset("plain", data=np.array([2, -1, 1], "i2"), dtype=plain, chunks=(2,))
+        file.create_dataset("known", data=np.array([2, -1, 1], "i2"), dtype=plain).attrs["flag_meanings"] = "x"
+        file["switch"] = np.array([True, False, True])
+    result = tamis.repack(tmp_path / "a.h5", tmp_path / "a.zarr", {"plain": "shuffle|deflate(1)"})
+    assert [dataset.path for dataset in result.datasets] == ["/plain"]
+    group = zarr.open_group(tmp_path / "a.zarr", mode="r")
+    for name in ("named", "plain"):
+        assert dict(group[name].attrs) == {"flag_values": [-1, 1, 2], "flag_meanings": "red green dark_blue"}
+        np.testing.assert_array_equal(group[name][:], [2, -1, 1])
+    assert dict(group["known"].attrs) == {"flag_meanings": "x"}
+    np.testing.assert_array_equal(group["switch"][:], [True, False, True])
+    assert group["switch"].dtype == bool
+    found = str(tamis.verify(tmp_path / "a.h5", tmp_path / "a.zarr"))
+    assert "/plain: enum of int16 {dark blue=2, green=1, red=-1} became int16" in found

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import zarr
@@ -36,6 +37,8 @@ from tamis.zarr.writing.new_array import NewArray, write_json
 from tamis.zarr.writing.text_array import write_texts
 from tamis.zarr.writing.zarr_form import ZarrForm
 from tamis.zarr.writing.zarr_writer import NewChunks, ZarrWriter
+
+_FLAGS = frozenset(("flag_values", "flag_masks", "flag_meanings"))
 
 
 class ZarrTarget:
@@ -98,7 +101,7 @@ class ZarrTarget:
         chunk = ChunkType(plan.dtype, plan.chunk_shape, raw if any(raw) else b"")
         is_full = self.form.zarr_format == 2 and any(raw) and "_FillValue" not in variable.attributes
         writer = ZarrWriter(self, NewChunks(variable.path, plan.grid(array), chunk, plan.pipeline, is_full))
-        attributes = dict(variable.attributes)
+        attributes = {**_flags(variable), **variable.attributes}
         if plan.rounding is not None:
             rounding = plan.rounding.rounding
             attributes |= {name: values[0] for name, values in rounding.recorded.items()}
@@ -212,3 +215,14 @@ def _write_scalar(plan: Plan, array: StoredArray, writer: ZarrWriter) -> None:
 
 def _no_progress(done: int, count: int) -> None:
     """Do nothing."""
+
+
+def _flags(variable: NamedArray) -> dict[str, Any]:
+    """Return the members of an enumeration, which Zarr does not have, as attributes of the CF conventions."""
+    metadata: Mapping[str, Any] = variable.dtype.metadata or {}
+    members = metadata.get("enum") if variable.enum is None else variable.enum.members
+    if not members or variable.dtype.kind not in "iu" or _FLAGS & variable.attributes.keys():
+        return {}
+    names, numbers = zip(*sorted(members.items(), key=lambda member: member[1]), strict=True)
+    meanings = " ".join("_".join(name.split()) for name in names)
+    return {"flag_values": np.array(numbers, variable.dtype.str), "flag_meanings": meanings}
