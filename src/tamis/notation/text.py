@@ -16,7 +16,9 @@
 from __future__ import annotations
 
 import re
-from inspect import signature
+from collections.abc import Mapping
+from functools import cache
+from inspect import Parameter, signature
 from typing import NoReturn, TypeVar
 
 from tamis.errors import ParameterError, located
@@ -152,6 +154,11 @@ def _filter(reader: _Reader) -> Filter:
         return _with_arguments(reader, kind, start)
 
 
+@cache  # inspection takes longer than all else here
+def _parameters(kind: type[Filter | Rounding]) -> Mapping[str, Parameter]:
+    return signature(kind).parameters
+
+
 def _with_arguments(reader: _Reader, kind: type[Step], start: int) -> Step:
     arguments: dict[str, object] = {}
     if reader.take(":"):
@@ -166,7 +173,7 @@ def _with_arguments(reader: _Reader, kind: type[Step], start: int) -> Step:
                     reader.fail("another parameter after ','")
             elif reader.token != ")":
                 reader.fail("',' or ')'")
-    required = [argument.name for argument in signature(kind).parameters.values() if argument.default is argument.empty]
+    required = [argument.name for argument in _parameters(kind).values() if argument.default is argument.empty]
     if absent := [argument for argument in required if argument not in arguments]:
         reader.fail(f"{kind.name} with {' and '.join(absent)}", start)
     try:
@@ -176,7 +183,7 @@ def _with_arguments(reader: _Reader, kind: type[Step], start: int) -> Step:
 
 
 def _read_argument(reader: _Reader, kind: type[Filter | Rounding], arguments: dict[str, object]) -> None:
-    parameters = signature(kind).parameters
+    parameters = _parameters(kind)
     positional = [parameter.name for parameter in parameters.values() if parameter.kind is not parameter.KEYWORD_ONLY]
     start = reader.start
     name, value = _argument(reader, positional[len(arguments) :], list(parameters))
