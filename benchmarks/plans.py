@@ -1,8 +1,9 @@
-"""Predictions of `tamis plan` against `tamis.repack`: ``python benchmarks/plans.py FILE… [--wants WANT …] [--all]``.
+"""Predictions of `tamis plan` against repack: ``python benchmarks/plans.py [FILE …] [--wants WANT …] [--all]``.
 
-Each variable of data that plan would touch by a pattern is planned for each want, and repacked by its recipe alone; a row
-has the predicted ratio, the real one, how much they differ, and the CPU seconds of the plan. At the end: the median, the
-95th percentile and the largest of the differences, and of the seconds. Without files, those that the tests use.
+Each variable of data that plan would touch by a pattern is planned for each want, and repacked by its recipe alone. A
+row has the predicted ratio, the real one, how much they differ, and the CPU seconds of the plan. At the end come the
+median, the 95th percentile and the largest of the differences, and of the seconds. Without files, those that the tests
+use are taken.
 """
 
 from __future__ import annotations
