@@ -39,6 +39,7 @@ ifeq ($(QUICK),)
 	$(RUN) benchmarks/codecs.py
 	$(RUN) benchmarks/inspection.py
 	$(RUN) benchmarks/objects.py
+	$(RUN) benchmarks/peers.py
 	$(RUN) benchmarks/plans.py
 	$(RUN) benchmarks/proof.py
 	$(RUN) benchmarks/rounding.py
