@@ -208,8 +208,7 @@ private:
 
     bool bind_groups() {
         return (bind(visit_links, "H5Literate1") || bind(visit_links, "H5Literate")) &&
-               bind(group_info, "H5Gget_info") && bind(object_info, "H5Oget_info2") &&
-               bind(create_group, "H5Gcreate2");
+               bind(group_info, "H5Gget_info") && bind(object_info, "H5Oget_info2") && bind(create_group, "H5Gcreate2");
     }
 
     void* library_ = nullptr;  // kept open: what it leads to must stay
