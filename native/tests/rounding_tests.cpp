@@ -7,6 +7,7 @@
 #include "random.hpp"
 #include "tamis/values/bit_pairs.hpp"
 #include "tamis/values/quantize.hpp"
+#include "tamis/values/similarity.hpp"
 #include "tests.hpp"
 
 namespace tamis::tests {
@@ -130,9 +131,35 @@ void bits_of_neighbours_are_counted() {
     }
 }
 
+// Fields of any shape: equal ones are alike, others less, and nothing else is read.
+void windows_of_fields_are_compared() {
+    for (unsigned number = 0; number < 40; ++number) {
+        Random random(12, number);
+        const std::size_t rows = random.below(30) + 1, columns = random.below(30) + 1;
+        std::vector<double> first(rows * columns), second(first.size());
+        const auto present = std::make_unique<bool[]>(first.size());
+        bool inside = false;
+        for (std::size_t i = 0; i < first.size(); ++i) {
+            present[i] = !random.one_in(3);
+            first[i] = present[i] ? static_cast<double>(random.below(256)) / 255 : 0;
+            second[i] = present[i] ? static_cast<double>(random.below(256)) / 255 : 0;
+            const std::size_t row = i / columns, column = i % columns;
+            inside |= present[i] && row >= 5 && column >= 5 && row + 5 < rows && column + 5 < columns;
+        }
+        const auto likeness = [&](const std::vector<double>& other) {
+            return values::Windows(first.data(), other.data(), present.get(), rows, columns).mean_similarity();
+        };
+        require(std::isnan(likeness(first)) == !inside, "there is a mean if there is a window");
+        if (!inside) continue;
+        require(std::abs(likeness(first) - 1) < 1e-9, "a field is like itself");
+        require(likeness(second) < 1, "others are less alike");
+    }
+}
+
 }  // namespace
 
 void test_rounding() {
+    windows_of_fields_are_compared();
     bits_of_neighbours_are_counted<std::uint32_t>();
     bits_of_neighbours_are_counted<std::uint64_t>();
     rounding_is_plain_where_it_does_no_harm<float>();

@@ -173,6 +173,12 @@ def bit_pairs(
     `extents` are the numbers of values before, along and after the axis.
     """
 
+def window_similarity(first: object, second: object, present: object | None) -> float:
+    """
+    Mean similarity of two fields of float64 in all whole windows of 11 x 11 values around one that is there; NaN
+    without any. Missing values are 0 in both.
+    """
+
 def survey(array: object, marks: object) -> tuple[float, int, bool]:
     """
     Largest magnitude of the finite values, how many are missing, and whether all are finite.

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis import _native
+
 _REACH = 5
 """Values on each side of one in its window, and rows and columns at the edge that have no whole window."""
-_SIGMA = 1.5
 _LEVELS = 255
-_STABLE = 1e-8
 
 WINDOW = 2 * _REACH + 1
 """Least extents of a field."""
@@ -46,22 +46,10 @@ def dssim(source: NDArray[Any], target: NDArray[Any], valid: NDArray[np.bool_] |
     if not has_windows(source.shape):
         return None
     present = np.ones(source.shape, bool) if valid is None else valid
-    inner = present[_REACH:-_REACH, _REACH:-_REACH]
-    if not inner.any():
+    if not present[_REACH:-_REACH, _REACH:-_REACH].any():
         return None
     first, second = _levels(source.astype(np.float64), target.astype(np.float64), present)
-    weights = _blurred(present.astype(np.float64)) if valid is not None else np.ones(inner.shape)
-    weights[~inner] = 1  # not used
-
-    def mean(values: Field) -> Field:
-        return np.asarray(_blurred(values) / weights)
-
-    mean_1, mean_2 = mean(first), mean(second)
-    variances = mean(first * first) - mean_1 * mean_1 + mean(second * second) - mean_2 * mean_2
-    covariance = mean(first * second) - mean_1 * mean_2
-    luminance = (2 * mean_1 * mean_2 + _STABLE) / (mean_1 * mean_1 + mean_2 * mean_2 + _STABLE)
-    structure = (2 * covariance + _STABLE) / (variances + _STABLE)
-    return float((luminance * structure)[inner].mean())
+    return _native.window_similarity(first, second, None if valid is None else np.ascontiguousarray(valid))
 
 
 def _levels(source: Field, target: Field, present: NDArray[np.bool_]) -> tuple[Field, Field]:
@@ -73,13 +61,3 @@ def _levels(source: Field, target: Field, present: NDArray[np.bool_]) -> tuple[F
         np.round((np.where(present, field, base) - base) / span * _LEVELS) / _LEVELS for field in (source, target)
     )
     return np.where(present, first, 0), np.where(present, second, 0)
-
-
-def _blurred(values: Field) -> Field:
-    """Return the weighted sums of all whole windows."""
-    steps = np.arange(-_REACH, _REACH + 1)
-    weights = np.exp(-0.5 * (steps / _SIGMA) ** 2)
-    weights /= weights.sum()
-    rows, columns = (extent - 2 * _REACH for extent in values.shape)
-    down = sum(weight * values[i : i + rows] for i, weight in enumerate(weights))
-    return np.asarray(sum(weight * down[:, i : i + columns] for i, weight in enumerate(weights)))
