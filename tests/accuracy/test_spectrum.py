@@ -43,6 +43,15 @@ def test_parts_add_up_and_rows_with_missing_values_are_left_out() -> None:
     np.testing.assert_allclose(rest.after, expected.after)
 
 
+def test_waves_that_were_not_there_differ_without_limit() -> None:
+    at = np.arange(32)
+    source = np.cos(2 * math.pi * at / 4)[None]
+    wave = 0.5 * np.cos(2 * math.pi * at / 8)
+    assert Spectra.of(source, source + wave).difference == math.inf
+    assert Spectra.of(source + wave, source).difference == pytest.approx(1)
+    assert Spectra.of(np.ones((2, 32)), np.ones((2, 32)) + wave).difference == math.inf
+
+
 def test_nothing_to_compare() -> None:
     short = np.ones((4, 3))
     assert Spectra.of(short, short).difference is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,9 @@ from numpy.typing import NDArray
 
 SHORTEST = 4
 """Shortest wavelength that counts, in values: that of the blocks of zfp. Shorter ones are noise of the grid."""
+
+_ROUNDING = 1e-24
+"""Share of the power that rounding of the transform may leave in a wave that is not there."""
 
 
 class Spectra(NamedTuple):
@@ -45,8 +49,13 @@ class Spectra(NamedTuple):
 
     @property
     def difference(self) -> float | None:
-        """The largest relative difference of power, of wavelengths from `SHORTEST` on; None without power."""
-        there = self.before > 0
-        if not there.any():
+        """The largest relative difference of power, of wavelengths from `SHORTEST` on; None without power.
+
+        It is infinite where there is power that was not there before.
+        """
+        least = _ROUNDING * self.before.sum()
+        before, after = (np.where(power > least, power, 0.0) for power in self)
+        if not before.any() and not after.any():
             return None
-        return float(np.abs(self.after[there] / self.before[there] - 1).max())
+        there = before > 0
+        return math.inf if after[~there].any() else float(np.abs(after[there] / before[there] - 1).max())
