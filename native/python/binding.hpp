@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <span>
 #include <variant>
+#include <vector>
 
+#include "tamis/chunks/box.hpp"
 #include "tamis/chunks/deflate.hpp"
 #include "tamis/filters/status.hpp"
 #include "tamis/zfp/codec.hpp"
@@ -80,6 +82,9 @@ char float_format(const Py_buffer& view);
 
 // The codec's kernel; tests change it.
 const zfp::Kernel& kernel_in_use();
+
+// Of 1 to 32 axes; raises ValueError for others.
+chunks::Shape shape_of(const std::vector<std::size_t>& extents);
 
 // Bound by `use_libdeflate`.
 const chunks::Libdeflate& libdeflate_in_use();

@@ -41,13 +41,6 @@ bool use_libdeflate(const std::string& path) {
 
 constexpr std::size_t largest_nbytes = std::size_t{1} << 40;
 
-Shape shape_of(const std::vector<std::size_t>& extents) {
-    if (extents.empty() || extents.size() > chunks::max_axes) throw nb::value_error("expected 1 to 32 axes");
-    Shape shape;
-    for (const std::size_t extent : extents) shape.extent[shape.rank++] = extent;
-    return shape;
-}
-
 Pipeline make_pipeline(const std::vector<std::size_t>& extents, std::size_t itemsize,
                        const std::vector<std::tuple<int, Words>>& filters) {
     const Shape shape = shape_of(extents);
@@ -241,6 +234,13 @@ nb::typed<nb::list, std::optional<nb::bytes>> encode_bytes(const Pipeline& pipel
 }
 
 }  // namespace
+
+Shape shape_of(const std::vector<std::size_t>& extents) {
+    if (extents.empty() || extents.size() > chunks::max_axes) throw nb::value_error("expected 1 to 32 axes");
+    Shape shape;
+    for (const std::size_t extent : extents) shape.extent[shape.rank++] = extent;
+    return shape;
+}
 
 const chunks::Libdeflate& libdeflate_in_use() { return libdeflate; }
 

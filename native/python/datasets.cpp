@@ -192,13 +192,6 @@ nb::object rewrite(const Libhdf5& hdf5, File place, nb::bytes path, Settings set
 // Extents of an array, and of its chunks.
 using Grid = std::pair<std::vector<std::size_t>, std::vector<std::size_t>>;
 
-chunks::Shape shape_of(const std::vector<std::size_t>& extents) {
-    if (extents.empty() || extents.size() > chunks::max_axes) throw nb::value_error("expected 1 to 32 axes");
-    chunks::Shape shape;
-    for (const std::size_t extent : extents) shape.extent[shape.rank++] = extent;
-    return shape;
-}
-
 datasets::ChunkGrid grid_of(const Grid& grid) { return {shape_of(grid.first), shape_of(grid.second)}; }
 
 std::optional<nb::bytes> chunk_records(const Libhdf5& hdf5, datasets::hid_t dataset, const Grid& grid) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tamis/chunks/read.hpp"
+#include "tamis/datasets/chunk_records.hpp"
 #include "tamis/datasets/libhdf5.hpp"
 
 namespace tamis::datasets {
@@ -218,17 +219,12 @@ private:
         unsigned mask = 0;
         if (hdf5_.chunk_at(id_, none, at, origin, &mask, &address, &nbytes) < 0) return false;
         if (address > std::uint64_t{1} << 62 || nbytes > std::uint64_t{1} << 32) return false;
-        std::size_t number = 0;
-        for (unsigned axis = 0; axis < shape_.rank; ++axis) {
-            const std::size_t extent = shape_.extent[axis], step = form_.chunk.extent[axis];
-            if (origin[axis] >= extent || origin[axis] % step != 0) return false;
-            number = number * ((extent + step - 1) / step) + static_cast<std::size_t>(origin[axis]) / step;
-            index_.origins.push_back(static_cast<std::int64_t>(origin[axis]));
-        }
+        const std::int64_t number = ChunkGrid{shape_, form_.chunk}.number_of(origin);
+        if (number < 0) return false;
+        index_.origins.insert(index_.origins.end(), origin, origin + shape_.rank);
         // Other orders, and chunks that are there twice, are for others.
-        const auto signed_number = static_cast<std::int64_t>(number);
-        if (!index_.numbers.empty() && index_.numbers.back() >= signed_number) return false;
-        index_.numbers.push_back(signed_number);
+        if (!index_.numbers.empty() && index_.numbers.back() >= number) return false;
+        index_.numbers.push_back(number);
         index_.offsets.push_back(static_cast<std::int64_t>(address) + base);
         index_.nbytes.push_back(static_cast<std::int64_t>(nbytes));
         index_.masks.push_back(mask);

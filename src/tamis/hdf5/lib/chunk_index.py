@@ -52,9 +52,10 @@ def read_index(dataset: h5d.DatasetID, grid: Grid, base: int) -> ChunkIndex:
     FileError
         If a chunk lies outside the array, or at no origin of a chunk, or twice: the file is damaged.
     """
-    table = None if _moved_axis(dataset) is not None else _records(dataset, grid)
+    has_moved = _moved_axis(dataset) is not None
+    table = None if has_moved else _records(dataset, grid)
     if table is None:
-        table = _visited(dataset, grid)
+        table = _rows(stored_chunks(dataset), grid) if has_moved else _visited(dataset, grid)
     if len(table) > 1 and np.any(np.diff(table[:, 0]) <= 0):
         table = table[np.argsort(table[:, 0], kind="stable")]
         if np.any(np.diff(table[:, 0]) == 0):
@@ -85,10 +86,7 @@ def _visited(dataset: h5d.DatasetID, grid: Grid) -> Any:
             rows.append(_rows(batch, grid))
             batch.clear()
 
-    if _moved_axis(dataset) is None:
-        dataset.chunk_iter(visit)
-    else:
-        batch = stored_chunks(dataset)
+    dataset.chunk_iter(visit)
     return np.concatenate([*rows, _rows(batch, grid)]) if rows else _rows(batch, grid)
 
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tamis.accuracy.requirement import Requirement
-from tamis.accuracy.vocabulary import EACH_VALUE, FLAGS, WHOLE
+from tamis.accuracy.vocabulary import WHOLE
 from tamis.errors import BoundError
 from tamis.jobs.planning.result import Confirmed, Plan
 from tamis.jobs.planning.wants import Want
@@ -80,12 +80,9 @@ def confirm(plan: Plan, wants: Mapping[str, Want], progress: Progress | None) ->
 
 def _measured(plan: Plan, wants: Mapping[str, Want]) -> dict[str, Requirement]:
     """Return what is wanted, with measures of whole datasets, of variables with such."""
-    words = {path: wants[path].limits for path in plan.filters if any(word in WHOLE for word in wants[path].limits)}
-    known = (*EACH_VALUE, *FLAGS, *WHOLE)
-    return {
-        path: Requirement(**{word: value for word, value in limits.items() if word in known})  # type: ignore[arg-type]
-        for path, limits in words.items()
-    }
+    measured = [path for path in plan.filters if not wants[path].limits.keys().isdisjoint(WHOLE)]
+    required = ((path, wants[path].required(measures=True)) for path in measured)
+    return {path: requirement for path, requirement in required if requirement is not None}
 
 
 def _repacked(

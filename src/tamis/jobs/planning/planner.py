@@ -12,10 +12,9 @@ from tamis.jobs.planning.candidates import Candidates, Variable
 from tamis.jobs.planning.chunk_shapes import Reads, with_best_shape
 from tamis.jobs.planning.result import Candidate, PlannedVariable
 from tamis.jobs.planning.sample import Sample, sample_of
-from tamis.jobs.planning.wants import FIELDS
 from tamis.jobs.progress import Progress, Step
-from tamis.jobs.recipes.dimension_chunks import dimensions_of
-from tamis.store.array import StoredArray
+from tamis.jobs.recipes.dimension_chunks import dimensions_of, units_along
+from tamis.rewrite.surveys.fields import FIELD_WORDS
 
 LEAST_SAMPLE = 1_000_000
 _SLOW, _FAST = "deflate(9)", "deflate(4)"
@@ -80,22 +79,16 @@ def planned(variable: Variable, settings: Settings, work: Work) -> PlannedVariab
 def _axes(variable: Variable) -> Axes:
     """Return the axes of a variable: the units of a coordinate tell which is time."""
     store = variable.stores[0]
-    names = dimensions_of(store, variable.path) or ()
-    group = variable.path.rpartition("/")[0]
-    coordinates = ((name, store.arrays.get(f"{group}/{name}") or store.arrays.get(f"/{name}")) for name in names)
-    times = [name for name, array in coordinates if array is not None and " since " in _units(array)]
-    return Axes.of(names, len(variable.chunk_shape), times)
-
-
-def _units(array: StoredArray) -> str:
-    units = array.attributes.get("units", "")
-    return units if isinstance(units, str) else ""
+    times = [name for name, units in units_along(store, variable.path).items() if " since " in units]
+    return Axes.of(dimensions_of(store, variable.path) or (), len(variable.chunk_shape), times)
 
 
 def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) -> PlannedVariable:
     """Measure the candidates of a variable in its chunk shape, on so many bytes, and choose."""
     arrays, prefer = variable.arrays, settings.prefer
-    sample = sample_of(arrays, variable.chunk_shape, nbytes, fields=bool(FIELDS & {*variable.want.limits}))
+    sample = sample_of(
+        arrays, variable.chunk_shape, nbytes, fields=not variable.want.limits.keys().isdisjoint(FIELD_WORDS)
+    )
     candidates = Candidates(variable, sample)
     texts = [text for text in candidates.texts() if candidates.allowed(text, settings.readers)]
     front = _front(candidates, texts, sample, nbytes, prefer, work)

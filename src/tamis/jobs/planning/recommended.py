@@ -12,7 +12,7 @@ from typing import Any
 
 from tamis.errors import ParameterError
 from tamis.jobs.planning.wants import Want
-from tamis.jobs.recipes.dimension_chunks import dimensions_of
+from tamis.jobs.recipes.dimension_chunks import units_along
 from tamis.store.array import Store, StoredArray
 
 _PRESSURE_UNITS = frozenset(("pa", "hpa", "mb", "mbar", "millibar", "millibars"))
@@ -71,12 +71,7 @@ def _markers(store: Store, array: StoredArray, name: str) -> Iterable[dict[str, 
 
 def _has_pressure(store: Store, array: StoredArray) -> bool:
     """Return whether a coordinate along one of the dimensions has units of pressure."""
-    group = array.path.rpartition("/")[0]
-    for name in dimensions_of(store, array.path) or ():
-        axis = store.arrays.get(f"{group}/{name}") or store.arrays.get(f"/{name}")
-        if axis is not None and str(axis.attributes.get("units", "")).lower() in _PRESSURE_UNITS:
-            return True
-    return False
+    return any(units.lower() in _PRESSURE_UNITS for units in units_along(store, array.path).values())
 
 
 def _want(requirements: Iterable[Mapping[str, Any]], by: str) -> tuple[Want, str]:

@@ -27,9 +27,6 @@ _VOCABULARY = Vocabulary("a want", KINDS, FLAGS, alone=(LOSSLESS, "recommended")
 ABSOLUTE = ("abs", "range", "std")
 """Wants that come to a largest absolute error."""
 
-FIELDS = frozenset(("dssim", "spectrum"))
-"""Wants about whole fields, or rows of them."""
-
 RELATIVE = ("rel", "digits", "bits", "information")
 """Wants about each value relative to itself, which rounding bounds and zfp does not."""
 
@@ -56,15 +53,18 @@ class Want:
         """The largest error relative to a value, by ``rel``, ``digits`` and ``bits``; None if none is given."""
         return relative_of(self.limits)
 
-    def required(self, absolute: float | None = None) -> Requirement | None:
+    def required(self, absolute: float | None = None, *, measures: bool = False) -> Requirement | None:
         """Return what repack is to prove of each value; None if the want says nothing about it.
 
         Parameters
         ----------
         absolute
             The absolute error that ``abs``, ``range`` and ``std`` come to; None to leave these words as they are.
+        measures
+            Whether measures of the whole dataset that repack knows are required, too.
         """
-        words = {name: value for name, value in self.limits.items() if name in EACH_VALUE or name in FLAGS}
+        known = (*EACH_VALUE, *FLAGS, *(WHOLE if measures else ()))
+        words = {name: value for name, value in self.limits.items() if name in known}
         if absolute is not None:
             words = {name: value for name, value in words.items() if name not in ABSOLUTE} | {"abs": absolute}
         return Requirement(**words) if words else None  # type: ignore[arg-type]

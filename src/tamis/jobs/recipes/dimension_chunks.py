@@ -83,3 +83,14 @@ def dimensions_of(store: Store, path: str) -> tuple[str, ...] | None:
         return store.model.group(group or "/").variables[name].dimensions
     except (TamisError, KeyError):
         return None
+
+
+def units_along(store: Store, path: str) -> dict[str, str]:
+    """Return the units of the coordinate of each dimension, of the array's group or the root; empty without any."""
+    group = path.rpartition("/")[0]
+    units = {}
+    for name in dimensions_of(store, path) or ():
+        coordinate = store.arrays.get(f"{group}/{name}") or store.arrays.get(f"/{name}")
+        text = "" if coordinate is None else coordinate.attributes.get("units", "")
+        units[name] = text if isinstance(text, str) else ""
+    return units
