@@ -12,7 +12,7 @@ from xarray import Dataset, DataTree, register_dataset_accessor, register_datatr
 if TYPE_CHECKING:  # imported when they are used, because xarray imports this module with every first file
     from tamis.accuracy.requirement import Requirements
     from tamis.jobs.recipe import Recipes
-    from tamis.jobs.recipes.saved_recipe import MissingPolicy
+    from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe
     from tamis.jobs.repacking import RepackResult
     from tamis.xarray.filter_table import Filters
     from tamis.xarray.saving import Encodings
@@ -41,16 +41,17 @@ class DatasetAccessor:
     def to_netcdf(
         self,
         path: str | os.PathLike[str],
-        recipes: Recipes | None = None,
+        recipes: Recipes | Recipe | None = None,
         *,
-        chunks: Mapping[str, tuple[int, ...]] | None = None,
+        chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None = None,
         encoding: Encodings | None = None,
         group: str = "",
         unlimited_dims: Collection[str] | None = None,
         require: Requirements | None = None,
-        missing: MissingPolicy = "exact",
+        missing: MissingPolicy | None = None,
         checksum: bool = True,
         larger: bool = False,
+        history: bool = False,
         overwrite: bool = False,
         threads: int | None = None,
         progress: Callable[[str, int, int], None] | None = None,
@@ -66,11 +67,12 @@ class DatasetAccessor:
         path
             Path of the new file.
         recipes
-            Filters by name of the variable or pattern, as for `tamis.repack`. A variable without a recipe keeps the
-            filters of its encoding: of the file that it was opened from, or ``zlib`` and the like; ``"none"`` removes
-            them.
+            Filters by name of the variable or pattern, or a `tamis.Recipe`, as for `tamis.repack`. A variable without
+            a recipe keeps the filters of its encoding: of the file that it was opened from, or ``zlib`` and the like;
+            ``"none"`` removes them.
         chunks
-            Chunk shapes, slowest axis first, by name or pattern; by default ``chunksizes`` of the encoding.
+            Chunk shapes by name or pattern: extents, slowest axis first, or by dimension, ``{"time": 10}``; by default
+            ``chunksizes`` of the encoding.
         encoding
             Encodings by variable that replace their own: ``dtype``, ``_FillValue``, ``scale_factor``, ``units``, ….
         group
@@ -79,6 +81,10 @@ class DatasetAccessor:
             Names of unlimited dimensions; by default those of the file that the dataset was opened from.
         require, missing, checksum, larger, overwrite, threads, progress
             See `tamis.repack`.
+
+        history
+            Whether the file gets a line in its ``history`` that says what was done, as by `tamis.repack`; by default
+            its attributes are those of the dataset.
 
         Returns
         -------
@@ -101,14 +107,15 @@ class DatasetAccessor:
         return save(
             {posixpath.join("/", group.strip("/")): self._dataset},
             path,
-            recipes or {},
-            chunks or {},
+            recipes,
             encoding or {},
             unlimited_dims,
-            require=require or {},
+            chunks=chunks,
+            require=require,
             missing=missing,
             checksum=checksum,
             larger=larger,
+            history=history,
             overwrite=overwrite,
             threads=threads,
             progress=progress,
@@ -131,15 +138,16 @@ class DataTreeAccessor:
     def to_netcdf(
         self,
         path: str | os.PathLike[str],
-        recipes: Recipes | None = None,
+        recipes: Recipes | Recipe | None = None,
         *,
-        chunks: Mapping[str, tuple[int, ...]] | None = None,
+        chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None = None,
         encoding: Encodings | None = None,
         unlimited_dims: Collection[str] | None = None,
         require: Requirements | None = None,
-        missing: MissingPolicy = "exact",
+        missing: MissingPolicy | None = None,
         checksum: bool = True,
         larger: bool = False,
+        history: bool = False,
         overwrite: bool = False,
         threads: int | None = None,
         progress: Callable[[str, int, int], None] | None = None,
@@ -154,14 +162,15 @@ class DataTreeAccessor:
         return save(
             {place: node.to_dataset(inherit=False) for place, node in nodes.items()},
             path,
-            recipes or {},
-            chunks or {},
+            recipes,
             encoding or {},
             unlimited_dims,
-            require=require or {},
+            chunks=chunks,
+            require=require,
             missing=missing,
             checksum=checksum,
             larger=larger,
+            history=history,
             overwrite=overwrite,
             threads=threads,
             progress=progress,

@@ -10,6 +10,7 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
+import xarray as xr
 from click.testing import CliRunner
 
 import tamis
@@ -18,8 +19,13 @@ from tamis.cli.main import main
 
 Run = Callable[..., str]
 
+
+def start(command: str) -> str:
+    return f"tamis {tamis.__version__}: {command}"
+
+
 RECIPE = {"TS": "bitround(keepbits=7)|shuffle|deflate(4)"}
-LINE = f"tamis {tamis.__version__}: repack -f 'TS:bitround(keepbits=7)|shuffle|deflate(4)'"
+LINE = f"{start('repack')} -f 'TS:bitround(keepbits=7)|shuffle|deflate(4)'"
 
 
 def history(path: Path) -> str:
@@ -57,6 +63,22 @@ def test_the_line_stands_first_and_the_attribute_in_its_place(sample: Path, tmp_
     assert lines[0] == f"tamis {tamis.__version__}: repack -f 'TS:zstd(3)' -c 'TS:10x32x32'"
     assert lines[1] == LINE
     assert tamis.verify(sample, tmp_path / "c.nc", bounds={"TS": 2.0}).ok
+
+
+def test_copy_and_to_netcdf_add_a_line_if_asked(sample: Path, tmp_path: Path) -> None:
+    before = history(sample)
+    arguments = ["copy", str(sample), "-F", "TS,1,5"]
+    for name, options, line in (("a.nc", ["--history"], f"{start('copy')} -f 'TS:deflate(5)'\n"), ("b.nc", [], "")):
+        target = tmp_path / name
+        assert CliRunner().invoke(main, [*arguments[:2], str(target), *arguments[2:], *options]).exit_code == 0
+        assert history(target) == f"{line}{before}"
+    with xr.open_dataset(sample, engine="tamis") as ds:
+        ds.tamis.to_netcdf(tmp_path / "c.nc", RECIPE, history=True)
+        ds.tamis.to_netcdf(tmp_path / "d.nc", RECIPE)
+        line = f"{start('to_netcdf')} -f 'TS:{RECIPE['TS']}'"
+        assert history(tmp_path / "c.nc").split("\n")[0].startswith(line)
+        assert history(tmp_path / "c.nc").endswith(before)
+        assert history(tmp_path / "d.nc") == before
 
 
 def test_a_changed_history_is_a_violation(sample: Path, tmp_path: Path) -> None:

@@ -240,6 +240,26 @@ def test_to_netcdf_group_and_tree(tmp_path: Path) -> None:
         assert list(file["/a"].dimensions) == ["time", "lon"]  # lat is that of the root
 
 
+def test_to_netcdf_takes_a_saved_recipe(tmp_path: Path) -> None:
+    ds = fields(U=(("time", "lat", "lon"), T - 280, {"standard_name": "eastward_wind"}))
+    chunks = {"T": {"time": 4}, "standard_name=eastward_wind": {"time": 100, "lon": 8}}
+    tamis.Recipe(
+        {"T": "zfp(bound=0.01)", "standard_name=*_wind": "zstd(5)"}, chunks=chunks, require={"T": "sign"}
+    ).dump(tmp_path / "r.toml")
+    recipe = tamis.Recipe.load(tmp_path / "r.toml")
+    result = ds.tamis.to_netcdf(tmp_path / "a.nc", recipe)
+    assert result["T"].largest_error <= 0.01
+    assert "zfp(accuracy=" in str(result["T"].pipeline)
+    with h5py.File(tmp_path / "a.nc") as file:
+        assert (file["T"].chunks, file["U"].chunks) == ((4, 24, 32), (16, 24, 8))
+        assert str(result["U"].pipeline) == "zstd(5)"
+    ds.tamis.to_netcdf(tmp_path / "b.nc", recipe, chunks={"T": (8, 24, 32)}, missing="refuse")
+    with h5py.File(tmp_path / "b.nc") as file:
+        assert file["T"].chunks == (8, 24, 32)
+    with pytest.raises(ParameterError, match="T: expected chunks for the dimensions time, lat, lon, got level"):
+        ds.tamis.to_netcdf(tmp_path / "c.nc", {"T": "zstd"}, chunks={"T": {"level": 2}})
+
+
 def test_to_netcdf_wrong_input_refused(tmp_path: Path) -> None:
     ds, path = fields(), tmp_path / "a.nc"
     for recipes, keywords, error, text in [

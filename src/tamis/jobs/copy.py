@@ -37,6 +37,8 @@ class CopyOptions:
         As for `tamis.repack`; variables without a name in `filters` count as matched by a pattern.
     checksum
         Add fletcher32 to filters with zfp that have none.
+    history
+        Add a line to the history of the target, as `tamis.repack` does; nccopy adds none.
     kind
         Kind of the target as nccopy's ``-k`` names it. It must be what the target becomes: netCDF-4, of the classic
         model if the source is.
@@ -51,6 +53,7 @@ class CopyOptions:
     min_size: int | None = None
     larger: bool = False
     checksum: bool = False
+    history: bool = False
     kind: str | None = None
     nccopy: NccopyOptions = field(init=False)
 
@@ -79,6 +82,7 @@ class CopyOptions:
             self.larger,
             rules.rule_pipelines,
             rules.rule_chunks,
+            history="copy" if self.history else "",
         )
 
     def _check_kind(self, store: Store) -> None:

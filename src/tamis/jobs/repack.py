@@ -16,7 +16,7 @@ from tamis.errors import BoundError, ParameterError
 from tamis.hdf5.lib.damage import reading
 from tamis.jobs.progress import Progress
 from tamis.jobs.recipe import Recipes, least_nbytes
-from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe
+from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe, asked_recipe
 from tamis.jobs.repacking import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repacking.describing import describe
 from tamis.jobs.repacking.earlier import check_target
@@ -146,7 +146,7 @@ def repack(
         If decoded values differ by more than allowed, a measure of a dataset is missed, or the target does not hold the
         encoded bytes; it is removed.
     """
-    recipe = _recipe(recipes, chunks, require, missing)
+    recipe = asked_recipe(recipes, chunks=chunks, require=require, missing=missing)
     request = _request(recipe, checksum, follow, min_size, larger, history)
     _check_asked(request, source, target)
     form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
@@ -241,7 +241,7 @@ def preview_repack(
     resume
         Also report the chunks that could be taken over from an interrupted run.
     """
-    recipe = _recipe(recipes, chunks, require, missing)
+    recipe = asked_recipe(recipes, chunks=chunks, require=require, missing=missing)
     request = _request(recipe, checksum, follow, min_size, larger, history)
     _check_asked(request, source, target)
     form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
@@ -276,23 +276,12 @@ def run_preview(
             return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*resuming.notes, *notes))
 
 
-def _recipe(
-    recipes: Recipes | Recipe,
-    chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None,
-    require: Requirements | None,
-    missing: MissingPolicy | None,
-) -> Recipe:
-    if isinstance(recipes, Recipe):
-        return Recipe(chunks=chunks, require=require, missing=missing).before(recipes)
-    return Recipe(recipes, chunks=chunks, require=require, missing=missing)
-
-
 def _request(
     recipe: Recipe, checksum: bool, follow: bool, min_size: int | None, larger: bool, history: bool
 ) -> Request:
     policy, least = recipe.missing or "exact", least_nbytes(min_size)
     request = Request(recipe.filters, recipe.chunks, checksum, policy, follow, least, larger, required=recipe.require)
-    return replace(request, history=history)
+    return replace(request, history="repack" if history else "")
 
 
 def _check_asked(request: Request, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
@@ -318,7 +307,7 @@ def _run(
     threads: int,
     *,
     resume: bool,
-    history: bool,
+    history: str,
 ) -> _Done:
     """Write, verify and commit the target."""
     source = Path(store.path)

@@ -10,18 +10,18 @@ from typing import Any
 
 from xarray import Dataset
 
-from tamis.accuracy.requirement import Requirements, as_requirements
+from tamis.accuracy.requirement import Requirements
 from tamis.chunks.grid import default_chunks
 from tamis.chunks.threads import checked_threads
-from tamis.errors import ParameterError
-from tamis.filters import Filter
+from tamis.errors import ParameterError, located
 from tamis.jobs.naming import Names
 from tamis.jobs.recipe import Recipes, absolute, assigned, chunk_shape
-from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy
+from tamis.jobs.recipes.dimension_chunks import Chunks, DimensionChunks
+from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe, asked_recipe
 from tamis.jobs.repacking import RepackResult
 from tamis.jobs.repacking.planning import Request
 from tamis.jobs.repacking.save_store import save_store
-from tamis.pipeline import Pipeline, as_pipeline
+from tamis.pipeline import Pipeline
 from tamis.xarray.dataset_store import DatasetStore
 from tamis.xarray.encoded_group import EncodedGroup, encode_group
 from tamis.xarray.encoding_filters import FILTER_KEYS, encoding_chunks, encoding_pipeline
@@ -40,24 +40,22 @@ _IGNORED_KEYS = (*FILTER_KEYS, *_CHUNK_KEYS, "source", "original_shape")
 def save(
     datasets: Mapping[str, Dataset],
     target: str | os.PathLike[str],
-    recipes: Recipes,
-    chunks: Mapping[str, tuple[int, ...]],
+    recipes: Recipes | Recipe | None,
     encodings: Encodings,
     unlimited_dims: Collection[str] | None,
     *,
-    require: Requirements,
-    missing: MissingPolicy,
+    chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None,
+    require: Requirements | None,
+    missing: MissingPolicy | None,
     checksum: bool,
     larger: bool,
+    history: bool,
     overwrite: bool,
     threads: int | None,
     progress: Callable[[str, int, int], None] | None,
 ) -> RepackResult:
     """Save datasets by the path of their group; see ``Dataset.tamis.to_netcdf``."""
-    if isinstance(recipes, Filter) or not isinstance(recipes, Mapping):
-        raise ParameterError(f"expected recipes such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
-    if missing not in POLICIES:
-        raise ParameterError(f"expected missing to be one of {', '.join(POLICIES)}, got {missing!r}")
+    recipe = asked_recipe(recipes or {}, chunks=chunks, require=require, missing=missing)
     thread_count = checked_threads(threads)
     groups = {
         path: encode_group(_with_encodings(path, dataset, encodings, [*datasets]), unlimited_dims)
@@ -67,9 +65,16 @@ def save(
     own = _own_pipelines(groups)
     _warn_of_unfiltered(groups, encodings, own)
     store = DatasetStore(groups, own)
-    pipelines = {name: as_pipeline(value) for name, value in recipes.items()}
-    shapes = _chunk_shapes(groups, store, pipelines, chunks, own, encodings)
-    request = Request(pipelines, shapes, checksum, missing, larger=larger, required=as_requirements(require))
+    shapes = _chunk_shapes(groups, store, recipe, own, encodings)
+    request = Request(
+        recipe.filters,
+        shapes,
+        checksum,
+        recipe.missing or "exact",
+        larger=larger,
+        required=recipe.require,
+        history="to_netcdf" if history else "",
+    )
     report = progress or (lambda *_: None)
     with store:
         return save_store(store, target, request, overwrite=overwrite, threads=thread_count, report=report)
@@ -151,19 +156,18 @@ def _own_pipelines(groups: Mapping[str, EncodedGroup]) -> dict[str, Pipeline]:
 def _chunk_shapes(
     groups: Mapping[str, EncodedGroup],
     store: DatasetStore,
-    pipelines: Mapping[str, Pipeline],
-    chunks: Mapping[str, tuple[int, ...]],
+    recipe: Recipe,
     own: Mapping[str, Pipeline],
     encodings: Encodings,
 ) -> dict[str, tuple[int, ...]]:
     """Return the chunk shapes of variables with filters or of dask arrays by path; others are contiguous."""
     match = Names(store).match
     recipes: dict[str, Pipeline] = {}
-    for recipe in assigned(pipelines, match):
-        recipes.setdefault(recipe.path, recipe.value)
+    for filters in assigned(recipe.filters, match):
+        recipes.setdefault(filters.path, filters.value)
     shapes: dict[str, tuple[int, ...]] = {}
-    for shape in assigned({name: chunk_shape(value) for name, value in chunks.items()}, match):
-        shapes.setdefault(shape.path, shape.value)
+    for asked in assigned(recipe.chunks, match):
+        shapes.setdefault(asked.path, _shape_of(asked.value, store, asked.path))
     _refuse_twice(encodings, recipes, FILTER_KEYS, "a recipe")
     _refuse_twice(encodings, shapes, ("chunksizes",), "chunks")
     for path, group in groups.items():
@@ -177,3 +181,10 @@ def _chunk_shapes(
                 has_zfp = recipes.get(place, own[place]).zfp is not None
                 shapes[place] = default_chunks(variable.shape, variable.dtype.itemsize, zfp=has_zfp)
     return shapes
+
+
+def _shape_of(chunks: Chunks, store: DatasetStore, path: str) -> tuple[int, ...]:
+    if not isinstance(chunks, DimensionChunks):
+        return chunks
+    with located(path, dataset=path):
+        return chunks.of(store, store.arrays[path])

@@ -103,6 +103,11 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--follow", is_flag=True, help="Also filter unnamed variables whose values are in other files.")
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists, which nccopy does without asking.")
 @click.option("--larger", is_flag=True, help="Also filter unnamed variables that then take more room than in IN.")
+@click.option(
+    "--history",
+    is_flag=True,
+    help="Add a line to the attribute history of OUT, if it has one or Conventions, that says what was done.",
+)
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT as it is if it is done already.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each variable, and write nothing.")
 @output_options
@@ -122,6 +127,7 @@ def command(
     follow: bool,
     overwrite: bool,
     larger: bool,
+    history: bool,
     resume: bool,
     dry_run: bool,
     quiet: bool,
@@ -161,6 +167,7 @@ def command(
             "kind": kind,
         }
         options |= {"missing": missing, "follow": follow, "min_size": min_size, "larger": larger, "checksum": checksum}
+        options["history"] = history
         asked = CopyOptions(**options)
         if dry_run:
             output.result(preview_copy(source, target, asked, resume=resume))

@@ -76,7 +76,7 @@ class Recipe:
     ) -> None:
         filters, chunks = {} if filters is None else filters, {} if chunks is None else chunks
         if not isinstance(filters, Mapping) or isinstance(filters, Filter):
-            raise ParameterError(f"expected at least one recipe such as {{'TS': 'zfp(accuracy=0.1)'}}, got {filters!r}")
+            raise ParameterError(f"expected recipes such as {{'TS': 'zfp(accuracy=0.1)'}}, got {filters!r}")
         if not isinstance(chunks, Mapping) or not all(isinstance(name, str) for name in (*filters, *chunks)):
             raise ParameterError(f"expected names as text, got {[*filters]!r} and chunks {chunks!r}")
         if missing is not None and missing not in POLICIES:
@@ -154,6 +154,19 @@ class Recipe:
             if name in self.require:
                 lines.append(f"require = {_quoted(str(self.require[name]))}")
         return "\n".join((*lines, ""))
+
+
+def asked_recipe(
+    recipes: Recipes | Recipe,
+    *,
+    chunks: Mapping[str, object] | None,
+    require: Requirements | None,
+    missing: MissingPolicy | None,
+) -> Recipe:
+    """Return what a call asks for: its other arguments count before those of a recipe."""
+    if isinstance(recipes, Recipe):
+        return Recipe(chunks=chunks, require=require, missing=missing).before(recipes)
+    return Recipe(recipes, chunks=chunks, require=require, missing=missing)
 
 
 def rounded(rounding: object, filters: Pipeline) -> Pipeline:

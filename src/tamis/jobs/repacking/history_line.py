@@ -1,4 +1,4 @@
-"""What repack did to the variables of a file, as a line of its history.
+"""What a command did to the variables of a file, as a line of its history.
 
 The line has no time, so that the same run makes the same bytes.
 """
@@ -21,11 +21,15 @@ _MOST = 1000
 """Characters of a line, after which variables are only counted."""
 
 
-def history_line(plans: Mapping[str, Plan], written: Collection[str], datasets: Arrays[StoredArray]) -> str:
-    """Return what was done as options of a command; empty if no dataset was encoded anew.
+def history_line(
+    command: str, plans: Mapping[str, Plan], written: Collection[str], datasets: Arrays[StoredArray]
+) -> str:
+    """Return what was done as options of repack; empty if no dataset was encoded anew.
 
     Parameters
     ----------
+    command
+        What did it.
     plans
         The plans by path.
     written
@@ -36,7 +40,7 @@ def history_line(plans: Mapping[str, Plan], written: Collection[str], datasets: 
     changed = [plan for path, plan in plans.items() if path in written]
     if not changed:
         return ""
-    line = f"tamis {_native.version}: repack"
+    line = f"tamis {_native.version}: {command}"
     for number, plan in enumerate(changed):
         option = _option(plan, datasets[plan.path])
         if len(line) + len(option) > _MOST and number:

@@ -52,9 +52,9 @@ def write_target(
     report: Progress,
     threads: int,
     *,
-    history: bool = False,
+    history: str = "",
 ) -> tuple[dict[str, Written], dict[str, str], list[str]]:
-    """Write the target, perhaps with a line of history.
+    """Write the target, with a line of history if that has the name of a command.
 
     Returns results by path, reasons of unreadable datasets, and notes about other files.
     """
@@ -102,7 +102,7 @@ def write_target(
         return {path: companion for path, companion in new.items() if companion or path in marked}
 
     def line() -> str:
-        return history_line(plans, written, planning.datasets) if history else ""
+        return history_line(history, plans, written, planning.datasets) if history else ""
 
     resuming.begin()
     try:

@@ -62,7 +62,7 @@ class Request:
     required
         What values must keep, by name or pattern.
     history
-        Whether the target gets a line in its history.
+        Name of the command in the line that the history of the target gets; empty for no line.
     """
 
     pipelines: Mapping[str, Pipeline]
@@ -75,7 +75,7 @@ class Request:
     rule_pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
     rule_chunks: Mapping[str, Chunks] = field(default_factory=dict)
     required: Mapping[str, Requirement] = field(default_factory=dict)
-    history: bool = False
+    history: str = ""
 
 
 class Planning(NamedTuple):

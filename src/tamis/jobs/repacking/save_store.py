@@ -46,7 +46,9 @@ def save_store(
         if request.missing == "refuse":
             refuse_missing(planning, report, threads)
         check_room(transaction.path.parent, store, planning.datasets, planning.plans, 0)
-        written, unread, notes = write_target(store, planning, transaction, Unresumed(), report, threads)
+        written, unread, notes = write_target(
+            store, planning, transaction, Unresumed(), report, threads, history=request.history
+        )
         transaction.begin_sync()
         plans = {name: plan for name, plan in planning.plans.items() if name in written}
         datasets = prove(store, planning.datasets, plans, written, transaction, report, threads)
