@@ -43,13 +43,17 @@ def test_loosest_rung_and_the_next_one_keep_it(kept: str) -> None:
         assert found == "0" or str(int(found) - 1) not in kept
 
 
-def test_zfp_filters_begin_at_the_bound_and_have_powers_of_two_without_one() -> None:
-    assert [*ladder.zfp_filters(as_want("abs=0.1"), FACTS)][:2] == ["zfp(bound=0.1)", "zfp(bound=0.05)"]
-    assert next(ladder.zfp_filters(as_want("range=0.5,abs=100"), FACTS)) == "zfp(bound=4.0)"
-    assert [*ladder.zfp_filters(as_want("rmse=0.1"), FACTS)][:2] == ["zfp(accuracy=4.0)", "zfp(accuracy=2.0)"]
-    assert next(ladder.zfp_filters(as_want("dssim=0.9"), FACTS)) == "zfp(accuracy=8.0)"
-    assert not [*ladder.zfp_filters(as_want("abs=0.1,digits=3"), FACTS)]
-    assert not [*ladder.zfp_filters(as_want("range=0.1"), FACTS._replace(high=-3.0))]
+def test_zfp_ladders_begin_at_the_bound_and_have_a_ladder_for_each_mode_without_one() -> None:
+    (bounds,) = ladder.zfp_ladders(as_want("abs=0.1"), FACTS, 4)
+    assert bounds[:2] == ["zfp(bound=0.1)", "zfp(bound=0.05)"]
+    assert next(ladder.zfp_ladders(as_want("range=0.5,abs=100"), FACTS, 4))[0] == "zfp(bound=4.0)"
+    accuracies, precisions, rates = ladder.zfp_ladders(as_want("rmse=0.1"), FACTS, 4)
+    assert accuracies[:2] == ["zfp(accuracy=4.0)", "zfp(accuracy=2.0)"]
+    assert (precisions[0], precisions[-1]) == ("zfp(precision=2)", "zfp(precision=31)")
+    assert (rates[0], rates[-1]) == ("zfp(rate=2)", "zfp(rate=31)")
+    assert next(ladder.zfp_ladders(as_want("dssim=0.9"), FACTS, 4))[0] == "zfp(accuracy=8.0)"
+    assert not [*ladder.zfp_ladders(as_want("abs=0.1,digits=3"), FACTS, 4)]
+    assert [*ladder.zfp_ladders(as_want("range=0.1"), FACTS._replace(high=-3.0), 4)] == [[]]
 
 
 def test_absolute_roundings_begin_at_the_bound_and_have_powers_of_two_without_one() -> None:

@@ -101,9 +101,12 @@ class Candidates:
         yield _REVERSIBLE
         if want.is_lossless or not ladder.finite(facts):
             return
-        rungs = [f"{zfp}|{_FALLBACK}" for zfp in ladder.zfp_filters(want, facts)][: self._rungs]
-        if (best := ladder.loosest(rungs, lambda text: self._keeps(text, rounds=False))) is not None:
-            yield best
+        for ladder_of_mode in ladder.zfp_ladders(want, facts, self._dtype.itemsize):
+            rungs = [f"{zfp}|{_FALLBACK}" for zfp in ladder_of_mode][: self._rungs]
+            if (best := ladder.loosest(rungs, lambda text: self._keeps(text, rounds=False))) is not None:
+                yield best
+                if not self._errors[best]:  # zfp can keep no chunk, in any mode
+                    break
         if self._dtype.kind != "f" or self._dtype.itemsize not in SIGNIFICAND_BITS:
             return
         rounding = ladder.loosest(

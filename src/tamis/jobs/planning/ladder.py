@@ -104,19 +104,22 @@ def absolute_bound(want: Want, facts: Facts) -> float | None:
     return min((want.limits[name] * size for name, size in sizes.items() if name in want.limits), default=None)
 
 
-def zfp_filters(want: Want, facts: Facts) -> Iterator[str]:
-    """Yield zfp filters from loose to tight: with a bound, if an absolute error is wanted, otherwise an accuracy.
+def zfp_ladders(want: Want, facts: Facts, itemsize: int) -> Iterator[list[str]]:
+    """Yield ladders of zfp filters, each from loose to tight.
 
-    The first bound is what is wanted. Accuracies are powers of two, because zfp has no others: each other one is
-    rounded down to one of these.
+    If an absolute error is wanted, there is one, of bounds, which begins with it. Otherwise there is one for each lossy
+    mode. Accuracies are powers of two, because zfp has no others: each other one is rounded down to one of these.
+    Precision and rate give each block so many bits, which suits measures that weigh each field by its own range.
     """
     if any(name in want.limits for name in RELATIVE):
         return
     if (bound := absolute_bound(want, facts)) is not None:
-        yield from (f"zfp(bound={each!r})" for each in _halved(bound))
+        yield [f"zfp(bound={each!r})" for each in _halved(bound)]
         return
     # The rmse of zfp is 0.02 of its tolerance or more: looser rungs cannot keep what is wanted.
-    yield from (f"zfp(accuracy={each!r})" for each in _powers_of_two(want, facts, 64))
+    yield [f"zfp(accuracy={each!r})" for each in _powers_of_two(want, facts, 64)]
+    for mode in ("precision", "rate"):
+        yield [f"zfp({mode}={bits})" for bits in range(2, 8 * itemsize)]
 
 
 def absolute_roundings(want: Want, facts: Facts) -> Iterator[str]:
