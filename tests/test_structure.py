@@ -204,7 +204,7 @@ def test_tests_mirror_the_package() -> None:
 
 
 def source_files() -> list[Path]:
-    kinds = (".py", ".pyi", ".hpp", ".cpp", ".h", ".c", ".f90", ".txt", ".map")
+    kinds = (".py", ".hpp", ".cpp", ".h", ".c", ".f90", ".txt", ".map")  # .pyi: nanobind writes it
     return sorted(path for top in ("src", "native") for path in (ROOT / top).rglob("*") if path.suffix in kinds)
 
 

@@ -31,8 +31,8 @@ public:
         double sum = 0;
         std::size_t count = 0;
         if (rows_ < width || columns_ < width) return std::nan("");
-        for (auto* sums : {&down_, &across_})
-            for (auto& row : *sums) row.resize(columns_);
+        for (auto* each : {&down_, &across_})
+            for (auto& row : *each) row.resize(columns_);
         for (std::size_t row = 0; row + width <= rows_; ++row) {
             add_down(row);
             add_across();
