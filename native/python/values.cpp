@@ -97,21 +97,29 @@ std::tuple<std::uint64_t, Counts, Counts, Counts> bit_pairs(nb::handle array, st
                          : counted<std::uint32_t>(words, which, extents);
 }
 
-double window_similarity(nb::handle first, nb::handle second, std::optional<nb::handle> present) {
+template <class T>
+double similarity(const Buffer& first, const Buffer& second, const bool* present) {
+    const auto rows = static_cast<std::size_t>((*first).shape[0]),
+               columns = static_cast<std::size_t>((*first).shape[1]);
+    const Unlocked unlocked;
+    const auto [one, two] = values::levels(static_cast<const T*>((*first).buf), static_cast<const T*>((*second).buf),
+                                           present, rows * columns);
+    return values::Windows(one.data(), two.data(), present, rows, columns).mean_similarity();
+}
+
+double dssim(nb::handle first, nb::handle second, std::optional<nb::handle> present) {
     const Buffer one(first, contiguous), two(second, contiguous);
     std::optional<Buffer> flags;
     if (present) flags.emplace(*present, contiguous);
     const auto fits = [&](const Buffer& buffer) {
         return (*buffer).ndim == 2 && (*buffer).shape[0] == (*one).shape[0] && (*buffer).shape[1] == (*one).shape[1];
     };
-    if ((*one).ndim != 2 || !fits(two) || (flags && (!fits(*flags) || (**flags).itemsize != 1)) ||
-        float_format(*one) != 'd' || float_format(*two) != 'd')
-        throw nb::value_error("expected two fields of float64, and flags, of one shape with two axes");
+    const char format = float_format(*one);
+    if ((*one).ndim != 2 || !fits(two) || (flags && (!fits(*flags) || (**flags).itemsize != 1)) || format == 0 ||
+        float_format(*two) != format)
+        throw nb::value_error("expected two fields of floats, and flags, of one shape with two axes");
     const auto* const which = flags ? static_cast<const bool*>((**flags).buf) : nullptr;
-    const Unlocked unlocked;
-    return values::Windows(static_cast<const double*>((*one).buf), static_cast<const double*>((*two).buf), which,
-                           static_cast<std::size_t>((*one).shape[0]), static_cast<std::size_t>((*one).shape[1]))
-        .mean_similarity();
+    return format == 'd' ? similarity<double>(one, two, which) : similarity<float>(one, two, which);
 }
 
 }  // namespace
@@ -129,10 +137,9 @@ void bind_values(nb::module_& m) {
           "Number of pairs of valid neighbours along an axis, and how often each bit is set in the first, the second\n"
           "and both of them, the lowest bit first.\n\n"
           "`extents` are the numbers of values before, along and after the axis.");
-    m.def("window_similarity", &window_similarity, "first"_a, "second"_a, "present"_a.none(),
-          "Mean similarity of two fields of float64 in all whole windows of 11 x 11 values around one that is there; "
-          "NaN\n"
-          "without any. Missing values are 0 in both.");
+    m.def("dssim", &dssim, "first"_a, "second"_a, "present"_a.none(),
+          "Data structural similarity of two fields of floats: the mean of all whole windows of 11 x 11 values around\n"
+          "one that is there; NaN without any.");
     m.def("survey", &survey, "array"_a, "marks"_a,
           "Largest magnitude of the finite values, how many are missing, and whether all are finite.");
     m.def("compare", &compare, "expected"_a, "found"_a, "marks"_a,

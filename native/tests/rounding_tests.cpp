@@ -1,6 +1,9 @@
 // Promises of the rounding that need memory of exact sizes, or the logarithm of each value to compare with.
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include "check.hpp"
@@ -156,10 +159,41 @@ void windows_of_fields_are_compared() {
     }
 }
 
+// Fields of any values: levels are multiples of 1/255 from 0 to 1, nearest to where a value is in the range.
+template <class T>
+void fields_have_levels() {
+    for (unsigned number = 0; number < 40; ++number) {
+        Random random(13, number);
+        std::vector<T> first(random.below(100) + 1), second(first.size());
+        const auto present = std::make_unique<bool[]>(first.size());
+        const T scale = std::ldexp(T(1), static_cast<int>(random.below(60)) - 30), offset = random.one_in(2) ? 300 : 0;
+        for (std::size_t i = 0; i < first.size(); ++i) {
+            present[i] = i == 0 || !random.one_in(3);
+            for (auto* field : {&first, &second})
+                (*field)[i] = present[i] ? offset + scale * static_cast<T>(random.below(1000))
+                                         : std::numeric_limits<T>::quiet_NaN();
+        }
+        double low = std::numeric_limits<double>::infinity(), high = -low;
+        for (std::size_t i = 0; i < first.size(); ++i)
+            for (const double value : {first[i], second[i]})
+                if (present[i]) low = std::min(low, value), high = std::max(high, value);
+        const auto scaled = values::levels(first.data(), second.data(), present.get(), first.size());
+        for (std::size_t i = 0; i < first.size(); ++i) {
+            const double level = 255 * scaled[0][i], place = 255 * (first[i] - low) / (high - low);
+            require(present[i] ? std::abs(level - std::nearbyint(level)) < 1e-9 && level > -1e-9 && level < 255.001
+                               : level == 0,
+                    "a level is one of 256, and 0 for a missing value");
+            if (present[i] && high > low) require(std::abs(level - place) < 0.5 + 1e-9, "a level is the nearest one");
+        }
+    }
+}
+
 }  // namespace
 
 void test_rounding() {
     windows_of_fields_are_compared();
+    fields_have_levels<float>();
+    fields_have_levels<double>();
     bits_of_neighbours_are_counted<std::uint32_t>();
     bits_of_neighbours_are_counted<std::uint64_t>();
     rounding_is_plain_where_it_does_no_harm<float>();

@@ -180,10 +180,10 @@ def bit_pairs(
     `extents` are the numbers of values before, along and after the axis.
     """
 
-def window_similarity(first: object, second: object, present: object | None) -> float:
+def dssim(first: object, second: object, present: object | None) -> float:
     """
-    Mean similarity of two fields of float64 in all whole windows of 11 x 11 values around one that is there; NaN
-    without any. Missing values are 0 in both.
+    Data structural similarity of two fields of floats: the mean of all whole windows of 11 x 11 values around
+    one that is there; NaN without any.
     """
 
 def survey(array: object, marks: object) -> tuple[float, int, bool]:

@@ -12,12 +12,9 @@ from tamis import _native
 
 _REACH = 5
 """Values on each side of one in its window, and rows and columns at the edge that have no whole window."""
-_LEVELS = 255
 
 WINDOW = 2 * _REACH + 1
 """Least extents of a field."""
-
-Field = NDArray[np.float64]
 
 
 def has_windows(shape: Sequence[int]) -> bool:
@@ -48,16 +45,6 @@ def dssim(source: NDArray[Any], target: NDArray[Any], valid: NDArray[np.bool_] |
     present = np.ones(source.shape, bool) if valid is None else valid
     if not present[_REACH:-_REACH, _REACH:-_REACH].any():
         return None
-    first, second = _levels(source.astype(np.float64), target.astype(np.float64), present)
-    return _native.window_similarity(first, second, None if valid is None else np.ascontiguousarray(valid))
-
-
-def _levels(source: Field, target: Field, present: NDArray[np.bool_]) -> tuple[Field, Field]:
-    """Return both fields scaled by their common range to 256 levels; 0 for missing values."""
-    both = source[present], target[present]
-    low, high = min(part.min() for part in both), max(part.max() for part in both)
-    span, base = (high - low, low) if high > low else (high or 1.0, 0.0)
-    first, second = (
-        np.round((np.where(present, field, base) - base) / span * _LEVELS) / _LEVELS for field in (source, target)
-    )
-    return np.where(present, first, 0), np.where(present, second, 0)
+    dtype = np.float32 if source.dtype == target.dtype == np.float32 else np.float64
+    first, second = (np.ascontiguousarray(field, dtype) for field in (source, target))
+    return _native.dssim(first, second, None if valid is None else np.ascontiguousarray(valid))

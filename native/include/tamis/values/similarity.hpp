@@ -1,14 +1,40 @@
-// The mean similarity of two fields in windows of 11 x 11 values with Gaussian weights: what takes long in DSSIM.
+// DSSIM: two fields scaled to 256 levels, and their mean similarity in windows of 11 x 11 values with Gaussian weights.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace tamis::values {
+
+// Both fields scaled together to 0 ... 1 and rounded to 256 levels; 0 for missing values.
+template <class T>
+std::array<std::vector<double>, 2> levels(const T* first, const T* second, const bool* present, std::size_t count) {
+    double low = std::numeric_limits<double>::infinity(), high = -low;
+    const auto is_there = [&](std::size_t i) { return present == nullptr || present[i]; };
+    for (const T* const field : {first, second})
+        for (std::size_t i = 0; i < count; ++i) {
+            const double value = field[i];
+            low = is_there(i) && value < low ? value : low;
+            high = is_there(i) && value > high ? value : high;
+        }
+    const bool varies = high > low;
+    const double base = varies ? low : 0, span = varies ? high - low : high != 0 ? high : 1;
+    // Adding it rounds to a whole number, a tie to the even one: doubles of its size have no fractions.
+    constexpr double most = 255, rounder = 6755399441055744.0;
+    std::array<std::vector<double>, 2> scaled{std::vector<double>(count), std::vector<double>(count)};
+    for (const std::size_t which : {0, 1}) {
+        const T* const field = which == 0 ? first : second;
+        double* const out = scaled[which].data();
+        for (std::size_t i = 0; i < count; ++i) {
+            const double level = ((static_cast<double>(field[i]) - base) / span * most + rounder) - rounder;
+            out[i] = is_there(i) ? level / most : 0.0;
+        }
+    }
+    return scaled;
+}
 
 // Windows of two fields of doubles, which have `columns` values in a row. Missing values are 0 in both, and have no
 // weight.
@@ -31,15 +57,21 @@ public:
         double sum = 0;
         std::size_t count = 0;
         if (rows_ < width || columns_ < width) return std::nan("");
-        for (auto* each : {&down_, &across_})
-            for (auto& row : *each) row.resize(columns_);
-        for (std::size_t row = 0; row + width <= rows_; ++row) {
-            add_down(row);
-            add_across();
-            const bool* const present = present_ == nullptr ? nullptr : present_ + (row + reach) * columns_ + reach;
+        similarities_.resize(columns_);
+        for (auto& row : products_) row.resize(columns_);
+        for (auto& row : means_) row.resize(columns_);
+        for (auto& slot : across_)
+            for (auto& row : slot) row.resize(columns_);
+        for (std::size_t row = 0; row < rows_; ++row) {
+            add_across(row);
+            if (row + 1 < width) continue;
+            const std::size_t top = row + 1 - width;
+            add_down(top);
+            compare();
+            const bool* const present = present_ == nullptr ? nullptr : present_ + (top + reach) * columns_ + reach;
             for (std::size_t column = 0; column + width <= columns_; ++column) {
                 if (present != nullptr && !present[column]) continue;
-                sum += similarity(column);
+                sum += similarities_[column];
                 ++count;
             }
         }
@@ -51,44 +83,63 @@ private:
     static constexpr std::size_t sums = 6;  // of both, of both squared, of their product, and of the weights
     using Rows = std::array<std::vector<double>, sums>;
 
+    std::size_t used() const { return present_ == nullptr ? sums - 1 : sums; }
+
+    // The weighted sums of a row, kept for the eleven rows of windows that it is in.
+    void add_across(std::size_t row) {
+        const double* const one = first_ + row * columns_;
+        const double* const two = second_ + row * columns_;
+        for (std::size_t column = 0; column < columns_; ++column) {
+            products_[0][column] = one[column];
+            products_[1][column] = two[column];
+            products_[2][column] = one[column] * one[column];
+            products_[3][column] = two[column] * two[column];
+            products_[4][column] = one[column] * two[column];
+        }
+        if (present_ != nullptr)
+            for (std::size_t column = 0; column < columns_; ++column)
+                products_[5][column] = present_[row * columns_ + column] ? 1.0 : 0.0;
+        for (std::size_t which = 0; which < used(); ++which) {
+            const double* const in = products_[which].data();
+            std::array<const double*, width> shifted;
+            for (std::size_t i = 0; i < width; ++i) shifted[i] = in + i;
+            weigh(shifted, across_[row % width][which].data());
+        }
+    }
+
     void add_down(std::size_t top) {
-        for (auto& row : down_) std::fill(row.begin(), row.end(), 0.0);
-        for (std::size_t i = 0; i < width; ++i) {
-            const double* const one = first_ + (top + i) * columns_;
-            const double* const two = second_ + (top + i) * columns_;
-            const double weight = weights_[i];
-            for (std::size_t column = 0; column < columns_; ++column) {
-                const double a = weight * one[column], b = weight * two[column];
-                down_[0][column] += a;
-                down_[1][column] += b;
-                down_[2][column] += a * one[column];
-                down_[3][column] += b * two[column];
-                down_[4][column] += a * two[column];
-            }
-            if (present_ == nullptr) continue;
-            const bool* const there = present_ + (top + i) * columns_;
-            for (std::size_t column = 0; column < columns_; ++column) down_[5][column] += there[column] ? weight : 0.0;
+        for (std::size_t which = 0; which < used(); ++which) {
+            std::array<const double*, width> rows;
+            for (std::size_t i = 0; i < width; ++i) rows[i] = across_[(top + i) % width][which].data();
+            weigh(rows, means_[which].data());
         }
     }
 
-    void add_across() {
-        const std::size_t windows = columns_ - width + 1;
-        for (std::size_t which = 0; which < (present_ == nullptr ? sums - 1 : sums); ++which) {
-            double* const out = across_[which].data();
-            const double* const in = down_[which].data();
-            std::fill(out, out + windows, 0.0);
-            for (std::size_t i = 0; i < width; ++i)
-                for (std::size_t column = 0; column < windows; ++column) out[column] += weights_[i] * in[column + i];
+    // The weighted sums of eleven values each; weights are the same on both sides of the middle one.
+    void weigh(const std::array<const double*, width>& in, double* __restrict out) const {
+        const double w0 = weights_[0], w1 = weights_[1], w2 = weights_[2], w3 = weights_[3], w4 = weights_[4];
+        const double w5 = weights_[5];
+        const auto [a, b, c, d, e, f, g, h, i, j, k] = in;
+        for (std::size_t column = 0; column + width <= columns_; ++column)
+            out[column] = w5 * f[column] + w4 * (e[column] + g[column]) + w3 * (d[column] + h[column]) +
+                          w2 * (c[column] + i[column]) + w1 * (b[column] + j[column]) + w0 * (a[column] + k[column]);
+    }
+
+    // The similarity of each window of a row; not a number where all of its values are missing.
+    void compare() {
+        const auto [one, two, square_one, square_two, product, weight] = pointers(means_);
+        double* __restrict const out = similarities_.data();
+        for (std::size_t column = 0; column + width <= columns_; ++column) {
+            const double share = present_ == nullptr ? 1.0 : 1.0 / weight[column];
+            const double a = one[column] * share, b = two[column] * share, ab = a * b, squares = a * a + b * b;
+            const double variances = (square_one[column] + square_two[column]) * share - squares;
+            const double covariance = product[column] * share - ab;
+            out[column] = ((2 * ab + stable) * (2 * covariance + stable)) / ((squares + stable) * (variances + stable));
         }
     }
 
-    double similarity(std::size_t column) const {
-        const double weight = present_ == nullptr ? 1.0 : across_[5][column];
-        const auto mean = [&](std::size_t which) { return across_[which][column] / weight; };
-        const double one = mean(0), two = mean(1);
-        const double variances = mean(2) - one * one + mean(3) - two * two, covariance = mean(4) - one * two;
-        const double luminance = (2 * one * two + stable) / (one * one + two * two + stable);
-        return luminance * ((2 * covariance + stable) / (variances + stable));
+    static std::array<const double*, sums> pointers(const Rows& rows) {
+        return {rows[0].data(), rows[1].data(), rows[2].data(), rows[3].data(), rows[4].data(), rows[5].data()};
     }
 
     const double* first_;
@@ -96,7 +147,9 @@ private:
     const bool* present_;
     std::size_t rows_, columns_;
     std::array<double, width> weights_{};
-    Rows down_, across_;
+    std::vector<double> similarities_;
+    Rows products_, means_;
+    std::array<Rows, width> across_;
 };
 
 }  // namespace tamis::values

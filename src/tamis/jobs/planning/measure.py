@@ -34,7 +34,8 @@ class Loss(NamedTuple):
     moments
         Moments of the values and the result.
     similarity
-        The smallest DSSIM of the sampled fields; None if it was not asked for, or no field is large enough.
+        The smallest DSSIM of the sampled fields, or the first one below what is wanted; None if it was not asked for,
+        or no field is large enough.
     distance
         Statistic of Kolmogorov and Smirnov; None if it was not asked for.
     spectra
@@ -92,7 +93,8 @@ def loss_of(plans: Sequence[Plan], sample: Sample, want: Want) -> Loss:
                 pairs.append((values[kept].reshape(-1), after[kept].reshape(-1)))
             if "spectrum" in want.limits:
                 spectra = spectra.plus(Spectra.of(values, after, absent))
-            if "dssim" in want.limits:
+            # One field below what is wanted decides, and the others take as long.
+            if "dssim" in want.limits and min(similarities, default=1.0) >= want.limits["dssim"]:
                 similarities += _similarities(values, after, absent)
     distance = ks_statistic(*map(np.concatenate, zip(*pairs, strict=True))) if pairs else None
     return Loss(tally, moments, min(similarities, default=None), distance, spectra)
