@@ -11,20 +11,17 @@ import math
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tamis.chunks.gather import one_by_one, over_chunks
-from tamis.chunks.grid import Grid, Region, grid_of
+from tamis.chunks.grid import Grid, grid_of
 from tamis.chunks.regions import Parts
 from tamis.errors import TamisError
-from tamis.filters import Zfp
 from tamis.formatting import plural
 from tamis.pipeline import Pipeline
-from tamis.rewrite.new_chunk import make_chunk
 from tamis.rewrite.plan import Plan
+from tamis.rewrite.sampled.trial import Part, Trial, with_tolerance
 from tamis.store.array import StoredArray
 from tamis.zfp import Accuracy
 
@@ -40,21 +37,6 @@ _MISSES = 32
 """One in so many chunks of the sample may be stored without zfp for a looser tolerance."""
 
 _GOLDEN = (5**0.5 - 1) / 2
-
-
-def with_tolerance(pipeline: Pipeline, tolerance: float) -> Pipeline:
-    """Return a pipeline with zfp in accuracy mode in place of a zfp with a bound, whose bound it keeps.
-
-    A pipeline with another zfp, or none, is returned as it is.
-    """
-    bound = pipeline.bound if pipeline.zfp is None or pipeline.zfp.bound is None else pipeline.zfp.bound
-    if bound is None:
-        return pipeline
-    stages = (
-        replace(stage, filter=Zfp(accuracy=tolerance)) if isinstance(stage.filter, Zfp) else stage
-        for stage in pipeline.stages
-    )
-    return Pipeline(stages, bound=bound)
 
 
 def provisional(pipeline: Pipeline) -> Pipeline:
@@ -89,16 +71,6 @@ def as_stored_already(pipeline: Pipeline, stored: Pipeline) -> Pipeline:
     return with_tolerance(pipeline, zfp.error_bound) if enough else pipeline
 
 
-_Part = tuple[Region, NDArray[Any]]
-
-
-class _Tried(NamedTuple):
-    """The sample encoded with one tolerance: bytes, and parts stored without zfp."""
-
-    nbytes: int
-    missed: int
-
-
 def with_loosest_tolerance(plan: Plan, source: StoredArray) -> Plan:
     """Return a plan with the loosest tolerance, a power of two, that keeps its bound on a sample of the source.
 
@@ -113,7 +85,7 @@ def with_loosest_tolerance(plan: Plan, source: StoredArray) -> Plan:
         The array. If it cannot be read, the plan stays as it is, and writing reports why.
     """
 
-    def read(sample: Parts) -> list[_Part]:
+    def read(sample: Parts) -> list[Part]:
         source.check_readable()
         keep = one_by_one(lambda part, values: (part, values.copy()))
         with (
@@ -126,7 +98,7 @@ def with_loosest_tolerance(plan: Plan, source: StoredArray) -> Plan:
 
 
 def with_tolerance_of(
-    plan: Plan, shape: tuple[int, ...], parts: Callable[[Grid], Parts], read: Callable[[Parts], list[_Part]]
+    plan: Plan, shape: tuple[int, ...], parts: Callable[[Grid], Parts], read: Callable[[Parts], list[Part]]
 ) -> Plan:
     """Return a plan as `with_loosest_tolerance` does, for an array of any kind.
 
@@ -151,13 +123,15 @@ def with_tolerance_of(
     try:
         sample = _sample(plan, parts(grid_of(shape, _part_shape(plan))))
         values = read(sample)
-        best = _tried(plan, sample, values, tolerance)
-        allowed = best.missed + (len(values) // _MISSES if sample.grid.chunk_shape == plan.chunk_shape else 0)
-        while math.isfinite(2 * tolerance):
-            looser = _tried(plan, sample, values, 2 * tolerance)
-            if looser.missed > allowed or looser.nbytes >= best.nbytes:
+        near = plan.pipeline.within(_MARGIN * plan.pipeline.bound)
+        trial = Trial(replace(plan, pipeline=near, chunk_shape=sample.grid.chunk_shape), values)
+        nbytes = trial.nbytes(tolerance)
+        allowed = len(values) // _MISSES if sample.grid.chunk_shape == plan.chunk_shape else 0
+        allowed += trial.missed(tolerance)
+        while math.isfinite(looser := 2 * tolerance):
+            if trial.missed(looser) > allowed or (looser_nbytes := trial.nbytes(looser)) >= nbytes:
                 break
-            tolerance, best = 2 * tolerance, looser
+            tolerance, nbytes = looser, looser_nbytes
     except TamisError:
         return plan
     return replace(
@@ -193,10 +167,3 @@ def _part_shape(plan: Plan) -> tuple[int, ...]:
             break
         shape[axis] = half
     return tuple(shape)
-
-
-def _tried(plan: Plan, sample: Parts, values: list[_Part], tolerance: float) -> _Tried:
-    pipeline = with_tolerance(plan.pipeline, tolerance).within(_MARGIN * (plan.bound or 0.0))
-    tried = replace(plan, pipeline=pipeline, chunk_shape=sample.grid.chunk_shape)
-    chunks = [make_chunk(tried, part, array) for part, array in values]
-    return _Tried(sum(len(chunk.data) for chunk in chunks), sum(chunk.mask & 1 for chunk in chunks))
