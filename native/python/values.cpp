@@ -16,6 +16,7 @@
 #include <tuple>
 
 #include "python/binding.hpp"
+#include "tamis/values/bins.hpp"
 #include "tamis/values/bit_pairs.hpp"
 #include "tamis/values/similarity.hpp"
 
@@ -28,6 +29,11 @@ namespace {
 template <class Scalar>
 std::span<const Scalar> values_of(const Buffer& buffer) {
     return {static_cast<const Scalar*>((*buffer).buf), static_cast<std::size_t>((*buffer).len) / sizeof(Scalar)};
+}
+
+bool is_int64(const Py_buffer& view) {
+    const std::string_view format = view.format == nullptr ? "" : view.format;
+    return view.itemsize == 8 && (format == "l" || format == "q");
 }
 
 // Call `f` with a value of the arrays' type, which all of them must have.
@@ -122,6 +128,32 @@ double dssim(nb::handle first, nb::handle second, std::optional<nb::handle> pres
     return format == 'd' ? similarity<double>(one, two, which) : similarity<float>(one, two, which);
 }
 
+// Call `f` with the values of an array of native float32, float64 or int64.
+template <class F>
+bool over_numbers(F f, const Buffer& buffer) {
+    if (float_format(*buffer) == 'f') return f(values_of<float>(buffer));
+    if (float_format(*buffer) == 'd') return f(values_of<double>(buffer));
+    if (is_int64(*buffer)) return f(values_of<std::int64_t>(buffer));
+    throw nb::type_error("expected an array of native float32, float64 or int64");
+}
+
+void count_in_bins(nb::handle array, bool equal, int step, std::int64_t first, nb::handle counts) {
+    const Buffer values(array, contiguous), counted(counts, contiguous | PyBUF_WRITABLE);
+    if (!is_int64(*counted)) throw nb::type_error("expected counts of int64");
+    if (step < (equal ? -1074 : 0) || step > (equal ? 1024 : 63)) throw nb::value_error("expected another step");
+    const std::span<std::int64_t> out(static_cast<std::int64_t*>((*counted).buf),
+                                      static_cast<std::size_t>((*counted).len) / sizeof(std::int64_t));
+    const bool all = over_numbers(
+        [&](auto numbers) {
+            std::optional<Unlocked> unlocked;
+            if (quick_worth_unlocking((*values).len)) unlocked.emplace();
+            return equal ? values::count_in_bins(numbers, values::EqualBins(step), first, out)
+                         : values::count_in_bins(numbers, values::OrderedBins(step), first, out);
+        },
+        values);
+    if (!all) throw nb::value_error("expected values in the bins only");
+}
+
 }  // namespace
 
 char float_format(const Py_buffer& view) {
@@ -137,6 +169,9 @@ void bind_values(nb::module_& m) {
           "Number of pairs of valid neighbours along an axis, and how often each bit is set in the first, the second\n"
           "and both of them, the lowest bit first.\n\n"
           "`extents` are the numbers of values before, along and after the axis.");
+    m.def("count_in_bins", &count_in_bins, "values"_a, "equal"_a, "step"_a, "first"_a, "counts"_a,
+          "Add to the count of the bin of each value, of neighbouring floats or integers, or of equal width.\n\n"
+          "A bin holds 2**step neighbours, or is 2**step wide; `first` is the number of the first bin.");
     m.def("dssim", &dssim, "first"_a, "second"_a, "present"_a.none(),
           "Data structural similarity of two fields of floats: the mean of all whole windows of 11 x 11 values around\n"
           "one that is there; NaN without any.");

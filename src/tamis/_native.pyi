@@ -180,6 +180,13 @@ def bit_pairs(
     `extents` are the numbers of values before, along and after the axis.
     """
 
+def count_in_bins(values: object, equal: bool, step: int, first: int, counts: object) -> None:
+    """
+    Add to the count of the bin of each value, of neighbouring floats or integers, or of equal width.
+
+    A bin holds 2**step neighbours, or is 2**step wide; `first` is the number of the first bin.
+    """
+
 def dssim(first: object, second: object, present: object | None) -> float:
     """
     Data structural similarity of two fields of floats: the mean of all whole windows of 11 x 11 values around

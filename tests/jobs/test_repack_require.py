@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import tamis
 import tamis_xarray.accessor  # noqa: F401  # registers it
+from tamis.accuracy.distribution import ks_probability
 from tamis.accuracy.similarity import dssim
 from tamis.cli.main import main
 from tamis.errors import BoundError, FileError, ParameterError
@@ -201,13 +202,14 @@ def test_measures_that_hold_are_those_of_the_values(companion: bool, tmp_path: P
     values[::5, :3, 4] = np.nan
     source = make(tmp_path / "a.h5", x={"data": values, "chunks": (8, 16, 16)})
     options = {"missing": "companion"} if companion else {}
-    result = repacked(source, tmp_path / "b.h5", "rmse=1,psnr=9,corr=0.9,dssim=0.5,spectrum=1", **options)
+    result = repacked(source, tmp_path / "b.h5", "rmse=1,psnr=9,corr=0.9,dssim=0.5,ks=0.5,spectrum=1", **options)
     with tamis.open(tmp_path / "b.h5") as file:
         decoded = file["x"][()]
     before, after = (array[np.isfinite(values)].astype("f8") for array in (values, decoded))
     rmse = np.sqrt(np.mean((after - before) ** 2))
     expected = {"rmse": rmse, "psnr": 20 * np.log10(np.ptp(before) / rmse), "corr": np.corrcoef(before, after)[0, 1]}
     assert {word: result.measures[word] for word in expected} == pytest.approx(expected, rel=1e-9)
+    assert result.measures["ks"] == 1  # two samples of so few values differ by more
     fields = [dssim(one, two, np.isfinite(one)) for one, two in zip(values, decoded, strict=True)]
     assert result.measures["dssim"] == min(fields) < 1
     rows = np.isfinite(values).all(axis=-1)
@@ -217,6 +219,19 @@ def test_measures_that_hold_are_those_of_the_values(companion: bool, tmp_path: P
     preview = tamis.preview_repack(source, "none.h5", {"x": LOOSE}, require={"x": "abs=0.1,sign,rmse=1"}).datasets[0]
     assert "every value is proven to keep abs=0.1,sign; chunks" in preview.notes[-2]
     assert "measured before the target gets its name: rmse=1.0" in preview.notes[-1]
+
+
+def test_probability_of_one_distribution_is_that_of_the_values(source: Path, tmp_path: Path) -> None:
+    rounded = ROUNDED.replace("8", "7")  # to steps of 2
+    result = repacked(source, tmp_path / "b.h5", "ks=1e-99", rounded)
+    before, after = field(), values_of(tmp_path / "b.h5")
+    steps = np.sort(np.concatenate([before, after], axis=None))
+    shares = (np.searchsorted(np.sort(each, axis=None), steps, "right") for each in (before, after))
+    probability = ks_probability(np.abs(np.subtract(*shares)).max() / before.size, before.size)
+    assert result.measures["ks"] == pytest.approx(probability, rel=0.01)
+    assert 0 < result.measures["ks"] <= probability < 0.05
+    with pytest.raises(BoundError, match=r"expected ks of at least 0\.05, reached [0-9.]+(e-[0-9]+)? with bitround"):
+        repacked(source, tmp_path / "c.h5", "ks=0.05", rounded)
 
 
 def test_values_that_were_never_written_count_in_measures(tmp_path: Path) -> None:

@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 _TERMS = 100
 _CERTAIN = 0.2
 """Below this, the probability differs from 1 by less than rounding, and its series converges slowly."""
-
-
-def ks_statistic(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """Return the largest distance between the shares of values up to any number, for two sets of values."""
-    if not first.size or not second.size:
-        return 0.0
-    one, two = np.sort(first, axis=None), np.sort(second, axis=None)
-    steps = np.concatenate([one, two])
-    shares = (np.searchsorted(each, steps, "right") / each.size for each in (one, two))
-    return float(np.abs(np.subtract(*shares)).max())
 
 
 def ks_probability(statistic: float, count: int) -> float:

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.accuracy.changes import Changes
 from tamis.accuracy.difference import differences
+from tamis.accuracy.distribution import ks_probability
 from tamis.accuracy.moments import Moments
 from tamis.accuracy.statistics import Squares, Tally
 from tamis.missing.definition import Missing
@@ -24,10 +26,13 @@ class Measured(NamedTuple):
         Range and errors.
     moments
         Moments of the values before and after.
+    changes
+        The values that changed, if their distribution was asked for.
     """
 
     tally: Tally = Tally()
     moments: Moments = Moments()
+    changes: Changes = Changes()
 
     @classmethod
     def of(cls, before: NDArray[Any], after: NDArray[Any], missing: Missing, words: Collection[str]) -> Measured:
@@ -41,7 +46,11 @@ class Measured(NamedTuple):
         squares = Squares.of(errors, float(errors.max()))
         size, low, high = before.size, before.min().item(), before.max().item()
         tally = Tally(size, low=low, high=high, compared=size, squares=squares)
-        return cls(tally, Moments.of(before, after) if "corr" in words else Moments())
+        return cls(
+            tally,
+            Moments.of(before, after) if "corr" in words else Moments(),
+            Changes.of(before, after) if "ks" in words else Changes(),
+        )
 
     @classmethod
     def unchanged(cls, values: NDArray[Any], missing: Missing, *, moments: bool = True) -> Measured:
@@ -70,7 +79,9 @@ class Measured(NamedTuple):
 
     def plus(self, other: Measured) -> Measured:
         """Return what is known of these parts and of others."""
-        return Measured(self.tally.plus(other.tally), self.moments.plus(other.moments))
+        return Measured(
+            self.tally.plus(other.tally), self.moments.plus(other.moments), self.changes.plus(other.changes)
+        )
 
     @property
     def span(self) -> float | None:
@@ -87,6 +98,12 @@ class Measured(NamedTuple):
     def is_exact(self) -> bool:
         """True if there is no error."""
         return not self.tally.squares.mantissa
+
+    @property
+    def ks_probability(self) -> float | None:
+        """Probability by the test of Kolmogorov and Smirnov, or less; None if no value is valid."""
+        count = self.tally.compared
+        return ks_probability(self.changes.ks_statistic(count), count) if count else None
 
 
 AT_MOST = ("rmse", "spectrum")
@@ -110,6 +127,7 @@ def reached(measured: Measured, words: Collection[str], scale: float) -> dict[st
         "rmse": None if rmse is None else rmse * abs(scale),
         "psnr": tally.psnr,
         "corr": measured.moments.correlation,
+        "ks": measured.ks_probability,
     }
     return {word: values[word] for word in words if word in values}
 

@@ -29,10 +29,10 @@ class Requirement:
         Whether no value changes its sign. None that is not negative becomes negative; any may become zero.
     zeros
         Whether zeros stay zeros, and no other value becomes zero.
-    rmse, psnr, corr, dssim, spectrum
+    rmse, psnr, corr, dssim, ks, spectrum
         Of the whole dataset: largest root mean square error in units of the variable; least peak signal-to-noise
-        ratio in dB, Pearson correlation with the source, and data structural similarity of each field; largest
-        relative difference of mean power along the last axis.
+        ratio in dB, Pearson correlation with the source, data structural similarity of each field, and probability of
+        the test of Kolmogorov and Smirnov; largest relative difference of mean power along the last axis.
 
     Raises
     ------
@@ -58,6 +58,7 @@ class Requirement:
     psnr: float | None = None
     corr: float | None = None
     dssim: float | None = None
+    ks: float | None = None
     spectrum: float | None = None
 
     def __post_init__(self) -> None:

@@ -155,7 +155,8 @@ def command(
     WORDS of --require are, for each value,
       abs=0.1 rel=0.001 range=1e-4 std=0.01 digits=3 bits=9 limits sign zeros
     and for a whole dataset, where OUT is not written if one is missed (exit 3),
-      rmse=0.02 psnr=80 corr=0.99999 dssim=0.9995 spectrum=0.01
+      rmse=0.02 psnr=80 corr=0.99999 dssim=0.9995 ks=0.05
+      spectrum=0.01
 
     \b
     tamis repack in.nc out.nc -f 'TS:zfp(accuracy=0.1)' -f '*:deflate' --dry-run

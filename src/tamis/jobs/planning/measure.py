@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.accuracy.distribution import ks_statistic
+from tamis.accuracy.changes import Changes
 from tamis.accuracy.moments import Moments
 from tamis.accuracy.similarity import dssim
 from tamis.accuracy.spectrum import Spectra
@@ -37,7 +37,7 @@ class Loss(NamedTuple):
         The smallest DSSIM of the sampled fields, or the first one below what is wanted; None if it was not asked for,
         or no field is large enough.
     distance
-        Statistic of Kolmogorov and Smirnov; None if it was not asked for.
+        Statistic of Kolmogorov and Smirnov, or more; None if it was not asked for.
     spectra
         Power spectra of the rows, if they were asked for.
     """
@@ -76,7 +76,7 @@ def loss_of(plans: Sequence[Plan], sample: Sample, want: Want) -> Loss:
     """Return what the tiles of a sample lose by the plans of all files."""
     tally, moments = Tally(), Moments()
     similarities: list[float] = []
-    pairs: list[tuple[NDArray[Any], NDArray[Any]]] = []
+    changes, dtype = Changes(), np.result_type(*(plan.dtype for plan in plans))
     spectra = Spectra()
     for plan, pieces in zip(plans, sample.tiles, strict=True):
         zero = 0.0 if plan.packing is None else plan.packing.stored_zero
@@ -90,13 +90,13 @@ def loss_of(plans: Sequence[Plan], sample: Sample, want: Want) -> Loss:
             if "corr" in want.limits:
                 moments = moments.plus(Moments.of(values[kept], after[kept]))
             if "ks" in want.limits:
-                pairs.append((values[kept].reshape(-1), after[kept].reshape(-1)))
+                changes = changes.plus(Changes.of(*(each[kept].astype(dtype, copy=False) for each in (values, after))))
             if "spectrum" in want.limits:
                 spectra = spectra.plus(Spectra.of(values, after, absent))
             # One field below what is wanted decides, and the others take as long.
             if "dssim" in want.limits and min(similarities, default=1.0) >= want.limits["dssim"]:
                 similarities += _similarities(values, after, absent)
-    distance = ks_statistic(*map(np.concatenate, zip(*pairs, strict=True))) if pairs else None
+    distance = changes.ks_statistic(tally.compared) if "ks" in want.limits else None
     return Loss(tally, moments, min(similarities, default=None), distance, spectra)
 
 

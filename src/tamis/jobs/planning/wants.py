@@ -18,7 +18,6 @@ KINDS: Mapping[str, Parameter] = {
     **EACH_VALUE,
     "information": share("share of the real information in the bits"),
     **WHOLE,
-    "ks": share("least probability of the test of Kolmogorov and Smirnov, for as many values as there are"),
 }
 """What can be asked for, with its meaning and allowed values."""
 
@@ -61,7 +60,7 @@ class Want:
         absolute
             The absolute error that ``abs``, ``range`` and ``std`` come to; None to leave these words as they are.
         measures
-            Whether measures of the whole dataset that repack knows are required, too.
+            Whether measures of the whole dataset are required, too.
         """
         known = (*EACH_VALUE, *FLAGS, *(WHOLE if measures else ()))
         words = {name: value for name, value in self.limits.items() if name in known}
