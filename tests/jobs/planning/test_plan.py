@@ -177,6 +177,17 @@ def test_missing_values_are_no_part_of_the_plan(missing: Any, tmp_path: Path) ->
     assert ("--missing companion" in plan.options) == (missing == "companion")
 
 
+@pytest.mark.parametrize("missing", ["exact", "companion"])
+def test_chunks_that_the_array_cuts_are_planned(missing: Any, tmp_path: Path) -> None:
+    values = smooth((10, 70, 50))
+    values[3, :20, :20] = np.nan
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=values, chunks=(4, 33, 17))
+    plan = tamis.plan(tmp_path / "a.h5", {"v": "psnr=60"}, missing=missing, readers="zfp")
+    result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", plan.recipe)
+    assert result["v"].ratio == pytest.approx(plan["v"].chosen.ratio, rel=0.1)
+
+
 def test_packed_values_have_bounds_in_units_of_the_variable(tmp_path: Path) -> None:
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
         for name, extent in zip(("time", "lat", "lon"), (12, 60, 80), strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal, get_args
 
 from tamis.filters import Filter
@@ -55,7 +56,12 @@ def _surpasses(one: Candidate, other: Candidate) -> bool:
 
 def _demands(candidate: Candidate) -> frozenset[str]:
     """Return the plugins that readers need, and ``loss`` if they get other values."""
-    pipeline = Pipeline.parse(candidate.filters)
+    return _demands_of(candidate.filters)
+
+
+@lru_cache(maxsize=64)  # each candidate is compared with all others
+def _demands_of(filters: str) -> frozenset[str]:
+    pipeline = Pipeline.parse(filters)
     names = {each.name for each in pipeline.filters} - _BASE
     return frozenset(names | {_LOSS} if pipeline.error_bound != 0 else names)
 

@@ -18,6 +18,8 @@ from tamis.accuracy.spectrum import Spectra
 from tamis.accuracy.statistics import Tally, compare
 from tamis.jobs.planning.sample import Piece, Sample
 from tamis.jobs.planning.wants import Want
+from tamis.pipeline import Pipeline
+from tamis.rewrite.encode import encode_proven
 from tamis.rewrite.new_chunk import make_chunk
 from tamis.rewrite.plan import Plan
 
@@ -142,9 +144,13 @@ def _after(plan: Plan, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
     """Return the values as readers get them."""
     if plan.rounding is not None:
         return plan.rounding.apply(values, piece.origin, plan.missing).values
-    own = _for_piece(plan, piece)
+    # The filters after the first one lose nothing, and are not needed where they would be used instead of it.
+    first = Pipeline(plan.pipeline.stages[:1], bound=plan.pipeline.bound)
+    own = replace(_for_piece(plan, piece), pipeline=first)
+    if own.flags is None:
+        return encode_proven(first, values, own.chunk, own.padding, own.missing).after
     chunk = make_chunk(own, piece.region, values)
-    return own.pipeline.decode(chunk.data, chunk.mask, own.chunk)
+    return first.decode(chunk.data, chunk.mask, own.chunk)[tuple(map(slice, values.shape))]
 
 
 def _similarities(before: NDArray[Any], after: NDArray[Any], absent: NDArray[np.bool_] | None) -> Iterator[float]:
