@@ -1,4 +1,4 @@
-"""A separate process for decoders that may abort on damaged bytes."""
+"""A separate process for filters that may abort on damaged bytes."""
 
 from __future__ import annotations
 
@@ -11,41 +11,36 @@ import sys
 import threading
 from pathlib import Path
 
-from tamis.errors import MissingFilterError, StreamError
-from tamis.filters._plugin_worker import ANSWER, READY, REQUEST, UNLOADABLE
+from tamis.errors import DataError, MissingFilterError, StreamError
+from tamis.filters._plugin_worker import ANSWER, DECODE, ENCODE, READY, REQUEST, UNLOADABLE
 from tamis.filters.base import Data
 
 _SECONDS = 30.0  # timeout of a chunk, extended by one second for each _NBYTES_PER_SECOND
+_TRIAL_SECONDS = 5.0  # the same for encoding: SZ3 takes 15 s for 30 kB with NaN
 _NBYTES_PER_SECOND = 1 << 20
 
 
 class _Worker:
-    """The process; it starts on first use, again after it dies or we fork, and decodes one chunk at a time."""
+    """The process; it starts on first use, again after it dies or we fork, and takes one chunk at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
 
-    def decode(self, plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int) -> bytes:
+    def filtered(self, flags: int, plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int) -> bytes | None:
+        """Return what a filter makes of a chunk; None if the process ends over it, or takes too long."""
         if not (file := _plugins() / plugin).is_file():
             raise MissingFilterError(f"expected hdf5plugin to have {plugin}, found no {file}: install another version")
         with self._lock:
             process = self._running()
             try:
-                answer = _exchange(process, plugin, cd_values, data, nbytes)
+                answer = _exchange(process, flags, plugin, cd_values, data, nbytes)
             except BaseException:  # an interrupt, for example, leaves half an answer in the pipe
                 self.stop()
                 raise
             if answer is None:
                 self.stop()
-        if answer is None:
-            raise StreamError(
-                f"the process that decodes with {plugin} died, took too much memory or did not answer in time: the"
-                " chunk or its parameters are damaged"
-            )
-        if len(answer) != nbytes:
-            raise StreamError(f"{plugin} cannot decode the chunk: it or its parameters are damaged")
         return answer
 
     def stop(self) -> None:
@@ -86,20 +81,21 @@ class _Worker:
 
 
 def _exchange(
-    process: subprocess.Popen[bytes], plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int
+    process: subprocess.Popen[bytes], flags: int, plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int
 ) -> bytes | None:
     """Send a request and return the answer; None if the process ends or does not answer in time."""
     assert process.stdin is not None
     assert process.stdout is not None
     name = plugin.encode()
-    header = REQUEST.pack(len(cd_values), nbytes, len(data), len(name))
+    header = REQUEST.pack(flags, len(cd_values), nbytes, len(data), len(name))
     try:
         for part in (header, name, b"".join(word.to_bytes(4, "little") for word in cd_values), data):
             process.stdin.write(part)
         process.stdin.flush()
     except BrokenPipeError:
         return None
-    if not _answers(process, _SECONDS + nbytes / _NBYTES_PER_SECOND):
+    seconds = _TRIAL_SECONDS if flags == ENCODE else _SECONDS
+    if not _answers(process, seconds + nbytes / _NBYTES_PER_SECOND):
         return None
     size = process.stdout.read(ANSWER.size)
     if len(size) < ANSWER.size:
@@ -141,4 +137,29 @@ def decode(plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int) -> 
     MissingFilterError
         If hdf5plugin is not installed.
     """
-    return _WORKER.decode(plugin, cd_values, data, nbytes)
+    answer = _WORKER.filtered(DECODE, plugin, cd_values, data, nbytes)
+    if answer is None:
+        raise StreamError(
+            f"the process that decodes with {plugin} died, took too much memory or did not answer in time: the"
+            " chunk or its parameters are damaged"
+        )
+    if len(answer) != nbytes:
+        raise StreamError(f"{plugin} cannot decode the chunk: it or its parameters are damaged")
+    return answer
+
+
+def encode(plugin: str, cd_values: tuple[int, ...], data: Data, most: int) -> bytes:
+    """Encode a chunk by one of hdf5plugin's filters, in a separate process.
+
+    Raises
+    ------
+    DataError
+        If the filter refuses the values, needs more than so many bytes, or the process dies or takes too long.
+    MissingFilterError
+        If hdf5plugin is not installed.
+    """
+    answer = _WORKER.filtered(ENCODE, plugin, cd_values, data, most)
+    if not answer:
+        how = "crashed over, or took too long for," if answer is None else "refused"
+        raise DataError(f"{plugin} {how} the values of a chunk")
+    return answer

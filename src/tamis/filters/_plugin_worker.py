@@ -1,4 +1,4 @@
-"""A process that decodes chunks by hdf5plugin's HDF5 filters, which may end it: ``python _plugin_worker.py FOLDER``.
+"""A process that runs hdf5plugin's HDF5 filters on chunks, which may end it: ``python _plugin_worker.py FOLDER``.
 
 FOLDER holds the plugins. `tamis.filters._plugin_client` runs this file as a script, which imports nothing of tamis. It
 calls the plugins directly, so that they get the parameters exactly as they stand in a file.
@@ -6,9 +6,9 @@ calls the plugins directly, so that they get the parameters exactly as they stan
 ::
 
     ready   : READY, once, before the first request
-    request : parameter count, u32 | decoded size, u64 | encoded size, u64 | size of the name, u32 | name | parameters
-              | encoded chunk
-    answer  : size, u64 | decoded chunk; size 0 if it could not be decoded, UNLOADABLE if the plugin could not be loaded
+    request : DECODE or ENCODE, u32 | parameter count, u32 | size of the result, at most if it is encoded, u64
+              | size of the chunk, u64 | size of the name, u32 | name | parameters | chunk
+    answer  : size, u64 | result; size 0 if there is none, UNLOADABLE if the plugin could not be loaded
 
 All numbers are little-endian.
 """
@@ -22,13 +22,14 @@ import threading
 import time
 from typing import Any, BinaryIO
 
-REQUEST = struct.Struct("<IQQI")
+REQUEST = struct.Struct("<IIQQI")
 ANSWER = struct.Struct("<Q")
 READY = b"\1"
 UNLOADABLE = (1 << 64) - 1
 """The size in an answer if the plugin cannot be loaded."""
 
-_REVERSE = 0x100  # HDF5's flag for reading
+ENCODE, DECODE = 0, 0x100
+"""Flags that HDF5 passes to a filter."""
 # Bytes of address space: for byte-swapped values SZ3 allocates 9 GiB and touches little of it.
 _ADDRESSES = 1 << 34
 _RESIDENT = 1 << 30  # bytes of resident memory, in addition to _TIMES the size of the chunk
@@ -75,17 +76,18 @@ def load_filter(path: str) -> Any:
     return plugin.H5PLget_plugin_info().contents.filter
 
 
-def _decode(call: Any, cd_values: tuple[int, ...], data: bytes, expected: int) -> bytes:
+def _filtered(call: Any, flags: int, cd_values: tuple[int, ...], data: bytes, expected: int) -> bytes:
     """Call a filter as HDF5 does: it may replace the buffer with another."""
     buffer = ctypes.c_void_p(LIBC.malloc(max(1, len(data))))
     ctypes.memmove(buffer, data, len(data))
     size = ctypes.c_size_t(len(data))
     c_values = (ctypes.c_uint * len(cd_values))(*cd_values)
-    nbytes = call(_REVERSE, len(cd_values), c_values, len(data), ctypes.byref(size), ctypes.byref(buffer))
+    nbytes = call(flags, len(cd_values), c_values, len(data), ctypes.byref(size), ctypes.byref(buffer))
     # in bounds: a filter returns the bytes of the buffer that it leaves.
-    plain = ctypes.string_at(buffer, nbytes) if nbytes == expected and buffer else b""
+    is_result = nbytes <= expected if flags == ENCODE else nbytes == expected
+    result = ctypes.string_at(buffer, nbytes) if is_result and buffer else b""
     LIBC.free(buffer)
-    return plain
+    return result
 
 
 class _Limits:
@@ -119,7 +121,7 @@ def _serve(folder: str, source: BinaryIO, sink: BinaryIO) -> None:
     sink.write(READY)
     sink.flush()
     while header := source.read(REQUEST.size):
-        count, expected, length, name_length = REQUEST.unpack(header)
+        flags, count, expected, length, name_length = REQUEST.unpack(header)
         name = source.read(name_length).decode()
         cd_values = struct.unpack(f"<{count}I", source.read(4 * count))
         data = source.read(length)
@@ -130,8 +132,8 @@ def _serve(folder: str, source: BinaryIO, sink: BinaryIO) -> None:
             sink.flush()
             continue
         limits.set(expected + length)
-        plain = _decode(filters[name], cd_values, data, expected)
-        sink.write(ANSWER.pack(len(plain)) + plain)
+        result = _filtered(filters[name], flags, cd_values, data, expected)
+        sink.write(ANSWER.pack(len(result)) + result)
         sink.flush()
 
 

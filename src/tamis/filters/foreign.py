@@ -1,4 +1,4 @@
-"""Filters that only hdf5plugin decodes, in a separate process: sz3 and sperr."""
+"""Filters that only hdf5plugin has, which runs in a separate process: sz3 and sperr."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from tamis.errors import MissingFilterError, ParameterError, StreamError
 from tamis.filters import _plugin_client
 from tamis.filters.base import ChunkType, Data, Filter, choice, real
 
+_MOST_GROWTH, _MOST_ADDED = 2, 1 << 20
+"""Limits of an encoded chunk: times its bytes, and bytes beside them."""
 
-class _Foreign(Filter):
-    """The base class of filters that hdf5plugin decodes; tamis does not prove their error bounds."""
+
+class Foreign(Filter):
+    """The base class of filters that hdf5plugin runs; tamis does not prove their error bounds."""
 
     __slots__ = ()
 
@@ -36,6 +39,20 @@ class _Foreign(Filter):
     def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
         """Refuse."""
         raise MissingFilterError(self.unencodable())
+
+    def trial(self, data: Data, chunk: ChunkType) -> bytes:
+        """Return a chunk as hdf5plugin encodes it, for comparisons: nothing of it is proven.
+
+        Raises
+        ------
+        MissingFilterError
+            If hdf5plugin is not installed.
+        DataError
+            If it cannot encode the values.
+        """
+        if absent := self.missing():
+            raise MissingFilterError(absent)
+        return _plugin_client.encode(self.plugin, self.stored(chunk), data, _MOST_GROWTH * chunk.nbytes + _MOST_ADDED)
 
     def _decoded(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> bytes:
         if absent := self.missing():
@@ -61,7 +78,7 @@ _SZ3_IN_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sz3(_Foreign):
+class Sz3(Foreign):
     """Filter 32024: SZ3, which tamis only decodes.
 
     Parameters
@@ -150,7 +167,7 @@ _SPERR_IN_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sperr(_Foreign):
+class Sperr(Foreign):
     """Filter 32028: SPERR, which tamis only decodes.
 
     Parameters

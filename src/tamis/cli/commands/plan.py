@@ -73,6 +73,12 @@ STORAGES = ("disk", "lustre", "s3")
     "--confirm", is_flag=True, help="Try the result on all values, in a temporary folder ($TMPDIR) that is removed."
 )
 @click.option(
+    "--compare",
+    metavar="FILTERS",
+    default="",
+    help="Also measure sz3 or sperr (or sz3,sperr), which tamis does not write; needs hdf5plugin, and seconds.",
+)
+@click.option(
     "--missing",
     type=click.Choice(("exact", "companion")),
     default="exact",
@@ -100,6 +106,7 @@ def command(
     size: str | None,
     everything: bool,
     confirm: bool,
+    compare: str,
     missing: MissingPolicy,
     recipe_out: str | None,
     overwrite: bool,
@@ -150,6 +157,7 @@ def command(
                 ratio=ratio,
                 size=None if size is None else parse_size(size),
                 confirm=confirm,
+                compare=compare or (),
                 progress=progress,
             )
         if recipe_out is not None:

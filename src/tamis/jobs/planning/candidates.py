@@ -65,6 +65,14 @@ class Variable(NamedTuple):
         return [plan_datasets(store, request).plans[self.path] for store in self.stores]
 
 
+def rungs_to_try(want: Want) -> int | None:
+    """Return how many rungs of a ladder may be taken: the first keeps a bound; others are for measures of many values.
+
+    None stands for all.
+    """
+    return 1 if all(name in ABSOLUTE or name in FLAGS for name in want.limits) else None
+
+
 class Candidates:
     """The candidates of a variable that keep what is wanted on its sample.
 
@@ -102,7 +110,7 @@ class Candidates:
         if want.is_lossless or not ladder.finite(facts):
             return
         for ladder_of_mode in ladder.zfp_ladders(want, facts, self._dtype.itemsize):
-            rungs = [f"{zfp}|{_FALLBACK}" for zfp in ladder_of_mode][: self._rungs]
+            rungs = [f"{zfp}|{_FALLBACK}" for zfp in ladder_of_mode][: rungs_to_try(want)]
             if (best := ladder.loosest(rungs, lambda text: self._keeps(text, rounds=False))) is not None:
                 yield best
                 if not self._errors[best]:  # zfp can keep no chunk, in any mode
@@ -110,7 +118,7 @@ class Candidates:
         if self._dtype.kind != "f" or self._dtype.itemsize not in SIGNIFICAND_BITS:
             return
         rounding = ladder.loosest(
-            [*self._roundings()][: self._rungs], lambda text: self._keeps(f"{text}|{_FALLBACK}", rounds=True)
+            [*self._roundings()][: rungs_to_try(want)], lambda text: self._keeps(f"{text}|{_FALLBACK}", rounds=True)
         )
         if rounding is not None:
             error = self._errors[f"{rounding}|{_FALLBACK}"]
@@ -120,11 +128,6 @@ class Candidates:
 
     def _plans(self, text: str, required: Requirement | None = None) -> list[ArrayPlan]:
         return self._cached_plans(text, required)
-
-    @property
-    def _rungs(self) -> int | None:
-        """How many rungs of a ladder may be taken: the first keeps a bound; others are for measures of many values."""
-        return 1 if all(name in ABSOLUTE or name in FLAGS for name in self._variable.want.limits) else None
 
     def _roundings(self) -> Iterator[str]:
         """Yield roundings from loose to tight: to bits of each value for relative errors, to a step for others."""

@@ -124,11 +124,14 @@ def zfp_ladders(want: Want, facts: Facts, itemsize: int) -> Iterator[list[str]]:
 
 def absolute_roundings(want: Want, facts: Facts) -> Iterator[str]:
     """Yield roundings to multiples of a step, from loose to tight, beginning with the absolute error that is wanted."""
-    if (bound := absolute_bound(want, facts)) is not None:
-        yield from (f"absolute(bound={each!r})" for each in _halved(bound))
-        return
-    # The rmse is 0.58 of the largest error.
-    yield from (f"absolute(bound={each!r})" for each in _powers_of_two(want, facts, 4))
+    return (f"absolute(bound={each!r})" for each in absolute_errors(want, facts))
+
+
+def absolute_errors(want: Want, facts: Facts) -> Iterator[float]:
+    """Yield largest errors from loose to tight: those that are wanted first, or powers of two."""
+    bound = absolute_bound(want, facts)
+    # The rmse of a rounding is 0.58 of its largest error.
+    return _powers_of_two(want, facts, 4) if bound is None else _halved(bound)
 
 
 def _halved(bound: float) -> Iterator[float]:

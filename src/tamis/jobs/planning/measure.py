@@ -26,6 +26,10 @@ from tamis.rewrite.plan import Plan
 _CERTAIN = 1.96  # standard errors on each side of 95 % of a normal distribution
 
 
+Change = Callable[[Plan, Piece, NDArray[Any]], NDArray[Any]]
+"""Returns the values of a piece as readers get them."""
+
+
 class Loss(NamedTuple):
     """What the sampled values lose.
 
@@ -74,8 +78,9 @@ class Cost(NamedTuple):
     fallbacks: float
 
 
-def loss_of(plans: Sequence[Plan], sample: Sample, want: Want) -> Loss:
-    """Return what the tiles of a sample lose by the plans of all files."""
+def loss_of(plans: Sequence[Plan], sample: Sample, want: Want, changed: Change | None = None) -> Loss:
+    """Return what the tiles of a sample lose by the plans of all files, or by what else changes values."""
+    change = changed or _after
     tally, moments = Tally(), Moments()
     similarities: list[float] = []
     changes, dtype = Changes(), np.result_type(*(plan.dtype for plan in plans))
@@ -85,7 +90,7 @@ def loss_of(plans: Sequence[Plan], sample: Sample, want: Want) -> Loss:
         missing = plan.missing
         for piece in pieces:
             values = piece.values.astype(plan.dtype, copy=False)
-            after = _after(plan, piece, values)
+            after = change(plan, piece, values)
             tally = tally.plus(compare(values, after, piece.origin, missing, zero))
             absent = missing.find(values)
             kept = slice(None) if absent is None else ~absent
@@ -122,17 +127,20 @@ def cost_of(plans: Sequence[Plan], sample: Sample, advance: Callable[[int], None
             stored.append(len(chunk.data) + (len(chunk.flags[0]) if chunk.flags else 0))
             fallbacks += own.pipeline.zfp is not None and bool(chunk.mask & 1)
             advance(values.nbytes)
-    nbytes, share = sum(raw), sample.written_share
-    ratio = nbytes / sum(stored) / share
-    spread = _spread(raw, stored, sample.array_nbytes) / share
+    nbytes = sum(raw)
     return Cost(
-        ratio,
-        max(ratio - spread, 0.0),
-        ratio + spread,
+        *ratio_and_range(raw, stored, sample),
         nbytes / write_seconds / 1e6,
         nbytes / read_seconds / 1e6,
         fallbacks / len(raw),
     )
+
+
+def ratio_and_range(raw: Sequence[int], stored: Sequence[int], sample: Sample) -> tuple[float, float, float]:
+    """Return the ratio of the whole array by the bytes of sampled chunks, and its range of 95 %."""
+    ratio = sum(raw) / sum(stored) / sample.written_share
+    spread = _spread(raw, stored, sample.array_nbytes) / sample.written_share
+    return ratio, max(ratio - spread, 0.0), ratio + spread
 
 
 def _for_piece(plan: Plan, piece: Piece) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -15,6 +15,7 @@ from tamis.jobs.planning import choose
 from tamis.jobs.planning.access import STORAGES, StorageName, as_access
 from tamis.jobs.planning.budget import FREE, Budget, within_budget
 from tamis.jobs.planning.candidates import Variable
+from tamis.jobs.planning.comparison.foreign_filters import foreign_names
 from tamis.jobs.planning.confirm import confirm as confirmed_by_repack
 from tamis.jobs.planning.planned_variables import variables_of
 from tamis.jobs.planning.planner import LEAST_SAMPLE, Settings, Work, measured, planned
@@ -41,6 +42,7 @@ def plan(
     ratio: float | None = None,
     size: int | None = None,
     confirm: bool = False,
+    compare: str | Collection[str] = (),
     progress: Progress | None = None,
 ) -> Plan:
     """Plan filters for the variables of a file, or of several files that get the same.
@@ -77,6 +79,9 @@ def plan(
         smallest error, relative to the range of each, with which that is predicted.
     confirm
         Whether the result is tried on all values: each file is repacked into a temporary folder, which is removed.
+    compare
+        Filters of others to measure on the same sample, ``sz3`` or ``sperr`` (extra ``hdf5plugin``), with the absolute
+        error that keeps what is wanted. They are in the result beside the candidates, and never chosen.
     progress
         Called with step, finished work and whole work.
 
@@ -106,7 +111,7 @@ def plan(
     _check(paths, prefer, readers, sample, missing, storage)
     budget.check(asked)
     nbytes, wanted_access = ALL if sample is None else sample, None if access is None else as_access(access)
-    settings = Settings(prefer, readers, nbytes, wanted_access, storage)
+    settings = Settings(prefer, readers, nbytes, wanted_access, storage, foreign_names(compare))
     with ExitStack() as opened:
         stores = [opened.enter_context(open_store(each)) for each in paths]
         variables, kept = variables_of(stores, {**asked, "*": FREE} if budget.is_given else asked, missing)

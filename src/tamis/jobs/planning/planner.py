@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from tamis.formatting import ratio, ratio_text
@@ -10,7 +11,8 @@ from tamis.jobs.planning import choose
 from tamis.jobs.planning.access import MODELS, Access, Axes, StorageName
 from tamis.jobs.planning.candidates import Candidates, Variable
 from tamis.jobs.planning.chunk_shapes import Reads, with_best_shape
-from tamis.jobs.planning.result import Candidate, PlannedVariable
+from tamis.jobs.planning.comparison.foreign_filters import compared_with
+from tamis.jobs.planning.result import Candidate, Compared, PlannedVariable
 from tamis.jobs.planning.sample import Sample, sample_of
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.dimension_chunks import dimensions_of, units_along
@@ -31,6 +33,7 @@ class Settings(NamedTuple):
     sample: int
     access: Access | None
     storage: StorageName
+    compare: tuple[str, ...] = ()
 
     @property
     def little(self) -> int:
@@ -72,8 +75,25 @@ def planned(variable: Variable, settings: Settings, work: Work) -> PlannedVariab
             return measured(variable, settings, settings.little if little else settings.sample, work)
 
         result = with_best_shape(variable, reads, measure)
+    if settings.compare and not variable.want.is_lossless:
+        result = replace(result, compared=tuple(_compared(variable, settings, result.chunks, work)))
     work.finish()
     return result.with_note(f"; {variable.note}") if variable.note else result
+
+
+def _compared(variable: Variable, settings: Settings, chunks: tuple[int, ...] | None, work: Work) -> Iterator[Compared]:
+    """Yield filters of others, on the chunks that the variable gets."""
+    variable = variable._replace(chunk_shape=chunks or variable.chunk_shape)
+    sample = _sample(variable, settings.sample)
+    few = sample.thinned(settings.sample // _MEASURED_SHARE)
+    work.add(few.nbytes * len(settings.compare))
+    return compared_with(settings.compare, variable, sample, few, work.advance)
+
+
+def _sample(variable: Variable, nbytes: int) -> Sample:
+    """Read a sample of a variable, in whole fields if what is wanted is about them."""
+    fields = not variable.want.limits.keys().isdisjoint(FIELD_WORDS)
+    return sample_of(variable.arrays, variable.chunk_shape, nbytes, fields=fields)
 
 
 def _axes(variable: Variable) -> Axes:
@@ -86,9 +106,7 @@ def _axes(variable: Variable) -> Axes:
 def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) -> PlannedVariable:
     """Measure the candidates of a variable in its chunk shape, on so many bytes, and choose."""
     arrays, prefer = variable.arrays, settings.prefer
-    sample = sample_of(
-        arrays, variable.chunk_shape, nbytes, fields=not variable.want.limits.keys().isdisjoint(FIELD_WORDS)
-    )
+    sample = _sample(variable, nbytes)
     candidates = Candidates(variable, sample)
     texts = [text for text in candidates.texts() if candidates.allowed(text, settings.readers)]
     front = _front(candidates, texts, sample, nbytes, prefer, work)

@@ -75,6 +75,30 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Compared:
+    """A filter of others on the sample, for comparison: tamis neither chooses nor writes it.
+
+    Parameters
+    ----------
+    filters
+        The filter with its bound in stored units, or its name if it was not measured.
+    ratio, ratio_low, ratio_high, largest_error, write_mbs, read_mbs
+        As those of a `Candidate`, but without a proof; None if it was not measured.
+    problem
+        What it does not keep on the sample, or why it was not measured; None without any.
+    """
+
+    filters: str
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    largest_error: float | None = None
+    write_mbs: float | None = None
+    read_mbs: float | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Confirmed:
     """What `tamis.repack` made of all values of a variable.
 
@@ -133,6 +157,8 @@ class PlannedVariable:
         Names of the dimensions, for chunks by dimension; None if there are none.
     confirmed
         What repack made of all values; None if that was not asked for.
+    compared
+        Filters of others, if that was asked for.
     """
 
     path: str
@@ -148,6 +174,7 @@ class PlannedVariable:
     refused: tuple[tuple[str, str], ...] = ()
     dimensions: tuple[str, ...] | None = None
     confirmed: Confirmed | None = None
+    compared: tuple[Compared, ...] = ()
 
     @property
     def chosen(self) -> Candidate | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tamis.formatting import percent_text, plural, printable, ratio_text
 from tamis.jobs.parts import Part, Table, title
-from tamis.jobs.planning.result import Candidate, Confirmed, Plan, PlannedVariable
+from tamis.jobs.planning.result import Candidate, Compared, Confirmed, Plan, PlannedVariable
 
 _HEADER = (
     "dataset",
@@ -27,12 +27,22 @@ _FOLDED, _RIGHT, _CODE = (2, 9), (3, 4, 5, 6, 7, 8), (2,)
 
 def plan_parts(plan: Plan) -> Iterator[Part]:
     """Yield the parts of a plan."""
-    rows = [_row(variable, candidate) for variable in plan.datasets for candidate in variable.candidates]
+    rows = [
+        row
+        for variable in plan.datasets
+        for row in (
+            *(_row(variable, candidate) for candidate in variable.candidates),
+            *(_compared_row(variable, other) for other in variable.compared),
+        )
+    ]
     yield Table([_HEADER, *rows], folded=_FOLDED, right=_RIGHT, code=_CODE, name="Candidates")
     for variable in plan.datasets:
         yield "", printable(f"{variable.path} ({variable.want}): {variable.reason}")
         if variable.confirmed is not None:
             yield "note", printable(f"{variable.path}: {_confirmed(variable.confirmed, variable.chosen)}")
+        for other in variable.compared:
+            if other.problem is not None:
+                yield "note", printable(f"{variable.path}: {other.filters}: {other.problem}")
     for path, reason in _shared(plan.kept):
         yield "note", printable(f"{path}: {reason}")
     files = printable(title(plan.files))
@@ -70,10 +80,25 @@ def _row(variable: PlannedVariable, candidate: Candidate) -> tuple[str, ...]:
     )
 
 
-def _range(candidate: Candidate) -> str:
-    if not math.isfinite(candidate.ratio_high):
-        return "unknown"
-    return f"{ratio_text(candidate.ratio_low)}-{ratio_text(candidate.ratio_high)}"
+def _compared_row(variable: PlannedVariable, other: Compared) -> tuple[str, ...]:
+    ranges = "" if other.ratio is None else _range(other)
+    return (
+        printable(variable.path),
+        "compared",
+        other.filters,
+        "" if other.ratio is None else ratio_text(other.ratio),
+        ranges,
+        "" if other.largest_error is None else f"{other.largest_error:.3g}",
+        "",
+        "" if other.write_mbs is None else f"{other.write_mbs:.0f}",
+        "" if other.read_mbs is None else f"{other.read_mbs:.0f}",
+        "hdf5plugin",
+    )
+
+
+def _range(candidate: Candidate | Compared) -> str:
+    low, high = candidate.ratio_low, candidate.ratio_high
+    return f"{ratio_text(low)}-{ratio_text(high)}" if high is not None and math.isfinite(high) else "unknown"
 
 
 def _shared(kept: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
