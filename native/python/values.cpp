@@ -19,6 +19,7 @@
 #include "tamis/values/bins.hpp"
 #include "tamis/values/bit_pairs.hpp"
 #include "tamis/values/similarity.hpp"
+#include "tamis/values/statistics.hpp"
 
 namespace tamis::python {
 
@@ -31,8 +32,17 @@ std::span<const Scalar> values_of(const Buffer& buffer) {
     return {static_cast<const Scalar*>((*buffer).buf), static_cast<std::size_t>((*buffer).len) / sizeof(Scalar)};
 }
 
+// The format of an array, without the byte order if it is that of this machine, as NumPy has it of types that h5py
+// made.
+std::string_view native_format(const Py_buffer& view) {
+    std::string_view format = view.format == nullptr ? "" : view.format;
+    constexpr char order = std::endian::native == std::endian::little ? '<' : '>';
+    if (format.starts_with(order)) format.remove_prefix(1);
+    return format;
+}
+
 bool is_int64(const Py_buffer& view) {
-    const std::string_view format = view.format == nullptr ? "" : view.format;
+    const std::string_view format = native_format(view);
     return view.itemsize == 8 && (format == "l" || format == "q");
 }
 
@@ -137,6 +147,54 @@ bool over_numbers(F f, const Buffer& buffer) {
     throw nb::type_error("expected an array of native float32, float64 or int64");
 }
 
+template <class Scalar>
+nb::tuple sums_over(const Buffer& before, const Buffer& after, const Buffer& marks, bool moments) {
+    const auto found = [&] {
+        std::optional<Unlocked> unlocked;
+        if (quick_worth_unlocking((*before).len)) unlocked.emplace();
+        return values::statistics(values_of<Scalar>(before), values_of<Scalar>(after), values_of<Scalar>(marks),
+                                  moments);
+    }();
+    const auto& sums = found.moments;
+    return nb::make_tuple(found.count, found.low, found.high, found.largest, found.squares.mantissa,
+                          found.squares.exponent, sums.mean[0], sums.mean[1], sums.square[0], sums.square[1],
+                          sums.product);
+}
+
+nb::tuple statistics(nb::handle first, nb::handle second, nb::handle marked, bool moments) {
+    const Buffer before(first, contiguous), after(second, contiguous), marks(marked, contiguous);
+    const std::string_view format = native_format(*before);
+    if (native_format(*after) != format || native_format(*marks) != format || (*before).len != (*after).len)
+        throw nb::value_error("expected arrays of one type, the first two of one size");
+    const auto over = [&]<class Scalar>(Scalar) { return sums_over<Scalar>(before, after, marks, moments); };
+    switch (format.size() == 1 ? format[0] : 0) {
+        case 'f':
+            return over(float{});
+        case 'd':
+            return over(double{});
+        case 'b':
+            return over(std::int8_t{});
+        case 'h':
+            return over(std::int16_t{});
+        case 'i':
+            return over(std::int32_t{});
+        case 'l':
+        case 'q':
+            return over(std::int64_t{});
+        case 'B':
+            return over(std::uint8_t{});
+        case 'H':
+            return over(std::uint16_t{});
+        case 'I':
+            return over(std::uint32_t{});
+        case 'L':
+        case 'Q':
+            return over(std::uint64_t{});
+        default:
+            throw nb::type_error("expected arrays of native float32 or float64, or of integers");
+    }
+}
+
 void count_in_bins(nb::handle array, bool equal, int step, std::int64_t first, nb::handle counts) {
     const Buffer values(array, contiguous), counted(counts, contiguous | PyBUF_WRITABLE);
     if (!is_int64(*counted)) throw nb::type_error("expected counts of int64");
@@ -157,10 +215,7 @@ void count_in_bins(nb::handle array, bool equal, int step, std::int64_t first, n
 }  // namespace
 
 char float_format(const Py_buffer& view) {
-    std::string_view format = view.format == nullptr ? "" : view.format;
-    // As NumPy has it of types that h5py made.
-    constexpr char order = std::endian::native == std::endian::little ? '<' : '>';
-    if (format.starts_with(order)) format.remove_prefix(1);
+    const std::string_view format = native_format(view);
     return format == "f" || format == "d" ? format[0] : '\0';
 }
 
@@ -175,6 +230,14 @@ void bind_values(nb::module_& m) {
     m.def("dssim", &dssim, "first"_a, "second"_a, "present"_a.none(),
           "Data structural similarity of two fields of floats: the mean of all whole windows of 11 x 11 values around\n"
           "one that is there; NaN without any.");
+    m.def(
+        "statistics", &statistics, "before"_a, "after"_a, "marks"_a, "moments"_a,
+        nb::sig(
+            "def statistics(before: object, after: object, marks: object, moments: bool) -> tuple[int, int | float, "
+            "int | float, int | float, float, int, float, float, float, float, float]"),
+        "Of the values that are not missing before: their number, the smallest, the largest, the largest error, sum\n"
+        "of squared errors as mantissa and power of 4; and moments, if asked for: both means, sums of squares and of\n"
+        "products of deviations.");
     m.def("survey", &survey, "array"_a, "marks"_a,
           "Largest magnitude of the finite values, how many are missing, and whether all are finite.");
     m.def("compare", &compare, "expected"_a, "found"_a, "marks"_a,

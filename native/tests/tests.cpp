@@ -241,5 +241,6 @@ int main() {
     test_choice();
     test_proofs();
     test_rounding();
+    test_statistics();
     std::puts("all native tests passed");
 }

@@ -8,5 +8,6 @@ void test_host_settings();
 void test_choice();
 void test_proofs();
 void test_rounding();
+void test_statistics();
 
 }  // namespace tamis::tests

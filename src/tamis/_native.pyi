@@ -193,6 +193,15 @@ def dssim(first: object, second: object, present: object | None) -> float:
     one that is there; NaN without any.
     """
 
+def statistics(
+    before: object, after: object, marks: object, moments: bool
+) -> tuple[int, int | float, int | float, int | float, float, int, float, float, float, float, float]:
+    """
+    Of the values that are not missing before: their number, the smallest, the largest, the largest error, sum
+    of squared errors as mantissa and power of 4; and moments, if asked for: both means, sums of squares and of
+    products of deviations.
+    """
+
 def survey(array: object, marks: object) -> tuple[float, int, bool]:
     """
     Largest magnitude of the finite values, how many are missing, and whether all are finite.

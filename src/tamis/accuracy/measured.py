@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.changes import Changes
-from tamis.accuracy.difference import differences
 from tamis.accuracy.distribution import ks_probability
 from tamis.accuracy.moments import Moments
+from tamis.accuracy.pair_sums import PairSums
 from tamis.accuracy.statistics import Squares, Tally
 from tamis.missing.definition import Missing
 
@@ -37,20 +37,13 @@ class Measured(NamedTuple):
     @classmethod
     def of(cls, before: NDArray[Any], after: NDArray[Any], missing: Missing, words: Collection[str]) -> Measured:
         """Return what the measures with these words need of a part, whose missing values stayed the same."""
-        absent = missing.find(before)
-        if absent is not None:
-            before, after = before[~absent], after[~absent]
-        if not before.size:
+        sums = PairSums.of(before, after, missing, moments="corr" in words)
+        if not sums.pair_count:
             return cls()
-        errors = differences(before, after).astype(np.float64, copy=False).reshape(-1)
-        squares = Squares.of(errors, float(errors.max()))
-        size, low, high = before.size, before.min().item(), before.max().item()
-        tally = Tally(size, low=low, high=high, compared=size, squares=squares)
-        return cls(
-            tally,
-            Moments.of(before, after) if "corr" in words else Moments(),
-            Changes.of(before, after) if "ks" in words else Changes(),
-        )
+        squares = Squares(sums.mantissa, sums.exponent)
+        tally = Tally(sums.pair_count, low=sums.low, high=sums.high, compared=sums.pair_count, squares=squares)
+        moments = Moments.from_sums(sums) if "corr" in words else Moments()
+        return cls(tally, moments, _changes(before, after, missing) if "ks" in words else Changes())
 
     @classmethod
     def unchanged(cls, values: NDArray[Any], missing: Missing, *, moments: bool = True) -> Measured:
@@ -104,6 +97,11 @@ class Measured(NamedTuple):
         """Probability by the test of Kolmogorov and Smirnov, or less; None if no value is valid."""
         count = self.tally.compared
         return ks_probability(self.changes.ks_statistic(count), count) if count else None
+
+
+def _changes(before: NDArray[Any], after: NDArray[Any], missing: Missing) -> Changes:
+    absent = missing.find(before)
+    return Changes.of(before, after) if absent is None else Changes.of(before[~absent], after[~absent])
 
 
 AT_MOST = ("rmse", "spectrum")

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
+
+from tamis.accuracy.pair_sums import PairSums
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +34,13 @@ class Moments:
 
     @classmethod
     def of(cls, first: NDArray[Any], second: NDArray[Any]) -> Moments:
-        """Return the moments of two arrays of one shape, in double precision."""
-        if not first.size:
-            return cls()
-        one, two = first.astype(np.float64).reshape(-1), second.astype(np.float64).reshape(-1)
-        mean_1, mean_2 = float(one.mean()), float(two.mean())
-        one -= mean_1
-        two -= mean_2
-        # Not by BLAS, whose threads wait for each other on a busy machine.
-        sums = (float(np.einsum("i,i", *pair)) for pair in ((one, one), (two, two), (one, two)))
-        return cls(one.size, mean_1, mean_2, *sums)
+        """Return the moments of two arrays of one shape and type, of finite numbers."""
+        return cls.from_sums(PairSums.of(first, second, moments=True))
+
+    @classmethod
+    def from_sums(cls, sums: PairSums) -> Moments:
+        """Return the moments of pairs whose sums are known."""
+        return cls(sums.pair_count, sums.mean_1, sums.mean_2, sums.square_1, sums.square_2, sums.product)
 
     def plus(self, other: Moments) -> Moments:
         """Return the moments of these pairs and of others."""
