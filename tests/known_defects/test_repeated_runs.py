@@ -349,7 +349,7 @@ def make_stale(source: Path, target: Path) -> None:
     journal = Journal(path, Run(source_identity(source), datasets))
     for record, data in records:
         assert data is not None
-        counts = record.missing, record.crossed
+        counts = record.missing, record.crossed, record.missed
         stored = record.nbytes, record.checksum
         journal.add(record.dataset, record.chunk, record.offset, *stored, record.mask, counts, 1 << 20)
     journal.flush()

@@ -29,7 +29,7 @@ def leave(target: Path) -> Path:
     with transaction.path.open("wb") as stream:
         for dataset, place, data in CHUNKS:
             stream.write(data)
-            journal.add(dataset, place, offset, len(data), checksum_of(data), 3, (place, 0), 1 << 20)
+            journal.add(dataset, place, offset, len(data), checksum_of(data), 3, (place, 0, place % 2), 1 << 20)
             offset += len(data)
     journal.close()
     return transaction.path
@@ -54,7 +54,7 @@ def only(found: Leftovers) -> Leftover:
 def chunks_of(leftover: Leftover) -> Iterator[tuple[int, int, bytes | None]]:
     for number, path in enumerate(RUN.datasets):
         for record in leftover.records(path):
-            assert (record.mask, record.missing) == (3, record.chunk)
+            assert (record.mask, record.missing, record.missed) == (3, record.chunk, record.chunk % 2)
             yield number, record.chunk, leftover.read(record, 1000)
 
 
@@ -150,10 +150,10 @@ def test_journal_with_huge_lengths_reads_nothing(target: Path, left: Path) -> No
     text = RUN.to_bytes()
     head = MAGIC + HEAD.pack(len(text), zlib.crc32(text)) + text
     records = [
-        RECORD.pack(0, 0, 0, 1 << 62, 0, 0, 0, 0),
-        RECORD.pack(0, 1, (1 << 64) - 1, (1 << 64) - 1, 0, 0, 0, 0),
-        RECORD.pack(0, 2, 1 << 40, 10, 0, 0, 0, 0),
-        RECORD.pack((1 << 32) - 1, (1 << 64) - 1, 0, 0, (1 << 32) - 1, (1 << 64) - 1, (1 << 64) - 1, 0),
+        RECORD.pack(0, 0, 0, 1 << 62, 0, 0, 0, 0, 0),
+        RECORD.pack(0, 1, (1 << 64) - 1, (1 << 64) - 1, 0, 0, 0, 0, 0),
+        RECORD.pack(0, 2, 1 << 40, 10, 0, 0, 0, 0, 0),
+        RECORD.pack((1 << 32) - 1, (1 << 64) - 1, 0, 0, (1 << 32) - 1, (1 << 64) - 1, (1 << 64) - 1, 255, 0),
     ]
     noted = b"".join(each + CHECKSUM.pack(zlib.crc32(each, zlib.crc32(text))) for each in records)
     journal_of(left).write_bytes(head + noted)
@@ -228,7 +228,7 @@ def test_journal_without_locks_is_not_written(target: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(fcntl, "flock", flock)
     journal = Journal(Transaction(target).journal, RUN)
-    journal.add(0, 0, 0, 1, checksum_of(b"x"), 0, (0, 0), 1 << 30)
+    journal.add(0, 0, 0, 1, checksum_of(b"x"), 0, (0, 0, 0), 1 << 30)
     journal.close()
     assert os.listdir(target.parent) == []
 
@@ -292,7 +292,7 @@ def test_journal_on_a_full_disk_ends_and_keeps_what_it_has(target: Path) -> None
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 3 * STEP + 5, before[1]))
     try:
         for dataset, place, data in CHUNKS:
-            journal.add(dataset, place, 0, len(data), checksum_of(data), 0, (0, 0), 1 << 30)
+            journal.add(dataset, place, 0, len(data), checksum_of(data), 0, (0, 0, 0), 1 << 30)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)

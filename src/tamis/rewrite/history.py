@@ -92,11 +92,11 @@ class History:
         most_nbytes = _EXPANDED * self._nbytes + _EXPANDED_NBYTES
         for record in leftover.records(self._plan.path):
             at = int(np.searchsorted(numbers, min(record.chunk, self._grid.chunk_count)))
-            counts = max(record.missing, record.crossed)
+            count = max(record.missing, record.crossed)
             if at == len(numbers) or numbers[at] != record.chunk or not left[at]:
                 return
             left[at] = False
-            if record.mask >> len(self._plan.pipeline.stages) or counts > self._size:
+            if record.mask >> len(self._plan.pipeline.stages) or count > self._size:
                 return
             data = leftover.read(record, most_nbytes, self._file_of(self._plan.path, self._grid, record.chunk))
             if data is None:
@@ -112,7 +112,8 @@ class History:
                     return
                 encoded_flags = flag_data, flag_record.mask
             self.reused += 1
-            yield NewChunk(record.chunk, data, record.mask, record.missing, record.crossed, flags=encoded_flags)
+            counts = record.missing, record.crossed
+            yield NewChunk(record.chunk, data, record.mask, *counts, flags=encoded_flags, missed=bool(record.missed))
 
     def add(self, chunks: Sequence[NewChunk], offsets: Sequence[int | None]) -> None:
         """Note chunks that are written, with their offsets."""
@@ -125,10 +126,11 @@ class History:
     def add_stored(self, chunks: Iterable[tuple[int, int, int]]) -> None:
         """Note offset, size and checksum of all chunks of an array that was written at once."""
         for chunk, (offset, nbytes, checksum) in enumerate(chunks):
-            self._journal.add(self._number, chunk, offset, nbytes, checksum, 0, (0, 0), self._nbytes)
+            self._journal.add(self._number, chunk, offset, nbytes, checksum, 0, (0, 0, 0), self._nbytes)
 
     def _note(self, array: int, chunks: Sequence[NewChunk], offsets: Sequence[int | None], nbytes: int) -> None:
-        for (number, data, mask, missing, crossed, *_), offset in zip(chunks, offsets, strict=True):
+        for chunk, offset in zip(chunks, offsets, strict=True):
             if offset is not None:
-                place = number, offset, len(data), checksum_of(data)
-                self._journal.add(array, *place, mask, (missing, crossed), nbytes)
+                place = chunk.number, offset, len(chunk.data), checksum_of(chunk.data)
+                counts = chunk.missing, chunk.crossed, int(chunk.missed)
+                self._journal.add(array, *place, chunk.mask, counts, nbytes)

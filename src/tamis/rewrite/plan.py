@@ -237,7 +237,7 @@ class Written:
         Number of values that are not rounded, because rounding would make them missing or let them cross a limit.
     missed
         Number of chunks that are stored without loss because zfp or a rounding does not keep what is required of each
-        value; without those of an earlier run.
+        value.
     measured
         Measures of the proven chunks.
     """

@@ -23,14 +23,15 @@ import deflate
 from tamis.chunks.source import close_handle
 from tamis.store.disk import write_all
 
-MAGIC = b"tamis journal 3\n"
+MAGIC = b"tamis journal 4\n"
 HEAD = struct.Struct("<II")
 """Length and checksum of the text."""
 
-RECORD = struct.Struct("<IQQQIQQI")
+RECORD = struct.Struct("<IQQQIQQBI")
 """Number of the dataset in the text, number of the chunk in the grid, offset, bytes, mask, counts, checksum.
 
-The counts are of missing values, and of values that would cross a limit: `NewChunk.missing` and `crossed`.
+The counts are of missing values, of values that would cross a limit, and 1 for a chunk that misses what is required of
+each value: `NewChunk.missing`, `crossed` and `missed`.
 """
 
 CHECKSUM = struct.Struct("<I")
@@ -127,7 +128,7 @@ class Journal:
         stored_nbytes: int,
         checksum: int,
         mask: int,
-        counts: tuple[int, int],
+        counts: tuple[int, int, int],
         nbytes: int,
     ) -> None:
         """Record a chunk that is in the file.

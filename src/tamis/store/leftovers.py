@@ -23,9 +23,9 @@ _MOST_TEXT_NBYTES = 256 << 20
 _RECORDS_AT_ONCE = 4096
 _RECORD_TYPE = np.dtype(
     {
-        "names": ["dataset", "chunk", "offset", "nbytes", "mask", "missing", "crossed", "checksum"],
-        "formats": ["<u4", "<u8", "<u8", "<u8", "<u4", "<u8", "<u8", "<u4"],
-        "offsets": [0, 4, 12, 20, 28, 32, 40, 48],
+        "names": ["dataset", "chunk", "offset", "nbytes", "mask", "missing", "crossed", "missed", "checksum"],
+        "formats": ["<u4", "<u8", "<u8", "<u8", "<u4", "<u8", "<u8", "<u1", "<u4"],
+        "offsets": [0, 4, 12, 20, 28, 32, 40, 48, 49],
         "itemsize": RECORD.size + CHECKSUM.size,
     }
 )
@@ -41,6 +41,7 @@ class Record(NamedTuple):
     mask: int
     missing: int
     crossed: int
+    missed: int
     checksum: int
 
 

@@ -72,8 +72,7 @@ class Repacked:
     require
         What was required, as text; empty if nothing was.
     missed_chunks
-        Number of chunks stored without loss because zfp or a rounding does not keep what is required of each value;
-        without `reused_chunks`.
+        Number of chunks stored without loss because zfp or a rounding does not keep what is required of each value.
     measures
         Measures of the whole dataset that were required, by word: see `tamis.Recipe`. None for one that is not defined.
         Values that were copied or stored without loss are not measured.
