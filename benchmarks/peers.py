@@ -1,10 +1,11 @@
-"""tamis against NCO, CDO and enstools at one error: ``python benchmarks/peers.py [--enstools PROGRAM] [--bound B]``.
+"""tamis against other programs at one error: ``python benchmarks/peers.py [--enstools PROGRAM] [--bound B]``.
 
 Each program compresses one variable of each file of the tests so that no value errs by more than the bound. NCO and
 CDO round to bits of each value, and take no bound: they get the fewest bits with which it holds, found by trying,
-and the time of that run alone. enstools gets the bound as its accuracy of ZFP. tamis plans and repacks by the plan:
-in the chunks of the source, in chunks chosen for series and maps, and with missing values in a companion. Errors are
-those of the values as tamis reads them, against the source; the elapsed time is that of whole commands, once.
+and the time of that run alone. enstools gets the bound as its accuracy of ZFP. SZ3 and SPERR get it as their absolute
+error, in the chunks of the source, by h5py and hdf5plugin in a process of their own. tamis plans and repacks by the
+plan: in the chunks of the source, in chunks chosen for series and maps, and with missing values in a companion. Errors
+are those of the values as tamis reads them, against the source; the elapsed time is that of whole commands, once.
 """
 
 from __future__ import annotations
@@ -25,8 +26,22 @@ import tamis
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 FIELDS = (("cam_ts_100days.nc", "TS"), ("cam_t_3months.nc", "T"), ("pop_sst_60days.nc", "SST"))
+FOREIGN = """
+import sys, h5py, hdf5plugin
+source, target, name, plugin, bound = sys.argv[1:]
+with h5py.File(source) as old, h5py.File(target, "w") as new:
+    values, attributes = old[name][...], dict(old[name].attrs)
+    marks = {"missing_value_mode": 2} if plugin == "Sperr" and abs(values).max() >= 1e35 else {}
+    filters = getattr(hdf5plugin, plugin)(absolute=float(bound), **marks)
+    shape = [min(pair) for pair in zip(old[name].chunks or values.shape, values.shape)]
+    new.create_dataset(name, data=values, chunks=tuple(shape), **filters)
+    for key in ("_FillValue", "missing_value"):
+        if key in attributes:
+            new[name].attrs[key] = attributes[key]
+"""
 TAMIS = str(Path(sys.executable).with_name("tamis"))
 BITS = range(4, 20)
+PROGRAMS = ("tamis", "tamis, --access", "tamis, --access, companion", "NCO", "CDO", "enstools", "SZ3", "SPERR")
 Command = list[str]
 
 
@@ -79,10 +94,11 @@ def rounded(program: Callable[[int], Command], source: Path, target: Path, name:
     return problem or f"not in {BITS[-1]} bits"
 
 
-def cell(ratio: float, error: float, seconds: float, same: bool, how: str) -> str:
+def cell(ratio: float, error: float, seconds: float, same: bool, how: str = "") -> str:
     """Return one cell of the table."""
-    lost = "" if same else ", other values missing"
-    return f"{ratio:.2f}, error {error:.3g}, {seconds:.1f} s ({how}{lost})"
+    notes = ", ".join(filter(None, [how, "" if same else "other values missing"]))
+    # A bar would begin another cell.
+    return f"{ratio:.2f}, {error:.7g}, {seconds:.1f} s{f' ({notes})' if notes else ''}".replace("|", "\\|")
 
 
 def tamis_cell(source: Path, target: Path, name: str, bound: float, *options: str) -> str:
@@ -101,8 +117,8 @@ def tamis_cell(source: Path, target: Path, name: str, bound: float, *options: st
     return cell(ratio, error, seconds, same, f"{tamis.Recipe.load(recipe).filters[f'/{name}']} in {chunks}")
 
 
-def row(source: Path, name: str, bound: float, folder: Path, enstools: str | None) -> list[str]:
-    """Return the cells of one variable."""
+def column(source: Path, name: str, bound: float, folder: Path, enstools: str | None) -> list[str]:
+    """Return the cells of one variable, by program."""
     target = folder / "out.nc"
     cells = [
         tamis_cell(source, target, name, bound),
@@ -123,10 +139,24 @@ def row(source: Path, name: str, bound: float, folder: Path, enstools: str | Non
         else "not here"
     )
     if enstools is None:
-        return [*cells, "not here"]
-    asked = ["--compression", f"lossy,zfp,accuracy,{bound!r}", "--variables", name]
-    seconds, problem = run([enstools, "compress", str(source), "-o", str(target), *asked])
-    return [*cells, problem or cell(*(every := found(source, target, name))[:2], seconds, every[2], "zfp")]
+        cells.append("not here")
+    else:
+        asked = ["--compression", f"lossy,zfp,accuracy,{bound!r}", "--variables", name]
+        cells.append(measured([enstools, "compress", str(source), "-o", str(target), *asked], source, target, name))
+    for plugin in ("SZ3", "Sperr"):
+        command = [sys.executable, "-c", FOREIGN, str(source), str(target), name, plugin, repr(bound)]
+        cells.append(measured(command, source, target, name))
+    return cells
+
+
+def measured(command: Command, source: Path, target: Path, name: str) -> str:
+    """Return the result of a program that takes the bound."""
+    target.unlink(missing_ok=True)
+    seconds, problem = run(command)
+    if problem:
+        return problem
+    ratio, error, same = found(source, target, name)
+    return cell(ratio, error, seconds, same)
 
 
 def main() -> None:
@@ -134,15 +164,18 @@ def main() -> None:
     parser.add_argument("--bound", type=float, default=0.1, metavar="B", help="largest error, in units of the variable")
     parser.add_argument("--enstools", metavar="PROGRAM", help="enstools-compression, of an environment of its own")
     options = parser.parse_args()
-    print("| field | tamis | tamis, --access | tamis, --access, companion | NCO | CDO | enstools |")
-    print("|---|---|---|---|---|---|---|")
+    columns = []
     for file, name in FIELDS:
         source = SHARED / file
         if not source.exists():
             print(f"{file}: left out, not here: {source}")
             continue
         with tempfile.TemporaryDirectory() as folder:
-            print(f"| {file} {name} | {' | '.join(row(source, name, options.bound, Path(folder), options.enstools))} |")
+            columns.append([f"{file} {name}", *column(source, name, options.bound, Path(folder), options.enstools)])
+    print(f"| program | {' | '.join(cells[0] for cells in columns)} |")
+    print("|---" * (len(columns) + 1) + "|")
+    for program, cells in zip(PROGRAMS, zip(*(every[1:] for every in columns), strict=True), strict=True):
+        print(f"| {program} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ def test_recipe_is_what_repack_makes_of_it(want: str, sample: Path, tmp_path: Pa
         ("any", {"any HDF5"}),
         ("zfp", {"any HDF5", "HDF5 with zfp"}),
         ("netcdf", {"any HDF5", "HDF5 with zstd"}),
-        ("all", {"any HDF5", "HDF5 with zstd", "HDF5 with zfp", "HDF5 with bitshuffle"}),
+        ("all", {"any HDF5", "HDF5 with zstd", "HDF5 with zfp", "HDF5 with bitshuffle", "HDF5 with lz4"}),
     ],
 )
 def test_readers_limit_the_candidates(readers: Any, allowed: set[str], tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ _CHAINS = (
     "shuffle|deflate(4)",
     "shuffle|deflate(9)",
     "shuffle|zstd(9)",
+    "shuffle|zstd(3)",
+    "shuffle|lz4",
     "bitshuffle(compressor=zstd)",
 )
 """Lossless filters that are measured, alone and after a rounding."""
