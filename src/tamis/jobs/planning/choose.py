@@ -24,7 +24,7 @@ _ALLOWED = {"any": _BASE, "netcdf": _BASE | {"zstd"}, "zfp": _BASE | {"zfp"}}
 _LOSS = "loss"
 _ABOUT_SAME = 0.03
 """Ratios that differ by less are equal for the choice."""
-_FAST_SHARE = 2 / 3
+FAST_SHARE = 2 / 3
 """A fast choice has at least this share of the best ratio."""
 _NOISE = 1.1
 """Times that differ by a smaller factor may differ by chance."""
@@ -71,10 +71,10 @@ def _effort(candidate: Candidate) -> float:
     return 1 / candidate.write_mbs + 1 / candidate.read_mbs
 
 
-def eligible(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates whose ratio is large enough to be chosen, for size or for speed."""
+def eligible(candidates: Sequence[Candidate], share: float = FAST_SHARE) -> list[Candidate]:
+    """Return the candidates that have at least such a share of the best ratio."""
     best = max(each.ratio for each in candidates)
-    return [each for each in candidates if each.ratio >= _FAST_SHARE * best]
+    return [each for each in candidates if each.ratio >= share * best]
 
 
 def winner_of(candidates: Sequence[Candidate], prefer: Preference) -> tuple[Candidate, str]:

@@ -23,6 +23,8 @@ _SLOW, _FAST = "deflate(9)", "deflate(4)"
 _LITTLE_SHARE = 4
 _SCREENED_SHARE, _MEASURED_SHARE = 16, 3
 """Shares of the sampled bytes that candidates are measured on first, and then, while their ratios are uncertain."""
+_LIKELY_SHARE = 0.8
+"""Candidates with less of the best ratio on a part of the sample will not have the best ratio on all of it."""
 
 
 class Settings(NamedTuple):
@@ -148,7 +150,8 @@ def _front(
             break
         if enough.nbytes > few.nbytes:
             # All that may be chosen on the same chunks: otherwise the one with the luckiest chunks is.
-            near = [each.filters for each in choose.eligible(front)]
+            share = _LIKELY_SHARE if enough is sample and prefer == "size" else choose.FAST_SHARE
+            near = [each.filters for each in choose.eligible(front, share)]
             # What slow filters save beyond fast ones hardly depends on the chunk: that was measured on a few.
             fast = {text: quick for text in near if (quick := text.replace(_SLOW, _FAST)) != text and quick in screened}
             whole = dict.fromkeys((*(text for text in near if text not in fast), *fast.values()))
