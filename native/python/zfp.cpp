@@ -274,23 +274,23 @@ std::optional<Failure> prove(nb::handle object, nb::handle data, const Params& p
 
 using RungFields = std::tuple<std::uint64_t, double, double>;
 
-// Of each tolerance from 2^exponent down.
-Or<std::vector<RungFields>> ladder(nb::handle object, std::optional<nb::handle> valid, int exponent,
-                                   std::size_t count) {
+// Of each mode.
+Or<std::vector<RungFields>> ladder(nb::handle object, std::optional<nb::handle> valid,
+                                   const std::vector<Params>& modes) {
     const Buffer values(object, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT);
     std::optional<Buffer> flags;
     if (valid) flags.emplace(*valid, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT);
     const auto [type, layout] = describe(*values);
-    if (!zfp::is_float(type)) throw nb::type_error("expected native float32 or float64");
     if (flags && ((**flags).itemsize != 1 || (**flags).len != (*values).len / (*values).itemsize))
         throw nb::value_error("expected as many flags as values");
-    if (exponent > 1023 || exponent < zfp::min_exp || count > static_cast<std::size_t>(exponent - zfp::min_exp) + 1)
-        throw nb::value_error("expected tolerances from 2^1023 down to 2^-1074");
-    std::vector<zfp::Rung> rungs(count);
+    for (const Params& params : modes)
+        if (!zfp::check(params, type) || !zfp::has_ladder(type, layout.rank, params))
+            throw nb::value_error("expected floats, and tolerances or precisions");
+    std::vector<zfp::Rung> rungs(modes.size());
     std::optional<Unlocked> unlocked;
     if (worth_unlocking((*values).len)) unlocked.emplace();
     const bool* const which = flags ? static_cast<const bool*>((**flags).buf) : nullptr;
-    const Status status = zfp::add_to_ladder(type, (*values).buf, which, layout, exponent, rungs);
+    const Status status = zfp::add_to_ladder(type, (*values).buf, which, layout, modes, rungs);
     unlocked.reset();
     if (!status) return status;
     std::vector<RungFields> fields;
@@ -357,9 +357,8 @@ void bind_zfp(nb::module_& m) {
         "type"_a, "rank"_a, "params"_a, "largest"_a,
         "Whether values of up to this magnitude keep a promised tolerance, whatever they are.");
 
-    m.def("ladder", &ladder, "array"_a, "valid"_a.none(), "exponent"_a, "count"_a,
-          "For each tolerance from 2^exponent down: bits of the stream, the largest error and the sum of squared "
-          "errors.\n\n"
+    m.def("ladder", &ladder, "array"_a, "valid"_a.none(), "modes"_a,
+          "For each tolerance or precision: bits of the stream, the largest error and the sum of squared errors.\n\n"
           "`valid` are flags of the values whose errors count; the array is contiguous.");
 
     m.def("parse_stored", &parse_stored, "values"_a,

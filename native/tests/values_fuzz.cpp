@@ -55,18 +55,23 @@ void climb(Random& random) {
     const Layout layout = Layout::contiguous(rank, random_extent(random, rank));
     const std::vector<Scalar> values = random_floats<Scalar>(random, value_count(layout));
     const auto valid = random_flags(random, values.size());
-    std::vector<zfp::Rung> rungs(1 + random.below(random.one_in(9) ? 90 : 9));
-    const int most = random.one_in(3) ? random.between(-900, 1023) : random.between(-60, 60);
-    const int exponent = std::max(most, zfp::min_exp + static_cast<int>(rungs.size()) - 1);
-    const Status status =
-        zfp::add_to_ladder(type_of<Scalar>, values.data(), valid.get(), layout, exponent, {rungs.data(), rungs.size()});
+    // Tolerances from coarse to fine, or precisions.
+    std::vector<Params> modes(1 + random.below(random.one_in(9) ? 90 : 9));
+    const bool has_tolerances = random.one_in(2);
+    const int exponent = random.one_in(3) ? random.between(-900, 1023) : random.between(-60, 60);
+    for (unsigned i = 0; i < modes.size(); ++i)
+        if (has_tolerances)
+            modes[i].minexp = std::max(exponent - static_cast<int>(i), zfp::min_exp);
+        else
+            modes[i].maxprec = std::min(i + 1, zfp::max_prec);
+    std::vector<zfp::Rung> rungs(modes.size());
+    const Status status = zfp::add_to_ladder(type_of<Scalar>, values.data(), valid.get(), layout, modes, rungs);
     const std::size_t refused = first_not_finite(values);
     require(static_cast<bool>(status) == (refused == values.size()), "values that are not finite are refused");
     require(status || (status.code == Code::non_finite && status.where == refused), "the first of them is named");
     if (!status) return;
     const std::size_t at = random.below(rungs.size());
-    Params params;
-    params.minexp = exponent - static_cast<int>(at);
+    const Params params = modes[at];
     const Exact out(zfp::encode_capacity(type_of<Scalar>, layout, params, 0));
     std::size_t end = 0;
     kernel().encode(type_of<Scalar>, values.data(), layout, params, out.data(), 0, end);
@@ -86,7 +91,7 @@ void climb(Random& random) {
     require(rungs[at].squares == sum || std::abs(rungs[at].squares - sum) <= sum * 1e-12 + 1e-300,
             "a rung has the sum of the squares");
     for (std::size_t i = 1; i < rungs.size(); ++i)
-        require(rungs[i - 1].nbits <= rungs[i].nbits, "a coarser tolerance takes no more bits");
+        require(rungs[i - 1].nbits <= rungs[i].nbits, "fewer planes take no more bits");
 }
 
 template <class Scalar>

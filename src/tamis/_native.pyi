@@ -103,9 +103,9 @@ def keeps_for_sure(type: Type, rank: int, params: Params, largest: float) -> boo
     Whether values of up to this magnitude keep a promised tolerance, whatever they are.
     """
 
-def ladder(array: object, valid: object | None, exponent: int, count: int) -> list[tuple[int, float, float]] | Failure:
+def ladder(array: object, valid: object | None, modes: Sequence[Params]) -> list[tuple[int, float, float]] | Failure:
     """
-    For each tolerance from 2^exponent down: bits of the stream, the largest error and the sum of squared errors.
+    For each tolerance or precision: bits of the stream, the largest error and the sum of squared errors.
 
     `valid` are flags of the values whose errors count; the array is contiguous.
     """

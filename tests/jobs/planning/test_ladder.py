@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tamis import cf
+from tamis import cf, zfp
 from tamis._open import open_store
 from tamis.jobs.planning import ladder
 from tamis.jobs.planning.candidates import Variable
 from tamis.jobs.planning.ladder import Facts, loosest
-from tamis.jobs.planning.measure import cost_of, loss_of
+from tamis.jobs.planning.measure import cost_of, loss_of, losses_of_modes
 from tamis.jobs.planning.sample import sample_of
 from tamis.jobs.planning.wants import as_want
 
@@ -41,6 +41,18 @@ def test_loosest_rung_and_the_next_one_keep_it(kept: str) -> None:
         assert found in kept
         assert found == "9" or str(int(found) + 1) in kept
         assert found == "0" or str(int(found) - 1) not in kept
+
+
+def test_likely_rung_is_taken_if_it_keeps_what_is_wanted() -> None:
+    asked: list[str] = []
+
+    def keeps(rung: str) -> bool:
+        asked.append(rung)
+        return rung in "3456789"
+
+    assert loosest([*"0123456789"], keeps, likely=3) == "3"
+    assert asked == ["3"]
+    assert loosest([*"0123456789"], keeps, likely=1) == "3"
 
 
 def test_zfp_ladders_begin_at_the_bound_and_have_a_ladder_for_each_mode_without_one() -> None:
@@ -121,6 +133,26 @@ def test_loss_and_facts_of_a_whole_sample_are_those_of_the_array(tmp_path: Path)
     assert (facts.low, facts.high) == (data[valid].min(), data[valid].max())
     assert facts.deviation == pytest.approx(float(data[valid].astype("f8").std()))
     assert facts.keepbits is not None
+
+
+@pytest.mark.parametrize("mode", [zfp.Accuracy(8), zfp.Accuracy(0.125), zfp.Precision(2), zfp.Precision(9)])
+def test_losses_of_modes_are_those_of_each(mode: Any, tmp_path: Path) -> None:
+    modes, want = [zfp.Accuracy(2), mode, zfp.Precision(20)], as_want("psnr=60")
+    near = field()
+    near[5, 5, 5] = -1001  # next to the fill value: errors do not tell which values would be missing
+    for data in (field(), near):
+        with open_store(write(tmp_path / "a.h5", data)) as store:
+            array = store.arrays["/v"]
+            sample = sample_of([array], (2, 16, 16), 10**7)
+            variable = Variable("/v", want, [store], [array], (2, 16, 16), "exact")
+            plans = variable.plans(f"zfp({mode})|shuffle|deflate(4)")
+            losses, loss = losses_of_modes(plans, sample, modes), loss_of(plans, sample, want)
+        if data is near:
+            assert losses is None
+        else:
+            assert losses is not None
+            assert losses[1].tally.error == loss.tally.error
+            assert losses[1].tally.psnr == pytest.approx(loss.tally.psnr, rel=1e-12)
 
 
 def test_packed_values_are_measured_in_units_of_the_variable(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
-// Bytes and errors of an array with every tolerance of accuracy mode, a power of two, in one pass over its blocks.
+// Bytes and errors of an array with many tolerances or precisions, in one pass over its blocks.
 //
-// A block's stream with a coarse tolerance is the beginning of that with a finer one: the tolerance says only how many
-// bit planes are sent. So bits are counted plane by plane, without a stream; and the values that a reader gets are
-// those of the coefficients whose lower planes are cleared.
+// A block's stream with a coarse tolerance is the beginning of that with a finer one: the mode says only how many bit
+// planes are sent. So bits are counted plane by plane, without a stream; and the values that a reader gets are those of
+// the coefficients whose lower planes are cleared.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace tamis::zfp {
 
-// An array with one tolerance.
+// An array with one of the modes.
 struct Rung {
     std::uint64_t nbits = 0;  // of the stream
     double error = 0;         // largest absolute error of the values that count
@@ -31,6 +31,12 @@ struct Rung {
         squares += other.squares;
     }
 };
+
+// Whether nothing but a number of planes cuts the blocks of an array.
+constexpr bool has_ladder(Type type, unsigned rank, const Params& params) {
+    return is_float(type) && !params.reversible() && params.minbits <= min_bits &&
+           params.maxbits >= block_unlimited_nbits(type, rank, params);
+}
 
 namespace detail {
 
@@ -58,7 +64,7 @@ std::array<unsigned, 8 * sizeof(UInt) + 1> count_plane_bits(const UInt* coeffici
     return bits;
 }
 
-// The blocks of an array, each with all tolerances from 2^exponent down.
+// The blocks of an array, each with all modes.
 template <class Scalar, unsigned rank>
 class Ladder {
     using T = Traits<Scalar>;
@@ -67,8 +73,9 @@ class Ladder {
 
 public:
     // `valid` is null, or tells for each value whether it counts; both arrays are contiguous.
-    Ladder(const Scalar* data, const bool* valid, const Layout& layout, int exponent, std::span<Rung> rungs)
-        : data_(data), valid_(valid), layout_(layout), exponent_(exponent), rungs_(rungs) {}
+    Ladder(const Scalar* data, const bool* valid, const Layout& layout, std::span<const Params> modes,
+           std::span<Rung> rungs)
+        : data_(data), valid_(valid), layout_(layout), modes_(modes), rungs_(rungs) {}
 
     // Add one block. False where a value is NaN or infinite.
     bool add(const Place<const Scalar>& place) {
@@ -88,17 +95,13 @@ public:
         for (UInt& each : coefficients_) any |= each = to_negabinary(each);
         const auto bits = count_plane_bits<rank>(coefficients_);
         Rung rung = without_planes();
-        unsigned above = nbits;  // planes from this one on are in `rung` already
-        Params params;
+        UInt before = 0;  // the planes of `rung`
         for (std::size_t i = 0; i < rungs_.size(); ++i) {
-            params.minexp = exponent_ - static_cast<int>(i);
-            const unsigned precision = float_precision<Ladder>(params, rank, block_exponent_);
+            const unsigned precision = float_precision<Ladder>(modes_[i], rank, block_exponent_);
             const unsigned lowest = precision < nbits ? nbits - precision : 0;
-            if (lowest < above) {
-                const UInt kept = static_cast<UInt>(~UInt{0} << lowest);
-                if ((any & kept & ~(above < nbits ? ~UInt{0} << above : UInt{0})) != 0) rung = with_planes(kept);
-                above = lowest;
-            }
+            const UInt kept = lowest < nbits ? static_cast<UInt>(~UInt{0} << lowest) : UInt{0};
+            if ((any & (kept ^ before)) != 0) rung = with_planes(kept);
+            before = kept;
             rung.nbits = precision == 0 ? 1 : 1 + T::ebits + bits[lowest];
             rungs_[i].add(rung);
         }
@@ -158,7 +161,7 @@ private:
     const Scalar* data_;
     const bool* valid_;
     const Layout& layout_;
-    int exponent_;
+    std::span<const Params> modes_;
     std::span<Rung> rungs_;
     alignas(32) Scalar block_[size];
     alignas(32) Scalar decoded_[size];
@@ -170,12 +173,14 @@ private:
 
 }  // namespace detail
 
-// Add an array of floats, with all tolerances from 2^exponent down, to the rungs. Where a value that is not finite is
-// refused, the rungs have parts of it. The layout is contiguous, like `valid`, which is null if all values count.
+// Add an array of floats to the rungs, one for each mode; the modes have a ladder. Where a value that is not finite is
+// refused, the rungs have parts of the array. The layout is contiguous, like `valid`, which is null if all values
+// count.
 template <class Scalar, unsigned rank>
-Status add_to_ladder(const Scalar* data, const bool* valid, const Layout& layout, int exponent, std::span<Rung> rungs) {
+Status add_to_ladder(const Scalar* data, const bool* valid, const Layout& layout, std::span<const Params> modes,
+                     std::span<Rung> rungs) {
     const FloatEnvironment environment;
-    detail::Ladder<Scalar, rank> ladder(data, valid, layout, exponent, rungs);
+    detail::Ladder<Scalar, rank> ladder(data, valid, layout, modes, rungs);
     const bool done = detail::for_each_row(layout, [&](std::ptrdiff_t offset, bool whole, const Counts& counts) {
         detail::Row row(data + offset, layout, whole, counts);
         Place<const Scalar> places[1];
@@ -188,19 +193,19 @@ Status add_to_ladder(const Scalar* data, const bool* valid, const Layout& layout
     return refused ? Status{Code::changed} : refused;  // a value that was refused is there no more
 }
 
-// The same for an array of any type and rank.
-inline Status add_to_ladder(Type type, const void* data, const bool* valid, const Layout& layout, int exponent,
-                            std::span<Rung> rungs) {
+// The same for an array of either type and any rank.
+inline Status add_to_ladder(Type type, const void* data, const bool* valid, const Layout& layout,
+                            std::span<const Params> modes, std::span<Rung> rungs) {
     const auto with_rank = [&]<class Scalar>(const Scalar* values) {
         switch (layout.rank) {
             case 1:
-                return add_to_ladder<Scalar, 1>(values, valid, layout, exponent, rungs);
+                return add_to_ladder<Scalar, 1>(values, valid, layout, modes, rungs);
             case 2:
-                return add_to_ladder<Scalar, 2>(values, valid, layout, exponent, rungs);
+                return add_to_ladder<Scalar, 2>(values, valid, layout, modes, rungs);
             case 3:
-                return add_to_ladder<Scalar, 3>(values, valid, layout, exponent, rungs);
+                return add_to_ladder<Scalar, 3>(values, valid, layout, modes, rungs);
             default:
-                return add_to_ladder<Scalar, 4>(values, valid, layout, exponent, rungs);
+                return add_to_ladder<Scalar, 4>(values, valid, layout, modes, rungs);
         }
     };
     return type == Type::float32 ? with_rank(static_cast<const float*>(data))

@@ -13,8 +13,9 @@ from tamis.accuracy.information import SIGNIFICAND_BITS
 from tamis.accuracy.requirement import Requirement
 from tamis.accuracy.vocabulary import FLAGS
 from tamis.errors import MissingFilterError, ParameterError
+from tamis.filters import Zfp
 from tamis.jobs.planning import choose, ladder
-from tamis.jobs.planning.measure import cost_of, loss_of
+from tamis.jobs.planning.measure import cost_of, loss_of, losses_of_modes
 from tamis.jobs.planning.result import Candidate
 from tamis.jobs.planning.sample import Sample
 from tamis.jobs.planning.wants import ABSOLUTE, RELATIVE, Want
@@ -23,6 +24,7 @@ from tamis.jobs.repacking.planning import Request, plan_datasets
 from tamis.pipeline import Pipeline
 from tamis.rewrite.plan import Plan as ArrayPlan
 from tamis.store.array import Store, StoredArray
+from tamis.zfp import Accuracy, Precision
 
 _CHAINS = (
     "shuffle|deflate(4)",
@@ -113,7 +115,8 @@ class Candidates:
             return
         for ladder_of_mode in ladder.zfp_ladders(want, facts, self._dtype.itemsize):
             rungs = [f"{zfp}|{_FALLBACK}" for zfp in ladder_of_mode][: rungs_to_try(want)]
-            if (best := ladder.loosest(rungs, lambda text: self._keeps(text, rounds=False))) is not None:
+            best = ladder.loosest(rungs, lambda text: self._keeps(text, rounds=False), self._likely(rungs))
+            if best is not None:
                 yield best
                 if not self._errors[best]:  # zfp can keep no chunk, in any mode
                     break
@@ -152,6 +155,26 @@ class Candidates:
         self._errors[text] = float(loss.tally.error) * self._facts.scale
         stored = rounds and self._packing is None
         return not ladder.failures(self._variable.want, loss, self._facts, stored_relative=stored, rounds=rounds)
+
+    def _likely(self, rungs: Sequence[str]) -> int | None:
+        """Return the loosest rung of zfp that keeps what is wanted, as far as errors tell; None if they do not."""
+        want = self._variable.want
+        filters = [Pipeline.parse(text).filters[0] for text in rungs]
+        modes = [
+            each.mode
+            for each in filters
+            if isinstance(each, Zfp) and each.bound is None and isinstance(each.mode, Accuracy | Precision)
+        ]
+        if not modes or len(modes) < len(rungs) or not want.limits.keys() <= {"rmse", "psnr", *FLAGS}:
+            return None
+        try:
+            losses = losses_of_modes(self._plans(rungs[-1]), self._sample, modes)
+        except (ParameterError, MissingFilterError):
+            return None  # a rung that is tried says so
+        kept = [
+            not ladder.failures(want, loss, self._facts, stored_relative=False, rounds=False) for loss in losses or ()
+        ]
+        return next((i for i, keeps in enumerate(kept) if keeps and all(kept[i + 1 : i + 2])), None)
 
     def allowed(self, text: str, readers: choose.Readers) -> bool:
         """Return whether filters can be encoded here, and read by these readers; record why not."""

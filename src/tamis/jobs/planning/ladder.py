@@ -210,7 +210,7 @@ def failures(want: Want, loss: Loss, facts: Facts, *, stored_relative: bool, rou
     return [name for name, is_kept in kept.items() if not is_kept]
 
 
-def loosest(rungs: Sequence[str], keeps: Callable[[str], bool]) -> str | None:
+def loosest(rungs: Sequence[str], keeps: Callable[[str], bool], likely: int | None = None) -> str | None:
     """Return a rung that keeps what is wanted, as the next tighter one does, but not the next looser one.
 
     The first rung is tried first, then the ladder is halved. A measure that falls and rises along it may have several
@@ -222,6 +222,8 @@ def loosest(rungs: Sequence[str], keeps: Callable[[str], bool]) -> str | None:
         The ladder from loose to tight.
     keeps
         Whether a rung keeps what is wanted; asked once for each rung that is tried.
+    likely
+        Number of the rung that is the answer, if it keeps what is wanted; None if nothing tells.
 
     Returns
     -------
@@ -229,6 +231,8 @@ def loosest(rungs: Sequence[str], keeps: Callable[[str], bool]) -> str | None:
         None if no rung keeps it.
     """
     kept = cache(lambda index: keeps(rungs[index]))
+    if likely is not None and kept(likely):
+        return rungs[likely]
     low, high = 0, len(rungs)  # the first rung that keeps it is one of these, or there is none
     middle = 0
     while low < high:

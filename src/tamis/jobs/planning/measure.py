@@ -15,13 +15,15 @@ from tamis.accuracy.changes import Changes
 from tamis.accuracy.moments import Moments
 from tamis.accuracy.similarity import dssim
 from tamis.accuracy.spectrum import Spectra
-from tamis.accuracy.statistics import Tally, compare
+from tamis.accuracy.statistics import Squares, Tally, compare, unchanged
 from tamis.jobs.planning.sample import Piece, Sample
 from tamis.jobs.planning.wants import Want
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import encode_proven
 from tamis.rewrite.new_chunk import make_chunk
 from tamis.rewrite.plan import Plan
+from tamis.rewrite.sampled.ladder_part import LadderPart
+from tamis.zfp import Accuracy, Precision
 
 _READ_NBYTES = 4_000_000
 """Bytes of values that are decoded to measure how long it takes."""
@@ -107,6 +109,43 @@ def loss_of(plans: Sequence[Plan], sample: Sample, want: Want, changed: Change |
                 similarities += _similarities(values, after, absent)
     distance = changes.ks_statistic(tally.compared) if "ks" in want.limits else None
     return Loss(tally, moments, min(similarities, default=None), distance, spectra)
+
+
+def losses_of_modes(plans: Sequence[Plan], sample: Sample, modes: Sequence[Accuracy | Precision]) -> list[Loss] | None:
+    """Return what the tiles of a sample lose in modes of zfp, measured together.
+
+    Parameters
+    ----------
+    plans
+        The plans of all files, in one of the modes.
+    sample
+        The sample.
+    modes
+        The modes.
+
+    Returns
+    -------
+    list of Loss or None
+        Tallies alone. None if more than errors decides whether zfp is applied.
+    """
+    tally = Tally()
+    errors, squares = [0.0] * len(modes), [0.0] * len(modes)
+    for plan, pieces in zip(plans, sample.tiles, strict=True):
+        for piece in pieces:
+            values = piece.values.astype(plan.dtype, copy=False)
+            part = LadderPart.of(_for_piece(plan, piece), values)
+            if part is None or part.is_filled:
+                return None
+            rungs = part.rungs(modes)
+            errors = [max(error, rung.error) for error, rung in zip(errors, rungs, strict=True)]
+            squares = [total + rung.squares for total, rung in zip(squares, rungs, strict=True)]
+            if not part.stays_valid(max(errors)):
+                return None
+            tally = tally.plus(unchanged(values, plan.missing))
+    return [
+        Loss(replace(tally, error=error, squares=Squares(total)), Moments(), None, None, Spectra())
+        for error, total in zip(errors, squares, strict=True)
+    ]
 
 
 def cost_of(plans: Sequence[Plan], sample: Sample, advance: Callable[[int], None]) -> Cost:
