@@ -41,7 +41,9 @@ class Measured(NamedTuple):
         if not sums.pair_count:
             return cls()
         squares = Squares(sums.mantissa, sums.exponent)
-        tally = Tally(sums.pair_count, low=sums.low, high=sums.high, compared=sums.pair_count, squares=squares)
+        tally = Tally(
+            sums.pair_count, error=sums.error, low=sums.low, high=sums.high, compared=sums.pair_count, squares=squares
+        )
         moments = Moments.from_sums(sums) if "corr" in words else Moments()
         return cls(tally, moments, _changes(before, after, missing) if "ks" in words else Changes())
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.changes import Changes
+from tamis.accuracy.measured import Measured
 from tamis.accuracy.moments import Moments
 from tamis.accuracy.similarity import dssim
 from tamis.accuracy.spectrum import Spectra
@@ -85,6 +86,8 @@ class Cost(NamedTuple):
 def loss_of(plans: Sequence[Plan], sample: Sample, want: Want, changed: Change | None = None) -> Loss:
     """Return what the tiles of a sample lose by the plans of all files, or by what else changes values."""
     change = changed or _after
+    # Others may take missing values for valid ones.
+    detailed, words = changed is not None or want.relative is not None, want.limits.keys() & {"corr"}
     tally, moments = Tally(), Moments()
     similarities: list[float] = []
     changes, dtype = Changes(), np.result_type(*(plan.dtype for plan in plans))
@@ -95,11 +98,14 @@ def loss_of(plans: Sequence[Plan], sample: Sample, want: Want, changed: Change |
         for piece in pieces:
             values = piece.values.astype(plan.dtype, copy=False)
             after = change(plan, piece, values)
-            tally = tally.plus(compare(values, after, piece.origin, missing, zero))
             absent = missing.find(values)
             kept = slice(None) if absent is None else ~absent
-            if "corr" in want.limits:
-                moments = moments.plus(Moments.of(values[kept], after[kept]))
+            if detailed:
+                tally = tally.plus(compare(values, after, piece.origin, missing, zero))
+                moments = moments.plus(Moments.of(values[kept], after[kept])) if words else moments
+            else:
+                measured = Measured.of(values, after, missing, words)
+                tally, moments = tally.plus(measured.tally), moments.plus(measured.moments)
             if "ks" in want.limits:
                 changes = changes.plus(Changes.of(*(each[kept].astype(dtype, copy=False) for each in (values, after))))
             if "spectrum" in want.limits:
