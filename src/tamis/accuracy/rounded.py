@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
-from tamis.accuracy.difference import Comparison, compare
+from tamis.accuracy.difference import Comparison, compare, crossed
 from tamis.chunks.grid import Origin
 from tamis.errors import BoundError
 from tamis.missing.definition import Missing
@@ -58,6 +59,40 @@ class ArrayRounding:
         limits = (missing.low, missing.high)
         rounded, unrounded = self.rounding.rounded(values, missing.values, limits, origin, self.shape)
         return RoundedPart(rounded, self.check(values, rounded, missing), unrounded)
+
+    def within_bound(
+        self, given: NDArray[Any], converted: NDArray[Any], rounded: NDArray[Any], missing: Missing
+    ) -> NDArray[Any]:
+        """Return rounded values that keep the absolute bound from values before they were converted, too.
+
+        A conversion may move a value to the middle between two multiples, or beyond, from where the other one is the
+        nearest. Such a value gets the multiple on its own side; or stays as it is converted, if that means missing or
+        lies beyond a limit.
+
+        Parameters
+        ----------
+        given, converted, rounded
+            The values as they are given, in the type of the file, within the bound, and rounded.
+        missing
+            Missing values and valid range.
+        """
+        bound = self.rounding.absolute_bound
+        if bound is None or np.can_cast(given.dtype, converted.dtype, "safe"):
+            return rounded
+        with np.errstate(invalid="ignore"):
+            far = np.abs(given - rounded) > bound
+        if (absent := missing.find(converted)) is not None:
+            far &= ~absent
+        if not far.any():
+            return rounded
+        before, after = converted[far], rounded[far]
+        others = (after + np.copysign(2 * bound, given[far] - after)).astype(converted.dtype)
+        for lost in (missing.find(others), crossed(before, others, missing)):
+            if lost is not None:
+                others[lost] = before[lost]
+        result = rounded.copy()
+        result[far] = others
+        return result
 
     def check(self, before: NDArray[Any], after: NDArray[Any], missing: Missing) -> Comparison:
         """Compare rounded values with those before.

@@ -11,7 +11,7 @@ import pytest
 
 import tamis
 import tamis.hdf5
-from tamis.errors import ParameterError
+from tamis.errors import BoundError, ParameterError
 from tamis.rounding import ROUNDING_ATTRIBUTES
 
 RECIPES = [
@@ -92,3 +92,39 @@ def test_creation_refuses_integers_a_second_rounding_and_groups(tmp_path: Path) 
         with pytest.raises(ParameterError, match="expected filters of links, got bitround"):
             tamis.hdf5.create_group(file, "g", filters=RECIPES[0])
         assert len(file) == 0
+
+
+@pytest.mark.parametrize("append", [False, True])
+def test_absolute_keeps_its_bound_from_the_given_values(append: bool, tmp_path: Path) -> None:
+    bound = 0.125
+    middles = bound * (2 * np.arange(-200, 200) + 1)  # between two multiples of the step, 0.25
+    values = np.ma.MaskedArray([*(middles + 1e-9), *(middles - 1e-9), *middles, -9999.9, 0.3, np.nan, 7.0])
+    values[-1] = np.ma.masked
+    options: dict[str, Any] = {"filters": f"absolute({bound})|shuffle", "dtype": "f4", "fillvalue": np.float32(-9999.9)}
+    options["attrs"] = {"valid_max": np.float32(40.01)}
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        if append:
+            tamis.hdf5.create_appender(file, "v", values, chunks=(100,), **options).close()
+        else:
+            tamis.hdf5.write(file, "v", values, chunks=(100,), **options)
+        read = file["v"][...]
+    given = values[:-4].data
+    assert (np.abs(given.astype("f4").astype("f8") - given) > 0).any()
+    assert np.abs(read[:-4] - given).max() <= bound
+    assert (read[:-4] % 0.25 == 0)[np.abs(given - 40.01) > 0.25].all()
+    assert (read[[-4, -1]] == np.float32(-9999.9)).all()
+    assert read[-3] == 0.25
+    assert np.isnan(read[-2])
+    assert ((read[:-4] > 40.01) == (given > 40.01)).all()
+
+
+@pytest.mark.parametrize("create", [tamis.hdf5.write, tamis.hdf5.create_appender])
+def test_absolute_refuses_a_type_that_is_too_coarse_for_its_bound(create: Any, tmp_path: Path) -> None:
+    values, message = (
+        np.array([1.0, 1e9 + 3]),
+        r"at most 0\.0625, got float64 1000000003\.0 at index \(1,\).* store float64",
+    )
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        with pytest.raises(BoundError, match=message):
+            create(file, "v", values, filters="absolute(0.1)", chunks=(2,), dtype="f4")
+        assert not len(file)

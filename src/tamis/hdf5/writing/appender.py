@@ -183,16 +183,12 @@ class Appender:
         with located(f"{self._target.label}: step {self.steps}"):
             self._missing = self._target.missing_in(steps) if np.ma.is_masked(steps) else self._missing
             origin = tuple(self.steps if number == self._axis else 0 for number in range(steps.ndim))
+            given, dtype, target = steps, self._buffer.dtype, self._target
             steps, rounding = cast(
-                steps,
-                self._buffer.dtype,
-                masked=self._target.masked,
-                missing=self._missing,
-                bound=self._target.bound,
-                origin=origin,
+                given, dtype, masked=target.masked, missing=self._missing, bound=target.bound, origin=origin
             )
             # Once, as they come: a later run does not round the steps in the file again, which could add error.
-            steps = self._target.rounded(steps, origin, self._missing)
+            steps = target.rounded(steps, origin, self._missing, given)
         begin, count = 0, steps.shape[self._axis]
         self._check_room(count)
         while begin < count:

@@ -89,7 +89,7 @@ def write(target: Any, *arguments: Any, threads: int | None = None, **options: A
         Chunk shape, slowest axis first; by default as in `create_dataset`.
     dtype
         Type in the file; by default that of the data. No integer may change and no float may become infinite. Floats
-        are rounded, which counts towards the bound of the filters if they have one.
+        are rounded, which counts towards the bound of the filters, and of ``absolute``, if they have one.
     maxshape
         Largest shape, None for an unlimited axis; by default the shape of the data.
     fillvalue
@@ -262,7 +262,7 @@ def _store(target: Target, data: Any, threads: int, *, shared: bool) -> None:
             converted, rounding = cast(
                 values, target.chunk.dtype, masked=masked, missing=missing, bound=target.bound, origin=origin
             )
-            converted = target.rounded(converted, origin, missing)
+            converted = target.rounded(converted, origin, missing, values)
             return origin, target.encode(converted, missing, rounding)
         except TamisError as error:  # cheaper than `located` for many small chunks
             raise error.at(f"{target.label}: chunk at {origin}", chunk=origin)  # noqa: B904 - the same error

@@ -111,7 +111,7 @@ class Target:
     @property
     def bound(self) -> float | None:
         """Largest error of a value, from the given data to the values that are read; None and 0 add no promise."""
-        return self.pipeline.error_bound
+        return self.pipeline.error_bound if self.rounding is None else self.rounding.rounding.absolute_bound
 
     @property
     def masked(self) -> NDArray[Any] | None:
@@ -143,9 +143,20 @@ class Target:
         has_fill = fill in self.missing.values or fill != fill
         return self.missing if has_fill else replace(self.missing, values=(*self.missing.values, fill))
 
-    def rounded(self, values: NDArray[Any], origin: Origin, missing: Missing) -> NDArray[Any]:
-        """Return values as the rounding of the dataset leaves them; `origin` is the index of the first one."""
-        return values if self.rounding is None else self.rounding.apply(values, origin, missing).values
+    def rounded(self, values: NDArray[Any], origin: Origin, missing: Missing, given: NDArray[Any]) -> NDArray[Any]:
+        """Return values as the rounding of the dataset leaves them.
+
+        Parameters
+        ----------
+        values, origin, missing
+            The values in the type of the file, index of the first one, and missing values.
+        given
+            The values before they were converted, from which an absolute bound is measured.
+        """
+        if self.rounding is None:
+            return values
+        rounded = self.rounding.apply(values, origin, missing).values
+        return self.rounding.within_bound(np.ma.getdata(given), values, rounded, missing)
 
     def encode(self, values: NDArray[Any], missing: Missing, rounding: float, *, lossless: bool = False) -> Encoded:
         """Encode the values of a chunk, rounded to the type of the file; see `encode_chunk`."""
