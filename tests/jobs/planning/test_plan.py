@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -335,3 +336,24 @@ def test_recipe_file_of_the_command_is_what_repack_takes(sample: Path, tmp_path:
     out = tmp_path / "b.nc"
     assert CliRunner().invoke(main, ["repack", str(sample), str(out), "--recipe", str(recipe)]).exit_code == 0
     assert tamis.verify(sample, out, bounds={"TS": 0.1}).ok
+
+
+def test_recipe_file_has_evidence_that_decides_nothing(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.nc", "ts b")
+    plan = tamis.plan(path, {"ts": "abs=0.1,corr=0.9", "b": "lossless"})
+    plan.dump(tmp_path / "r.toml")
+    assert tamis.Recipe.load(tmp_path / "r.toml") == plan.recipe
+    with (tmp_path / "r.toml").open("rb") as file:
+        entries = {each["name"]: each for each in tomllib.load(file)["variable"]}
+    chosen = plan["ts"].chosen
+    assert chosen is not None
+    evidence = entries["/ts"]["evidence"]
+    assert (evidence["want"], evidence["reason"]) == ("abs=0.1,corr=0.9", plan["ts"].reason)
+    assert evidence["ratio_low"] <= evidence["ratio"] == pytest.approx(chosen.ratio, abs=1e-4) <= evidence["ratio_high"]
+    assert evidence["largest_error"] == pytest.approx(chosen.largest_error)
+    assert evidence["planned_by"] == f"tamis {tamis.__version__}"
+    assert entries["/b"]["evidence"]["want"] == "lossless"
+    with pytest.raises(FileError, match="File exists"):
+        plan.dump(tmp_path / "r.toml")
+    CliRunner().invoke(main, ["plan", str(path), "-w", "ts:abs=0.1,corr=0.9", "-o", str(tmp_path / "s.toml")])
+    assert "[variable.evidence]" in (tmp_path / "s.toml").read_text()

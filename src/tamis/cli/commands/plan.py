@@ -161,5 +161,5 @@ def command(
                 progress=progress,
             )
         if recipe_out is not None:
-            result.recipe.dump(recipe_out, overwrite=overwrite)
+            result.dump(recipe_out, overwrite=overwrite)
         output.result(result)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tamis import _native
 from tamis.formatting import shape_text
 from tamis.jobs.json_rule import SCHEMA, json_fields, json_value
 from tamis.jobs.result import DatasetsResult
@@ -14,7 +16,7 @@ from tamis.jobs.result import DatasetsResult
 if TYPE_CHECKING:
     from tamis.jobs.parts import Part
     from tamis.jobs.recipes import Recipe
-    from tamis.jobs.recipes.saved_recipe import MissingPolicy
+    from tamis.jobs.recipes.saved_recipe import Evidence, MissingPolicy
 
 
 _SURE = 1.1
@@ -181,6 +183,16 @@ class PlannedVariable:
         """The chosen candidate; None if the variable stays as it is."""
         return next((each for each in self.candidates if each.filters == self.filters), None)
 
+    @property
+    def evidence(self) -> Evidence:
+        """What was found about the chosen filters, for recipe files; empty if the variable stays as it is."""
+        if (chosen := self.chosen) is None:
+            return {}
+        facts: dict[str, str | float] = {"want": self.want, "reason": self.reason}
+        facts |= {name: round(getattr(chosen, name), 4) for name in ("ratio", "ratio_low", "ratio_high")}
+        facts["largest_error"] = float(f"{chosen.largest_error:.6g}")
+        return facts | {"sampled_nbytes": self.sampled_nbytes, "planned_by": f"tamis {_native.version}"}
+
     def with_note(self, note: str) -> PlannedVariable:
         """Return the same with something more to say about the choice."""
         return replace(self, reason=self.reason + note)
@@ -249,6 +261,23 @@ class Plan(DatasetsResult[PlannedVariable]):
     def candidates(self) -> dict[str, tuple[Candidate, ...]]:
         """The candidates of each variable, by path."""
         return {each.path: each.candidates for each in self.datasets}
+
+    def dump(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the recipe to a file for `tamis.Recipe.load`, with what was found about each choice as its evidence.
+
+        Parameters
+        ----------
+        path
+            Path of the file.
+        overwrite
+            Whether an existing file is replaced.
+
+        Raises
+        ------
+        FileError
+            If the file exists, and is not to be overwritten, or cannot be written.
+        """
+        self.recipe.dump(path, overwrite=overwrite, evidence={each.path: each.evidence for each in self.datasets})
 
     @property
     def options(self) -> str:

@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 MissingPolicy = Literal["exact", "companion", "refuse"]
 POLICIES = get_args(MissingPolicy)
+Evidence = Mapping[str, str | float]
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -112,8 +113,19 @@ class Recipe:
         fields = fields_of(text, os.fspath(path))
         return cls(fields.filters, chunks=fields.chunks, require=fields.require, missing=fields.missing)
 
-    def dump(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    def dump(
+        self, path: str | os.PathLike[str], *, overwrite: bool = False, evidence: Mapping[str, Evidence] | None = None
+    ) -> None:
         """Write the recipe to a file, which `load` reads.
+
+        Parameters
+        ----------
+        path
+            Path of the file.
+        overwrite
+            Whether an existing file is replaced.
+        evidence
+            By name, what is known about the choice: texts and numbers by word. It decides nothing.
 
         Raises
         ------
@@ -122,7 +134,7 @@ class Recipe:
         """
         try:
             with Path(path).open("w" if overwrite else "x", encoding="utf-8") as file:
-                file.write(str(self))
+                file.write(self._text(evidence or {}))
         except FileExistsError as error:
             raise FileError(f"{os.fspath(path)}: File exists: choose another name, or replace it (overwrite)").at(
                 path=path
@@ -140,6 +152,9 @@ class Recipe:
         )
 
     def __str__(self) -> str:
+        return self._text({})
+
+    def _text(self, evidence: Mapping[str, Evidence]) -> str:
         lines = ["schema = 1", *([f'missing = "{self.missing}"'] if self.missing else [])]
         for name in dict.fromkeys((*self.filters, *self.chunks, *self.require)):
             standard_name = name.removeprefix(STANDARD_NAME)
@@ -153,6 +168,9 @@ class Recipe:
                 lines.append(f"chunks = {_chunks_text(self.chunks[name])}")
             if name in self.require:
                 lines.append(f"require = {_quoted(str(self.require[name]))}")
+            if name in evidence:
+                lines += ["", "[variable.evidence]"]
+                lines += [f"{_key(word)} = {_value(value)}" for word, value in evidence[name].items()]
         return "\n".join((*lines, ""))
 
 
@@ -194,6 +212,10 @@ def _chunks_text(chunks: Any) -> str:
     if isinstance(chunks, DimensionChunks):
         return "{" + ", ".join(f"{_key(name)} = {extent}" for name, extent in chunks.extents) + "}"
     return f"[{', '.join(map(str, chunks))}]"
+
+
+def _value(value: str | float) -> str:
+    return _quoted(value) if isinstance(value, str) else repr(value)
 
 
 def _key(name: str) -> str:
