@@ -19,7 +19,8 @@ from tamis.jobs.recipes.dimension_chunks import dimensions_of, units_along
 from tamis.rewrite.surveys.fields import FIELD_WORDS
 
 LEAST_SAMPLE = 1_000_000
-_SLOW, _FAST = "deflate(9)", "deflate(4)"
+_FASTER = {"deflate(9)": "deflate(4)", "zstd(9)": "zstd(3)"}
+"""Filters that take long, each with one that takes less of the same values."""
 _LITTLE_SHARE = 4
 _SCREENED_SHARE, _MEASURED_SHARE = 16, 3
 """Shares of the sampled bytes that candidates are measured on first, and then, while their ratios are uncertain."""
@@ -153,7 +154,7 @@ def _front(
             share = _LIKELY_SHARE if enough is sample and prefer == "size" else choose.FAST_SHARE
             near = [each.filters for each in choose.eligible(front, share)]
             # What slow filters save beyond fast ones hardly depends on the chunk: that was measured on a few.
-            fast = {text: quick for text in near if (quick := text.replace(_SLOW, _FAST)) != text and quick in screened}
+            fast = {text: quick for text in near if (quick := _faster(text)) != text and quick in screened}
             whole = dict.fromkeys((*(text for text in near if text not in fast), *fast.values()))
             work.add(enough.nbytes * len(whole))
             better = {text: candidates.measured(text, enough, work.advance) for text in whole}
@@ -161,6 +162,12 @@ def _front(
             front = [(better | scaled).get(each.filters, each) for each in front]
             few = enough
     return choose.front_of(front)
+
+
+def _faster(text: str) -> str:
+    for slow, fast in _FASTER.items():
+        text = text.replace(slow, fast)
+    return text
 
 
 def _choice(
