@@ -53,6 +53,7 @@ def test_dssim_as_defined() -> None:
     assert found == pytest.approx(plain_dssim(source, target, everywhere), abs=1e-9)
     assert found == pytest.approx(dssim(source, target, everywhere), abs=1e-12)
     assert found < 0.9999
+    assert dssim(source, source.copy()) == 1
 
 
 def test_dssim_missing_values_have_no_weight() -> None:
