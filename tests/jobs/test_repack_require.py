@@ -20,8 +20,11 @@ import tamis
 import tamis_xarray.accessor  # noqa: F401  # registers it
 from tamis.accuracy.distribution import ks_probability
 from tamis.accuracy.similarity import dssim
+from tamis.accuracy.spectrum import Spectra
 from tamis.cli.main import main
 from tamis.errors import BoundError, FileError, ParameterError
+from tamis.jobs.repacking import proof, requiring
+from tamis.rewrite.surveys.fields import measured_fields
 
 Make = Callable[..., Path]
 Run = Callable[..., str]
@@ -234,6 +237,41 @@ def test_probability_of_one_distribution_is_that_of_the_values(source: Path, tmp
         repacked(source, tmp_path / "c.h5", "ks=0.05", rounded)
 
 
+@pytest.mark.parametrize(
+    ("chunks", "read"), [((2, 32, 32), ""), ((2, 40, 32), ""), ((4, 8, 32), "dssim"), ((4, 32, 16), "dssim spectrum")]
+)
+@pytest.mark.parametrize("companion", [False, True])
+def test_fields_in_one_chunk_are_measured_as_all_fields_are(
+    chunks: tuple[int, ...], read: str, companion: bool, tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = field()
+    values[::5, :3, 4] = values[7] = np.nan
+    attributes = {".scale_factor": -0.5, ".add_offset": 3.0}
+    source = make(tmp_path / "a.h5", x={"data": values, "chunks": (8, 16, 16), "maxshape": (None, None, 32)})
+    with h5py.File(source, "r+") as file:
+        file["x"].attrs.update({name[1:]: value for name, value in attributes.items()})
+    words: list[list[str]] = []
+    monkeypatch.setattr(proof, "measured_fields", lambda *args: words.append(args[3]) or measured_fields(*args))
+    options = {"chunks": {"x": chunks}, "missing": "companion" if companion else "exact", "overwrite": True}
+    require = "dssim=0.1,spectrum=9,corr=0.5"
+    found = repacked(source, tmp_path / "b.h5", require, **options).measures
+    assert words == ([read.split()] if read else [])
+    monkeypatch.setattr(requiring, "_FIELDS_NBYTES", 0)
+    again = repacked(source, tmp_path / "b.h5", require, **options).measures
+    assert words[-1] == ["dssim", "spectrum"]
+    assert found["dssim"] == again["dssim"] < 1
+    assert found["spectrum"] == pytest.approx(again["spectrum"], rel=1e-12)
+
+
+def test_fields_that_were_never_written_are_measured(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", (64, 32, 32), "f4", chunks=(8, 32, 32))[:8] = field((8, 32, 32))
+    found = repacked(tmp_path / "a.h5", tmp_path / "b.h5", "dssim=0.1,spectrum=9").measures
+    after, before = values_of(tmp_path / "b.h5"), values_of(tmp_path / "a.h5")
+    assert found["dssim"] == min(dssim(one, two) for one, two in zip(before, after, strict=True))
+    assert found["spectrum"] == pytest.approx(Spectra.of(before, after).difference, rel=1e-12)
+
+
 def test_values_that_were_never_written_count_in_measures(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("x", (64, 32, 32), "f4", chunks=(8, 16, 16))[:8] = field((8, 32, 32))
@@ -256,12 +294,14 @@ def test_copied_and_lossless_values_keep_everything(source: Path, tmp_path: Path
 def test_resumed_run_measures_taken_over_chunks_and_is_not_taken_for_another(
     source: Path, tmp_path: Path, python: Run
 ) -> None:
-    target, require = tmp_path / "b.h5", "abs=0.05,rmse=0.5,psnr=9"
+    target, require = tmp_path / "b.h5", "abs=0.03,rmse=0.5,psnr=9,ks=0.5,dssim=0.5,spectrum=9"
+    options: dict[str, Any] = {"chunks": {"x": (2, 32, 32)}}
     stop = "lambda step, done, count: os._exit(3) if step.startswith('writing') and done == 9 else None"
-    call = f"tamis.repack(*sys.argv[1:], {{'x': '{LOOSE}'}}, require={{'x': '{require}'}}, progress={stop})"
+    asked = f"require={{'x': '{require}'}}, chunks={{'x': (2, 32, 32)}}"
+    call = f"tamis.repack(*sys.argv[1:], {{'x': '{LOOSE}'}}, {asked}, progress={stop})"
     python(f"import os, sys, tamis; {call}", source, target, exit_code=3)
-    result = repacked(source, target, require, resume=True)
-    whole = repacked(source, tmp_path / "whole.h5", require)
+    result = repacked(source, target, require, resume=True, **options)
+    whole = repacked(source, tmp_path / "whole.h5", require, **options)
     assert result.reused_chunks >= 4
     assert target.read_bytes() == (tmp_path / "whole.h5").read_bytes()
     assert result.measures == pytest.approx(whole.measures, rel=1e-12)
@@ -269,7 +309,7 @@ def test_resumed_run_measures_taken_over_chunks_and_is_not_taken_for_another(
 
     def again(require: str | None, path: Path = target) -> Any:
         asked = None if require is None else {"x": require}
-        return tamis.repack(source, path, {"x": LOOSE}, require=asked, resume=True)
+        return tamis.repack(source, path, {"x": LOOSE}, require=asked, resume=True, **options)
 
     assert again(require).done_already
     copied = tmp_path / "copied.h5"  # without the record of the run

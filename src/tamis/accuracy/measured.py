@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tamis.accuracy.changes import Changes
 from tamis.accuracy.distribution import ks_probability
+from tamis.accuracy.field_measures import FieldMeasures
 from tamis.accuracy.moments import Moments
 from tamis.accuracy.pair_sums import PairSums
 from tamis.accuracy.statistics import Squares, Tally
@@ -28,11 +29,14 @@ class Measured(NamedTuple):
         Moments of the values before and after.
     changes
         The values that changed, if their distribution was asked for.
+    fields
+        Measures of whole fields and rows, if they were asked for.
     """
 
     tally: Tally = Tally()
     moments: Moments = Moments()
     changes: Changes = Changes()
+    fields: FieldMeasures = FieldMeasures()
 
     @classmethod
     def of(cls, before: NDArray[Any], after: NDArray[Any], missing: Missing, words: Collection[str]) -> Measured:
@@ -75,7 +79,10 @@ class Measured(NamedTuple):
     def plus(self, other: Measured) -> Measured:
         """Return what is known of these parts and of others."""
         return Measured(
-            self.tally.plus(other.tally), self.moments.plus(other.moments), self.changes.plus(other.changes)
+            self.tally.plus(other.tally),
+            self.moments.plus(other.moments),
+            self.changes.plus(other.changes),
+            self.fields.plus(other.fields),
         )
 
     @property

@@ -119,8 +119,7 @@ def make_chunk(plan: Plan, part: Region, values: NDArray[Any], number: int = 0) 
         raise
     check_comparison(plan, origin, proven.comparison)
     chunk = _new(number, proven.stored, proven.comparison)
-    measured = Measured.of(source, proven.after, plan.missing, plan.measures) if plan.measures else None
-    chunk = chunk._replace(missed=proven.missed, measured=measured)
+    chunk = chunk._replace(missed=proven.missed, measured=plan.measured(source, proven.after))
     if plan.rounding is None:
         return chunk
     if rounded is None:

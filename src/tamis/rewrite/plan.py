@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tamis.accuracy.field_measures import FieldMeasures
 from tamis.accuracy.measured import Measured
 from tamis.accuracy.requirement import Requirement
 from tamis.accuracy.rounded import ArrayRounding
@@ -62,6 +64,8 @@ class Plan:
         values that may change.
     required
         What was required of the array; None if nothing was.
+    fields
+        Words of the measures of whole fields or rows that are measured chunk by chunk.
     model
         The plan that `at` was called on; None if this one was made otherwise.
 
@@ -93,6 +97,7 @@ class Plan:
     rounding: ArrayRounding | None = None
     bounds: ValueBounds | None = None
     required: Requirement | None = field(default=None, repr=False)
+    fields: tuple[str, ...] = field(default=(), repr=False)
     model: Plan | None = field(default=None, repr=False, compare=False)
 
     # Computed once because every chunk needs them several times.
@@ -125,6 +130,13 @@ class Plan:
     def measures(self) -> tuple[str, ...]:
         """Words of what is required of the whole array, if its values may change."""
         return tuple(self.required.measures) if self.required is not None and self.lossy else ()
+
+    def measured(self, before: NDArray[Any], after: NDArray[Any]) -> Measured | None:
+        """Return what the required measures need of a chunk; None if nothing is to be measured."""
+        if not self.measures:
+            return None
+        found = Measured.of(before, after, self.missing, self.measures)
+        return found._replace(fields=FieldMeasures.of(before, after, self.missing, self.packing, self.fields))
 
     @property
     def requested(self) -> Pipeline:

@@ -45,11 +45,14 @@ class Verified:
         Number of chunks that the library of the format reads as tamis does; 0 if it lacks the filters.
     measured
         What is known of all values, if the plan asks for measures of the whole array.
+    all_stored
+        Whether no part is left out of the measures of whole fields, as those are that neither array stores.
     """
 
     largest_error: float
     read_by_library: int
     measured: Measured = field(default_factory=Measured)
+    all_stored: bool = False
 
 
 def verify(
@@ -116,7 +119,7 @@ def verify(
                 largest, measured = max(largest, error), measured.plus(part) if part else measured
                 progress(done, len(parts))
         count = _check_library(plan, source, target, after, parts)
-    return Verified(largest, count, measured)
+    return Verified(largest, count, measured, parts.are_all)
 
 
 def _unstored(plan: Plan, source: StoredArray, parts: Parts) -> Measured:
@@ -262,7 +265,7 @@ def _errors(
     def error(part: Region, before: NDArray[Any]) -> tuple[float, Measured | None]:
         after = target.read(part).astype(plan.dtype, copy=False)
         largest = compare_chunk(plan, origin_of(part), before, after)
-        return largest, Measured.of(before, after, plan.missing, plan.measures) if plan.measures else None
+        return largest, plan.measured(before, after)
 
     with (
         closing(source.open_reader()) as reader,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from tamis.accuracy.field_measures import FIELD_WORDS
 from tamis.formatting import ratio, ratio_text
 from tamis.jobs.planning import choose
 from tamis.jobs.planning.access import MODELS, Access, Axes, StorageName
@@ -16,7 +17,6 @@ from tamis.jobs.planning.result import Candidate, Compared, PlannedVariable
 from tamis.jobs.planning.sample import Sample, sample_of
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.dimension_chunks import dimensions_of, units_along
-from tamis.rewrite.surveys.fields import FIELD_WORDS
 
 LEAST_SAMPLE = 1_000_000
 _FASTER = {"deflate(9)": "deflate(4)", "zstd(9)": "zstd(3)"}

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tamis._open import is_copied_by_objects, open_store, pair_of
-from tamis.accuracy.measured import Measured, reached
+from tamis.accuracy.field_measures import FIELD_WORDS
+from tamis.accuracy.measured import reached
 from tamis.errors import BoundError, located
 from tamis.formatting import plural
 from tamis.hdf5.lib.damage import reading
@@ -18,9 +19,9 @@ from tamis.jobs.repacking import Repacked
 from tamis.jobs.repacking.notes import measures_note, written_notes
 from tamis.pipeline import Pipeline
 from tamis.rewrite.plan import Plan, Written
-from tamis.rewrite.prove import verify, verify_copied, verify_kept
+from tamis.rewrite.prove import Verified, verify, verify_copied, verify_kept
 from tamis.rewrite.surveys.count_missing import count_partial
-from tamis.rewrite.surveys.fields import FIELD_WORDS, measured_fields
+from tamis.rewrite.surveys.fields import measured_fields
 from tamis.store.array import Store, StoredArray
 from tamis.store.pair import Pair
 from tamis.store.transaction import Transaction
@@ -102,7 +103,7 @@ def _check_written(
     threads: int,
 ) -> Repacked:
     verified = verify(plan, source, target, partial(report, step), threads, written)
-    measures = _measures(plan, source, target, verified.measured, report, threads)
+    measures = _measures(plan, source, target, verified, report, threads)
     partial_count = count_partial(plan, target)
     notes = written_notes(plan, source, target, written, partial_count) + measures_note(plan, measures)
     return Repacked(
@@ -127,15 +128,17 @@ def _measures(
     plan: Plan,
     source: StoredArray,
     target: StoredArray,
-    measured: Measured,
+    verified: Verified,
     report: Progress,
     threads: int,
 ) -> dict[str, float | None]:
     """Return the required measures of a whole dataset, whose chunks are proven."""
-    values = reached(measured, plan.measures, 1.0 if plan.packing is None else plan.packing.scale)
-    if words := [word for word in plan.measures if word in FIELD_WORDS]:
+    values = reached(verified.measured, plan.measures, 1.0 if plan.packing is None else plan.packing.scale)
+    found = verified.measured.fields.by_word if verified.all_stored else {}
+    values |= {word: found[word] for word in plan.fields if word in found}
+    if words := [word for word in plan.measures if word in FIELD_WORDS and word not in values]:
         step = Step(f"measuring fields of {plan.path}", 1, 1)
-        fields = measured_fields(plan, source, target, partial(report, step), threads).by_word
+        fields = measured_fields(plan, source, target, words, partial(report, step), threads).by_word
         values |= {word: fields[word] for word in words}
     return values
 

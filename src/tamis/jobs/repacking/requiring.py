@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from tamis.accuracy.field_measures import words_within
 from tamis.accuracy.measured import AT_MOST, Measured, is_missed
 from tamis.accuracy.requirement import Requirement
 from tamis.accuracy.similarity import WINDOW, has_windows
@@ -21,6 +22,9 @@ from tamis.rewrite.plan import Plan
 from tamis.rewrite.sampled.tolerance import within_bound
 from tamis.rewrite.surveys.spread import survey
 from tamis.store.array import StoredArray
+
+_FIELDS_NBYTES = 8 << 20
+"""Largest chunk whose fields are measured while it is in work: that takes up to 20 times the memory of a field."""
 
 Survey = Callable[[Plan, StoredArray, bool], Measured]
 """Returns what is known of all values of an array by its plan, and of their moments if the last argument is true."""
@@ -95,7 +99,8 @@ def with_requirement(plan: Plan, source: StoredArray, required: Requirement | No
         0.0 if packing is None else packing.stored_zero,
         falling=packing is not None and packing.scale < 0,
     )
-    plan = replace(plan, bounds=bounds)
+    fields = words_within(required.measures, source.shape, plan.chunk_shape)
+    plan = replace(plan, bounds=bounds, fields=fields if plan.chunk.nbytes <= _FIELDS_NBYTES else ())
     return plan if absolute is None or plan.rounding is not None else within_bound(plan, absolute)
 
 
