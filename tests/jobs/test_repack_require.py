@@ -199,6 +199,27 @@ def test_missed_measure_of_a_dataset_leaves_no_target_and_exits_3(
     assert [path.name for path in tmp_path.iterdir()] == ["a.h5"]
 
 
+def test_a_miss_ends_a_run_before_other_datasets_are_written(tmp_path: Path, make: Make) -> None:
+    data = {"data": field(), "chunks": (8, 32, 32)}
+    source = make(tmp_path / "a.h5", a=data, b=data)
+    steps: list[str] = []
+
+    def repack(require: str, **options: Any) -> None:
+        steps.clear()
+        recipes, progress = {"a": LOOSE, "b": LOOSE}, lambda step, *_: steps.append(str(step))
+        tamis.repack(source, tmp_path / "b.h5", recipes, require={"a": require}, progress=progress, **options)
+
+    for word in ("rmse=1e-9", "corr=1", "dssim=1", "spectrum=1e-9"):
+        with pytest.raises(BoundError, match=f"^/a: expected {word.partition('=')[0]}"):
+            repack(word)
+        assert steps
+        assert not any("/b" in step for step in steps)
+    with pytest.raises(BoundError, match=r"^/a: expected dssim"):
+        repack("dssim=1", chunks={"a": (8, 16, 32)})  # which is known when the file is read again
+    assert any("writing /b" in step for step in steps)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.h5"]
+
+
 @pytest.mark.parametrize("companion", [False, True])
 def test_measures_that_hold_are_those_of_the_values(companion: bool, tmp_path: Path, make: Make) -> None:
     values = field()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.field_measures import FieldMeasures
-from tamis.accuracy.measured import Measured
+from tamis.accuracy.measured import Measured, reached
 from tamis.accuracy.requirement import Requirement
 from tamis.accuracy.rounded import ArrayRounding
 from tamis.accuracy.value_bounds import ValueBounds
@@ -137,6 +137,20 @@ class Plan:
             return None
         found = Measured.of(before, after, self.missing, self.measures)
         return found._replace(fields=FieldMeasures.of(before, after, self.missing, self.packing, self.fields))
+
+    def reached(self, measured: Measured, *, all_stored: bool) -> dict[str, float | None]:
+        """Return the required measures that follow from what is known of all values.
+
+        Parameters
+        ----------
+        measured
+            What is known of them.
+        all_stored
+            Whether no part is left out of the measures of fields.
+        """
+        values = reached(measured, self.measures, 1.0 if self.packing is None else self.packing.scale)
+        found = measured.fields.by_word if all_stored else {}
+        return values | {word: found[word] for word in self.fields if word in found}
 
     @property
     def requested(self) -> Pipeline:

@@ -122,6 +122,14 @@ def verify(
     return Verified(largest, count, measured, parts.are_all)
 
 
+def reached_while_writing(plan: Plan, source: StoredArray, written: Written) -> dict[str, float | None]:
+    """Return the required measures that are known before an array is read again; empty unless all chunks are proven."""
+    if not plan.measures or len(written.proven) < written.chunk_count:
+        return {}
+    parts = source.parts(plan.grid(source))
+    return plan.reached(_unstored(plan, source, parts).plus(written.measured), all_stored=parts.are_all)
+
+
 def _unstored(plan: Plan, source: StoredArray, parts: Parts) -> Measured:
     """Return what is known of the values that are not stored, which are the fill value in both arrays."""
     if not plan.measures or parts.are_all:

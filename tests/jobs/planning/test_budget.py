@@ -95,6 +95,15 @@ def test_measure_that_is_missed_on_all_values_is_told(path: Path) -> None:
     assert "/a: expected psnr of at least 300" in str(confirmed.missed)
 
 
+def test_measures_of_several_variables_that_miss_are_told(path: Path) -> None:
+    plan = tamis.plan(path, {"a": "abs=0.5", "c": "abs=0.1"})
+    confirmed = confirm(plan, {"/a": as_want("psnr=300"), "/c": as_want("rmse=1e-9")}, None)
+    assert [
+        ("expected psnr" in str(confirmed[name].confirmed), "expected rmse" in str(confirmed[name].confirmed))
+        for name in "ac"
+    ] == [(True, False), (False, True)]
+
+
 def test_all_values_are_the_sample(path: Path) -> None:
     planned = tamis.plan(path, {"a": "abs=0.5"}, sample=None)["a"]
     assert planned.sampled_nbytes == planned.nbytes

@@ -55,17 +55,12 @@ def confirm(plan: Plan, wants: Mapping[str, Want], progress: Progress | None) ->
     recipe = plan.recipe
     if not plan.filters:
         return plan
-    demanding = Recipe(
-        recipe.filters,
-        chunks=recipe.chunks,
-        require={**recipe.require, **_measured(plan, wants)},
-        missing=recipe.missing,
-    )
+    measured = _measured(plan, wants)
     totals = {path: _Total() for path in plan.filters}
     with TemporaryDirectory(prefix="tamis-plan-") as folder:
         for path in plan.files:
             target = Path(folder) / f"confirmed{Path(path).suffix}"
-            for result in _repacked(path, target, demanding, recipe, totals, progress).datasets:
+            for result in _repacked(path, target, recipe, measured, totals, progress).datasets:
                 if result.path in totals:
                     totals[result.path].add(result)
             shutil.rmtree(target) if target.is_dir() else target.unlink()
@@ -86,17 +81,28 @@ def _measured(plan: Plan, wants: Mapping[str, Want]) -> dict[str, Requirement]:
 
 
 def _repacked(
-    path: str, target: Path, demanding: Recipe, recipe: Recipe, totals: Mapping[str, _Total], progress: Progress | None
+    path: str,
+    target: Path,
+    recipe: Recipe,
+    measured: Mapping[str, Requirement],
+    totals: Mapping[str, _Total],
+    progress: Progress | None,
 ) -> RepackResult:
+    """Repack a file with measures required, without those of variables that miss them: a run ends at the first one."""
     from tamis.jobs.repack import repack
 
-    try:
-        return repack(path, target, demanding, progress=progress)
-    except BoundError as error:
-        for name, total in totals.items():
-            if f"{name}: expected" in str(error):
-                total.missed = total.missed or str(error)
-        return repack(path, target, recipe, progress=progress)
+    left = dict(measured)
+    while left:
+        require = {**recipe.require, **left}
+        demanding = Recipe(recipe.filters, chunks=recipe.chunks, require=require, missing=recipe.missing)
+        try:
+            return repack(path, target, demanding, progress=progress)
+        except BoundError as error:
+            missed = [name for name in left if f"{name}: expected" in str(error)]
+            for name in missed:
+                totals[name].missed = totals[name].missed or str(error)
+            left = {name: value for name, value in left.items() if missed and name not in missed}
+    return repack(path, target, recipe, progress=progress)
 
 
 def _confirmed(total: _Total) -> Confirmed:

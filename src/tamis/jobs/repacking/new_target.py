@@ -11,6 +11,7 @@ from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repacking.history_line import history_line
 from tamis.jobs.repacking.notes import GROWN
 from tamis.jobs.repacking.planning import Planning, replaced_companions
+from tamis.jobs.repacking.requiring import refuse_missed_early
 from tamis.jobs.repacking.resuming import Resuming, Unresumed
 from tamis.rewrite.growth import LargerError
 from tamis.rewrite.plan import Create, Plan, Written
@@ -92,6 +93,7 @@ def write_target(
                 raise
             unread[plan.path] = f"its values cannot be read, so that its bytes are kept, damaged ones too: {reason}"
             raise CopyInsteadError from None
+        refuse_missed_early(plan, source, written[plan.path])
         if carries_flags:
             carried[plan.path] = carry_flags(source, created[-1])
         resuming.flush()

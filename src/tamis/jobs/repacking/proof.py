@@ -10,7 +10,6 @@ import numpy as np
 
 from tamis._open import is_copied_by_objects, open_store, pair_of
 from tamis.accuracy.field_measures import FIELD_WORDS
-from tamis.accuracy.measured import reached
 from tamis.errors import BoundError, located
 from tamis.formatting import plural
 from tamis.hdf5.lib.damage import reading
@@ -133,9 +132,7 @@ def _measures(
     threads: int,
 ) -> dict[str, float | None]:
     """Return the required measures of a whole dataset, whose chunks are proven."""
-    values = reached(verified.measured, plan.measures, 1.0 if plan.packing is None else plan.packing.scale)
-    found = verified.measured.fields.by_word if verified.all_stored else {}
-    values |= {word: found[word] for word in plan.fields if word in found}
+    values = plan.reached(verified.measured, all_stored=verified.all_stored)
     if words := [word for word in plan.measures if word in FIELD_WORDS and word not in values]:
         step = Step(f"measuring fields of {plan.path}", 1, 1)
         fields = measured_fields(plan, source, target, words, partial(report, step), threads).by_word

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +18,8 @@ from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipe import Assigned
 from tamis.jobs.repacking.result import Repacked
 from tamis.jobs.stored_units import stored_bound
-from tamis.rewrite.plan import Plan
+from tamis.rewrite.plan import Plan, Written
+from tamis.rewrite.prove import reached_while_writing
 from tamis.rewrite.sampled.tolerance import within_bound
 from tamis.rewrite.surveys.spread import survey
 from tamis.store.array import StoredArray
@@ -125,18 +126,30 @@ def _absolute(plan: Plan, source: StoredArray, required: Requirement, read: Surv
 
 def refuse_missed(plans: Mapping[str, Plan], results: Iterable[Repacked]) -> None:
     """Raise BoundError for measures of whole datasets that are missed; names each, what was asked and reached."""
-    missed: dict[str, list[str]] = {}
-    for result in results:
-        required = plans[result.path].required if result.path in plans else None
-        if required is None or not result.largest_error:
-            continue
-        texts = [
-            f"{word} of at {'most' if word in AT_MOST else 'least'} {asked!r}, reached {_text(result.measures[word])}"
-            for word, asked in required.measures.items()
-            if word in result.measures and is_missed(word, asked, result.measures[word])
-        ]
-        if texts:
-            missed[result.path] = [f"{result.path}: expected {text} with {result.pipeline}" for text in texts]
+    changed = (result for result in results if result.largest_error and result.path in plans)
+    missed = {result.path: _missed(plans[result.path], result.measures) for result in changed}
+    _refuse({path: texts for path, texts in missed.items() if texts})
+
+
+def refuse_missed_early(plan: Plan, source: StoredArray, written: Written) -> None:
+    """Raise the same error for a dataset that is written but not read again, as far as that is known already."""
+    measures = reached_while_writing(plan, source, written) if written.largest_error else {}
+    if texts := _missed(plan, measures):
+        _refuse({plan.path: texts})
+
+
+def _missed(plan: Plan, measures: Mapping[str, float | None]) -> list[str]:
+    """Return a text for each measure of changed values that is missed."""
+    asked = {} if plan.required is None else plan.required.measures
+    return [
+        f"{plan.path}: expected {word} of at {'most' if word in AT_MOST else 'least'} {asked[word]!r}, reached"
+        f" {_text(value)} with {plan.requested}"
+        for word, value in measures.items()
+        if word in asked and is_missed(word, asked[word], value)
+    ]
+
+
+def _refuse(missed: Mapping[str, Sequence[str]]) -> None:
     if missed:
         raise BoundError(
             f"{'; '.join(text for texts in missed.values() for text in texts)}: nothing was kept: take filters that"
