@@ -161,9 +161,10 @@ def matching(
                 labels[own] = path
     if not labels:
         own_paths = list(dict.fromkeys(paths.values()))
-        known = ", ".join(own_paths[:12]) + (", …" if len(own_paths) > 12 else "")
+        listed = ", ".join(own_paths[:12]) + (", …" if len(own_paths) > 12 else "")
         nearest = did_you_mean(name, (word for path in paths for word in (path.rpartition("/")[2], path)))
-        text = f"expected a dataset named {name!r}, found only {known or 'no datasets'}{nearest}"
+        found = f"only {listed}{nearest}" if own_paths else "no datasets"
+        text = f"expected a dataset named {name!r}, found {found}"
         raise FileError(text).at(dataset=name)
     return Match(labels, exact=False)
 

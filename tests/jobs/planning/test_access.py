@@ -54,8 +54,14 @@ def test_reads_by_the_names_of_dimensions() -> None:
     assert extents(as_access("series"), "lat", "lon", "day", times=("day",)) == (1, 1, 60)
     assert extents(as_access("map"), "lat", "lon", "day", times=("day",)) == (7, 50, 1)
     assert extents(as_access("box:lat=10"), "time", "lev", "lat", "lon") == (100, 7, 10, 60)
+    assert extents(as_access("box:lat=10"), "time", "lon") == (50, 60)
     with pytest.raises(ParameterError, match=r"expected a box along the dimensions time, lat, got lats \(did you mean"):
-        extents(as_access("box:lats=10"), "time", "lat")
+        as_access("box:lats=10").check(("time", "lat"))
+
+
+def test_box_along_no_dimension_is_refused(sample: Path) -> None:
+    with pytest.raises(ParameterError, match="expected a box along the dimensions time, lat, lon, got lev"):
+        tamis.plan(sample, {"TS": "abs=0.1"}, access="box:time=1,lev=1")
 
 
 def test_model_counts_chunks_bytes_and_decoding() -> None:

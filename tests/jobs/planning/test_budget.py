@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,3 +119,21 @@ def test_command_takes_budgets(path: Path) -> None:
     run = CliRunner().invoke(main, ["plan", str(path), "--size", "1kB"])
     assert run.exit_code == 2
     assert "expected a budget that can be kept" in run.stderr
+
+
+def test_confirmed_ratio_counts_the_companion(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    steps = np.random.default_rng(0).standard_normal((12, 60, 80))
+    values = np.cumsum(np.cumsum(np.cumsum(steps, 0), 1), 2).astype("f4")
+    values[np.random.default_rng(1).random(values.shape) < 0.3] = -999
+    with h5py.File(path, "w") as file:
+        data = file.create_dataset("a", data=values, chunks=(3, 60, 80))
+        data.attrs["_FillValue"] = np.float32(-999)
+    plan = tamis.plan(path, {"a": "abs=0.1"}, missing="companion", readers="zfp")
+    filters = "zfp(bound=0.1)|shuffle|deflate(4)"
+    plan = replace(plan, datasets=(replace(plan["a"], filters=filters),))
+    confirmed = confirm(plan, {"/a": as_want("abs=0.1")}, None)["a"].confirmed
+    repacked = tamis.repack(path, tmp_path / "b.h5", {"a": filters}, missing="companion")["a"]
+    assert confirmed is not None
+    assert repacked.companion_nbytes > 0
+    assert confirmed.ratio == pytest.approx(repacked.ratio)

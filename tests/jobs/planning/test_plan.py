@@ -6,6 +6,7 @@ import json
 import shlex
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def test_files_get_one_recipe_that_holds_in_all(tmp_path: Path) -> None:
     alone = tamis.plan(first, {"ts": "abs=0.1"}, readers="any").filters["/ts"]
     plan = tamis.plan([first, second], {"*": "abs=0.1"}, readers="any")
     assert plan.filters["/ts"] != alone
-    assert ("/only", "is not in all of the files") in plan.kept
+    assert ("/only", "not planned: not in all of the files") in plan.kept
     for number, path in enumerate((first, second)):
         result = tamis.repack(path, tmp_path / f"out{number}.nc", plan.recipe)
         assert 0 < result["ts"].largest_error <= 0.1
@@ -251,7 +252,7 @@ def test_values_that_were_never_written(tmp_path: Path) -> None:
             data = file.create_dataset(name, shape=(12, 60, 80), dtype="f4", chunks=(1, 60, 80))
             data[:written] = smooth()[:written]
     plan = tamis.plan(tmp_path / "a.h5", {"*": "abs=0.1"})
-    assert dict(plan.kept)["/none"] == "stays as it is: its values were never written"
+    assert dict(plan.kept)["/none"] == "not planned: never written"
     result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", plan.recipe)
     assert plan["some"].chosen is not None
     assert result["some"].ratio == pytest.approx(plan["some"].chosen.ratio, rel=0.05)
@@ -287,6 +288,12 @@ def test_nothing_to_plan_is_refused(sample: Path) -> None:
         tamis.plan(sample, {"T": "abs=0.1"})
 
 
+def test_file_without_datasets_is_refused(tmp_path: Path) -> None:
+    h5py.File(tmp_path / "none.h5", "w").close()
+    with pytest.raises(FileError, match=r"none\.h5: expected a dataset named '\*', found no datasets$"):
+        tamis.plan(tmp_path / "none.h5")
+
+
 def test_command_prints_options_that_repack_takes(sample: Path, tmp_path: Path) -> None:
     arguments = ["plan", str(sample), "--want", "TS:abs=0.1", "--readers", "any", "--sample", "4MB"]
     printed = CliRunner().invoke(main, arguments)
@@ -296,7 +303,31 @@ def test_command_prints_options_that_repack_takes(sample: Path, tmp_path: Path) 
     target = tmp_path / "out.nc"
     done = CliRunner().invoke(main, ["repack", str(sample), str(target), *shlex.split(document["options"])])
     assert done.exit_code == 0, done.output
-    verified = CliRunner().invoke(main, ["verify", str(sample), str(target), "--bound", "TS:0.1"])
+    check = shlex.split(printed.stdout.splitlines()[-1])
+    assert check == ["tamis", "verify", str(sample), "OUT", "--bound", "/TS:0.1"]
+    verified = CliRunner().invoke(main, ["verify", str(sample), str(target), *check[4:]])
+    assert verified.exit_code == 0, verified.output
+
+
+@pytest.mark.parametrize(
+    ("want", "bounds"),
+    [
+        ("lossless", []),
+        ("digits=4", ["--bound", "recorded"]),
+        ("range=1e-3,sign", ["--bound", "recorded"]),
+        ("corr=0.9", None),
+    ],
+)
+def test_plan_prints_how_to_verify(want: str, bounds: list[str] | None, sample: Path, tmp_path: Path) -> None:
+    plan = tamis.plan(sample, {"TS": want}, sample=4_000_000)
+    if bounds is None:  # a rate records no bound
+        plan = replace(plan, datasets=(replace(plan["TS"], filters="zfp(rate=8)|shuffle|deflate(4)"),))
+        assert "tamis verify" not in str(plan)
+        return
+    check = shlex.split(str(plan).splitlines()[-1])
+    assert check == ["tamis", "verify", str(sample), "OUT", *bounds]
+    tamis.repack(sample, tmp_path / "out.nc", plan.recipe)
+    verified = CliRunner().invoke(main, ["verify", str(sample), str(tmp_path / "out.nc"), *bounds])
     assert verified.exit_code == 0, verified.output
 
 

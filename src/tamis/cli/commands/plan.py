@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 import tamis
+from tamis.cli.ending import ended_by_signals
 from tamis.cli.options import by_name, output_options
 from tamis.cli.output import output_of_two_files
 
@@ -140,11 +141,14 @@ def command(
     tamis plan 2001.nc 2002.nc -w 'T*:abs=0.1,psnr=70' -w '*:lossless' --readers any
     """
     from tamis.jobs.planning.wants import parse_size, parse_wants
+    from tamis.jobs.recipes.saved_recipe import check_new
 
     with output_of_two_files("plan", files[0], files[-1], as_json, quiet, log) as output:
         asked = by_name("--want", parse_wants(wants))
         nbytes = parse_size(sample)
-        with output.progress() as progress:
+        if recipe_out is not None:
+            check_new(recipe_out, files, overwrite=overwrite)
+        with ended_by_signals() as check, output.progress(check) as progress:
             result = tamis.plan(
                 files,
                 asked,

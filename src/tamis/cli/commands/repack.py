@@ -169,6 +169,7 @@ def command(
     """
     from tamis._open import keeps_format
     from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
+    from tamis.jobs.recipes.saved_recipe import check_new
 
     if not (recipes or shapes or recipe_path) and keeps_format(source, target):
         raise click.UsageError("expected -f NAME:FILTERS, -c NAME:SHAPE or --recipe FILE, got none of them")
@@ -181,6 +182,7 @@ def command(
         if recipe_path is not None:
             recipe = recipe.before(tamis.Recipe.load(recipe_path))
         if recipe_out is not None:
+            check_new(recipe_out, (source, target), overwrite=overwrite)
             recipe.dump(recipe_out, overwrite=overwrite)
         options: dict[str, Any] = {"checksum": checksum, "resume": resume, "history": history}
         options |= {"follow": follow, "min_size": min_size, "larger": larger}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
@@ -88,14 +88,17 @@ class Access:
     extents: tuple[tuple[str, int], ...] = ()
 
     def selections(self, shape: Sequence[int], axes: Axes) -> list[tuple[str, float, tuple[int, ...]]]:
-        """Return kind, share and extents of each read of an array.
-
-        Raises
-        ------
-        ParameterError
-            If the array lacks a dimension of the box.
-        """
+        """Return kind, share and extents of each read of an array; a box has all along what it does not name."""
         return [(kind, share, self._extents(kind, shape, axes)) for kind, share in self.reads]
+
+    def check(self, dimensions: Collection[str]) -> None:
+        """Raise ParameterError if a dimension of a box is none of these, which the planned variables have."""
+        for name, _ in self.extents:
+            if name not in dimensions:
+                raise ParameterError(
+                    f"expected a box along the dimensions {', '.join(dimensions) or '(none)'}, got {name}"
+                    f"{did_you_mean(name, dimensions)}"
+                )
 
     def _extents(self, kind: str, shape: Sequence[int], axes: Axes) -> tuple[int, ...]:
         if kind == WHOLE:
@@ -105,12 +108,8 @@ class Access:
         if kind == MAP:
             return tuple(extent if axis in axes.horizontal else 1 for axis, extent in enumerate(shape))
         box = dict(self.extents)
-        if absent := [name for name in box if name not in axes.names]:
-            raise ParameterError(
-                f"expected a box along the dimensions {', '.join(axes.names) or '(none)'}, got {', '.join(absent)}"
-                f"{did_you_mean(absent[0], axes.names)}"
-            )
-        return tuple(min(box.get(name, extent), extent) for name, extent in zip(axes.names, shape, strict=True))
+        names = axes.names or ("",) * len(shape)
+        return tuple(min(box.get(name, extent), extent) for name, extent in zip(names, shape, strict=True))
 
     def __str__(self) -> str:
         if self.extents:

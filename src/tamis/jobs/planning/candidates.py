@@ -14,11 +14,13 @@ from tamis.accuracy.requirement import Requirement
 from tamis.accuracy.vocabulary import FLAGS
 from tamis.errors import MissingFilterError, ParameterError
 from tamis.filters import Zfp
+from tamis.formatting import ratio
 from tamis.jobs.planning import choose, ladder
 from tamis.jobs.planning.measure import cost_of, loss_of, losses_of_modes
 from tamis.jobs.planning.result import Candidate
 from tamis.jobs.planning.sample import Sample
 from tamis.jobs.planning.wants import ABSOLUTE, RELATIVE, Want
+from tamis.jobs.recipes.dimension_chunks import dimensions_of
 from tamis.jobs.recipes.saved_recipe import MissingPolicy
 from tamis.jobs.repacking.planning import Request, plan_datasets
 from tamis.pipeline import Pipeline
@@ -56,6 +58,16 @@ class Variable(NamedTuple):
     def nbytes(self) -> int:
         """Bytes of the values in all files."""
         return sum(array.values_nbytes for array in self.arrays)
+
+    @property
+    def dimensions(self) -> tuple[str, ...] | None:
+        """Names of the dimensions; None if they have none."""
+        return dimensions_of(self.stores[0], self.path)
+
+    @property
+    def source_ratio(self) -> float | None:
+        """Bytes of the values for each byte that they take in the files; None if they take none."""
+        return ratio(self.nbytes, sum(array.stored_nbytes for array in self.arrays))
 
     def plans(self, filters: str, required: Requirement | None = None) -> list[ArrayPlan]:
         """Return what repack would do in each file; raise its error if it cannot."""
@@ -190,7 +202,10 @@ class Candidates:
 
     def measured(self, text: str, sample: Sample, advance: Callable[[int], None]) -> Candidate:
         """Return a candidate with its costs on a sample."""
-        cost = cost_of(self._plans(text, self._required), sample, advance)
+        plans = self._plans(text, self._required)
+        cost = cost_of(plans, sample, advance)
+        if all(plan.copied for plan in plans) and (known := self._variable.source_ratio) is not None:
+            cost = cost._replace(ratio=known, low=known, high=known)
         return Candidate(
             filters=text,
             ratio=cost.ratio,

@@ -33,7 +33,7 @@ class _Total:
 
     def add(self, result: Repacked) -> None:
         self.nbytes += result.nbytes
-        self.stored += result.target_nbytes
+        self.stored += result.target_nbytes + result.companion_nbytes
         self.error = max(self.error, result.largest_error)
         self.measures |= result.measures
 

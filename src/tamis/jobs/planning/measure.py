@@ -112,7 +112,7 @@ def loss_of(plans: Sequence[Plan], sample: Sample, want: Want, changed: Change |
                 spectra = spectra.plus(Spectra.of(values, after, absent))
             # One field below what is wanted decides, and the others take as long.
             if "dssim" in want.limits and min(similarities, default=1.0) >= want.limits["dssim"]:
-                similarities += _similarities(values, after, absent)
+                similarities += _similarities(values, after, absent, every=sample.is_all)
     distance = changes.ks_statistic(tally.compared) if "ks" in want.limits else None
     return Loss(tally, moments, min(similarities, default=None), distance, spectra)
 
@@ -211,13 +211,16 @@ def _after(plan: Plan, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
     return first.decode(chunk.data, chunk.mask, own.chunk)[tuple(map(slice, values.shape))]
 
 
-def _similarities(before: NDArray[Any], after: NDArray[Any], absent: NDArray[np.bool_] | None) -> Iterator[float]:
-    """Yield the DSSIM of the first field of a tile, if it is large enough: its last two axes."""
+def _similarities(
+    before: NDArray[Any], after: NDArray[Any], absent: NDArray[np.bool_] | None, *, every: bool
+) -> Iterator[float]:
+    """Yield the DSSIM of the first field of a tile, or of each one, if it is large enough: its last two axes."""
+    leading = before.shape[:-2]
     if before.ndim >= 2:
-        first = (0,) * (before.ndim - 2)
-        found = dssim(before[first], after[first], None if absent is None else ~absent[first])
-        if found is not None:
-            yield found
+        for field in np.ndindex(leading) if every else [(0,) * len(leading)]:
+            found = dssim(before[field], after[field], None if absent is None else ~absent[field])
+            if found is not None:
+                yield found
 
 
 def _spread(raw: Sequence[int], stored: Sequence[int], array_nbytes: int) -> float:

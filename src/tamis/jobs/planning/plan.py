@@ -18,15 +18,13 @@ from tamis.jobs.planning.candidates import Variable
 from tamis.jobs.planning.comparison.foreign_filters import foreign_names
 from tamis.jobs.planning.confirm import confirm as confirmed_by_repack
 from tamis.jobs.planning.planned_variables import variables_of
-from tamis.jobs.planning.planner import LEAST_SAMPLE, Settings, Work, measured, planned
+from tamis.jobs.planning.planner import LEAST_SAMPLE, USUAL_SAMPLE, Settings, Work, measured, planned
 from tamis.jobs.planning.result import Plan, PlannedVariable
 from tamis.jobs.planning.sample import ALL
 from tamis.jobs.planning.wants import as_want
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy
 from tamis.store.array import Store
-
-SAMPLE_NBYTES = 16_000_000
 
 
 def plan(
@@ -35,7 +33,7 @@ def plan(
     *,
     prefer: choose.Preference = "size",
     readers: choose.Readers = "all",
-    sample: int | None = SAMPLE_NBYTES,
+    sample: int | None = USUAL_SAMPLE,
     missing: MissingPolicy = "exact",
     access: object = None,
     storage: StorageName = "disk",
@@ -65,8 +63,8 @@ def plan(
         Who must be able to read the result: ``any`` HDF5 library; ``netcdf`` for netCDF-C with its own plugins;
         ``zfp`` for HDF5 with that plugin; ``all`` for whoever installs what is needed.
     sample
-        Bytes of each variable that are read at most; one chunk of each file is read in any case. None: all values of
-        one variable at a time, which are in memory then.
+        Bytes of each variable that are read at most; one chunk of each file is read in any case. None: all values,
+        a chunk at a time.
     missing
         How `tamis.repack` is to treat missing values: ``exact`` or ``companion``.
     access
@@ -115,6 +113,8 @@ def plan(
     with ExitStack() as opened:
         stores = [opened.enter_context(open_store(each)) for each in paths]
         variables, kept = variables_of(stores, {**asked, "*": FREE} if budget.is_given else asked, missing)
+        if wanted_access is not None and variables:
+            wanted_access.check(dict.fromkeys(name for each in variables for name in each.dimensions or ()))
         fixed = [variable for variable in variables if variable.want is not FREE]
         results = [*_each(fixed, settings, kept, progress)]
         if budget.is_given:
@@ -129,13 +129,13 @@ def plan(
 def _each(
     variables: Sequence[Variable], settings: Settings, kept: dict[str, str], progress: Progress | None
 ) -> Iterator[PlannedVariable]:
-    """Plan variables one by one; note why one of them stays as it is."""
+    """Plan variables one by one; note why one of them is not planned."""
     for number, variable in enumerate(variables, 1):
         step = Step(f"planning {variable.path}", number, len(variables), "planning")
         try:
             yield planned(variable, settings, Work(progress, step))
         except TamisError as error:
-            kept[variable.path] = f"stays as it is: {error}"
+            kept[variable.path] = f"not planned: {error}"
 
 
 def _free(

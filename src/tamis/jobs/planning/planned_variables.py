@@ -39,11 +39,11 @@ def variables_of(
         want = Want() if role.is_exact and not exact else wanted
         arrays = [store.arrays[path] for store in stores if path in store.arrays]
         if len(arrays) < len(stores):
-            kept[path] = "is not in all of the files"
+            kept[path] = "not planned: not in all of the files"
         elif reason := _reason_to_keep(arrays, exact):
             kept[path] = reason
         elif any(not array.parts(grid_of(array.shape, shape := _chunk_shape(path, arrays))) for array in arrays):
-            kept[path] = "stays as it is: its values were never written"
+            kept[path] = "not planned: never written"
         else:
             note = ""
             if want is RECOMMENDED:
@@ -56,19 +56,19 @@ def _reason_to_keep(arrays: Sequence[StoredArray], exact: bool) -> str:
     """Return why an array stays as it is, whatever is wanted; empty if it does not."""
     for array in arrays:
         if array.dtype is None or array.dtype.kind not in "iuf" or not array.shape or not array.size:
-            return "stays as it is: it has no array of numbers"
+            return "not planned: no array of numbers"
         if array.layout in ELSEWHERE:
-            return f"stays as it is: its values are in other files ({array.layout})"
+            return f"not planned: values in other files ({array.layout})"
         if array.is_companion or array.has_companion:
-            return "stays as it is: it belongs to a companion of missing values"
+            return "not planned: with a companion of missing values, or such a companion"
         if array.pipeline.error_bound != 0:
-            return f"stays as it is: its values went through {array.pipeline} before, and another error would add up"
+            return f"not planned: went through {array.pipeline} before, and another error would add up"
         if (rounding := recorded_rounding(array.attributes, array.number_type)) is not None:
-            return f"stays as it is: its values were rounded before, by {rounding}"
+            return f"not planned: rounded before, by {rounding}"
         if problem := array.problem:
-            return f"stays as it is: {problem}"
+            return f"not planned: {problem}"
     if not exact and sum(array.values_nbytes for array in arrays) < _LEAST_NBYTES * len(arrays):
-        return f"stays as it is: patterns leave values of less than {size_text(_LEAST_NBYTES)}"
+        return f"not planned: less than {size_text(_LEAST_NBYTES)}, and not named by a want"
     return ""
 
 

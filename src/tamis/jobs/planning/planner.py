@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tamis.accuracy.field_measures import FIELD_WORDS
-from tamis.formatting import ratio, ratio_text
+from tamis.formatting import ratio_text
 from tamis.jobs.planning import choose
 from tamis.jobs.planning.access import MODELS, Access, Axes, StorageName
 from tamis.jobs.planning.candidates import Candidates, Variable
@@ -16,9 +16,9 @@ from tamis.jobs.planning.comparison.foreign_filters import compared_with
 from tamis.jobs.planning.result import Candidate, Compared, PlannedVariable
 from tamis.jobs.planning.sample import Sample, sample_of
 from tamis.jobs.progress import Progress, Step
-from tamis.jobs.recipes.dimension_chunks import dimensions_of, units_along
+from tamis.jobs.recipes.dimension_chunks import units_along
 
-LEAST_SAMPLE = 1_000_000
+LEAST_SAMPLE, USUAL_SAMPLE = 1_000_000, 16_000_000
 _FASTER = {"deflate(9)": "deflate(4)", "zstd(9)": "zstd(3)"}
 """Filters that take long, each with one that takes less of the same values."""
 _LITTLE_SHARE = 4
@@ -26,6 +26,8 @@ _SCREENED_SHARE, _MEASURED_SHARE = 16, 3
 """Shares of the sampled bytes that candidates are measured on first, and then, while their ratios are uncertain."""
 _LIKELY_SHARE = 0.8
 """Candidates with less of the best ratio on a part of the sample will not have the best ratio on all of it."""
+_SLOW_NBYTES = 2_000_000
+"""Bytes on which slow filters are measured, too, and not estimated by what fast ones need."""
 
 
 class Settings(NamedTuple):
@@ -41,7 +43,7 @@ class Settings(NamedTuple):
     @property
     def little(self) -> int:
         """Bytes on which several chunk shapes, or errors, are compared."""
-        return max(self.sample // _LITTLE_SHARE, LEAST_SAMPLE)
+        return max(min(self.sample, USUAL_SAMPLE) // _LITTLE_SHARE, LEAST_SAMPLE)
 
 
 class Work:
@@ -88,7 +90,7 @@ def _compared(variable: Variable, settings: Settings, chunks: tuple[int, ...] | 
     """Yield filters of others, on the chunks that the variable gets."""
     variable = variable._replace(chunk_shape=chunks or variable.chunk_shape)
     sample = _sample(variable, settings.sample)
-    few = sample.thinned(settings.sample // _MEASURED_SHARE)
+    few = sample.thinned(min(settings.sample, USUAL_SAMPLE) // _MEASURED_SHARE)
     work.add(few.nbytes * len(settings.compare))
     return compared_with(settings.compare, variable, sample, few, work.advance)
 
@@ -103,7 +105,7 @@ def _axes(variable: Variable) -> Axes:
     """Return the axes of a variable: the units of a coordinate tell which is time."""
     store = variable.stores[0]
     times = [name for name, units in units_along(store, variable.path).items() if " since " in units]
-    return Axes.of(dimensions_of(store, variable.path) or (), len(variable.chunk_shape), times)
+    return Axes.of(variable.dimensions or (), len(variable.chunk_shape), times)
 
 
 def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) -> PlannedVariable:
@@ -113,8 +115,7 @@ def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) ->
     candidates = Candidates(variable, sample)
     texts = [text for text in candidates.texts() if candidates.allowed(text, settings.readers)]
     front = _front(candidates, texts, sample, nbytes, prefer, work)
-    stored = sum(array.stored_nbytes for array in arrays)
-    source_ratio = ratio(variable.nbytes, stored)
+    source_ratio = variable.source_ratio
     filters, reason = _choice(front, prefer, source_ratio, candidates)
     own_chunks = all(array.chunk_shape == variable.chunk_shape for array in arrays)
     return PlannedVariable(
@@ -129,7 +130,7 @@ def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) ->
         reason,
         candidates.required(filters),
         tuple(candidates.refused.items()),
-        _named(dimensions_of(variable.stores[0], variable.path)),
+        _named(variable.dimensions),
     )
 
 
@@ -142,19 +143,22 @@ def _front(
     candidates: Candidates, texts: Sequence[str], sample: Sample, nbytes: int, prefer: choose.Preference, work: Work
 ) -> list[Candidate]:
     """Return the front of the candidates, by falling ratio: all are measured on little, the best of them on more."""
-    few, more = sample.thinned(nbytes // _SCREENED_SHARE), sample.thinned(nbytes // _MEASURED_SHARE)
+    usual = min(nbytes, USUAL_SAMPLE)
+    few = sample.thinned(usual // _SCREENED_SHARE)
+    more = sample if sample.is_all else sample.thinned(usual // _MEASURED_SHARE)
     work.add(few.nbytes * len(texts))
     screened = {text: candidates.measured(text, few, work.advance) for text in texts}
     front = choose.front_of([*screened.values()])
-    for enough in (more, sample):
-        if not front or (enough is sample and not choose.winner_of(front, prefer)[0].is_uncertain):
+    for enough in (more,) if more is sample else (more, sample):
+        if not front or not (enough is more or choose.winner_of(front, prefer)[0].is_uncertain):
             break
         if enough.nbytes > few.nbytes:
             # All that may be chosen on the same chunks: otherwise the one with the luckiest chunks is.
-            share = _LIKELY_SHARE if enough is sample and prefer == "size" else choose.FAST_SHARE
-            near = [each.filters for each in choose.eligible(front, share)]
+            share = _LIKELY_SHARE if enough is sample and enough is not more and prefer == "size" else choose.FAST_SHARE
+            near = [each.filters for each in (front if sample.is_all else choose.eligible(front, share))]
             # What slow filters save beyond fast ones hardly depends on the chunk: that was measured on a few.
-            fast = {text: quick for text in near if (quick := _faster(text)) != text and quick in screened}
+            slow = [] if sample.is_all or enough.nbytes <= _SLOW_NBYTES else near
+            fast = {text: quick for text in slow if (quick := _faster(text)) != text and quick in screened}
             whole = dict.fromkeys((*(text for text in near if text not in fast), *fast.values()))
             work.add(enough.nbytes * len(whole))
             better = {text: candidates.measured(text, enough, work.advance) for text in whole}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.chunks.grid import Origin, Region, grid_of, origin_of, whole_blocks
+from tamis.chunks.regions import Parts
 from tamis.errors import ParameterError
 from tamis.formatting import shape_text
 from tamis.store.array import StoredArray
@@ -19,11 +21,11 @@ from tamis.zfp.checks import BLOCK_SIDE
 MOST_CHUNKS = 64
 """Sampled chunks of a variable: the error of a ratio predicted from so many is a few per cent."""
 ALL = 1 << 62
-"""Bytes of a sample that has all values, of however many files."""
-_MOST_FILES = 1 << 20
+"""Bytes of a sample that has all values."""
 _TILE_NBYTES = 1 << 15
 _TILES_SHARE = 8  # of the sampled bytes, one in so many is in tiles
 _MOST_FIELDS = 8
+_MOST_FIELDS_NBYTES = 1 << 26  # of fields that are read together
 _PART_NBYTES = 1 << 18
 _GOLDEN = (5**0.5 - 1) / 2  # its multiples are spread evenly between whole numbers
 
@@ -51,6 +53,39 @@ class Piece(NamedTuple):
         return origin_of(self.region)
 
 
+class UnreadPieces(Sequence[Piece]):
+    """Parts of an array that are read one by one, each time that they are needed, so that few are in memory."""
+
+    def __init__(self, array: StoredArray, regions: Sequence[Region], *, are_chunks: bool) -> None:
+        self._array, self._regions, self._are_chunks = array, regions, are_chunks
+
+    def __len__(self) -> int:
+        return len(self._regions)
+
+    @overload
+    def __getitem__(self, index: int) -> Piece: ...
+    @overload
+    def __getitem__(self, index: slice) -> UnreadPieces: ...
+    def __getitem__(self, index: int | slice) -> Piece | UnreadPieces:
+        if isinstance(index, slice):
+            return UnreadPieces(self._array, self._regions[index], are_chunks=self._are_chunks)
+        return next(self._read([self._regions[index]]))
+
+    def __iter__(self) -> Iterator[Piece]:
+        return self._read(self._regions)
+
+    def _read(self, regions: Sequence[Region]) -> Iterator[Piece]:
+        with closing(self._array.open_reader()) as reader:
+            for region in regions:
+                yield Piece(region, np.ascontiguousarray(reader.read(region)), self._are_chunks)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all values."""
+        count = sum(math.prod(axis.stop - axis.start for axis in region) for region in self._regions)
+        return int(count * np.dtype(self._array.dtype).itemsize)
+
+
 class Sample(NamedTuple):
     """Chunks of one array, or of the arrays of one name in several files.
 
@@ -63,18 +98,19 @@ class Sample(NamedTuple):
     array_nbytes
         Bytes of all values in all files that were written.
     written_share
-        Share of all chunks that were written; the others take no bytes.
+        Share of the values in chunks that were written; the others take no bytes.
+    nbytes
+        Bytes of the sampled chunks.
+    is_all
+        Whether chunks and tiles have all values.
     """
 
     chunks: Sequence[Sequence[Piece]]
     tiles: Sequence[Sequence[Piece]]
     array_nbytes: int
     written_share: float
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the sampled chunks."""
-        return sum(piece.values.nbytes for pieces in self.chunks for piece in pieces)
+    nbytes: int
+    is_all: bool = False
 
     @property
     def itemsize(self) -> int:
@@ -91,12 +127,11 @@ class Sample(NamedTuple):
         count = sum(map(len, self.chunks))
         most = max(nbytes // count, _PART_NBYTES)
         step = -(-count * most // nbytes)
-        return self._replace(
-            chunks=[
-                [_part(pieces[i], most, i) for i in _one_of_each_run(len(pieces), -(-len(pieces) // step))]
-                for pieces in self.chunks
-            ]
-        )
+        chunks = [
+            [_part(pieces[i], most, i) for i in _one_of_each_run(len(pieces), -(-len(pieces) // step))]
+            for pieces in self.chunks
+        ]
+        return self._replace(chunks=chunks, nbytes=_nbytes(chunks), is_all=False)
 
 
 def sample_of(
@@ -115,26 +150,42 @@ def sample_of(
     fields
         Whether tiles are whole fields, of the last two axes: a measure of structure needs all of a field.
     """
+    grids = [grid_of(array.shape, chunk_shape) for array in arrays]
+    parts = [array.parts(grid) for array, grid in zip(arrays, grids, strict=True)]
+    written_nbytes = sum(map(_written_nbytes, arrays, parts))
+    share = written_nbytes / sum(array.values_nbytes for array in arrays)
+    fields = fields and len(chunk_shape) > 1
+    if nbytes >= ALL:
+        unread = [UnreadPieces(array, own, are_chunks=True) for array, own in zip(arrays, parts, strict=True)]
+        whole = [UnreadPieces(array, _all_fields(array), are_chunks=False) for array in arrays] if fields else unread
+        return Sample(unread, whole, written_nbytes, share, sum(each.nbytes for each in unread), is_all=True)
     chunks = [_read(array, chunk_shape, nbytes // len(arrays)) for array in arrays]
     tile_nbytes = nbytes // _TILES_SHARE // len(arrays)
     tiles = [
         _fields(array, own, nbytes // len(arrays))
-        if fields and len(chunk_shape) > 1
+        if fields
         else [_tile(piece, tile_nbytes // len(own)) for piece in own]
         for array, own in zip(arrays, chunks, strict=True)
     ]
-    grids = [grid_of(array.shape, chunk_shape) for array in arrays]
-    written = sum(len(array.parts(grid)) for array, grid in zip(arrays, grids, strict=True))
-    share = written / sum(grid.chunk_count for grid in grids)
-    return Sample(chunks, tiles, round(share * sum(array.values_nbytes for array in arrays)), share)
+    return Sample(chunks, tiles, written_nbytes, share, _nbytes(chunks))
+
+
+def _written_nbytes(array: StoredArray, parts: Parts) -> int:
+    if parts.are_all:
+        return array.values_nbytes
+    extents = np.minimum(parts.grid.chunk_shape, np.subtract(array.shape, parts.origin_table()))
+    return int(extents.prod(axis=1).sum()) * np.dtype(array.dtype).itemsize
+
+
+def _nbytes(chunks: Sequence[Sequence[Piece]]) -> int:
+    return sum(piece.values.nbytes for pieces in chunks for piece in pieces)
 
 
 def _read(array: StoredArray, chunk_shape: tuple[int, ...], nbytes: int) -> list[Piece]:
     parts = array.parts(grid_of(array.shape, chunk_shape))
     itemsize = np.dtype(array.dtype).itemsize
     chunk_nbytes = math.prod(map(min, chunk_shape, array.shape)) * itemsize
-    most = len(parts) if nbytes >= ALL // _MOST_FILES else MOST_CHUNKS
-    count = min(len(parts), most, max(nbytes // chunk_nbytes, 1))
+    count = min(len(parts), MOST_CHUNKS, max(nbytes // chunk_nbytes, 1))
     pieces = []
     with closing(array.open_reader()) as reader:
         for i in _one_of_each_run(len(parts), count):
@@ -153,6 +204,19 @@ def _one_of_each_run(count: int, runs: int) -> list[int]:
     """
     random = np.random.default_rng(count)
     return [int(random.integers(i * count // runs, (i + 1) * count // runs)) for i in range(runs)]
+
+
+def _all_fields(array: StoredArray) -> list[Region]:
+    """Return all fields, with the neighbours that zfp encodes together if these are not too large."""
+    leading, field = array.shape[:-2], array.shape[-2:]
+    nbytes = math.prod(field) * np.dtype(array.dtype).itemsize
+    step = BLOCK_SIDE if nbytes * BLOCK_SIDE ** len(leading) <= _MOST_FIELDS_NBYTES else 1
+    begins = itertools.product(*(range(0, extent, step) for extent in leading))
+    last = tuple(slice(0, extent) for extent in field)
+    return [
+        (*(slice(at, min(at + step, extent)) for at, extent in zip(begin, leading, strict=True)), *last)
+        for begin in begins
+    ]
 
 
 def _fields(array: StoredArray, chunks: Sequence[Piece], nbytes: int) -> list[Piece]:

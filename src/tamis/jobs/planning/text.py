@@ -6,9 +6,11 @@ import math
 import shlex
 from collections.abc import Iterator
 
-from tamis.formatting import percent_text, plural, printable, ratio_text
+from tamis.accuracy.requirement import Requirement
+from tamis.formatting import percent_text, plural, printable, ratio_text, size_text
 from tamis.jobs.parts import Part, Table, title
 from tamis.jobs.planning.result import Candidate, Compared, Confirmed, Plan, PlannedVariable
+from tamis.pipeline import Pipeline
 
 _HEADER = (
     "dataset",
@@ -49,9 +51,31 @@ def plan_parts(plan: Plan) -> Iterator[Part]:
     if not plan.filters:
         yield "name", f"{files}: nothing to store otherwise; planned in {plan.seconds:.1f} s"
         return
+    sampled, nbytes = (sum(getattr(each, name) for each in plan.datasets) for name in ("sampled_nbytes", "nbytes"))
     planned = f"{plural(len(plan.filters), 'dataset')} planned in {plan.seconds:.1f} s"
-    yield "name", f"{files}: {planned}, from a sample; repack proves the bounds of the filters"
+    read = f"from {size_text(sampled)} of {size_text(nbytes)}"
+    yield "name", f"{files}: {planned}, {read}; repack proves the bounds of the filters"
     yield "code", printable(f"tamis repack {_source(plan)} OUT {plan.options}")
+    if (bounds := _bounds(plan)) is not None:
+        yield "code", printable(f"tamis verify {_source(plan)} OUT{bounds}")
+
+
+def _bounds(plan: Plan) -> str | None:
+    """Return options of ``tamis verify`` for what is lost; None if a filter records no bound, and none is given."""
+    words: list[str] = []
+    for path, filters in plan.filters.items():
+        bound = Requirement.parse(plan.require[path]).abs if path in plan.require else None
+        if bound is not None:
+            words += ["--bound", f"{path}:{bound!r}"]
+        elif not _has_bound(Pipeline.parse(filters)):
+            return None
+        elif Pipeline.parse(filters).error_bound != 0 and "recorded" not in words:
+            words[:0] = ["--bound", "recorded"]
+    return "".join(f" {shlex.quote(word)}" for word in words)
+
+
+def _has_bound(pipeline: Pipeline) -> bool:
+    return pipeline.error_bound is not None or pipeline.rounding is not None
 
 
 def _confirmed(confirmed: Confirmed, chosen: Candidate | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, get_args
@@ -136,9 +136,7 @@ class Recipe:
             with Path(path).open("w" if overwrite else "x", encoding="utf-8") as file:
                 file.write(self._text(evidence or {}))
         except FileExistsError as error:
-            raise FileError(f"{os.fspath(path)}: File exists: choose another name, or replace it (overwrite)").at(
-                path=path
-            ) from error
+            raise _there_already(path) from error
         except OSError as error:
             raise FileError(f"{os.fspath(path)}: cannot be written: {disk_text(error)}").at(path=path) from error
 
@@ -172,6 +170,30 @@ class Recipe:
                 lines += ["", "[variable.evidence]"]
                 lines += [f"{_key(word)} = {_value(value)}" for word, value in evidence[name].items()]
         return "\n".join((*lines, ""))
+
+
+def check_new(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]], *, overwrite: bool) -> None:
+    """Raise an error if a recipe could not be written after work on its inputs, or would replace one of them.
+
+    Raises
+    ------
+    FileError
+        If the file exists, and is not to be overwritten, or its folder does not exist.
+    ParameterError
+        If it is one of the inputs.
+    """
+    if os.path.exists(path):
+        for each in inputs:
+            if os.path.exists(each) and os.path.samefile(path, each):
+                raise ParameterError(f"{os.fspath(path)}: expected another name for the recipe than that of an input")
+        if not overwrite:
+            raise _there_already(path)
+    if not Path(path).parent.is_dir():
+        raise FileError(f"{os.fspath(path)}: cannot be written: No such folder: {Path(path).parent}").at(path=path)
+
+
+def _there_already(path: str | os.PathLike[str]) -> FileError:
+    return FileError(f"{os.fspath(path)}: File exists: choose another name, or replace it (overwrite)").at(path=path)
 
 
 def asked_recipe(

@@ -128,10 +128,12 @@ def _filter(name: str, error: float, gaps: str) -> Foreign:
 
 def _gaps(sample: Sample) -> str:
     """Return the markers of missing values in a sample that SPERR knows; it fails at others that are not finite."""
-    values = [piece.values for pieces in sample.chunks for piece in pieces if piece.values.dtype.kind == "f"]
-    if any(np.isnan(each).any() for each in values):
-        return "nan"
-    return "1e35" if any((np.abs(each) >= _GAPS).any() for each in values) else "none"
+    large = False
+    for piece in (each for pieces in sample.chunks for each in pieces if each.values.dtype.kind == "f"):
+        if np.isnan(piece.values).any():
+            return "nan"
+        large = large or bool((np.abs(piece.values) >= _GAPS).any())
+    return "1e35" if large else "none"
 
 
 def _change(codec: Foreign) -> Callable[[Plan, Piece, NDArray[Any]], NDArray[Any]]:
