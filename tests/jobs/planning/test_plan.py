@@ -389,3 +389,15 @@ def test_recipe_file_has_evidence_that_decides_nothing(tmp_path: Path) -> None:
         plan.dump(tmp_path / "r.toml")
     CliRunner().invoke(main, ["plan", str(path), "-w", "ts:abs=0.1,corr=0.9", "-o", str(tmp_path / "s.toml")])
     assert "[variable.evidence]" in (tmp_path / "s.toml").read_text()
+
+
+def test_spectrum_of_series_and_of_files_with_rows_of_other_lengths(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{extent}.h5" for extent in (9001, 8000)]
+    for path, extent in zip(paths, (9001, 8000), strict=True):
+        with h5py.File(path, "w") as file:
+            file.create_dataset("v", data=smooth((1, 10, 1000)).reshape(-1)[:extent], chunks=(4000,))
+            file.create_dataset("w", data=smooth((1, 8, extent // 8))[0], chunks=(8, 1000))
+    plan = tamis.plan(paths, {"v": "spectrum=0.1", "w": "spectrum=0.1"})
+    assert not plan.kept
+    for path in paths:
+        tamis.repack(path, tmp_path / "out.h5", plan.recipe, overwrite=True, require={"*": "spectrum=0.2"})

@@ -91,10 +91,10 @@ def loss_of(plans: Sequence[Plan], sample: Sample, want: Want, changed: Change |
     tally, moments = Tally(), Moments()
     similarities: list[float] = []
     changes, dtype = Changes(), np.result_type(*(plan.dtype for plan in plans))
-    spectra = Spectra()
+    found: list[Spectra] = []
     for plan, pieces in zip(plans, sample.tiles, strict=True):
         zero = 0.0 if plan.packing is None else plan.packing.stored_zero
-        missing = plan.missing
+        missing, spectra = plan.missing, Spectra()
         for piece in pieces:
             values = piece.values.astype(plan.dtype, copy=False)
             after = change(plan, piece, values)
@@ -113,8 +113,10 @@ def loss_of(plans: Sequence[Plan], sample: Sample, want: Want, changed: Change |
             # One field below what is wanted decides, and the others take as long.
             if "dssim" in want.limits and min(similarities, default=1.0) >= want.limits["dssim"]:
                 similarities += _similarities(values, after, absent, every=sample.is_all)
+        found.append(spectra)
+    worst = max(found, key=lambda each: each.difference or 0.0)  # rows of files may have other lengths
     distance = changes.ks_statistic(tally.compared) if "ks" in want.limits else None
-    return Loss(tally, moments, min(similarities, default=None), distance, spectra)
+    return Loss(tally, moments, min(similarities, default=None), distance, worst)
 
 
 def losses_of_modes(plans: Sequence[Plan], sample: Sample, modes: Sequence[Accuracy | Precision]) -> list[Loss] | None:

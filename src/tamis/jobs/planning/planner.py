@@ -97,7 +97,8 @@ def _compared(variable: Variable, settings: Settings, chunks: tuple[int, ...] | 
 
 def _sample(variable: Variable, nbytes: int) -> Sample:
     """Read a sample of a variable, in whole fields if what is wanted is about them."""
-    fields = not variable.want.limits.keys().isdisjoint(FIELD_WORDS)
+    about_fields = FIELD_WORDS if len(variable.chunk_shape) > 1 else ("spectrum",)
+    fields = not variable.want.limits.keys().isdisjoint(about_fields)
     return sample_of(variable.arrays, variable.chunk_shape, nbytes, fields=fields)
 
 

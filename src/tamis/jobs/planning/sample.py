@@ -148,13 +148,12 @@ def sample_of(
     nbytes
         Bytes of all values that are read at most, if that is a chunk of each file or more.
     fields
-        Whether tiles are whole fields, of the last two axes: a measure of structure needs all of a field.
+        Whether tiles are whole fields, of the last two axes, or the only one: a measure of structure needs all of it.
     """
     grids = [grid_of(array.shape, chunk_shape) for array in arrays]
     parts = [array.parts(grid) for array, grid in zip(arrays, grids, strict=True)]
     written_nbytes = sum(map(_written_nbytes, arrays, parts))
     share = written_nbytes / sum(array.values_nbytes for array in arrays)
-    fields = fields and len(chunk_shape) > 1
     if nbytes >= ALL:
         unread = [UnreadPieces(array, own, are_chunks=True) for array, own in zip(arrays, parts, strict=True)]
         whole = [UnreadPieces(array, _all_fields(array), are_chunks=False) for array in arrays] if fields else unread
