@@ -95,9 +95,10 @@ def loss_of(plans: Sequence[Plan], sample: Sample, want: Want, changed: Change |
     for plan, pieces in zip(plans, sample.tiles, strict=True):
         zero = 0.0 if plan.packing is None else plan.packing.stored_zero
         missing, spectra = plan.missing, Spectra()
+        lossy = plan if changed else _with_first_filter(plan)
         for piece in pieces:
             values = piece.values.astype(plan.dtype, copy=False)
-            after = change(plan, piece, values)
+            after = change(lossy, piece, values)
             absent = missing.find(values)
             kept = slice(None) if absent is None else ~absent
             if detailed:
@@ -200,17 +201,20 @@ def _for_piece(plan: Plan, piece: Piece) -> Plan:
     return plan if piece.is_chunk else replace(plan, chunk_shape=piece.values.shape)
 
 
+def _with_first_filter(plan: Plan) -> Plan:
+    """Return a plan without the filters after the first one, which lose nothing: they only take time."""
+    return replace(plan, pipeline=Pipeline(plan.pipeline.stages[:1], bound=plan.pipeline.bound))
+
+
 def _after(plan: Plan, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
     """Return the values as readers get them."""
     if plan.rounding is not None:
         return plan.rounding.apply(values, piece.origin, plan.missing).values
-    # The filters after the first one lose nothing, and are not needed where they would be used instead of it.
-    first = Pipeline(plan.pipeline.stages[:1], bound=plan.pipeline.bound)
-    own = replace(_for_piece(plan, piece), pipeline=first)
+    own = _for_piece(plan, piece)
     if own.flags is None:
-        return encode_proven(first, values, own.chunk, own.padding, own.missing).after
+        return encode_proven(own.pipeline, values, own.chunk, own.padding, own.missing).after
     chunk = make_chunk(own, piece.region, values)
-    return first.decode(chunk.data, chunk.mask, own.chunk)[tuple(map(slice, values.shape))]
+    return own.pipeline.decode(chunk.data, chunk.mask, own.chunk)[tuple(map(slice, values.shape))]
 
 
 def _similarities(

@@ -90,6 +90,8 @@ def _axes(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _has_ladder(plan: Plan) -> bool:
     """Return whether the error of a part without missing values alone decides how it is stored."""
+    if not plan.pipeline.stages:
+        return False
     first, *others = plan.pipeline.stages
     idle = idle_types(plan.pipeline)
     return (
