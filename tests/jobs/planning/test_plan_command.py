@@ -144,3 +144,16 @@ def test_constant_field_of_one_chunk_has_the_ratio_of_all_of_it(tmp_path: Path) 
     plan = tamis.plan(path, {"a": "lossless"})
     assert plan["a"].chosen is not None
     assert tamis.repack(path, tmp_path / "b.h5", plan.recipe)["a"].ratio == pytest.approx(plan["a"].chosen.ratio)
+
+
+def test_recipe_of_a_file_with_nothing_to_plan_says_so(tmp_path: Path) -> None:
+    path, recipe = tmp_path / "a.h5", tmp_path / "r.toml"
+    with h5py.File(path, "w") as file:
+        file["a"] = np.arange(10.0)
+    planned = CliRunner().invoke(main, ["plan", str(path), "-w", "*:abs=0.1", "-o", str(recipe)])
+    assert planned.exit_code == 0
+    assert "/a: not planned: less than 65.5 kB (a want with its exact name plans it)" in planned.output
+    assert "nothing to store otherwise" in planned.output
+    done = CliRunner().invoke(main, ["repack", str(path), str(tmp_path / "b.h5"), "--recipe", str(recipe)])
+    assert done.exit_code == 2
+    assert "r.toml: expected filters or chunks of a variable, got none to store otherwise" in done.output

@@ -10,6 +10,7 @@ import tamis
 from tamis.cli.ending import ended_by_signals
 from tamis.cli.options import by_name, output_options
 from tamis.cli.output import output_of_two_files
+from tamis.errors import ParameterError
 
 if TYPE_CHECKING:
     from tamis.jobs.planning.access import StorageName
@@ -20,6 +21,7 @@ READERS = ("any", "netcdf", "zfp", "all")
 PREFERENCES = ("size", "speed")
 STORAGES = ("disk", "lustre", "s3")
 """Listed here, because the modules that define them take long to import."""
+_SAMPLE = "16MB"
 
 
 @click.command("plan")
@@ -49,10 +51,8 @@ STORAGES = ("disk", "lustre", "s3")
 )
 @click.option(
     "--sample",
-    default="16MB",
-    show_default=True,
     metavar="SIZE",
-    help="Values of each variable that are read at most, in kB, MB or GB.",
+    help=f"Values of each variable that are read at most, in kB, MB or GB; {_SAMPLE} by default.",
 )
 @click.option(
     "--access",
@@ -100,7 +100,7 @@ def command(
     wants: tuple[str, ...],
     readers: Readers,
     prefer: Preference,
-    sample: str,
+    sample: str | None,
     access: str | None,
     storage: StorageName,
     ratio: float | None,
@@ -145,7 +145,9 @@ def command(
 
     with output_of_two_files("plan", files[0], files[-1], as_json, quiet, log) as output:
         asked = by_name("--want", parse_wants(wants))
-        nbytes = parse_size(sample)
+        if everything and sample is not None:
+            raise ParameterError("expected --sample or --all, got both")
+        nbytes = parse_size(sample or _SAMPLE)
         if recipe_out is not None:
             check_new(recipe_out, files, overwrite=overwrite)
         with ended_by_signals() as check, output.progress(check) as progress:

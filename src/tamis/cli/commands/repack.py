@@ -10,6 +10,7 @@ import click
 import tamis
 from tamis.cli.options import by_name, output_options, threads_option
 from tamis.cli.output import output_of_two_files, show_stored
+from tamis.errors import ParameterError
 
 if TYPE_CHECKING:
     from tamis.jobs.recipes.saved_recipe import MissingPolicy
@@ -181,6 +182,10 @@ def command(
         recipe = tamis.Recipe(pipelines, chunks=chunks, require=require, missing=missing)
         if recipe_path is not None:
             recipe = recipe.before(tamis.Recipe.load(recipe_path))
+            if not (recipe.filters or recipe.chunks) and keeps_format(source, target):
+                raise ParameterError(
+                    f"{recipe_path}: expected filters or chunks of a variable, got none to store otherwise"
+                )
         if recipe_out is not None:
             check_new(recipe_out, (source, target), overwrite=overwrite)
             recipe.dump(recipe_out, overwrite=overwrite)

@@ -105,6 +105,10 @@ def plan(
     begin = time.perf_counter()
     paths = [path] if isinstance(path, (str, os.PathLike)) else [*path]
     asked = {name: as_want(value) for name, value in (wants or {}).items()}
+    if storage != "disk" and access is None and storage in STORAGES:
+        raise ParameterError(
+            f"expected access with the storage {storage!r}, for which it chooses chunk shapes, got none"
+        )
     budget = Budget(ratio, size)
     _check(paths, prefer, readers, sample, missing, storage)
     budget.check(asked)

@@ -68,7 +68,7 @@ def _reason_to_keep(arrays: Sequence[StoredArray], exact: bool) -> str:
         if problem := array.problem:
             return f"not planned: {problem}"
     if not exact and sum(array.values_nbytes for array in arrays) < _LEAST_NBYTES * len(arrays):
-        return f"not planned: less than {size_text(_LEAST_NBYTES)}, and not named by a want"
+        return f"not planned: less than {size_text(_LEAST_NBYTES)} (a want with its exact name plans it)"
     return ""
 
 
