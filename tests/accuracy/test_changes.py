@@ -75,6 +75,12 @@ def test_statistic_is_never_taken_for_smaller_and_is_close(kind: str, monkeypatc
     for found in (whole, parts.ks_statistic(COUNT), joined.ks_statistic(COUNT)):
         assert exact <= found <= exact + 5 / COUNT
         assert found == exact or kind != "packed"
+    half, rest = (Changes.of(before[part], after[part]) for part in (slice(9000), slice(9000, None)))
+    left = half.without_values()
+    assert left == Changes(apart=left.apart)
+    together = min(half.ks_statistic(COUNT) + rest.ks_statistic(COUNT), 1)
+    assert exact <= left.plus(rest).ks_statistic(COUNT) == pytest.approx(together)
+    assert parts.without_values().ks_statistic(COUNT) == parts.ks_statistic(COUNT)
 
 
 @settings(max_examples=60, deadline=None)

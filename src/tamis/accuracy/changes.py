@@ -152,11 +152,14 @@ class Changes:
         Pairs that are not counted yet, in arrays of a type that is counted, and their bytes.
     counts
         Counts of the others: of integers in one kind of bins, of floats in both kinds.
+    apart
+        By how much pairs that were left behind make the numbers of values up to any number differ, at most.
     """
 
     waiting: tuple[tuple[NDArray[Any], NDArray[Any]], ...] = ()
     waiting_nbytes: int = 0
     counts: tuple[_Counts, ...] = ()
+    apart: int = 0
 
     @classmethod
     def of(cls, before: NDArray[Any], after: NDArray[Any]) -> Changes:
@@ -172,7 +175,8 @@ class Changes:
         counts = self.counts or other.counts
         if self.counts and other.counts:
             counts = tuple(one.plus(two) for one, two in zip(self.counts, other.counts, strict=True))
-        return Changes(self.waiting + other.waiting, self.waiting_nbytes + other.waiting_nbytes, counts)._settled()
+        waiting, nbytes = self.waiting + other.waiting, self.waiting_nbytes + other.waiting_nbytes
+        return Changes(waiting, nbytes, counts, self.apart + other.apart)._settled()
 
     def _settled(self) -> Changes:
         return self if self.waiting_nbytes < _MOST_WAITING_NBYTES else self._counted()
@@ -184,15 +188,21 @@ class Changes:
         before, after = (np.concatenate(values) for values in zip(*self.waiting, strict=True))
         kinds = (False, True) if before.dtype.kind == "f" else (False,)
         counts = zip(kinds, self.counts or (None,) * len(kinds), strict=True)
-        return Changes(counts=tuple(_Counts.of(before, after, equal=equal, others=others) for equal, others in counts))
+        all_counts = tuple(_Counts.of(before, after, equal=equal, others=others) for equal, others in counts)
+        return Changes(counts=all_counts, apart=self.apart)
+
+    def without_values(self) -> Changes:
+        """Return what takes no memory and tells the same; with other pairs, it may tell more than there is."""
+        counts = self._counted().counts
+        return Changes(apart=self.apart + min((each.most_apart for each in counts), default=0))
 
     def ks_statistic(self, count: int) -> float:
         """Return the statistic of Kolmogorov and Smirnov of so many values, changed or not; never too small a number.
 
         It is exact for integers of up to 19 bits.
         """
-        counts = self._counted().counts
-        return min(each.most_apart for each in counts) / count if counts else 0.0
+        apart = self.without_values().apart
+        return min(apart / count, 1.0) if apart else 0.0
 
 
 def _countable(values: NDArray[Any]) -> NDArray[Any]:

@@ -197,6 +197,10 @@ class _CountingWriter:
     def finish(self, count: int) -> Written:
         """Let the store check what it recorded, and return the counts."""
         self._target.finish()
+        reused = 0 if self._history is None else self._history.reused
+        measured = self._measured
+        if not reused:  # nothing is added, and results of all arrays are kept until the last one is written
+            measured = measured._replace(changes=measured.changes.without_values())
         if self._companion is not None:
             self._companion.finish()
         return Written(
@@ -206,14 +210,14 @@ class _CountingWriter:
             self._for_missing,
             self._for_range,
             dict(self._skipped),
-            0 if self._history is None else self._history.reused,
+            reused,
             self._companion,
             self._plan.pipeline,
             self._proven,
             self._largest,
             self._unrounded,
             self._missed,
-            self._measured,
+            measured,
         )
 
 
