@@ -402,3 +402,11 @@ def test_spectrum_of_series_and_of_files_with_rows_of_other_lengths(tmp_path: Pa
     assert not plan.kept
     for path in paths:
         tamis.repack(path, tmp_path / "out.h5", plan.recipe, overwrite=True, require={"*": "spectrum=0.2"})
+
+
+def test_share_of_the_range_of_equal_values_leaves_nothing_to_lose(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=np.full((40, 50), 3, "f4"), chunks=(10, 50))
+    plan = tamis.plan(tmp_path / "a.h5", {"v": "range=0.1,sign"})
+    assert plan["v"].filters is not None
+    assert tamis.Pipeline.parse(plan["v"].filters).error_bound == 0

@@ -116,7 +116,8 @@ class Candidates:
         # Errors are bounded by the filters already, and nothing else of a want makes chunks go without loss.
         flags = any(name in variable.want.limits for name in ("sign", "zeros"))
         bound = ladder.absolute_bound(variable.want, self._facts)
-        self._required = variable.want.required(bound) if flags else None
+        # Nothing may change where the bound is 0, as a share of the range of equal values.
+        self._required = variable.want.required(bound) if flags and bound != 0 else None
 
     def texts(self) -> Iterator[str]:
         """Yield the filters to measure."""
