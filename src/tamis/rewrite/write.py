@@ -45,7 +45,8 @@ def write(
     """Create the array of a plan and fill it from its source.
 
     Memory: a few chunks for each thread, up to 64 MiB if the chunk shape changes, up to 16 MiB of encoded chunks if the
-    array must not grow, and 50 bytes for each chunk. The written bytes do not depend on the number of threads.
+    array must not grow, about 100 MiB if ``ks`` is required, and 50 bytes for each chunk. The written bytes do not
+    depend on the number of threads.
 
     Parameters
     ----------
