@@ -288,6 +288,14 @@ def test_nothing_to_plan_is_refused(sample: Path) -> None:
         tamis.plan(sample, {"T": "abs=0.1"})
 
 
+def test_want_that_only_lossless_filters_keep_is_told(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.nc")
+    note = "; no lossy filters keep it on the sample"
+    assert note in tamis.plan(path, {"ts": "abs=1e-9"})["ts"].reason
+    assert note not in tamis.plan(path, {"ts": "abs=0.1"})["ts"].reason
+    assert note not in tamis.plan(path, {"ts": "lossless"})["ts"].reason
+
+
 def test_file_without_datasets_is_refused(tmp_path: Path) -> None:
     h5py.File(tmp_path / "none.h5", "w").close()
     with pytest.raises(FileError, match=r"none\.h5: expected a dataset named '\*', found no datasets$"):

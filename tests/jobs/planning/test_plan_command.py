@@ -157,3 +157,17 @@ def test_recipe_of_a_file_with_nothing_to_plan_says_so(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["repack", str(path), str(tmp_path / "b.h5"), "--recipe", str(recipe)])
     assert done.exit_code == 2
     assert "r.toml: expected filters or chunks of a variable, got none to store otherwise" in done.output
+
+
+def test_choice_is_between_candidates_on_the_same_values(tmp_path: Path) -> None:
+    """Latitudes of corners as in NEMO: on the middle, which is measured first, lossless filters win by far."""
+    path = tmp_path / "a.h5"
+    y, x = np.mgrid[0:330, 0:360].astype("f8")
+    latitude = -78 + 0.45 * y + np.maximum(y - 220, 0) ** 1.2 * 0.05 * np.sin(np.radians(x))
+    values = np.stack([latitude, latitude, latitude + 0.45, latitude + 0.45], -1).astype("f4")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("a", data=values, chunks=values.shape)
+    plan = tamis.plan(path, {"a": "digits=3"})
+    assert plan["a"].chosen is not None
+    assert plan["a"].chosen.ratio > 50
+    assert tamis.repack(path, tmp_path / "b.h5", plan.recipe)["a"].ratio == pytest.approx(plan["a"].chosen.ratio)

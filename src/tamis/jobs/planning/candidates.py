@@ -189,6 +189,10 @@ class Candidates:
         ]
         return next((i for i, keeps in enumerate(kept) if keeps and all(kept[i + 1 : i + 2])), None)
 
+    def changes_values(self, text: str) -> bool:
+        """Return whether filters change any value of the sample."""
+        return bool(self._errors.get(text))
+
     def allowed(self, text: str, readers: choose.Readers) -> bool:
         """Return whether filters can be encoded here, and read by these readers; record why not."""
         if not choose.readable(Pipeline.parse(text).filters, readers):

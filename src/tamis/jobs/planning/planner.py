@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -118,6 +118,8 @@ def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) ->
     front = _front(candidates, texts, sample, nbytes, prefer, work)
     source_ratio = variable.source_ratio
     filters, reason = _choice(front, prefer, source_ratio, candidates)
+    if not (variable.want.is_lossless or any(map(candidates.changes_values, texts))):
+        reason += "; no lossy filters keep it on the sample"
     own_chunks = all(array.chunk_shape == variable.chunk_shape for array in arrays)
     return PlannedVariable(
         variable.path,
@@ -154,19 +156,31 @@ def _front(
         if not front or not (enough is more or choose.winner_of(front, prefer)[0].is_uncertain):
             break
         if enough.nbytes > few.nbytes:
-            # All that may be chosen on the same chunks: otherwise the one with the luckiest chunks is.
             share = _LIKELY_SHARE if enough is sample and enough is not more and prefer == "size" else choose.FAST_SHARE
-            near = [each.filters for each in (front if sample.is_all else choose.eligible(front, share))]
-            # What slow filters save beyond fast ones hardly depends on the chunk: that was measured on a few.
-            slow = [] if sample.is_all or enough.nbytes <= _SLOW_NBYTES else near
-            fast = {text: quick for text in slow if (quick := _faster(text)) != text and quick in screened}
-            whole = dict.fromkeys((*(text for text in near if text not in fast), *fast.values()))
-            work.add(enough.nbytes * len(whole))
-            better = {text: candidates.measured(text, enough, work.advance) for text in whole}
-            scaled = {text: screened[text].scaled(screened[quick], better[quick]) for text, quick in fast.items()}
-            front = [(better | scaled).get(each.filters, each) for each in front]
+            better: dict[str, Candidate] = {}
+            # All that may be chosen on the same chunks: otherwise the one with the luckiest chunks is.
+            while near := [
+                each.filters
+                for each in (front if sample.is_all else choose.eligible(front, share))
+                if each.filters not in better
+            ]:
+                better |= _better(candidates, near, enough, screened, work)
+                front = [better.get(each.filters, each) for each in front]
             few = enough
     return choose.front_of(front)
+
+
+def _better(
+    candidates: Candidates, near: Sequence[str], enough: Sample, screened: Mapping[str, Candidate], work: Work
+) -> dict[str, Candidate]:
+    """Return candidates, measured on more than they were screened on."""
+    # What slow filters save beyond fast ones hardly depends on the chunk: that was measured on a few.
+    slow = [] if enough.is_all or enough.nbytes <= _SLOW_NBYTES else near
+    fast = {text: quick for text in slow if (quick := _faster(text)) != text and quick in screened}
+    whole = dict.fromkeys((*(text for text in near if text not in fast), *fast.values()))
+    work.add(enough.nbytes * len(whole))
+    better = {text: candidates.measured(text, enough, work.advance) for text in whole}
+    return better | {text: screened[text].scaled(screened[quick], better[quick]) for text, quick in fast.items()}
 
 
 def _faster(text: str) -> str:
