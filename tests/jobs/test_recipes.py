@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -299,3 +300,20 @@ def test_a_rounding_of_a_recipe_needs_filters() -> None:
         tamis.Recipe({}, round={"x": tamis.Absolute(0.1)})
     recipe = tamis.Recipe({"x": "deflate(1)"}, round={"x": tamis.Absolute(0.1)})
     assert str(recipe.filters["x"]) == "absolute(bound=0.1)|deflate(1)"
+
+
+def test_requirements_of_one_name_hold_together(sample: Path, tmp_path: Path) -> None:
+    saved = tamis.Recipe({"/TS": "absolute(0.1)|deflate(1)", "lat": "deflate(2)"}, require={"/TS": "abs=0.1,sign"})
+    called = tamis.Recipe({"/lat/": "deflate(3)"}, require={"TS": "psnr=20,abs=0.2"})
+    both = called.before(saved)
+    assert {name: str(value) for name, value in both.require.items()} == {"TS": "abs=0.2,sign,psnr=20.0"}
+    assert {name: str(value) for name, value in both.filters.items()} == {
+        "/lat/": "deflate(3)",
+        "/TS": "absolute(bound=0.1)|deflate(1)",
+    }
+    saved.dump(tmp_path / "r.toml")
+    arguments = ["repack", str(sample), str(tmp_path / "a.nc"), "--recipe", str(tmp_path / "r.toml")]
+    arguments += ["--require", "TS:corr=0.99", "--require", "/TS:rmse=1"]
+    result = CliRunner().invoke(main, [*arguments, "--json"])
+    datasets = json.loads(result.stdout)["datasets"]
+    assert [each["require"] for each in datasets if each["path"] == "/TS"] == ["abs=0.1,sign,rmse=1.0,corr=0.99"]

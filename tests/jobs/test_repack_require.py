@@ -365,10 +365,10 @@ def test_names_come_before_patterns_and_options_before_the_recipe(source: Path, 
     assert (result.require, result.bound) == ("abs=0.2,limits", 0.2)
     arguments = [source, tmp_path / "c.h5", "--recipe", tmp_path / "r.toml", "--require", "x:abs=0.05", "--json"]
     preview = json.loads(run(*arguments, "--dry-run", "--recipe-out", tmp_path / "o.toml").stdout)["datasets"][0]
-    assert (preview["require"], preview["bound"]) == ("abs=0.05", 0.05)
-    assert 'require = "abs=0.05"' in (tmp_path / "o.toml").read_text()
+    assert (preview["require"], preview["bound"]) == ("abs=0.05,limits", 0.05)
+    assert 'require = "abs=0.05,limits"' in (tmp_path / "o.toml").read_text()
     done = json.loads(run(*arguments).stdout)["datasets"][0]
-    assert (done["require"], done["measures"]) == ("abs=0.05", {})
+    assert (done["require"], done["measures"]) == ("abs=0.05,limits", {})
     assert done["missed_chunks"] == done["lossless_chunks"] > 0
 
 

@@ -86,6 +86,10 @@ class Requirement:
         values = ((entry.name, getattr(self, entry.name)) for entry in fields(self))
         return {name: value for name, value in values if value is not None and value is not False}
 
+    def joined(self, other: Requirement) -> Requirement:
+        """Return what both require together; of a word that both have, the number of this one counts."""
+        return Requirement(**{**other.given, **self.given})  # type: ignore[arg-type]
+
     @property
     def relative(self) -> float | None:
         """The largest error relative to a value, by ``rel``, ``digits`` and ``bits``; None if none is given."""

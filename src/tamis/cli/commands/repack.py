@@ -169,8 +169,9 @@ def command(
     `tamis filters` lists all filters, and `tamis filters zfp` the parameters of one.
     """
     from tamis._open import keeps_format
+    from tamis.accuracy.requirement import as_requirement
     from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
-    from tamis.jobs.recipes.saved_recipe import check_new
+    from tamis.jobs.recipes.saved_recipe import check_new, joined_requirements
 
     if not (recipes or shapes or recipe_path) and keeps_format(source, target):
         raise click.UsageError("expected -f NAME:FILTERS, -c NAME:SHAPE or --recipe FILE, got none of them")
@@ -178,7 +179,8 @@ def command(
         pipelines = by_name("-f", [split_filters(text) for text in recipes])
         texts = by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
-        require = by_name("--require", [split_recipe(text, "NAME:WORDS", "TS:abs=0.1") for text in required])
+        words = [split_recipe(text, "NAME:WORDS", "TS:abs=0.1") for text in required]
+        require = joined_requirements((name, as_requirement(text)) for name, text in words)
         recipe = tamis.Recipe(pipelines, chunks=chunks, require=require, missing=missing)
         if recipe_path is not None:
             recipe = recipe.before(tamis.Recipe.load(recipe_path))

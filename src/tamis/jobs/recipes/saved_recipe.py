@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, TypeVar, get_args
 from tamis.accuracy.requirement import Requirement, Requirements, as_requirements
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Filter
-from tamis.jobs.recipe import STANDARD_NAME, Recipes
+from tamis.jobs.recipe import STANDARD_NAME, Recipes, absolute, has_pattern_signs
 from tamis.jobs.recipes.dimension_chunks import Chunks, DimensionChunks, as_chunks
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rounding import Rounding
@@ -141,11 +141,14 @@ class Recipe:
             raise FileError(f"{os.fspath(path)}: cannot be written: {disk_text(error)}").at(path=path) from error
 
     def before(self, other: Recipe) -> Recipe:
-        """Return both recipes as one; for a name that both have, and for missing values, this one counts."""
+        """Return both recipes as one; for a name that both have, and for missing values, this one counts.
+
+        What they require of one name holds together: see `tamis.accuracy.requirement.Requirement.joined`.
+        """
         return Recipe(
             _first(self.filters, other.filters),
             chunks=_first(self.chunks, other.chunks),
-            require=_first(self.require, other.require),
+            require=joined_requirements([*self.require.items(), *other.require.items()]),
             missing=self.missing or other.missing,
         )
 
@@ -227,7 +230,23 @@ def rounded(rounding: object, filters: Pipeline) -> Pipeline:
 
 def _first(values: Mapping[str, T], others: Mapping[str, T]) -> dict[str, T]:
     """Return values by name, those of the first mapping before those of the second."""
-    return {**values, **{name: value for name, value in others.items() if name not in values}}
+    own = {_place(name) for name in values}
+    return {**values, **{name: value for name, value in others.items() if _place(name) not in own}}
+
+
+def joined_requirements(pairs: Iterable[tuple[str, Requirement]]) -> dict[str, Requirement]:
+    """Return what is required by name, of one name together; of a word given twice, the first number counts."""
+    names: dict[str, str] = {}
+    joined: dict[str, Requirement] = {}
+    for name, required in pairs:
+        known = names.setdefault(_place(name), name)
+        joined[known] = joined[known].joined(required) if known in joined else required
+    return joined
+
+
+def _place(name: str) -> str:
+    """Return a name so that two of one dataset are equal: ``TS`` and ``/TS``."""
+    return name if has_pattern_signs(name) or name.startswith(STANDARD_NAME) else absolute(name)
 
 
 def _chunks_text(chunks: Any) -> str:
