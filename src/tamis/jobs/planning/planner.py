@@ -87,10 +87,11 @@ def planned(variable: Variable, settings: Settings, work: Work) -> PlannedVariab
 
 
 def _compared(variable: Variable, settings: Settings, chunks: tuple[int, ...] | None, work: Work) -> Iterator[Compared]:
-    """Yield filters of others, on the chunks that the variable gets."""
+    """Yield filters of others, on some of the chunks that the variable gets: they take minutes for all of them."""
     variable = variable._replace(chunk_shape=chunks or variable.chunk_shape)
-    sample = _sample(variable, settings.sample)
-    few = sample.thinned(min(settings.sample, USUAL_SAMPLE) // _MEASURED_SHARE)
+    usual = min(settings.sample, USUAL_SAMPLE)
+    sample = _sample(variable, usual)
+    few = sample.thinned(usual // _MEASURED_SHARE)
     work.add(few.nbytes * len(settings.compare))
     return compared_with(settings.compare, variable, sample, few, work.advance)
 
