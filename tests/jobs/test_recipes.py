@@ -130,6 +130,14 @@ def test_options_count_before_the_recipe(source: Path, tmp_path: Path) -> None:
     assert stored(tmp_path / "b.nc")[0] == (2, 32, 16)
 
 
+def test_recipe_with_the_name_of_the_target_is_refused(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "b.nc"
+    refused = run(source, target, "-f", "TS:deflate", "--recipe-out", target, "--overwrite")
+    assert refused.exit_code == 2, refused.output
+    assert "expected another name for the recipe" in refused.output
+    assert not target.exists()
+
+
 def test_chunks_by_dimension_are_refused_for_a_variable_without_it_and_kept_by_a_pattern(
     source: Path, tmp_path: Path
 ) -> None:

@@ -105,6 +105,15 @@ def test_measures_of_several_variables_that_miss_are_told(path: Path) -> None:
     ] == [(True, False), (False, True)]
 
 
+def test_miss_of_a_variable_is_not_that_of_one_whose_path_ends_alike(path: Path, tmp_path: Path) -> None:
+    with h5py.File(path) as source, h5py.File(tmp_path / "groups.h5", "w") as file:
+        source.copy("a", file)
+        source.copy("a", file.create_group("g"))
+    plan = tamis.plan(tmp_path / "groups.h5", {"a": "abs=0.5", "g/a": "abs=0.5"})
+    confirmed = confirm(plan, {"/a": as_want("psnr=20"), "/g/a": as_want("psnr=300")}, None)
+    assert [confirmed[name].confirmed.missed is None for name in ("/a", "/g/a")] == [True, False]  # type: ignore[union-attr]
+
+
 def test_all_values_are_the_sample(path: Path) -> None:
     planned = tamis.plan(path, {"a": "abs=0.5"}, sample=None)["a"]
     assert planned.sampled_nbytes == planned.nbytes

@@ -136,6 +136,19 @@ def test_files_get_one_recipe_that_holds_in_all(tmp_path: Path) -> None:
         assert 0 < result["ts"].largest_error <= 0.1
 
 
+def test_files_that_are_packed_differently_are_not_added_up(tmp_path: Path) -> None:
+    for name, scale in (("a.h5", 1.0), ("b.h5", 1000.0)):
+        with h5py.File(tmp_path / name, "w") as file:
+            file["ts"] = smooth() / np.float32(scale)
+            file["ts"].attrs["scale_factor"] = scale
+    files = [tmp_path / "a.h5", tmp_path / "b.h5"]
+    plan = tamis.plan(files, {"ts": "psnr=70"})
+    assert not plan.filters
+    assert "packed with another scale_factor" in dict(plan.kept)["/ts"]
+    assert tamis.plan(files, {"ts": "lossless"}).filters
+    assert tamis.plan(files[1:] * 2, {"ts": "psnr=70"}).filters
+
+
 def test_files_with_other_axes_are_refused(tmp_path: Path) -> None:
     make(tmp_path / "a.nc")
     with h5py.File(tmp_path / "b.nc", "w") as file:

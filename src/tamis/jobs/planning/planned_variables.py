@@ -48,6 +48,9 @@ def variables_of(
             note = ""
             if want is RECOMMENDED:
                 want, note = recommended_want(first, arrays[0], path.rpartition("/")[2])
+            if reason := _reason_of_packing(arrays, want):
+                kept[path] = reason
+                continue
             variables.append(Variable(path, want, stores, arrays, shape, missing, note))
     return variables, kept
 
@@ -70,6 +73,18 @@ def _reason_to_keep(arrays: Sequence[StoredArray], exact: bool) -> str:
     if not exact and sum(array.values_nbytes for array in arrays) < _LEAST_NBYTES * len(arrays):
         return f"not planned: less than {size_text(_LEAST_NBYTES)} (a want with its exact name plans it)"
     return ""
+
+
+def _reason_of_packing(arrays: Sequence[StoredArray], want: Want) -> str:
+    """Return why arrays cannot be measured together; empty if they can: errors are added up in stored units."""
+    dtype = np.dtype(arrays[0].dtype)
+    never_lossy = dtype.kind in "iu" and dtype.itemsize < 4
+    if want.is_lossless or never_lossy or len({array.packing for array in arrays}) == 1:
+        return ""
+    return (
+        "not planned: packed with another scale_factor or add_offset in one of the files, whose errors cannot be added"
+        " up: plan each of these files"
+    )
 
 
 def _chunk_shape(path: str, arrays: Sequence[StoredArray]) -> tuple[int, ...]:

@@ -175,22 +175,24 @@ class Recipe:
         return "\n".join((*lines, ""))
 
 
-def check_new(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]], *, overwrite: bool) -> None:
-    """Raise an error if a recipe could not be written after work on its inputs, or would replace one of them.
+def check_new(path: str | os.PathLike[str], others: Iterable[str | os.PathLike[str]], *, overwrite: bool) -> None:
+    """Raise an error if a recipe could not be written, or has the name of another file of the run.
 
     Raises
     ------
     FileError
         If the file exists, and is not to be overwritten, or its folder does not exist.
     ParameterError
-        If it is one of the inputs.
+        If it is an input or the target, whether that exists or not.
     """
-    if os.path.exists(path):
-        for each in inputs:
-            if os.path.exists(each) and os.path.samefile(path, each):
-                raise ParameterError(f"{os.fspath(path)}: expected another name for the recipe than that of an input")
-        if not overwrite:
-            raise _there_already(path)
+    for each in others:
+        is_same_file = os.path.exists(path) and os.path.exists(each) and os.path.samefile(path, each)
+        if is_same_file or os.path.realpath(path) == os.path.realpath(each):
+            raise ParameterError(
+                f"{os.fspath(path)}: expected another name for the recipe than that of an input or the target"
+            )
+    if os.path.exists(path) and not overwrite:
+        raise _there_already(path)
     if not Path(path).parent.is_dir():
         raise FileError(f"{os.fspath(path)}: cannot be written: No such folder: {Path(path).parent}").at(path=path)
 
