@@ -270,6 +270,7 @@ def test_to_netcdf_wrong_input_refused(tmp_path: Path) -> None:
         ({"T": RECIPE}, {"chunks": {"T": (4, 4)}}, ParameterError, "T: expected chunks with 3 axes"),
         ({"T": RECIPE}, {"chunks": {"T": (4, 24, 64)}}, ParameterError, "expected chunks within the shape"),
         (RECIPE, {}, ParameterError, "expected recipes such as"),
+        ([], {}, ParameterError, "expected recipes such as"),
         ({}, {"missing": "drop"}, ParameterError, "expected missing to be one of"),
         ({}, {"threads": 0}, ParameterError, "threads"),
         ({}, {"unlimited_dims": ["level"]}, ParameterError, "expected unlimited_dims among the dimensions .*'level'"),

@@ -55,7 +55,7 @@ def save(
     progress: Callable[[str, int, int], None] | None,
 ) -> RepackResult:
     """Save datasets by the path of their group; see ``Dataset.tamis.to_netcdf``."""
-    recipe = asked_recipe(recipes or {}, chunks=chunks, require=require, missing=missing)
+    recipe = asked_recipe({} if recipes is None else recipes, chunks=chunks, require=require, missing=missing)
     thread_count = checked_threads(threads)
     groups = {
         path: encode_group(_with_encodings(path, dataset, encodings, [*datasets]), unlimited_dims)
