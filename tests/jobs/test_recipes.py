@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -325,3 +327,28 @@ def test_requirements_of_one_name_hold_together(sample: Path, tmp_path: Path) ->
     result = CliRunner().invoke(main, [*arguments, "--json"])
     datasets = json.loads(result.stdout)["datasets"]
     assert [each["require"] for each in datasets if each["path"] == "/TS"] == ["abs=0.1,sign,rmse=1.0,corr=0.99"]
+
+
+FULL = """
+import resource, sys, tamis
+resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
+try:
+    tamis.Recipe({"TS": "zstd(5)"}).dump(sys.argv[1], overwrite=sys.argv[2] == "over")
+except tamis.FileError as error:
+    print(error)
+"""
+
+
+def test_recipe_is_written_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    old = tmp_path / "old.toml"
+    tamis.Recipe({"TS": "deflate(9)"}).dump(old)
+    text = old.read_text()
+    for name, how in (("old.toml", "over"), ("new.toml", "once")):
+        command = [sys.executable, "-c", FULL, tmp_path / name, how]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        assert "cannot be written" in done.stdout
+    assert [each.name for each in tmp_path.iterdir()] == ["old.toml"]
+    assert old.read_text() == text
+    tamis.Recipe({"TS": "zstd(5)"}).dump(old, overwrite=True)
+    assert tamis.Recipe.load(old).filters == {"TS": tamis.Pipeline.parse("zstd(5)")}
+    tamis.Recipe({"TS": "zstd(5)"}).dump("/dev/null", overwrite=True)

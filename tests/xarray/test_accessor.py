@@ -256,6 +256,9 @@ def test_to_netcdf_takes_a_saved_recipe(tmp_path: Path) -> None:
     ds.tamis.to_netcdf(tmp_path / "b.nc", recipe, chunks={"T": (8, 24, 32)}, missing="refuse")
     with h5py.File(tmp_path / "b.nc") as file:
         assert file["T"].chunks == (8, 24, 32)
+    ds.tamis.to_netcdf(tmp_path / "d.nc", {"T": "zstd"}, chunks={"*": {"time": 2}})  # lat and area have none
+    with h5py.File(tmp_path / "d.nc") as file:
+        assert (file["T"].chunks, file["area"].chunks) == ((2, 24, 32), None)
     with pytest.raises(ParameterError, match="T: expected chunks for the dimensions time, lat, lon, got level"):
         ds.tamis.to_netcdf(tmp_path / "c.nc", {"T": "zstd"}, chunks={"T": {"level": 2}})
 

@@ -167,7 +167,12 @@ def _chunk_shapes(
         recipes.setdefault(filters.path, filters.value)
     shapes: dict[str, tuple[int, ...]] = {}
     for asked in assigned(recipe.chunks, match):
-        shapes.setdefault(asked.path, _shape_of(asked.value, store, asked.path))
+        try:
+            with located(asked.path, dataset=asked.path):
+                shapes.setdefault(asked.path, _shape_of(asked.value, store, asked.path))
+        except ParameterError:
+            if asked.exact:
+                raise  # of a pattern, others have the dimensions
     _refuse_twice(encodings, recipes, FILTER_KEYS, "a recipe")
     _refuse_twice(encodings, shapes, ("chunksizes",), "chunks")
     for path, group in groups.items():
@@ -184,7 +189,4 @@ def _chunk_shapes(
 
 
 def _shape_of(chunks: Chunks, store: DatasetStore, path: str) -> tuple[int, ...]:
-    if not isinstance(chunks, DimensionChunks):
-        return chunks
-    with located(path, dataset=path):
-        return chunks.of(store, store.arrays[path])
+    return chunks.of(store, store.arrays[path]) if isinstance(chunks, DimensionChunks) else chunks

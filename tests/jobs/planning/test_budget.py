@@ -146,3 +146,19 @@ def test_confirmed_ratio_counts_the_companion(tmp_path: Path) -> None:
     assert confirmed is not None
     assert repacked.companion_nbytes > 0
     assert confirmed.ratio == pytest.approx(repacked.ratio)
+
+
+def test_confirmed_measures_of_several_files_are_the_worst(path: Path, tmp_path: Path) -> None:
+    with h5py.File(path) as source, h5py.File(tmp_path / "b.h5", "w") as file:
+        source.copy("a", file)
+        file["a"][...] = 280 + (file["a"][...] - 280) / 1000
+
+    def psnr(*files: Path) -> float:
+        plan = tamis.plan(files, {"a": "abs=0.05"})
+        confirmed = confirm(plan, {"/a": as_want("psnr=1")}, None)["a"].confirmed
+        assert confirmed is not None
+        return dict(confirmed.measures)["psnr"] or 0.0
+
+    both = psnr(path, tmp_path / "b.h5")
+    assert both == psnr(tmp_path / "b.h5", path)
+    assert 0 < both < psnr(path) - 10

@@ -61,6 +61,7 @@ def test_compared_filter_in_stored_units_keeps_measures_too(tmp_path: Path) -> N
     (sz3,) = tamis.plan(path, {"v": "abs=0.05"}, compare=["sz3"])["v"].compared
     assert sz3.filters == "sz3(mode=absolute,bound=0.1)"
     assert sz3.largest_error == pytest.approx(0.05, rel=0.05)
+    path = make(tmp_path / "big.h5", field().astype(">f4"))
     found = compared(path, "psnr=70,corr=0.9999")
     assert {each.problem for each in found.values()} == {None}
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from tamis.accuracy.measured import AT_MOST
 from tamis.accuracy.requirement import Requirement
 from tamis.accuracy.vocabulary import WHOLE
 from tamis.errors import BoundError
@@ -35,7 +36,14 @@ class _Total:
         self.nbytes += result.nbytes
         self.stored += result.target_nbytes + result.companion_nbytes
         self.error = max(self.error, result.largest_error)
-        self.measures |= result.measures
+        for word, value in result.measures.items():
+            self.measures[word] = _worse(word, self.measures.get(word), value)
+
+
+def _worse(word: str, one: float | None, other: float | None) -> float | None:
+    """Return the worse of two values of a measure, of which one may be None."""
+    known = [value for value in (one, other) if value is not None]
+    return (max if word in AT_MOST else min)(known, default=None)
 
 
 def confirm(plan: Plan, wants: Mapping[str, Want], progress: Progress | None) -> Plan:

@@ -113,7 +113,7 @@ class Confirmed:
     largest_error
         Largest absolute error, in units of the variable.
     measures
-        Name and value of each measure of the whole dataset that is wanted; of several files, those of the last.
+        Name and value of each measure of the whole dataset that is wanted; of several files, the worst.
     missed
         What repack says if one of these is missed; None if none is.
     """

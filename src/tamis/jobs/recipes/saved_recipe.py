@@ -133,8 +133,7 @@ class Recipe:
             If the file exists, and is not to be overwritten, or cannot be written.
         """
         try:
-            with Path(path).open("w" if overwrite else "x", encoding="utf-8") as file:
-                file.write(self._text(evidence or {}))
+            _write(Path(os.path.realpath(path)), self._text(evidence or {}).encode(), overwrite=overwrite)
         except FileExistsError as error:
             raise _there_already(path) from error
         except OSError as error:
@@ -173,6 +172,23 @@ class Recipe:
                 lines += ["", "[variable.evidence]"]
                 lines += [f"{_key(word)} = {_value(value)}" for word, value in evidence[name].items()]
         return "\n".join((*lines, ""))
+
+
+def _write(path: Path, data: bytes, *, overwrite: bool) -> None:
+    """Write a file as a whole, or nothing."""
+    if overwrite and path.exists() and not path.is_file():
+        path.write_bytes(data)  # a device, such as the standard output
+        return
+    new = path.with_name(f".{path.name}.{os.getpid()}.new") if overwrite else path
+    with new.open("xb") as file:
+        try:
+            file.write(data)
+            file.flush()
+            if new != path:
+                os.replace(new, path)
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
 
 
 def check_new(path: str | os.PathLike[str], others: Iterable[str | os.PathLike[str]], *, overwrite: bool) -> None:

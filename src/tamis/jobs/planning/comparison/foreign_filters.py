@@ -138,6 +138,7 @@ def _gaps(sample: Sample) -> str:
 
 def _change(codec: Foreign) -> Callable[[Plan, Piece, NDArray[Any]], NDArray[Any]]:
     def change(plan: Plan, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
+        values = values.astype(values.dtype.newbyteorder("="), copy=False)
         chunk = ChunkType(values.dtype, values.shape)
         return _decoded(codec, codec.trial(values.tobytes(), chunk), chunk)
 
@@ -158,7 +159,7 @@ def _measured(codec: Foreign, plans: Sequence[Plan], sample: Sample, advance: Ca
     write_seconds = read_seconds = 0.0
     for plan, pieces in zip(plans, sample.chunks, strict=True):
         for piece in pieces:
-            values = piece.values.astype(plan.dtype, copy=False)
+            values = piece.values.astype(plan.dtype.newbyteorder("="), copy=False)
             chunk = ChunkType(values.dtype, values.shape)
             begin = time.perf_counter()
             data = codec.trial(values.tobytes(), chunk)
