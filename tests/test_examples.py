@@ -34,7 +34,7 @@ class Block(NamedTuple):
 
 
 def blocks(document: str) -> list[Block]:
-    """Find the fenced blocks; those after ``<!-- not run: reason -->`` and sh sessions (``$ ``) are not to be run."""
+    """Find the fenced blocks; those after ``<!-- not run: reason -->`` are not to be run, nor are sessions (``$ ``)."""
     found: list[Block] = []
     opened: re.Match[str] | None = None
     skip = False
@@ -102,9 +102,47 @@ def test_document_every_block_runs(path: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
-def test_readme_has_python_and_shell_that_run() -> None:
-    languages = {each.language for each in blocks((ROOT / "README.md").read_text(encoding="utf-8")) if each.run}
-    assert languages >= {"python", "sh"}
+SESSIONS = [
+    (path, block)
+    for path in DOCUMENTS
+    for block in blocks(path.read_text(encoding="utf-8"))
+    if block.language == "sh" and block.text.lstrip().startswith("$ ")
+]
+# Times and speeds, which no two runs share.
+_SECONDS = re.compile(r"\bin [\d.]+ s\b")
+_SPEEDS = re.compile(r" \d+ \d+ (?=(?:any HDF5|HDF5 with \w+)$)")
+
+
+def comparable(line: str) -> str:
+    """Return a line of output without times, speeds and the width of columns."""
+    return _SPEEDS.sub(" N N ", _SECONDS.sub("in N s", " ".join(line.split())))
+
+
+@pytest.mark.parametrize(("path", "block"), SESSIONS, ids=lambda value: getattr(value, "name", ""))
+def test_session_shows_what_its_commands_print(path: Path, block: Block, tmp_path: Path) -> None:
+    """Lines may be left out at a line "…", and stand in the order in which they are printed."""
+    shutil.copy(ROOT / "examples" / "data" / "cam_ts.nc", tmp_path)
+    environment = os.environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])}
+    for session in block.text.split("$ ")[1:]:
+        command, *shown = session.splitlines()
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        printed = iter([comparable(line) for line in done.stdout.splitlines()])
+        for line in shown:
+            assert line == "…" or comparable(line) in printed, f"{path.name}: {command}: {line}\n{done.stdout}"
+
+
+def test_readme_has_python_and_a_session() -> None:
+    assert "README.md" in {path.name for path, _ in SESSIONS}
+    languages = {block.language for block in blocks((ROOT / "README.md").read_text(encoding="utf-8")) if block.run}
+    assert "python" in languages
 
 
 DOCUMENT = """# Title
