@@ -89,7 +89,7 @@ def _link(variable: h5py.Dataset, companion: h5py.Dataset) -> None:
     for shared in _SHARED:
         raw = shared.encode()
         if h5a.exists(variable.id, raw):
-            copy_attribute(variable.id, companion.id, raw, lambda reference: reference)
+            copy_attribute(variable.id, companion.id, raw, None)
     for axis, scales in enumerate(_scales(variable)):
         for scale in scales:
             companion.dims[axis].attach_scale(scale)

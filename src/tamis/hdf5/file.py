@@ -174,7 +174,7 @@ class File(Group):
         with reading(self.path, dataset=path):
             try:
                 return Array(self, target, path)
-            except (TypeError, ValueError) as error:
+            except (KeyError, TypeError, ValueError) as error:
                 raise FileError(f"{self.path}: {path}: expected values of a type that NumPy has: {error}") from error
 
     def data_model(self, phony_dims: str = "sort") -> Hdf5Model:

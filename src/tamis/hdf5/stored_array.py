@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +25,7 @@ from tamis.errors import FileError
 from tamis.filters import ChunkType
 from tamis.hdf5 import companions
 from tamis.hdf5.dataset_facts import DatasetFacts
-from tamis.hdf5.lib.chunk_index import read_index
+from tamis.hdf5.lib.chunk_index import UnsureIndexError, read_index
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.file_facts import descriptor_of, filename_of, first_offset, has_tree_indexes, is_plain, is_read_only
 from tamis.hdf5.lib.places import SAME_FILE, find_virtual
@@ -123,7 +124,7 @@ class Hdf5Array(DatasetFacts):
         try:
             return read_index(self.dataset.id, grid, first_offset(self.file))
         except FileError as error:
-            raise FileError(f"{self.label}: {error}") from error
+            raise type(error)(f"{self.label}: {error}") from error
 
     def stored_parts(self) -> Parts:
         """Return the parts that have values in the file: chunks, or the whole array."""
@@ -254,7 +255,8 @@ class Hdf5Array(DatasetFacts):
             return TextReader(self.dataset, self.label)
         if not independent:
             if self.can_read_chunks:
-                return ChunkedReader(self.open_chunks())
+                with suppress(UnsureIndexError):
+                    return ChunkedReader(self.open_chunks())
             if (offset := self.contiguous_offset) is not None and self.number_type is not None:
                 source, scattered = FileSource(descriptor_of(self.file)), self._library_reader().read
                 return ContiguousReader(self.label, self.shape, self.number_type, source, offset, scattered)

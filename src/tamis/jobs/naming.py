@@ -7,7 +7,7 @@ from functools import cached_property
 
 from tamis import cf
 from tamis.errors import FileError
-from tamis.jobs.recipe import Match, absolute, matching
+from tamis.jobs.recipe import Match, absolute, has_pattern_signs, matching
 from tamis.store.array import Store
 
 
@@ -15,10 +15,16 @@ class Names:
     """Names and patterns of the datasets of a file.
 
     An exact name may lead through links of any kind. A pattern is compared with every path of hard links.
+
+    Attributes
+    ----------
+    unmatched
+        Patterns that match nothing, as `match_any` accepts them, with this in words.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.unmatched: dict[str, str] = {}
 
     @property
     def filename(self) -> str:
@@ -43,6 +49,24 @@ class Names:
         except FileError as error:
             error.at(self.filename, path=self.filename, dataset=name)
             raise
+
+    def match_any(self, name: str) -> Match:
+        """Return what `match` returns; a pattern may match nothing, because one recipe is for many files.
+
+        Raises
+        ------
+        FileError
+            If there is no dataset of this exact name.
+        """
+        try:
+            match = self.match(name)
+        except FileError:
+            if not has_pattern_signs(name):
+                raise
+            match = Match({}, exact=False)
+        if not match.labels:
+            self.unmatched[name] = "this pattern matches no dataset"
+        return match
 
     def labels(self, names: Iterable[str]) -> dict[str, str]:
         """Return the datasets that match any of several names or patterns: for each first path, the path that matched.

@@ -147,7 +147,7 @@ def matching(
     Raises
     ------
     FileError
-        If none matches; names the datasets.
+        If none matches; names the datasets. A pattern matches nothing where there are no datasets at all.
     """
     if (path := absolute(name)) in paths:
         return Match({paths[path]: path}, exact=True)
@@ -159,7 +159,7 @@ def matching(
         for path, own in paths.items():
             if fits(path) and (path == own or own not in labels):
                 labels[own] = path
-    if not labels:
+    if not labels and (paths or not has_pattern_signs(name)):
         own_paths = list(dict.fromkeys(paths.values()))
         listed = ", ".join(own_paths[:12]) + (", …" if len(own_paths) > 12 else "")
         nearest = did_you_mean(name, (word for path in paths for word in (path.rpartition("/")[2], path)))

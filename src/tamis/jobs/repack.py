@@ -187,6 +187,7 @@ def run_repack(
     ):
         request = request_for(store)
         planning = plan_datasets(store, request, survey_reported(report, threads))
+        notes += _notes_of(planning)
         record = Record.of(source, planning, request, transaction.form_text)
         earlier = check_target(transaction, source, record, planning.plans, request, resume=resume)
         if earlier is not None:
@@ -262,7 +263,7 @@ def run_preview(
         request = request_for(store)
         planning = plan_datasets(store, request)
         datasets = describe(planning)
-        notes = store.survey_other_files(os.fspath(target))
+        notes = [*_notes_of(planning), *store.survey_other_files(os.fspath(target))]
         transaction = begin(target, **(form or {}))
         if not resume:
             return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*interrupted(target), *notes))
@@ -288,6 +289,10 @@ def _check_asked(request: Request, source: str | os.PathLike[str], target: str |
     """Raise ParameterError if nothing is asked for, and the target has the format of the source."""
     if not (request.pipelines or request.chunks) and keeps_format(source, target):
         raise ParameterError("expected at least one recipe such as {'TS': 'zfp(accuracy=0.1)'}, got {}")
+
+
+def _notes_of(planning: Planning) -> list[str]:
+    return [f"{name}: {reason}" for name, reason in planning.unmatched.items()]
 
 
 class _Done(NamedTuple):

@@ -253,9 +253,9 @@ class _Comparison:
         if source.number_type is None or target.number_type is None:
             unequal = self.pair.unequal_elements(source, target, report)
             if unequal:
-                at = list(unequal.index)
-                self._violation(path, "values", f"{unequal.count} of {source.size} differ: at {at} {unequal.text}")
-            return None, unequal is None
+                text = f"{unequal.count} of {source.size} differ: at {list(unequal.index)} {unequal.text}"
+                (self._note if unequal.harmless else self._violation)(path, "values", text)
+            return None, unequal is None or unequal.harmless
         with closing(source.open_reader()) as before, closing(target.open_reader()) as after:
             packing = source.packing
             zero = packing.stored_zero if packing else 0.0

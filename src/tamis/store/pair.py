@@ -45,11 +45,14 @@ class Unequal:
         Index of the first.
     text
         The first element in source and target.
+    harmless
+        Whether they only differ in what no copy can have.
     """
 
     count: int
     index: tuple[int, ...]
     text: str
+    harmless: bool = False
 
 
 class Pair(Protocol):

@@ -121,8 +121,7 @@ inline constexpr std::size_t type_at = 3;
 inline Status survey(Values values, std::size_t nbytes, Chunk& chunk) {
     if (values.size() < type_at) return {Code::bad_parameter, values.size()};
     if (values[0] != values.size()) return {Code::bad_parameter, 0};
-    if (values[1] > 1) return {Code::bad_parameter, 1};
-    chunk.verbatim = values[1] == 1;
+    chunk.verbatim = values[1] != 0;
     chunk.items = values[2];
     if (chunk.verbatim) return {};  // nothing else is written for a type without parameters
     std::size_t at = type_at;

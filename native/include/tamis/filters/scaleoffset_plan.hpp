@@ -49,9 +49,11 @@ struct Params {
 inline Status parse(Values values, Params& params) {
     const auto fault = [](std::size_t index) { return Status{Code::bad_parameter, index}; };
     if (values.size() != value_count) return fault(values.size());
-    for (const Index flag : {item_class, sign, order, fill})
-        if (values[flag] > 1) return fault(flag);
+    if (values[item_class] > 1) return fault(item_class);
     params.is_float = values[item_class] == 1;
+    // Older libhdf5 left rubbish in words that it does not look at: the sign of floats, the fill value if there is
+    // none.
+    if (!params.is_float && values[sign] > 1) return fault(sign);
     if (values[scale_type] != (params.is_float ? decimal_scale : integer_scale)) return fault(scale_type);
     params.nbytes = values[item_nbytes];
     const bool known = params.nbytes == 4 || params.nbytes == 8;
@@ -62,7 +64,7 @@ inline Status parse(Values values, Params& params) {
         if (params.factor > static_cast<int>(params.nbits())) return fault(scale_factor);
     }
     params.items = values[item_count];
-    params.is_signed = values[sign] == 1;
+    params.is_signed = !params.is_float && values[sign] == 1;
     params.big = values[order] == 1;
     params.has_fill = values[fill] == 1;
     params.fill_bits = (std::uint64_t{values[fill_value + 1]} << 32 | values[fill_value]) & low_bits(params.nbits());

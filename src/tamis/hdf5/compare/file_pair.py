@@ -10,8 +10,8 @@ import h5py
 
 from tamis.cf.history_attribute import HISTORY
 from tamis.hdf5.companions import about_companion
-from tamis.hdf5.compare.elements import unequal_elements
-from tamis.hdf5.compare.stored_bytes import changed_fill, same_stored_chunks
+from tamis.hdf5.compare.elements import changed_fill, unequal_elements
+from tamis.hdf5.compare.stored_bytes import same_stored_chunks
 from tamis.hdf5.compare.structure import (
     attribute_differences,
     group_changes,
@@ -72,7 +72,7 @@ class Hdf5Pair:
 
     def fill_note(self, source: Hdf5Array, target: Hdf5Array) -> str:
         """Return how the fill value of arrays of one type changed; empty if it did not."""
-        return changed_fill(source, target)
+        return changed_fill(source, target, self._objects)
 
     def unequal_elements(
         self, source: Hdf5Array, target: Hdf5Array, progress: Callable[[int, int], None]
@@ -113,7 +113,7 @@ class Hdf5Pair:
         for code, text in group_changes(group, other):
             yield Change(path, code, text)
         for link in link_differences(group, other, self._objects):
-            yield Change(f"{path.rstrip('/')}/{link.name}", "link", link.text, harmless=link.added)
+            yield Change(f"{path.rstrip('/')}/{link.name}", "link", link.text, harmless=link.added or link.harmless)
 
     def new_objects(self) -> Iterator[Change]:
         """Yield the objects that only the second file has."""
@@ -142,8 +142,8 @@ class Hdf5Pair:
                 if (note := history_change(path, HISTORY, before, after)) is not None:
                     yield note
                     continue
-            harmless = change.name in _BOOKKEEPING or about_companion(change.name, source, target)
-            yield Change(path, "attribute", change.text, harmless=harmless)
+            bookkeeping = change.name in _BOOKKEEPING or about_companion(change.name, source, target)
+            yield Change(path, "attribute", change.text, harmless=bookkeeping or change.harmless)
 
 
 def _objects(store: Hdf5Store, like: Contents | None = None) -> Objects:

@@ -7,6 +7,7 @@ import numpy as np
 from tamis.chunks.index import ChunkIndex
 from tamis.chunks.regions import as_array
 from tamis.chunks.source import FileSource
+from tamis.hdf5.compare.elements import changed_fill
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.file_facts import descriptor_of, filename_of, is_plain
 from tamis.hdf5.stored_array import Hdf5Array
@@ -37,15 +38,6 @@ def same_stored_chunks(source: Hdf5Array, target: Hdf5Array) -> bool:
     files = [FileSource(descriptor_of(array.file)) for array in both]
     places = zip(before.offsets.tolist(), after.offsets.tolist(), before.sizes.tolist(), strict=True)
     return all(_same_bytes(files, offsets, nbytes) for *offsets, nbytes in places)
-
-
-def changed_fill(source: Hdf5Array, target: Hdf5Array) -> str:
-    """Return how HDF5's fill value changed between datasets of one type; empty where it did not, or there is none."""
-    try:
-        before, after = (array.fill_value.astype(array.dataset.dtype.newbyteorder("=")) for array in (source, target))
-    except (TypeError, ValueError, RuntimeError):
-        return ""
-    return "" if before.tobytes() == after.tobytes() else f"HDF5's fill value {before} became {after}"
 
 
 def _index(array: Hdf5Array) -> ChunkIndex:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import h5py
@@ -13,20 +13,24 @@ from numpy.typing import NDArray
 
 from tamis.errors import FileError
 from tamis.formatting import shortened
-from tamis.hdf5.compare.elements import array_text, differing, element_text
+from tamis.hdf5.compare.elements import array_text, differing, element_text, without_target
+from tamis.hdf5.compare.followed_values import followed_values
+from tamis.hdf5.lib.datatypes import memory_type
 from tamis.hdf5.lib.places import linked_file
 from tamis.hdf5.lib.quick_facts import bare_address, quick_links
+from tamis.hdf5.lib.references import has_references
 from tamis.hdf5.lib.type_text import type_words
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.groups import group_filters, is_old_group
 from tamis.hdf5.tree.links import in_order, links_of
-from tamis.hdf5.tree.objects import Objects
+from tamis.hdf5.tree.objects import GONE, NOTHING, Objects
 from tamis.hdf5.tree.references import attribute_names
 
 Array = NDArray[Any]
 
 _NAMED_TYPE = "named type"
 _SCALE_OF = b"REFERENCE_LIST"
+_GONE = "references to objects that do not exist"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +45,14 @@ class Difference:
         The difference in words.
     added
         Whether only the target has it.
+    harmless
+        Whether the source has what no copy can have.
     """
 
     name: str
     text: str
     added: bool = False
+    harmless: bool = False
 
 
 def attribute_differences(source: Any, target: Any, objects: tuple[Objects, Objects]) -> Iterator[Difference]:
@@ -60,7 +67,7 @@ def attribute_differences(source: Any, target: Any, objects: tuple[Objects, Obje
     for name in names:
         text = _text(name)
         if name not in others:
-            if name != _SCALE_OF or _belonging(_attribute_values(h5a.open(source, name)), objects[0]):
+            if name != _SCALE_OF or _belonging(_attribute_values(h5a.open(source, name), objects[0]), objects[0]):
                 yield Difference(text, f"attribute {text!r} is lost")
             continue
         try:
@@ -68,7 +75,7 @@ def attribute_differences(source: Any, target: Any, objects: tuple[Objects, Obje
         except (OSError, RuntimeError, TypeError, ValueError, KeyError) as error:
             raise FileError(f"attribute {text!r} cannot be read: {error}") from error
         if change:
-            yield Difference(text, f"attribute {text!r}: {change}")
+            yield Difference(text, f"attribute {text!r}: {change}", harmless=change.startswith(_GONE))
     for name in others:
         if name not in names:
             yield Difference(_text(name), f"attribute {_text(name)!r} is new", added=True)
@@ -86,7 +93,7 @@ def link_differences(source: h5py.Group, target: h5py.Group, objects: tuple[Obje
         elif link.text.startswith(_NAMED_TYPE):
             types = h5t.open(source.id, name), h5t.open(target.id, name)
             for difference in attribute_differences(*types, objects):
-                yield Difference(_text(name), difference.text, difference.added)
+                yield replace(difference, name=_text(name))
     for name, link in after.items():
         if name not in before and not link.is_object:
             yield Difference(_text(name), f"{link.text} is new", added=True)
@@ -151,13 +158,15 @@ def _attribute_difference(name: bytes, pair: tuple[Any, Any], objects: tuple[Obj
     alike = types[0] == types[1] and shapes[0] == shapes[1]
     if any(empty):
         return "" if alike else f"{types[0]} of shape {shapes[0]} became {types[1]} of shape {shapes[1]}"
-    before, after = map(_attribute_values, pair)
-    if name == _SCALE_OF and all(values.dtype.names and values.ndim == 1 for values in (before, after)):
+    before, after = (_attribute_values(attribute, own) for attribute, own in zip(pair, objects, strict=True))
+    count = np.count_nonzero(without_target(before, after)) if before.shape == after.shape else 0
+    gone = f"{_GONE}: {count} became null" if count else ""
+    if name == _SCALE_OF and all(_is_list_of_references(attribute) for attribute in pair):
         sets = [_belonging(values, own) for values, own in zip((before, after), objects, strict=True)]
-        return "" if sets[0] == sets[1] else f"{shortened(', '.join(sets[0]))} became {shortened(', '.join(sets[1]))}"
-    if alike and not differing(before, after, before.dtype, objects).any():
-        return ""
-    texts = [array_text(values, own) for values, own in zip((before, after), objects, strict=True)]
+        return gone if sets[0] == sets[1] else f"{shortened(', '.join(sets[0]))} became {shortened(', '.join(sets[1]))}"
+    if alike and not differing(before, after, before.dtype).any():
+        return gone
+    texts = [array_text(values) for values in (before, after)]
     if texts[0] != texts[1]:
         return f"{texts[0]} became {texts[1]}"
     if not alike:
@@ -165,25 +174,33 @@ def _attribute_difference(name: bytes, pair: tuple[Any, Any], objects: tuple[Obj
     return "values differ"
 
 
+def _is_list_of_references(attribute: Any) -> bool:
+    kind = attribute.get_type()
+    return isinstance(kind, h5t.TypeCompoundID) and has_references(kind) and len(attribute.shape) == 1
+
+
 def _belonging(values: Array, own: Objects) -> list[str]:
     """Return the datasets of a dimension scale, without companions, sorted, because their order has no meaning."""
-    if not values.dtype.names or values.ndim != 1:
+    if values.dtype.kind != "O" or values.ndim != 1:
         return ["a value that is not a list of references"]
-    return sorted(element_text(entry, own) for entry in values if own.target_text(entry[0]) not in own.companions)
+    return sorted(element_text(entry) for entry in values if entry[0] not in (*own.companions, GONE, NOTHING))
 
 
-def _attribute_values(attribute: Any) -> Array:
+def _attribute_values(attribute: Any, own: Objects) -> Array:
     file_type = attribute.get_type()
+    if has_references(file_type):
+        space = attribute.get_space()
+        return followed_values(attribute, file_type, space, space, own)
     try:
         dtype = file_type.dtype
-    except (TypeError, ValueError):
+    except (KeyError, TypeError, ValueError):
         dtype = np.dtype((np.void, file_type.get_size()))
         values = np.zeros(attribute.shape, dtype)
         attribute.read(values, mtype=file_type)
         return values
     base, inner = dtype.subdtype or (dtype, ())
     values = np.zeros((*attribute.shape, *inner), base)
-    attribute.read(values, mtype=h5t.py_create(dtype))
+    attribute.read(values, mtype=memory_type(file_type, dtype))
     return values
 
 

@@ -46,8 +46,35 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "H5Pclose": (_hid,),
     "H5Acreate2": (_hid, ctypes.c_char_p, _hid, _hid, _hid, _hid),
     "H5Oget_comment": (_hid, ctypes.c_char_p, ctypes.c_size_t),
+    "H5Oincr_refcount": (_hid,),
+    "H5Lcopy": (_hid, ctypes.c_char_p, _hid, ctypes.c_char_p, _hid, _hid),
+    "H5Lis_registered": (ctypes.c_int,),
+    "H5Lregister": (ctypes.c_void_p,),
+    "H5Lunregister": (ctypes.c_int,),
+    "H5Aread": (_hid, _hid, ctypes.c_void_p),
+    "H5Awrite": (_hid, _hid, ctypes.c_void_p),
+    "H5Dread": (_hid, _hid, _hid, _hid, _hid, ctypes.c_void_p),
+    "H5Dwrite": (_hid, _hid, _hid, _hid, _hid, ctypes.c_void_p),
+    "H5Dvlen_reclaim": (_hid, _hid, _hid, ctypes.c_void_p),
+    "H5Rdereference2": (_hid, _hid, ctypes.c_int, ctypes.c_void_p),
+    "H5Rget_region": (_hid, ctypes.c_int, ctypes.c_void_p),
+    "H5Rcreate": (ctypes.c_void_p, _hid, ctypes.c_char_p, ctypes.c_int, _hid),
+    "H5Rget_type": (ctypes.c_void_p,),
+    "H5Rget_file_name": (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t),
+    "H5Rget_attr_name": (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t),
+    "H5Ropen_object": (ctypes.c_void_p, _hid, _hid),
+    "H5Ropen_region": (ctypes.c_void_p, _hid, _hid),
+    "H5Rcreate_object": (_hid, ctypes.c_char_p, _hid, ctypes.c_void_p),
+    "H5Rcreate_region": (_hid, ctypes.c_char_p, _hid, _hid, ctypes.c_void_p),
+    "H5Rcreate_attr": (_hid, ctypes.c_char_p, ctypes.c_char_p, _hid, ctypes.c_void_p),
+    "H5Rdestroy": (ctypes.c_void_p,),
 }
-_WIDE = ("H5Pcreate", "H5Acreate2", "H5Oget_comment")
+_WIDE = frozenset(
+    (
+        *("H5Pcreate", "H5Acreate2", "H5Oget_comment", "H5Rdereference2", "H5Rget_region"),
+        *("H5Rget_file_name", "H5Rget_attr_name", "H5Ropen_object", "H5Ropen_region"),
+    )
+)
 """Calls that return 64 bits."""
 
 _DONT_FILTER_PARTIAL_CHUNKS = 2
@@ -83,7 +110,7 @@ def link_phase_change(plist: h5p.PropOCID) -> tuple[int, int]:
 
 def set_link_phase_change(plist: h5p.PropOCID, max_compact: int, min_dense: int) -> None:
     """Set the counts of `link_phase_change`; 65535 >= max_compact >= min_dense >= 0."""
-    _call("H5Pset_link_phase_change", plist.id, max_compact, min_dense)
+    call("H5Pset_link_phase_change", plist.id, max_compact, min_dense)
 
 
 def estimated_links(plist: h5p.PropOCID) -> tuple[int, int]:
@@ -93,7 +120,7 @@ def estimated_links(plist: h5p.PropOCID) -> tuple[int, int]:
 
 def set_estimated_links(plist: h5p.PropOCID, count: int, name_nbytes: int) -> None:
     """Set the numbers of `estimated_links`."""
-    _call("H5Pset_est_link_info", plist.id, count, name_nbytes)
+    call("H5Pset_est_link_info", plist.id, count, name_nbytes)
 
 
 class ListedFilter(NamedTuple):
@@ -140,7 +167,7 @@ def _filter_at(plist: h5p.PropDCID, index: int) -> ListedFilter:
     flags, config, count = _unsigned(), _unsigned(), ctypes.c_size_t(_MOST_VALUES)
     values, label = (_unsigned * _MOST_VALUES)(), ctypes.create_string_buffer(_LABEL_NBYTES)
     out = (ctypes.byref(flags), ctypes.byref(count), values, _LABEL_NBYTES - 1, label, ctypes.byref(config))
-    number = _call("H5Pget_filter2", plist.id, index, *out)
+    number = call("H5Pget_filter2", plist.id, index, *out)
     cd_values = tuple(values[: min(count.value, _MOST_VALUES)])
     return ListedFilter(number, flags.value, cd_values, label.value.decode("utf-8", "replace"), count.value)
 
@@ -150,55 +177,88 @@ def filters_partial_chunks(plist: h5p.PropDCID) -> bool:
     if not has("H5Pget_chunk_opts"):
         return True
     options = _unsigned()
-    _call("H5Pget_chunk_opts", plist.id, ctypes.byref(options))
+    call("H5Pget_chunk_opts", plist.id, ctypes.byref(options))
     return not options.value & _DONT_FILTER_PARTIAL_CHUNKS
 
 
 def set_undefined_fill(plist: h5p.PropDCID, datatype: h5t.TypeID) -> None:
     """Set the fill value of new datasets to undefined, so that unwritten values are undefined, too."""
-    _call("H5Pset_fill_value", plist.id, datatype.id, None)
+    call("H5Pset_fill_value", plist.id, datatype.id, None)
 
 
 def set_fill_bytes(plist: h5p.PropDCID, datatype: h5t.TypeID, raw: bytes) -> None:
     """Set the fill value of new datasets to bytes of their type, which h5py would convert."""
-    _call("H5Pset_fill_value", plist.id, datatype.id, raw)
+    call("H5Pset_fill_value", plist.id, datatype.id, raw)
 
 
 def fill_bytes(plist: h5p.PropDCID, datatype: h5t.TypeID) -> bytes:
     """Return the fill value of a dataset as bytes of a file type."""
     room = ctypes.create_string_buffer(datatype.get_size())
-    _call("H5Pget_fill_value", plist.id, datatype.id, room)
+    call("H5Pget_fill_value", plist.id, datatype.id, room)
     return room.raw
 
 
 def link_storage(group: h5g.GroupID) -> int:
     """Return how a group currently stores its links: `SYMBOL_TABLE`, `COMPACT` or `DENSE`."""
     info = _GroupInfo()
-    _call("H5Gget_info", group.id, ctypes.byref(info))
+    call("H5Gget_info", group.id, ctypes.byref(info))
     return int(info.storage_type)
 
 
 def may_have_comment(owner: Any) -> bool:
     """Return whether an object has a comment; also where the library cannot tell."""
-    return not has("H5Oget_comment") or _call("H5Oget_comment", owner.id, None, 0) > 0
+    return not has("H5Oget_comment") or call("H5Oget_comment", owner.id, None, 0) > 0
 
 
 def create_utf8_attribute(owner: Any, name: bytes, datatype: h5t.TypeID, space: h5s.SpaceID) -> h5a.AttrID:
     """Create an attribute whose name is marked as UTF-8; h5py marks all names as ASCII."""
     kind = _hid.in_dll(_loaded(), "H5P_CLS_ATTRIBUTE_CREATE_ID_g").value
-    plist = _call("H5Pcreate", kind)
+    plist = call("H5Pcreate", kind)
     try:
-        _call("H5Pset_char_encoding", plist, h5t.CSET_UTF8)
-        return h5a.AttrID(_call("H5Acreate2", owner.id, name, datatype.id, space.id, plist, 0))
+        call("H5Pset_char_encoding", plist, h5t.CSET_UTF8)
+        return h5a.AttrID(call("H5Acreate2", owner.id, name, datatype.id, space.id, plist, 0))
     finally:
-        _call("H5Pclose", plist)
+        call("H5Pclose", plist)
+
+
+class _LinkClass(ctypes.Structure):
+    """H5L_class_t."""
+
+    _fields_ = (
+        ("version", ctypes.c_int),
+        ("id", ctypes.c_int),
+        *((name, ctypes.c_void_p) for name in ("comment", "create", "move", "copy", "traverse", "delete", "query")),
+    )
+
+
+_LEAD_NOWHERE = ctypes.CFUNCTYPE(_hid)(lambda: -1)
+"""Tells HDF5 that a link leads nowhere."""
+
+
+def copy_user_link(source: h5g.GroupID, target: h5g.GroupID, name: bytes, kind: int, lcpl: h5p.PropLCID) -> None:
+    """Copy a link of a type that a program has defined, with its bytes, as HDF5 does if it knows the type."""
+    with lock:
+        known = call("H5Lis_registered", kind) > 0
+        if not known:
+            stand_in = _LinkClass(1, kind, traverse=ctypes.cast(_LEAD_NOWHERE, ctypes.c_void_p))
+            call("H5Lregister", ctypes.addressof(stand_in))
+        try:
+            call("H5Lcopy", source.id, name, target.id, name, lcpl.id, 0)
+        finally:
+            if not known:
+                call("H5Lunregister", kind)
+
+
+def increment_links(item: Any) -> None:
+    """Let an object stay in the file without the link that it is about to lose."""
+    call("H5Oincr_refcount", item.id)
 
 
 def stored_nbytes(dataset: h5d.DatasetID, origin: tuple[int, ...]) -> int:
     """Return the stored bytes of a chunk, 0 if it is not stored, by a lookup in the index instead of a walk."""
     nbytes = ctypes.c_uint64()
     with suppress(FileError):  # HDF5 fails for a chunk that is not stored
-        _call("H5Dget_chunk_storage_size", dataset.id, (ctypes.c_uint64 * len(origin))(*origin), ctypes.byref(nbytes))
+        call("H5Dget_chunk_storage_size", dataset.id, (ctypes.c_uint64 * len(origin))(*origin), ctypes.byref(nbytes))
     return nbytes.value
 
 
@@ -206,7 +266,7 @@ def has_extensible_array(dataset: h5d.DatasetID) -> bool:
     """Return whether the chunk index of a dataset is an extensible array; True if the library cannot tell."""
     index_type = ctypes.c_int(_EXTENSIBLE_ARRAY)
     if has("H5Dget_chunk_index_type"):
-        _call("H5Dget_chunk_index_type", dataset.id, ctypes.byref(index_type))
+        call("H5Dget_chunk_index_type", dataset.id, ctypes.byref(index_type))
     return index_type.value == _EXTENSIBLE_ARRAY
 
 
@@ -223,11 +283,11 @@ def new_group_format(location: h5g.GroupID) -> Iterator[None]:
         yield
         return
     with lock:  # so that no other thread creates groups of that format
-        _call("H5Fset_libver_bounds", file.id, h5f.LIBVER_V18, high)
+        call("H5Fset_libver_bounds", file.id, h5f.LIBVER_V18, high)
         try:
             yield
         finally:
-            _call("H5Fset_libver_bounds", file.id, low, high)
+            call("H5Fset_libver_bounds", file.id, low, high)
 
 
 def _loaded() -> ctypes.CDLL:
@@ -246,7 +306,14 @@ def _function(name: str) -> Any:
     return function
 
 
-def _call(name: str, *arguments: Any) -> int:
+def call(name: str, *arguments: Any) -> int:
+    """Call a function of libhdf5.
+
+    Raises
+    ------
+    FileError
+        If the library does not have it, or it fails.
+    """
     function = _function(name)
     if function is None:
         raise FileError(f"expected {name} in the libhdf5 that h5py uses, found none: use another build of h5py")
@@ -259,5 +326,5 @@ def _call(name: str, *arguments: Any) -> int:
 
 def _pair(name: str, plist: h5p.PropOCID) -> tuple[int, int]:
     first, second = _unsigned(), _unsigned()
-    _call(name, plist.id, ctypes.byref(first), ctypes.byref(second))
+    call(name, plist.id, ctypes.byref(first), ctypes.byref(second))
     return first.value, second.value

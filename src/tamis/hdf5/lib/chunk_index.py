@@ -24,6 +24,11 @@ from tamis.errors import FileError
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.quick_facts import libhdf5
 
+
+class UnsureIndexError(FileError):
+    """An index whose chunks HDF5 lists otherwise than it finds them: only its own reading, by lookup, is right."""
+
+
 _MOST_LOOKED_UP = 10_000_000
 _NO_CHUNK = h5d.StoreInfo(None, 0, None, 0)
 
@@ -129,7 +134,7 @@ def stored_chunks(dataset: h5d.DatasetID) -> list[h5d.StoreInfo]:
 
     Raises
     ------
-    FileError
+    UnsureIndexError
         If the origins cannot be found out.
     """
     records: list[h5d.StoreInfo] = []
@@ -174,7 +179,7 @@ def _corrected(dataset: h5d.DatasetID, axis: int, records: list[h5d.StoreInfo]) 
     origins = ((*others[:axis], start, *others[axis:]) for start, *others in turned)
     stored = [(origin, nbytes) for origin in origins if (nbytes := calls.stored_nbytes(dataset, origin))]
     if [nbytes for _, nbytes in stored] != [record.size for record in records]:
-        raise FileError(
+        raise UnsureIndexError(
             "expected HDF5 to list the chunks that it finds by lookup, got others: the chunk index is damaged"
         )
     return [record._replace(chunk_offset=origin) for record, (origin, _) in zip(records, stored, strict=True)]

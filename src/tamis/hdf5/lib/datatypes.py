@@ -18,9 +18,30 @@ def numpy_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
     """Return the type of the values as h5py has it; None where NumPy has none."""
     try:
         dtype: np.dtype[Any] = dataset.dtype
-    except (TypeError, ValueError):
+    except (KeyError, TypeError, ValueError):
         return None
     return dtype
+
+
+def memory_type(file_type: h5t.TypeID, dtype: np.dtype[Any]) -> h5t.TypeID:
+    """Return the type in which HDF5 reads values into an array of `dtype`, which is h5py's for the type in the file.
+
+    HDF5 converts neither opaque values to those without their tag nor, before 2.0, bit fields to integers, as h5py asks
+    it to do: these stay as they are in the file.
+    """
+    if not file_type.detect_class(h5t.OPAQUE) and not file_type.detect_class(h5t.BITFIELD):
+        return h5t.py_create(dtype)
+    if isinstance(file_type, h5t.TypeArrayID) and dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return h5t.array_create(memory_type(file_type.get_super(), base), shape)
+    if isinstance(file_type, h5t.TypeCompoundID) and dtype.fields is not None:
+        compound = h5t.create(h5t.COMPOUND, dtype.itemsize)
+        for name, (member, offset, *_) in dtype.fields.items():
+            raw_name = name.encode("utf-8")
+            member_type = file_type.get_member_type(file_type.get_member_index(raw_name))
+            compound.insert(raw_name, offset, memory_type(member_type, member))
+        return compound
+    return h5t.py_create(dtype) if dtype.kind == "O" else file_type
 
 
 def number_type(datatype: h5t.TypeID, dtype: np.dtype[Any] | None) -> np.dtype[Any] | None:

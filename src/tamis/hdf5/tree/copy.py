@@ -2,7 +2,8 @@
 
 There are two passes: the first creates all objects and links, in their order; the second copies attributes and
 translates references, when all objects exist. Each object keeps its path, so that a path means the same object in both
-files.
+files. What something refers to before its own link is created, or what has no link at all, is created in a staging
+group, which is gone at the end.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import h5py
-from h5py import h5d, h5g, h5l, h5o, h5r, h5t
+from h5py import h5d, h5g, h5i, h5l, h5o, h5t
 
 from tamis.cf.history_attribute import HISTORY
 from tamis.errors import FileError, ParameterError
+from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.netcdf_attributes import set_text_like
 from tamis.hdf5.lib.quick_facts import copy_plain_attributes
+from tamis.hdf5.lib.references import Place, has_references
 from tamis.hdf5.tree.create import (
     STAGING,
     copy_empty_group,
@@ -32,14 +36,14 @@ from tamis.hdf5.tree.create import (
 )
 from tamis.hdf5.tree.links import Link, in_order, link_plist, links_of
 from tamis.hdf5.tree.open_groups import OpenGroups
-from tamis.hdf5.tree.placed import placed, text_of
+from tamis.hdf5.tree.placed import Losses, placed, subject_of, text_of
 from tamis.hdf5.tree.references import (
     attribute_names,
     check_sizes,
     copy_attribute,
     has_more,
-    has_references,
     is_variable,
+    rewire_fill,
     rewrite_references,
 )
 from tamis.hdf5.tree.relocation import Relocation
@@ -72,7 +76,8 @@ class TreeCopy(NamedTuple):
     ----------
     notes
         Notes about names of other files that changed, so that the copy leads to the same files from its own folder, and
-        about names that lead nowhere (see `tamis.hdf5.tree.relocation`).
+        about names that lead nowhere (see `tamis.hdf5.tree.relocation`); and about what a copy cannot have, such as
+        references to objects that no longer exist.
     headers
         Addresses, in source and target, of objects that may record times. The library sets those of the copies to now:
         `tamis.hdf5.tree.times.keep_times` restores the times of the source.
@@ -120,8 +125,9 @@ def copy_tree(
 
     Notes
     -----
-    A reference to an object that no longer exists becomes a null reference. In an attribute with references and
-    variable-length strings in one compound type, null strings become empty strings.
+    A reference to an object that no longer exists becomes a null reference, because its address may be that of another
+    object in the copy. In an attribute with references and variable-length strings in one compound type, null strings
+    become empty strings.
 
     Groups and recreated datasets do not record times.
     """
@@ -131,7 +137,7 @@ def copy_tree(
         raise ParameterError(f"expected no {STAGING.decode()!r} in the source's root, a name that tamis reserves")
     copy = _Copy(source, target, recreate)
     copy.run(history)
-    return TreeCopy(copy.other_files.notes, copy.headers())
+    return TreeCopy(copy.other_files.notes + copy.losses.notes(), copy.headers())
 
 
 class _Place(NamedTuple):
@@ -163,11 +169,16 @@ class _Copy:
         self.groups, self.copies = (OpenGroups(root, self.root) for root in (self.source, self.target))
         # Addresses of objects that the second pass completes.
         self.unfinished = [self.root]
+        self.losses = Losses()
         # Addresses of objects that may record times in the target, too.
         self.timed: list[int] = []
-        # Address in the source → named type in source and target, which may only have a path in the staging group.
-        self.types: dict[int, tuple[Any, Any]] = {}
+        # Address in the source → object in source and target, which has, so far, a path in the staging group alone.
+        self.staged: dict[int, tuple[Any, Any]] = {}
         self.staging: Any = None
+        # Addresses of datasets whose fill values are being copied.
+        self.underway: set[int] = set()
+        # References to whole objects in the source → in the target.
+        self.known: dict[bytes, bytes] = {}
         self.history = ""
 
     def run(self, history: Callable[[], str]) -> None:
@@ -187,7 +198,7 @@ class _Copy:
                     # h5o.get_comment returns freed memory.
                     if comment := source.get_comment(name):
                         target.set_comment(name, comment)
-        self._finish_types()
+        self._finish_staged()
         if self.staging is not None:
             self.staging = None
             self.target.unlink(STAGING)
@@ -226,7 +237,8 @@ class _Copy:
             link_path = path.rstrip(b"/") + b"/" + link.name
             link_place = _Place(link_path, address, link.name)
             hard = link.kind == h5l.TYPE_HARD
-            if hard and link.address in self.recreate and link.address not in self.places:
+            new = link.address not in self.places and link.address not in self.staged
+            if hard and new and link.address in self.recreate:
                 self.places[link.address] = link_place
                 self._recreate(target, link, link_path)
                 continue
@@ -246,46 +258,65 @@ class _Copy:
     def _copy_object(self, source: Any, target: Any, link: Link, path: bytes) -> bool:
         """Copy one object without attributes; return whether it is a group that has links, to be copied, too."""
         lcpl = link_plist(link.charset)
-        if copy_empty_group(source, target, link.name, lcpl):
+        if link.address not in self.staged and copy_empty_group(source, target, link.name, lcpl):
             return False
         item = h5o.open(source, link.name)
-        if has_more(item):
+        if link.address not in self.recreate and has_more(item):
             self.unfinished.append(link.address)
+        if isinstance(item, h5t.TypeID):
+            self._type(item)
+        if link.address in self.staged:
+            copy = self.staged[link.address][1]
+            h5o.link(copy, target, link.name, lcpl)
+        elif isinstance(item, h5g.GroupID):
+            copy = create_group_like(item, target, link.name, lcpl)
+        else:
+            self._copy_dataset(item, target, link.name, lcpl, path)
         if isinstance(item, h5g.GroupID):
             self.groups.add(link.address, item, path)
-            self.copies.add(link.address, create_group_like(item, target, link.name, lcpl), path)
+            self.copies.add(link.address, copy, path)
             return True
-        self.timed.append(link.address)
-        if isinstance(item, h5t.TypeID):
-            h5o.link(self._type(item), target, link.name, lcpl)
-            return False
+        if link.address not in self.recreate:
+            self.timed.append(link.address)
+        return False
+
+    def _copy_dataset(self, item: Any, target: Any, name: bytes, lcpl: Any, path: bytes) -> None:
+        """Copy a dataset without attributes, under a name in a group."""
         datatype = item.get_type()
         named = datatype.committed()
         plist = item.get_create_plist()
         has_fill = plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
         variable = is_variable(datatype)
         check_sizes(item, datatype)
-        if (moved := self.other_files.creation_list(text_of(path), h5py.Dataset(item))) is not None:
-            create_copy(item, target, link.name, self._type(datatype) if named else datatype, lcpl, moved)
-        elif (variable and has_fill) or (named and (variable or not plist.get_nfilters())):
-            # H5Ocopy keeps a variable-length fill value as a heap address of the source, and does not find named types
-            # of variable length in the target. For other named types it walks over the whole target each time, which
-            # only pays if there are filters: they may be missing here, or refuse their stored parameters.
-            create_copy(item, target, link.name, self._type(datatype) if named else datatype, lcpl)
+        moved = self.other_files.creation_list(text_of(path), h5py.Dataset(item))
+        anew = moved
+        if has_fill and has_references(datatype):
+            anew = moved or plist
+            self._rewire_fill(h5o.get_info(item).addr, anew, datatype, path)
+        # H5Ocopy keeps a variable-length fill value as a heap address of the source, and does not find named types of
+        # variable length in the target. For other named types it walks over the whole target each time, which only
+        # pays if there are filters: they may be missing here, or refuse their stored parameters.
+        if anew is not None or (variable and has_fill) or (named and (variable or not plist.get_nfilters())):
+            create_copy(item, target, name, self._type(datatype) if named else datatype, lcpl, anew)
         elif named:
             target_type = self._type(datatype)
             flags = h5o.COPY_WITHOUT_ATTR_FLAG | _MERGE_NAMED_TYPES
-            h5o.copy(source, link.name, target, link.name, copy_plist(flags), lcpl)
-            if not same_object(h5d.open(target, link.name).get_type(), target_type):
+            h5o.copy(item, b".", target, name, copy_plist(flags), lcpl)
+            if not same_object(h5d.open(target, name).get_type(), target_type):
                 # The library used another one of several equal types.
-                target.unlink(link.name)
-                create_copy(item, target, link.name, target_type, lcpl)
+                target.unlink(name)
+                create_copy(item, target, name, target_type, lcpl)
         else:
-            h5o.copy(source, link.name, target, link.name, copy_plist(h5o.COPY_WITHOUT_ATTR_FLAG), lcpl)
-        return False
+            h5o.copy(item, b".", target, name, copy_plist(h5o.COPY_WITHOUT_ATTR_FLAG), lcpl)
+
+    def _rewire_fill(self, address: int, plist: Any, datatype: Any, path: bytes) -> None:
+        """Let the references in a fill value lead to copies, which exist before the dataset, in the staging group."""
+        self.underway.add(address)
+        rewire_fill(plist, datatype, partial(self._rewire, f"{text_of(path)} (HDF5's fill value)"))
+        self.underway.remove(address)
 
     def _copy_link(self, source: Any, target: Any, link: Link, link_path: bytes) -> None:
-        """Copy a soft or external link."""
+        """Copy a link that is not hard."""
         lcpl = link_plist(link.charset)
         if link.kind == h5l.TYPE_SOFT:
             target.links.create_soft(link.name, source.links.get_val(link.name), lcpl)
@@ -293,7 +324,7 @@ class _Copy:
             name, inner_path = source.links.get_val(link.name)
             target.links.create_external(link.name, self.other_files.linked(text_of(link_path), name), inner_path, lcpl)
         else:
-            raise ValueError(f"expected a hard, soft or external link, got the user-defined link type {link.kind}")
+            calls.copy_user_link(source, target, link.name, link.kind, lcpl)
 
     def _recreate(self, target: Any, link: Link, path: bytes) -> None:
         """Let the caller's function create a dataset, and check that it did."""
@@ -310,7 +341,10 @@ class _Copy:
             if target.links.exists(link.name):
                 target.unlink(link.name)
             with placed(path):
-                self._copy_object(self.groups[self.places[link.address].group], target, link, path)
+                self._copy_dataset(source().id, target, link.name, link_plist(link.charset), path)
+                self.timed.append(link.address)
+                if has_more(source().id):
+                    self.unfinished.append(link.address)
             return
         if isinstance(copy, Copied):
             if not copy.complete:
@@ -345,19 +379,43 @@ class _Copy:
         A type may be needed before its own link is created, and links must be created in their order.
         """
         address = h5o.get_info(datatype).addr
-        if address not in self.types:
-            if self.staging is None:
-                self.staging = h5g.create(self.target, STAGING)
+        if address not in self.staged:
             name = staging_name(address)
             # H5Ocopy aborts the process for some damaged types.
-            datatype.copy().commit(self.staging, name)
-            self.types[address] = datatype, h5t.open(self.staging, name)
-        return self.types[address][1]
+            datatype.copy().commit(self._staging_group(), name)
+            self.staged[address] = datatype, h5t.open(self.staging, name)
+        return self.staged[address][1]
+
+    def _staging_group(self) -> Any:
+        if self.staging is None:
+            self.staging = h5g.create(self.target, STAGING)
+        return self.staging
+
+    def _stage(self, item: Any, address: int) -> None:
+        """Create the copy of an object in the staging group; a group that has a link gets its content with that."""
+        if isinstance(item, h5t.TypeID):
+            self._type(item)
+            return
+        name, lcpl, staging = staging_name(address), link_plist(h5t.CSET_ASCII), self._staging_group()
+        path = h5i.get_name(item)
+        with placed(path or b"an object without a link"):
+            if isinstance(item, h5g.GroupID):
+                copy = create_group_like(item, staging, name, lcpl) if path else None
+                if copy is None:
+                    h5o.copy(item, b".", staging, name, copy_plist(0), lcpl)
+            elif address in self.recreate:
+                self._recreate(staging, Link(name, h5l.TYPE_HARD, address, h5t.CSET_ASCII, None), path)
+            else:
+                self._copy_dataset(item, staging, name, lcpl, path or b"an object without a link")
+        self.staged[address] = item, h5o.open(staging, name)
 
     def _finish(self, path: bytes, source: Any, target: Any) -> None:
         """Copy the rest of an object: attributes, and references in its values."""
         if isinstance(source, h5d.DatasetID) and has_references(source.get_type()):
-            rewrite_references(source, target, self._rewire)
+            if source.get_create_plist().get_external_count():
+                self.losses.add(text_of(path), "raw file", "with references that lead into the source, and is shared")
+            else:
+                rewrite_references(source, target, partial(self._rewire, text_of(path)))
         own = {HISTORY.encode(): self.history} if path == b"/" and self.history else {}
         names = attribute_names(source)
         for name in (*names, *(each for each in own if each not in names)):
@@ -365,35 +423,48 @@ class _Copy:
                 if name in own:
                     set_text_like(source, target, name, own[name])
                     continue
-                copy_attribute(source, target, name, self._rewire, self._target_type)
+                rewire = partial(self._rewire, subject_of(path, name))
+                copy_attribute(source, target, name, rewire, self._target_type)
 
-    def _finish_types(self) -> None:
-        """Copy the attributes of named types without a link; these may have further named types."""
+    def _finish_staged(self) -> None:
+        """Copy the attributes of objects without a link, which may need further ones, and let them stay."""
         finished = set(self.places)
-        while pending := self.types.keys() - finished:
+        while pending := self.staged.keys() - finished:
             for address in pending:
+                source, target = self.staged[address]
                 path = b"/" + STAGING + b"/" + staging_name(address)
                 with placed(path):
-                    self._finish(path, *self.types[address])
+                    if not isinstance(source, h5g.GroupID):
+                        self._finish(path, source, target)
+                    if not isinstance(source, h5t.TypeID):  # a type stays with what is of this type
+                        calls.increment_links(target)
             finished |= pending
 
-    def _rewire(self, reference: Any) -> Any:
-        """Return the target's reference for one of the source."""
-        region = isinstance(reference, h5r.RegionReference)
-        try:
-            item = h5r.dereference(reference, self.source)
-        except (ValueError, RuntimeError, OSError, KeyError):
-            item = None
-        if item is None:
-            return h5r.RegionReference() if region else h5r.Reference()
+    def _rewire(self, subject: str, place: Place) -> None:
+        """Let a reference of the source, in memory, lead to the copy of its target."""
+        if (known := self.known.get(place.content)) is not None:
+            place.put(known)
+            return
+        content, target = place.content, place.follow(self.source)
+        elsewhere = target is not None and target.item is None
+        home = None if target is None or elsewhere else self._home(target.item)
+        if target is None or home is None:
+            place.clear()
+            what = "to no object" if target is None else "into another file" if elsewhere else "in a circle"
+            self.losses.add(subject, "reference", f"{what} became null")
+            return
+        place.lead_to(*home, target)
+        if place.is_address:
+            self.known[content] = place.content
+
+    def _home(self, item: Any) -> tuple[Any, bytes] | None:
+        """Return the group and name of the copy of an object; None if the object is being copied."""
         address = h5o.get_info(item).addr
+        if address in self.underway:
+            return None
+        if address not in self.places and address not in self.staged:
+            self._stage(item, address)
         if address in self.places:
             _, group, name = self.places[address]
-            home = self.copies[group]
-        elif address in self.types:
-            home, name = self.target, STAGING + b"/" + staging_name(address)
-        else:
-            raise ValueError(f"expected a reference to an object with a link, got the object at address {address}")
-        if region:
-            return h5r.create(home, name, h5r.DATASET_REGION, h5r.get_region(reference, self.source))
-        return h5r.create(home, name, h5r.OBJECT)
+            return self.copies[group], name
+        return self.target, STAGING + b"/" + staging_name(address)

@@ -8,8 +8,10 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5g, h5o, h5r, h5s
+from h5py import h5g, h5i, h5o, h5s
 
+from tamis.errors import FileError
+from tamis.hdf5.lib.references import Place
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.walk import Contents
 
@@ -63,22 +65,35 @@ class Objects:
         """Return whether a path is the name of the object at an address, rather than another link to it."""
         return self.path_at(address) == path
 
-    def target_text(self, reference: Any) -> str:
-        """Return the target of a reference in words."""
-        if not reference:
-            return "nothing"
+    def target_text(self, place: Place) -> TargetText:
+        """Return the target of a reference in memory, in words."""
+        if place.is_null:
+            return NOTHING
         try:
-            target = h5r.dereference(reference, self.root)
-            name = None if target is None else self.path_at(h5o.get_info(target).addr)
-            if name == "":  # a named type, or an object without links
-                name = (h5r.get_name(reference, self.root) or b"an object without a path").decode("utf-8", "replace")
-            if name is None:
-                return "an object that does not exist"
-            if isinstance(reference, h5r.RegionReference):
-                return f"{name}, {selection_text(h5r.get_region(reference, self.root))}"
-        except (ValueError, RuntimeError, OSError, KeyError):
-            return "an object that does not exist"
-        return name
+            target = place.follow(self.root)
+            if target is None:
+                return GONE
+            if target.item is None:
+                return ELSEWHERE
+            name = self.path_at(h5o.get_info(target.item).addr)
+            if not name:  # a named type, or an object without links
+                name = (h5i.get_name(target.item) or b"an object without a path").decode("utf-8", "replace")
+            if target.region is not None:
+                return TargetText(f"{name}, {selection_text(target.region)}")
+        except (ValueError, RuntimeError, OSError, KeyError, FileError):
+            return GONE
+        attribute = target.attribute.decode("utf-8", "replace")
+        return TargetText(f"{name}, attribute {attribute!r}" if attribute else name)
+
+
+class TargetText(str):
+    """The target of a reference in words."""
+
+    __slots__ = ()
+
+
+NOTHING, GONE = TargetText("nothing"), TargetText("an object that does not exist")
+ELSEWHERE = TargetText("an object in another file")  # HDF5 writes no such reference that it has read
 
 
 def _kinds(contents: Contents) -> Iterator[tuple[str, int]]:

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-import h5py
 import numpy as np
 import numpy.typing as npt
 from h5py import h5, h5a, h5d, h5g, h5s, h5t
@@ -21,21 +20,14 @@ from tamis.errors import FileError
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.chunk_index import stored_chunks
 from tamis.hdf5.lib.quick_facts import bare_address
+from tamis.hdf5.lib.references import Layout, Memory, Place, free_values, has_references, values_in_memory, write_values
 
 Array: TypeAlias = npt.NDArray[Any]
-Reference: TypeAlias = Any
-"""An `h5py.h5r.Reference` or its subclass `RegionReference`: h5py has no stubs."""
-
-Rewire = Callable[[Reference], Reference]
-"""Return the target's reference for one of the source; never called with a null reference."""
+Rewire = Callable[[Place], None]
+"""Turn a reference of the source, in memory, into one of the target; never called with a null reference."""
 
 BLOCK_ELEMENTS = 1 << 16
 """Limit of elements in memory if a dataset is not chunked."""
-
-
-def has_references(datatype: Any) -> bool:
-    """Return whether an HDF5 type has references anywhere, also in members and sequences."""
-    return bool(datatype.detect_class(h5t.REFERENCE))
 
 
 def has_more(item: Any) -> bool:
@@ -71,7 +63,11 @@ def attribute_names(owner: Any) -> list[bytes]:
 
 
 def copy_attribute(
-    source: Any, target: Any, name: bytes, rewire: Rewire, target_type: Callable[[Any], Any] = lambda datatype: datatype
+    source: Any,
+    target: Any,
+    name: bytes,
+    rewire: Rewire | None,
+    target_type: Callable[[Any], Any] = lambda datatype: datatype,
 ) -> None:
     """Copy one attribute from an object to its copy.
 
@@ -82,7 +78,7 @@ def copy_attribute(
     name
         The attribute, which must not exist in the target.
     rewire
-        Translates each reference in the value.
+        Translates each reference in the value; None within one file.
     target_type
         Returns the `h5py.h5t.TypeID` of the copy for that of the source: the same by default, or the corresponding
         named type of the target.
@@ -96,10 +92,10 @@ def copy_attribute(
     if space.get_simple_extent_type() == h5s.NULL or space.get_simple_extent_npoints() == 0:
         return
     if has_references(file_type):
-        values, memory_type = _python_buffer(attribute.shape, file_type.dtype)
-        attribute.read(values, mtype=memory_type)
-        _rewire_values(values, file_type.dtype, rewire)
-        copied.write(values, mtype=memory_type)
+        with values_in_memory(attribute, file_type, space, space) as values:
+            if rewire is not None:
+                _rewire_all(values, file_type, rewire)
+            write_values(copied, file_type, space, space, values)
     else:
         values = _bytes_buffer(attribute.shape, file_type)
         attribute.read(values, mtype=file_type)
@@ -107,7 +103,7 @@ def copy_attribute(
 
 
 def rewrite_references(source: Any, target: Any, rewire: Rewire) -> None:
-    """Overwrite the references in the copy of a dataset by translated ones; other members of its type stay.
+    """Overwrite the values in the copy of a dataset, with translated references.
 
     Parameters
     ----------
@@ -115,28 +111,37 @@ def rewrite_references(source: Any, target: Any, rewire: Rewire) -> None:
         `h5py.h5d.DatasetID` of the same shape and of equal type.
     rewire
         Translates each reference.
-
-    Raises
-    ------
-    ValueError
-        If references cannot be translated: they are in an external raw file, or in the fill value.
     """
-    plist = source.get_create_plist()
-    dtype = _reference_part(source.get_type().dtype)
-    if plist.get_external_count():
-        raise ValueError(
-            "expected references inside the HDF5 file, got external raw storage, which source and copy would share"
-        )
-    if plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
-        fill, _ = _python_buffer((), dtype)
-        plist.get_fill_value(fill)
-        _rewire_values(fill, dtype, _refuse_fill)
+    file_type = source.get_type()
     for start, count in _stored_blocks(source):
-        values, memory_type = _python_buffer(count, dtype)
-        memory_space, file_space = _select(source, start, count)
-        source.read(memory_space, file_space, values, memory_type)
-        _rewire_values(values, dtype, rewire)
-        target.write(memory_space, file_space, values, memory_type)
+        memory, file = _select(source, start, count)
+        with values_in_memory(source, file_type, memory, file) as values:
+            _rewire_all(values, file_type, rewire)
+            write_values(target, file_type, memory, file, values)
+
+
+def rewire_fill(plist: Any, datatype: Any, rewire: Rewire) -> None:
+    """Let the references in a fill value, of a type that has some, lead to the copies of their targets.
+
+    Parameters
+    ----------
+    plist
+        The creation properties of the dataset, which change.
+    datatype
+        Its type.
+    rewire
+        Translates each reference.
+    """
+    values = np.frombuffer(bytearray(calls.fill_bytes(plist, datatype)), np.uint8)
+    _rewire_all(values, datatype, rewire)
+    calls.set_fill_bytes(plist, datatype, values.tobytes())
+    free_values(datatype, h5s.create(h5s.SCALAR), values)
+
+
+def _rewire_all(values: Memory, datatype: Any, rewire: Rewire) -> None:
+    for place in Layout(datatype).places(values):
+        if not place.is_null:
+            rewire(place)
 
 
 def check_sizes(dataset: Any, file_type: Any) -> None:
@@ -150,11 +155,14 @@ def check_sizes(dataset: Any, file_type: Any) -> None:
     if not chunked or is_variable(file_type) or has_references(file_type):
         return
     chunk_nbytes = math.prod(plist.get_chunk()) * file_type.get_size()
-    for chunk in stored_chunks(dataset):
+
+    def check(chunk: Any) -> None:
         if chunk.size != chunk_nbytes:
             raise FileError(
                 f"damaged: expected {chunk_nbytes} bytes in the chunk at {chunk.chunk_offset}, found {chunk.size}"
             )
+
+    dataset.chunk_iter(check)
 
 
 def copy_values(source: Any, target: Any) -> None:
@@ -192,55 +200,6 @@ def _bytes_buffer(shape: tuple[int, ...], file_type: Any) -> Array:
     twice. Unlike Python objects, this form can tell null strings from empty ones, and has sequences of sequences.
     """
     return np.zeros(shape, dtype=np.dtype((np.void, file_type.get_size())))
-
-
-def _python_buffer(shape: tuple[int, ...], dtype: Any) -> tuple[Array, Any]:
-    """Return an array for elements as numpy values and Python objects, and its memory type."""
-    base, inner = dtype.subdtype or (dtype, ())
-    return np.zeros((*shape, *inner), dtype=base), h5t.py_create(dtype)
-
-
-def _reference_part(dtype: Any) -> Any:
-    """Return a compound type with only the members that have references, so that no others pass through Python."""
-    if dtype.subdtype:
-        base, shape = dtype.subdtype
-        return np.dtype((_reference_part(base), shape))
-    if dtype.names:
-        members = [name for name in dtype.names if _has_reference(dtype[name])]
-        return np.dtype([(name, _reference_part(dtype[name])) for name in members])
-    return dtype
-
-
-def _has_reference(dtype: Any) -> bool:
-    if dtype.subdtype:
-        return _has_reference(dtype.subdtype[0])
-    if dtype.names:
-        return any(_has_reference(dtype[name]) for name in dtype.names)
-    sequence = h5py.check_vlen_dtype(dtype)
-    return h5py.check_ref_dtype(dtype) is not None or (isinstance(sequence, np.dtype) and _has_reference(sequence))
-
-
-def _rewire_values(values: Array, dtype: Any, rewire: Rewire) -> None:
-    """Replace each reference in an array, in place, through fields, arrays and sequences."""
-    if dtype.subdtype:
-        dtype = dtype.subdtype[0]
-    sequence = h5py.check_vlen_dtype(dtype)
-    if h5py.check_ref_dtype(dtype) is not None:
-        for index in np.ndindex(values.shape):
-            # A null reference may also be 0 or None, in a buffer that was never filled.
-            if values[index]:
-                values[index] = rewire(values[index])
-    elif isinstance(sequence, np.dtype):
-        for index in np.ndindex(values.shape):
-            if isinstance(values[index], np.ndarray):
-                _rewire_values(values[index], sequence, rewire)
-    elif dtype.names:
-        for name in dtype.names:
-            _rewire_values(values[name], dtype[name], rewire)
-
-
-def _refuse_fill(reference: Reference) -> Reference:
-    raise ValueError(f"expected a null reference as fill value, got {reference!r}, which cannot be changed in the copy")
 
 
 def _stored_blocks(dataset: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:

@@ -30,7 +30,7 @@ def variables_of(
     first.check_listed()
     names = Names(first)
     wants: dict[str, tuple[Want, bool]] = {}
-    for entry in assigned(asked or {"*": Want()}, names.match):
+    for entry in assigned(asked or {"*": Want()}, names.match_any):
         wants.setdefault(entry.path, (entry.value, entry.exact))
     variables: list[Variable] = []
     kept: dict[str, str] = {}
@@ -52,7 +52,7 @@ def variables_of(
                 kept[path] = reason
                 continue
             variables.append(Variable(path, want, stores, arrays, shape, missing, note))
-    return variables, kept
+    return variables, kept | {name: f"not planned: {reason}" for name, reason in names.unmatched.items()}
 
 
 def _reason_to_keep(arrays: Sequence[StoredArray], exact: bool) -> str:

@@ -91,12 +91,15 @@ class Planning(NamedTuple):
         All datasets of the file, by the path that a recipe matched, others by their first path.
     exact
         Paths that a recipe names exactly, not by a pattern.
+    unmatched
+        Patterns that match nothing, with this in words.
     """
 
     plans: dict[str, Plan]
     kept: dict[str, str]
     datasets: Arrays[StoredArray]
     exact: frozenset[str]
+    unmatched: Mapping[str, str] = {}
 
 
 def plan_datasets(store: Store, request: Request, survey: Survey = survey_alone) -> Planning:
@@ -112,7 +115,7 @@ def plan_datasets(store: Store, request: Request, survey: Survey = survey_alone)
     Raises
     ------
     FileError
-        If a name or pattern matches nothing.
+        If there is no dataset of an exact name.
     ParameterError
         If a named dataset cannot take its filters or chunks, or two names of one dataset have different ones; or if
         something is required of a named dataset that has no recipe.
@@ -122,10 +125,10 @@ def plan_datasets(store: Store, request: Request, survey: Survey = survey_alone)
     store.check_listed()
     names = Names(store)
     shapes: dict[str, Assigned[Chunks]] = {}
-    for shape in (*assigned(request.chunks, names.match), *_by_rule(request.rule_chunks, store)):
+    for shape in (*assigned(request.chunks, names.match_any), *_by_rule(request.rule_chunks, store)):
         shapes.setdefault(shape.path, shape)
     recipes: list[Assigned[Pipeline] | Assigned[Chunks]] = [
-        *assigned(request.pipelines, names.match),
+        *assigned(request.pipelines, names.match_any),
         *_by_rule(request.rule_pipelines, store),
     ]
     # Chunks without filters. A pattern for chunks is for datasets that get filters, unless there are no recipes.
@@ -133,7 +136,7 @@ def plan_datasets(store: Store, request: Request, survey: Survey = survey_alone)
     labels: dict[str, str] = {}
     for recipe in recipes:
         labels.setdefault(recipe.path, recipe.label)
-    required = requirements(assigned(request.required, names.match), labels)
+    required = requirements(assigned(request.required, names.match_any), labels)
     datasets = store.arrays.labelled(labels)
     plans: dict[str, Plan] = {}
     kept: dict[str, str] = {}
@@ -203,7 +206,7 @@ def plan_datasets(store: Store, request: Request, survey: Survey = survey_alone)
             )
         plans.pop(path, None)
         kept.pop(path, None)
-    return Planning(plans, kept, datasets, explicit)
+    return Planning(plans, kept, datasets, explicit, names.unmatched)
 
 
 def _by_rule(values: Mapping[str, T], store: Store) -> Iterator[Assigned[T]]:

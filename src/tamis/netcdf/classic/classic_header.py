@@ -33,9 +33,9 @@ TYPES = {
     10: np.dtype(">i8"),
     11: np.dtype(">u8"),
 }
-"""Types by their numbers in the file; from 7 on in CDF-5 only."""
+"""Types by their numbers in the file. The specification has those from 7 on in CDF-5 only; netCDF-C reads all of them
+in every format."""
 
-_OLD_TYPES = 6
 _DIMENSIONS, _VARIABLES, _ATTRIBUTES = 10, 11, 12
 _ALIGNMENT = 4
 
@@ -203,15 +203,13 @@ class _Cursor:
         self._nbytes = min(source.nbytes, _MOST_NBYTES)
         self._data, self._at = b"", 0
         self._count_nbytes = self._offset_nbytes = 4
-        self._types = _OLD_TYPES
 
     def use_version(self, version: int) -> None:
-        """Read counts, offsets and types as a format has them."""
+        """Read counts and offsets as a format has them."""
         if version not in KINDS:
             raise self.damaged(f"expected one of the versions {', '.join(map(str, KINDS))}, found {version}")
         self._offset_nbytes = 4 if version == 1 else 8
         self._count_nbytes = 8 if version == 5 else 4
-        self._types = len(TYPES) if version == 5 else _OLD_TYPES
 
     @property
     def streaming(self) -> int:
@@ -243,9 +241,9 @@ class _Cursor:
         return int.from_bytes(self.take(nbytes), "big")
 
     def count(self) -> int:
-        """Return a count or size, which is not negative."""
+        """Return a count or size: 32 bits have no sign in netCDF-C, so that a dimension may have 3 billion places."""
         count = self._number(self._count_nbytes)
-        if count >> (8 * self._count_nbytes - 1) and count != self.streaming:
+        if count >> 63 and count != self.streaming:
             raise self.damaged(f"expected a count of 0 or more before byte {self._at}, found a negative one")
         return count
 
@@ -271,10 +269,11 @@ class _Cursor:
         return items
 
     def _name(self) -> str:
-        data = self._bytes(self._few("a name", 1))
+        # Some writers count the zero bytes behind a name, too; netCDF-C's names end at the first one.
+        data = self._bytes(self._few("a name", 1)).partition(b"\0")[0]
         name = data.decode("utf-8", "surrogateescape")
-        if not name or "/" in name or "\0" in name or name in (".", ".."):
-            raise self.damaged(f"expected a name without '/' and zero bytes, found {name!r}")
+        if not name or "/" in name or name in (".", ".."):
+            raise self.damaged(f"expected a name without '/', found {name!r}")
         return name
 
     def _bytes(self, nbytes: int) -> bytes:
@@ -283,8 +282,8 @@ class _Cursor:
 
     def _type(self) -> np.dtype[Any]:
         number = self._number(4)
-        if not 0 < number <= self._types:
-            raise self.damaged(f"expected a type from 1 to {self._types}, found {number}")
+        if number not in TYPES:
+            raise self.damaged(f"expected a type from 1 to {len(TYPES)}, found {number}")
         return TYPES[number]
 
     def attribute(self) -> Any:
@@ -312,6 +311,6 @@ class _Cursor:
         dtype = self._type()
         self._number(self._count_nbytes)  # the size, which follows from the shape, and is wrong beyond 4 GiB
         offset = self._number(self._offset_nbytes)
-        if offset >> (8 * self._offset_nbytes - 1):
+        if offset >> 63:
             raise self.damaged("expected an offset of 0 or more, found a negative one")
         return _Entry(numbers, attributes, dtype, offset)
