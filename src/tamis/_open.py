@@ -16,6 +16,7 @@ from tamis.hdf5.store import Hdf5Store
 from tamis.netcdf.classic.classic_signature import is_classic
 from tamis.rewrite.plan import Recreate
 from tamis.store.array import ArrayWriter, Store
+from tamis.store.disk import nbytes_of
 from tamis.store.folder_transaction import FolderTransaction
 from tamis.store.pair import Pair
 from tamis.store.transaction import Transaction
@@ -194,10 +195,10 @@ def copy_store(
     from tamis.hdf5.netcdf_target import NetcdfTarget
     from tamis.rewrite.transfer import transfer
 
-    with NetcdfTarget(target.path) as out:
+    with NetcdfTarget(target.path, nbytes_of(source.path)) as out:
         target.protect()
         transfer(source, out, recreate, companions, line)
-    return []
+    return out.notes
 
 
 def is_copied_by_objects(source: Store, target: Transaction) -> bool:

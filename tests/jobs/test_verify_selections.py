@@ -138,5 +138,5 @@ def test_verify_named_type_that_is_lost_and_fill_value_of_records_are_noted(tmp_
     assert found.ok
     assert [(each.path, each.code, each.text) for each in found.notes] == [
         ("/v", "named-type", "the type, a named type, became one without a name"),
-        ("/v", "fill-value", "HDF5's fill value (1, b'x') became (2, b'x')"),
+        ("/v", "fill-value", "HDF5's fill value (1, 'x') became (2, 'x')"),
     ]

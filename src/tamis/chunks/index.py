@@ -11,6 +11,11 @@ from numpy.typing import NDArray
 
 from tamis.chunks.grid import Grid, Origin
 from tamis.chunks.regions import Numbers, Parts
+from tamis.errors import FileError
+
+
+class UnsureIndexError(FileError):
+    """An index whose chunks HDF5 lists otherwise than it finds them: only its own reading, by lookup, is right."""
 
 
 class ChunkRecord(NamedTuple):

@@ -23,6 +23,7 @@ from tamis.chunks.grid import Grid, default_chunks
 from tamis.chunks.regions import Parts
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Deflate, Fletcher32, Shuffle, Zfp
+from tamis.formatting import plural
 from tamis.hdf5.companion_writer import replace_companions
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.netcdf_attributes import set_attribute, set_number, set_text
@@ -47,7 +48,19 @@ _BARE_NAME = "This is a netCDF dimension but not a netCDF variable.{:10d}"
 _MOST_RANK = 32  # H5S_MAX_RANK
 _BARE_CHUNK = (1024,)
 _GROWING_NBYTES = 4 << 10
-"""Smallest size of the chunks of a variable that can grow, as in netCDF-C."""
+"""Smallest useful size of the chunks of a variable that grows."""
+
+_DIMENSION_LIST = h5py.vlen_dtype(h5py.ref_dtype)
+_REFERENCE_LIST = np.dtype(
+    {"names": ("dataset", "dimension"), "formats": (h5py.ref_dtype, np.int32), "offsets": (0, 8), "itemsize": 16}
+)
+"""Types of the attributes of HDF5's dimension scales."""
+
+_MOST_LINKS, _MOST_ATTRIBUTES = 64, 64
+"""Links of a group, and attributes of an object, up to which they are in its header; more are in a heap of some KiB."""
+
+_SMALL_NBYTES, _SMALL_NODES = 4 << 20, 2
+"""Bytes of a source whose chunk indexes get nodes for 4 chunks, of 0.2 KiB, instead of 64, of 2 KiB and more."""
 
 _COPIED_NBYTES = 4 << 20
 """Bytes of an array that are copied at once."""
@@ -60,12 +73,22 @@ class NetcdfTarget:
     ----------
     path
         Path of the file, which must not exist.
+    source_nbytes
+        Bytes of what it is made of.
+
+    Attributes
+    ----------
+    notes
+        Notes about the file as a whole.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, source_nbytes: int) -> None:
         fcpl, fapl = h5p.create(h5p.FILE_CREATE), h5p.create(h5p.FILE_ACCESS)
-        fcpl.set_link_creation_order(_ORDERED)
-        fcpl.set_attr_creation_order(_ORDERED)
+        _set_order(fcpl)
+        if source_nbytes <= _SMALL_NBYTES:
+            calls.set_chunk_nodes(fcpl, _SMALL_NODES)
+        self.notes: list[str] = []
+        self._tight: list[str] = []
         fcpl.set_obj_track_times(False)  # otherwise bytes would differ from run to run
         fapl.set_fclose_degree(h5f.CLOSE_STRONG)
         fapl.set_libver_bounds(h5f.LIBVER_V18, h5f.LIBVER_LATEST)
@@ -109,8 +132,7 @@ class NetcdfTarget:
         self._names[group.path] = {*group.variables, *group.dimensions}
         if path:
             plist = h5p.create(h5p.GROUP_CREATE)
-            plist.set_link_creation_order(_ORDERED)
-            plist.set_attr_creation_order(_ORDERED)
+            _set_order(plist)
             plist.set_obj_track_times(False)
             h5g.create(self._file.id, *raw_name(path), gcpl=plist)
         self._set_attributes(self._file[group.path], group.attributes)
@@ -184,6 +206,7 @@ class NetcdfTarget:
 
     def finish(self, companions: Mapping[str, ArrayWriter | None]) -> None:
         """Attach the dimensions to all variables, and name companions."""
+        attached: dict[str, list[tuple[Any, int]]] = {}
         for path, scale in self._dimensions.items():
             dataset = scale.dataset or self._variables[path]
             name = _BARE_NAME.format(scale.dimension.size) if scale.dataset else path.rpartition("/")[2]
@@ -193,14 +216,25 @@ class NetcdfTarget:
             scales = [self._dimensions[dimension] for dimension in self._axes[path]]
             if scales:
                 set_attribute(dataset, "_Netcdf4Coordinates", np.array([scale.number for scale in scales], np.int32))
-            if path in self._dimensions:  # a dimension scale itself, which must not have others
-                continue
-            for axis, (scale, dimension) in enumerate(zip(scales, self._axes[path], strict=True)):
-                h5ds.attach_scale(dataset.id, (scale.dataset or self._variables[dimension]).id, axis)
+            if scales and path not in self._dimensions:  # a dimension scale must not have others
+                axes = np.empty(len(scales), _DIMENSION_LIST)
+                for axis, (scale, dimension) in enumerate(zip(scales, self._axes[path], strict=True)):
+                    axes[axis] = np.array([(scale.dataset or self._variables[dimension]).ref], h5py.ref_dtype)
+                    attached.setdefault(dimension, []).append((dataset.ref, axis))
+                dataset.attrs.create("DIMENSION_LIST", axes, dtype=_DIMENSION_LIST)
+        # H5DSattach_scale would write the whole list again for each variable, and leave the room of the old one.
+        for path, entries in attached.items():
+            scale_dataset = self._dimensions[path].dataset or self._variables[path]
+            scale_dataset.attrs.create("REFERENCE_LIST", np.array(entries, _REFERENCE_LIST), dtype=_REFERENCE_LIST)
         named = {
             path: writer.dataset if isinstance(writer, Hdf5Writer) else None
             for path, writer in (self._companions | {**companions}).items()
         }
+        if self._tight:
+            self.notes.append(
+                f"{plural(len(self._tight), 'variable')} such as {self._tight[0]} in chunks as long as the data are"
+                " now: name longer ones (-c) if the file is to grow"
+            )
         replace_companions(self._file, (), {self._paths[path]: dataset for path, dataset in named.items()})
         name_containers(self._file, self._roundings)
 
@@ -279,7 +313,9 @@ class NetcdfTarget:
             return None
         others = math.prod(n for n, grows in zip(array.shape, unlimited, strict=True) if not grows)
         steps = max(_GROWING_NBYTES // max(others * variable.dtype.itemsize, 1), 1)
-        extents = (max(n, steps) if grows else n for n, grows in zip(array.shape, unlimited, strict=True))
+        if any(0 < n < steps for n, grows in zip(array.shape, unlimited, strict=True) if grows):
+            self._tight.append(variable.path)
+        extents = (n or steps if grows else n for n, grows in zip(array.shape, unlimited, strict=True))
         return default_chunks(tuple(extents), variable.dtype.itemsize, zfp=False)
 
 
@@ -302,8 +338,17 @@ def _is_carried(plan: Plan, array: StoredArray) -> bool:
 def _dataset_plist() -> Any:
     plist = h5p.create(h5p.DATASET_CREATE)
     plist.set_attr_creation_order(_ORDERED)
+    plist.set_attr_phase_change(_MOST_ATTRIBUTES, 0)
     plist.set_obj_track_times(False)
     return plist
+
+
+def _set_order(plist: Any) -> None:
+    """Let a group record the order of links and attributes, and have them in its header if they are few."""
+    plist.set_link_creation_order(_ORDERED)
+    plist.set_attr_creation_order(_ORDERED)
+    plist.set_attr_phase_change(_MOST_ATTRIBUTES, 0)
+    calls.set_link_phase_change(plist, _MOST_LINKS, 0)
 
 
 def _datatype(dtype: np.dtype[Any], label: str) -> Any:

@@ -17,7 +17,7 @@ from tamis.chunks.array_reader import ChunkedReader
 from tamis.chunks.chunk_reader import ChunkReader, StoredChunks
 from tamis.chunks.contiguous_reader import ContiguousReader
 from tamis.chunks.grid import Grid, grid_of
-from tamis.chunks.index import ChunkIndex
+from tamis.chunks.index import ChunkIndex, UnsureIndexError
 from tamis.chunks.reader import ArrayReader
 from tamis.chunks.regions import Parts, joined
 from tamis.chunks.source import FileSource
@@ -25,16 +25,16 @@ from tamis.errors import FileError
 from tamis.filters import ChunkType
 from tamis.hdf5 import companions
 from tamis.hdf5.dataset_facts import DatasetFacts
-from tamis.hdf5.lib.chunk_index import UnsureIndexError, read_index
+from tamis.hdf5.lib.chunk_index import read_index
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.file_facts import descriptor_of, filename_of, first_offset, has_tree_indexes, is_plain, is_read_only
-from tamis.hdf5.lib.places import SAME_FILE, find_virtual
+from tamis.hdf5.lib.other_files import absent_sources, unreadable_source
 from tamis.hdf5.lib.quick_facts import Columns, Depth, QuickFacts, quick_facts
 from tamis.hdf5.library_reader import LibraryReader, TextReader, read_bytes
 from tamis.missing.companion_attributes import MARK, TABLE
 from tamis.missing.restore import CompanionFlags, RestoredReader
 from tamis.pipeline import Pipeline
-from tamis.store.array import Alike, StoredArray
+from tamis.store.array import ELSEWHERE, Alike, StoredArray
 
 _FILTER_NBYTES = 32
 """Approximate size of a filter in the header of a dataset."""
@@ -168,18 +168,19 @@ class Hdf5Array(DatasetFacts):
         """True if HDF5 itself has all filters."""
         return all(h5z.filter_avail(stage.filter.id) for stage in self.pipeline.stages)
 
+    @property
+    def absent_files(self) -> tuple[str, ...]:
+        """Other files that a virtual or external dataset names, and datasets in this one, but that are not there."""
+        return tuple(absent_sources(self.dataset, filename_of(self.file))) if self.layout in ELSEWHERE else ()
+
     def check_readable(self) -> None:
         """Raise FileError if HDF5 would silently read wrong values.
 
         HDF5 does not check how many bytes a filter returns, and reads fill values for absent files of a virtual
         dataset.
         """
-        if self.layout == "virtual":
-            for part in self.dataset.virtual_sources():
-                if part.file_name != SAME_FILE and find_virtual(part.file_name, filename_of(self.file)) is None:
-                    raise FileError(
-                        f"{self.label}: No such file or directory: {part.file_name}, a source of this virtual dataset"
-                    )
+        if self.layout == "virtual" and (absent := unreadable_source(self.dataset, filename_of(self.file))):
+            raise FileError(f"{self.label}: No such file or directory: {absent}")
         if self.problem:
             raise FileError(f"{self.label}: {self.problem}")
 

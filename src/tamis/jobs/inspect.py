@@ -11,6 +11,7 @@ from typing import Any
 from tamis._open import open_store
 from tamis.cf import Role
 from tamis.chunks.grid import zfp_padding
+from tamis.chunks.index import UnsureIndexError
 from tamis.errors import FileError
 from tamis.filters import Filter
 from tamis.filters.unknown import filter_name
@@ -21,6 +22,7 @@ from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Chunking, Note, better_for_zfp, judge
 from tamis.rounding import recorded_rounding
 from tamis.store.array import Store, StoredArray
+from tamis.store.pair import absent_text
 from tamis.store.readability import Readers
 
 _Readers = Callable[[tuple[Filter, ...]], Readers]
@@ -80,10 +82,9 @@ def _filtered_groups(store: Store, readers: _Readers) -> Iterator[GroupInfo]:
 def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role) -> DatasetInfo:
     pipeline = dataset.pipeline
     shape, maxshape, steps = dataset.shape, dataset.maxshape, dataset.chunk_shape
-    index = dataset.chunk_index() if shape and steps is not None and 0 not in shape else None
-    masks, stored_nbytes = ({}, 0) if index is None else (index.mask_counts(), index.nbytes)
+    masks, stored_nbytes, unsure = _chunks(dataset) if shape and steps is not None and 0 not in shape else ({}, 0, "")
     chunking = None
-    if shape is not None and steps is not None:
+    if shape is not None and steps is not None and not unsure:
         growing = tuple(most != extent for most, extent in zip(maxshape, shape, strict=True))
         chunking = Chunking(
             shape=shape,
@@ -112,8 +113,8 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role) -> 
         readers=readers(pipeline.filters if chunking is None else chunking.applied_filters),
         zfp_padding=zfp_padding(steps) if steps and chunking and chunking.zfp else None,
         zfp_better=better_for_zfp(chunking) if chunking else None,
-        notes=(judge(chunking) if chunking else ()) + companion_notes,
-        problem=dataset.problem or problem,
+        notes=(judge(chunking) if chunking else ()) + companion_notes + _absence(dataset),
+        problem=dataset.problem or problem or unsure,
         role=role,
         packing=dataset.packing,
         rounding=recorded_rounding(dataset.attributes, dataset.number_type),
@@ -121,9 +122,23 @@ def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role) -> 
     )
 
 
+def _chunks(dataset: StoredArray) -> tuple[dict[int, int], int, str]:
+    """Return how many chunks have each mask, their bytes, and why their places are not known; empty if they are."""
+    try:
+        index = dataset.chunk_index()
+    except UnsureIndexError as error:
+        return {}, dataset.stored_nbytes, str(error)
+    return index.mask_counts(), index.nbytes, ""
+
+
 def _number(limit: Any) -> int | float | None:
     number = None if limit is None else limit.item()
     return number if isinstance(number, int) or number is None else float(number)
+
+
+def _absence(dataset: StoredArray) -> tuple[Note, ...]:
+    absent = dataset.absent_files
+    return (Note("absent-files", absent_text(absent)),) if absent else ()
 
 
 def _companion(dataset: StoredArray) -> tuple[tuple[Note, ...], str]:

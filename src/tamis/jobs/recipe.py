@@ -84,7 +84,7 @@ def chunk_shape(value: object) -> tuple[int, ...]:
 
 def has_pattern_signs(name: str) -> bool:
     """Return whether a name may be a pattern; a dataset with exactly this name takes precedence."""
-    return any(sign in name for sign in "*?[")
+    return re.search(r"[*?]|\[.+\]", name) is not None  # a bracket alone is one of the name
 
 
 def absolute(name: str) -> str:

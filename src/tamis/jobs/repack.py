@@ -13,11 +13,13 @@ from tamis._open import begin, keeps_format, open_store
 from tamis.accuracy.requirement import Requirements
 from tamis.chunks.threads import checked_threads
 from tamis.errors import BoundError, ParameterError
+from tamis.formatting import printable
 from tamis.hdf5.lib.damage import reading
 from tamis.jobs.progress import Progress
 from tamis.jobs.recipe import Recipes, least_nbytes
 from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe, asked_recipe
 from tamis.jobs.repacking import Repacked, RepackPreview, RepackResult
+from tamis.jobs.repacking.classic_source import copy_as_it_is, growth_of
 from tamis.jobs.repacking.describing import describe
 from tamis.jobs.repacking.earlier import check_target
 from tamis.jobs.repacking.new_target import refuse_missing, write_target
@@ -49,6 +51,7 @@ def repack(
     follow: bool = False,
     min_size: int | None = None,
     larger: bool = False,
+    keep_classic: bool = False,
     zarr_format: int | None = None,
     shards: int | None = None,
     consolidated: bool | None = None,
@@ -113,6 +116,9 @@ def repack(
     larger
         Let patterns store datasets even if they become larger than in the source. Otherwise these are kept and listed.
         A named dataset is stored in any case, and a note says that it grew.
+    keep_classic
+        Copy a netCDF classic file as it is if it would be larger as netCDF-4, whatever the recipes say. Without this, a
+        note says that it grew.
     zarr_format
         2 or 3, the version of a Zarr store; by default 3. A target whose name ends in ``.zarr`` becomes such a store.
     shards
@@ -147,7 +153,7 @@ def repack(
         encoded bytes; it is removed.
     """
     recipe = asked_recipe(recipes, chunks=chunks, require=require, missing=missing)
-    request = _request(recipe, checksum, follow, min_size, larger, history)
+    request = _request(recipe, checksum, follow, min_size, larger, history, keep_classic)
     _check_asked(request, source, target)
     form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
     return run_repack(
@@ -197,7 +203,17 @@ def run_repack(
         else:
             if request.missing == "refuse":
                 refuse_missing(planning, report, threads)
-            done = _run(store, planning, record, transaction, report, threads, resume=resume, history=request.history)
+            done = _run(
+                store,
+                planning,
+                record,
+                transaction,
+                report,
+                threads,
+                resume=resume,
+                history=request.history,
+                keep_classic=request.keep_classic,
+            )
     return RepackResult(
         os.fspath(source),
         os.fspath(target),
@@ -225,6 +241,7 @@ def preview_repack(
     follow: bool = False,
     min_size: int | None = None,
     larger: bool = False,
+    keep_classic: bool = False,
     zarr_format: int | None = None,
     shards: int | None = None,
     consolidated: bool | None = None,
@@ -237,13 +254,13 @@ def preview_repack(
     Parameters
     ----------
     source, target, recipes, chunks, require, checksum, missing, follow,
-    min_size, larger, history
+    min_size, larger, keep_classic, history
         See `repack`. Whether a dataset would grow is known only after encoding.
     resume
         Also report the chunks that could be taken over from an interrupted run.
     """
     recipe = asked_recipe(recipes, chunks=chunks, require=require, missing=missing)
-    request = _request(recipe, checksum, follow, min_size, larger, history)
+    request = _request(recipe, checksum, follow, min_size, larger, history, keep_classic)
     _check_asked(request, source, target)
     form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
     return run_preview(source, target, lambda _: request, resume=resume, form=form)
@@ -278,11 +295,17 @@ def run_preview(
 
 
 def _request(
-    recipe: Recipe, checksum: bool, follow: bool, min_size: int | None, larger: bool, history: bool
+    recipe: Recipe,
+    checksum: bool,
+    follow: bool,
+    min_size: int | None,
+    larger: bool,
+    history: bool,
+    keep_classic: bool,
 ) -> Request:
     policy, least = recipe.missing or "exact", least_nbytes(min_size)
     request = Request(recipe.filters, recipe.chunks, checksum, policy, follow, least, larger, required=recipe.require)
-    return replace(request, history="repack" if history else "")
+    return replace(request, history="repack" if history else "", keep_classic=keep_classic)
 
 
 def _check_asked(request: Request, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
@@ -292,7 +315,7 @@ def _check_asked(request: Request, source: str | os.PathLike[str], target: str |
 
 
 def _notes_of(planning: Planning) -> list[str]:
-    return [f"{name}: {reason}" for name, reason in planning.unmatched.items()]
+    return [printable(f"{name}: {reason}") for name, reason in planning.unmatched.items()]
 
 
 class _Done(NamedTuple):
@@ -313,12 +336,22 @@ def _run(
     *,
     resume: bool,
     history: str,
+    keep_classic: bool,
 ) -> _Done:
     """Write, verify and commit the target."""
     source = Path(store.path)
     with Resuming(transaction, source, planning.plans, resume=resume) as resuming:
         check_room(transaction.path.parent, store, planning.datasets, planning.plans, resuming.removable_nbytes)
         written, unread, notes = write_target(store, planning, transaction, resuming, report, threads, history=history)
+        if growth := growth_of(store, transaction):
+            if keep_classic:
+                copy_as_it_is(store, transaction)
+                planning.kept.clear()
+                record.write(transaction.path, *transaction.finish_sync(), 0)
+                transaction.commit()
+                resuming.finish()
+                return _Done(notes=(*resuming.notes, f"kept as a netCDF classic file: netCDF-4 would take {growth}"))
+            notes.append(f"larger as netCDF-4, {growth}: --keep-classic copies such a file as it is")
         transaction.begin_sync()
         stored = {path: plan for path, plan in planning.plans.items() if plan.copied or path in written}
         try:
@@ -334,5 +367,7 @@ def _run(
             resuming.finish()
             return _Done(done, unread, (*resuming.notes, *notes))
     transaction.discard()
-    again = _run(store, planning, record, transaction, report, threads, resume=False, history=history)
+    again = _run(
+        store, planning, record, transaction, report, threads, resume=False, history=history, keep_classic=keep_classic
+    )
     return again._replace(notes=(stale, *again.notes))

@@ -32,7 +32,7 @@ from tamis.jobs.verification.bounds import (
 )
 from tamis.jobs.verification.result import Compared, Finding, Status, Verification
 from tamis.store.array import Alike, Store, StoredArray
-from tamis.store.pair import Change, Pair, companion_note
+from tamis.store.pair import Change, Pair, absent_text, companion_note
 
 
 def verify(
@@ -237,6 +237,11 @@ class _Comparison:
             return None, True
         if types[0] == types[1] and (change := self.pair.fill_note(source, target)):
             self._note(path, "fill-value", change)
+        if absent := source.absent_files:
+            self._note(path, "absent-files", absent_text(absent))
+        if types[0] == types[1] and orders[0] == orders[1] and self.pair.same_elsewhere(source, target):
+            self._note(path, "elsewhere", "not read: the same parts of the same other files")
+            return None, True
         try:
             return self._compare(result, source, target, report)
         except TamisError:

@@ -218,6 +218,11 @@ class StoredArray(Protocol):
         """Why the values cannot be read right, as far as filters tell; empty otherwise."""
 
     @property
+    def absent_files(self) -> tuple[str, ...]:
+        """Other files that have some of the values but are not there: readers may get fill values instead."""
+        ...
+
+    @property
     def is_bare_dimension(self) -> bool:
         """True if the array only stands for a dimension, and has no values."""
 

@@ -37,6 +37,11 @@ class DescribedArray:
         """The fill value if it marks missing values by itself, without an attribute; None otherwise."""
         return None
 
+    @property
+    def absent_files(self) -> tuple[str, ...]:
+        """See `StoredArray.absent_files`."""
+        return ()
+
     def fill_bytes(self) -> bytes:
         """Return the bytes of the fill value in the store."""
         return self.fill_value.tobytes()

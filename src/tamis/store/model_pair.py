@@ -120,6 +120,10 @@ class ModelPair:
                 progress(done, source.size)
         return Unequal(count, *first) if first else None
 
+    def same_elsewhere(self, source: StoredArray, target: StoredArray) -> bool:
+        """Return False: only files of one format name the same other files."""
+        return False
+
     def same_stored_chunks(self, source: StoredArray, target: StoredArray) -> bool:
         """Return False: bytes of different formats say nothing about values."""
         return False

@@ -85,6 +85,9 @@ class Pair(Protocol):
     def same_stored_chunks(self, source: Any, target: Any) -> bool:
         """Return whether arrays have the same values because all stored bytes are the same."""
 
+    def same_elsewhere(self, source: Any, target: Any) -> bool:
+        """Return whether arrays have the same values because both name the same parts of the same other files."""
+
     def unlisted(self) -> Iterable[tuple[str, str]]:
         """Yield the groups that cannot be listed, with the reason."""
 
@@ -105,6 +108,12 @@ def new_attribute(path: str, name: str) -> Change:
     """Return the note that only the target has an attribute."""
     about = ": it records a rounding of the values" if name in ROUNDING_ATTRIBUTES else ""
     return Change(path, "attribute", f"attribute {name!r} is new{about}")
+
+
+def absent_text(names: tuple[str, ...]) -> str:
+    """Return that other files are absent, as a note."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"values are missing, because these files do not exist: {names[0]}{more}"
 
 
 def new_dataset(path: str, shape: tuple[int, ...] | None, attributes: Mapping[str, Any]) -> Change:

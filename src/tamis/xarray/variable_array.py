@@ -59,6 +59,7 @@ class VariableArray(PartByPart):
     can_read_chunks = can_read_independently = False
     partial_filtered = True
     problem = ""
+    absent_files: tuple[str, ...] = ()
     layout = "in memory"
     chunk_shape: tuple[int, ...] | None = None
     companion: VariableArray | None = None

@@ -309,10 +309,11 @@ def test_want_that_only_lossless_filters_keep_is_told(tmp_path: Path) -> None:
     assert note not in tamis.plan(path, {"ts": "lossless"})["ts"].reason
 
 
-def test_file_without_datasets_is_refused(tmp_path: Path) -> None:
+def test_file_without_datasets_has_nothing_to_plan(tmp_path: Path) -> None:
     h5py.File(tmp_path / "none.h5", "w").close()
-    with pytest.raises(FileError, match=r"none\.h5: expected a dataset named '\*', found no datasets$"):
-        tamis.plan(tmp_path / "none.h5")
+    plan = tamis.plan(tmp_path / "none.h5")
+    assert not plan.filters
+    assert plan.kept == (("*", "not planned: this pattern matches no dataset"),)
 
 
 def test_command_prints_options_that_repack_takes(sample: Path, tmp_path: Path) -> None:

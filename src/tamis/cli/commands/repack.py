@@ -91,6 +91,9 @@ POLICIES = ("exact", "companion", "refuse")
     help="Patterns leave fewer bytes of values as they are; by default 4096 without chunks, 0 with chunks.",
 )
 @click.option("--larger", is_flag=True, help="Let patterns also store what then takes more room than in IN.")
+@click.option(
+    "--keep-classic", is_flag=True, help="Copy a netCDF classic file as it is where it would be larger as netCDF-4."
+)
 @click.option("--zarr-format", type=click.IntRange(2, 3), help="Version of a Zarr store; by default 3.")
 @click.option(
     "--shards",
@@ -127,6 +130,7 @@ def command(
     overwrite: bool,
     min_size: int | None,
     larger: bool,
+    keep_classic: bool,
     zarr_format: int | None,
     shards: int | None,
     consolidated: bool | None,
@@ -193,6 +197,7 @@ def command(
             recipe.dump(recipe_out, overwrite=overwrite)
         options: dict[str, Any] = {"checksum": checksum, "resume": resume, "history": history}
         options |= {"follow": follow, "min_size": min_size, "larger": larger}
+        options["keep_classic"] = keep_classic
         options |= {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
         if dry_run:
             preview = tamis.preview_repack(source, target, recipe, **options)

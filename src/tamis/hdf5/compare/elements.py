@@ -23,7 +23,7 @@ from tamis.hdf5.lib.datatypes import memory_type
 from tamis.hdf5.lib.references import has_references
 from tamis.hdf5.library_reader import read_bytes, selected
 from tamis.hdf5.stored_array import Hdf5Array
-from tamis.hdf5.tree.objects import ELSEWHERE, GONE, NOTHING, Objects, TargetText
+from tamis.hdf5.tree.objects import FOREIGN, GONE, NOTHING, Objects, TargetText
 from tamis.store.pair import Unequal
 
 Array = NDArray[Any]
@@ -96,8 +96,9 @@ def _elements(array: Hdf5Array, values: ArrayReader | None, own: Objects, part: 
             return read_bytes(dataset, part, array.datatype) if values is None else values.read(part)
         # Elements that are arrays become a field of a record, so that they stay elements.
         kind = np.dtype([("element", dtype)]) if dtype.subdtype else dtype
-        if values is not None and kind.itemsize == values.dtype.itemsize:
-            return np.ascontiguousarray(values.read(part)).view(kind)
+        if array.dtype is not None and kind.itemsize == array.value_nbytes:  # as in the file
+            content = read_bytes(dataset, part, array.datatype) if values is None else values.read(part)
+            return np.ascontiguousarray(content).view(kind)
         elements = np.zeros(tuple(axis.stop - axis.start for axis in part), kind)
         dataset.id.read(memory, space, elements, memory_type(array.datatype, dtype))
         return elements
@@ -164,7 +165,7 @@ def without_target(before: Array, after: Array) -> Array:
 
 
 def _is_gone(value: object) -> bool:
-    return any(map(_is_gone, value)) if isinstance(value, tuple) else value is GONE or value is ELSEWHERE
+    return any(map(_is_gone, value)) if isinstance(value, (tuple, list)) else value is GONE or value is FOREIGN
 
 
 def _bytes(values: Array) -> Array:
@@ -178,7 +179,7 @@ def _plain(value: Any, dtype: np.dtype[Any]) -> object:
     sequence = h5py.check_vlen_dtype(dtype)
     if isinstance(value, np.ndarray):
         return _members(value, sequence if isinstance(sequence, np.dtype) else value.dtype)
-    if isinstance(value, tuple):
+    if isinstance(value, (tuple, list)):
         return tuple(_plain(part, dtype) for part in value)
     if isinstance(value, np.generic):
         return _bytes(np.asarray(value)).tobytes()
@@ -211,8 +212,9 @@ def element_text(value: Any) -> str:
     """Return an element as text for people; references by their targets."""
     if isinstance(value, TargetText):
         return shortened(value)
-    if isinstance(value, tuple):
-        return shortened(f"({', '.join(map(element_text, value))})")
+    if isinstance(value, (tuple, list)):
+        text = ", ".join(map(element_text, value))
+        return shortened(f"[{text}]" if isinstance(value, list) else f"({text})")
     if isinstance(value, np.void) and value.dtype.names:
         return shortened(f"({', '.join(element_text(value[name]) for name in value.dtype.names)})")
     if isinstance(value, np.ndarray):

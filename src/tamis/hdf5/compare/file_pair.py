@@ -21,10 +21,12 @@ from tamis.hdf5.compare.structure import (
 )
 from tamis.hdf5.lib.attributes import text_attribute
 from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.lib.other_files import same_sources
 from tamis.hdf5.store import Hdf5Store
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.objects import Objects, array_at, group_at
 from tamis.hdf5.tree.walk import Contents, address_of
+from tamis.store.array import ELSEWHERE
 from tamis.store.pair import Change, Unequal, companion_note, history_change, new_attribute, new_dataset
 
 # Attributes of the netCDF library for its own use; it numbers dimensions anew in each file.
@@ -83,6 +85,12 @@ class Hdf5Pair:
     def same_stored_chunks(self, source: Hdf5Array, target: Hdf5Array) -> bool:
         """Return whether arrays have the same values because all stored bytes are the same."""
         return same_stored_chunks(source, target)
+
+    def same_elsewhere(self, source: Hdf5Array, target: Hdf5Array) -> bool:
+        """Return whether arrays have the same values because both name the same parts of the same other files."""
+        if source.layout not in ELSEWHERE or target.layout != source.layout or self.fill_note(source, target):
+            return False
+        return same_sources((source.dataset, self._before.path), (target.dataset, self._after.path))
 
     def unlisted(self) -> Iterator[tuple[str, str]]:
         """Yield the groups that cannot be listed, with the reason."""

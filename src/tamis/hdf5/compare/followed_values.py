@@ -17,7 +17,7 @@ from tamis.hdf5.tree.objects import Objects
 def followed_values(
     owner: Any, datatype: h5t.TypeID, memory: h5s.SpaceID, file: h5s.SpaceID, own: Objects
 ) -> NDArray[Any]:
-    """Read an attribute, or a part of a dataset, as objects: texts for references, tuples for members and sequences.
+    """Read an attribute, or a part of a dataset, as objects: texts for references, tuples of members, lists.
 
     Raises
     ------
@@ -57,8 +57,8 @@ def _value(address: int, datatype: h5t.TypeID, own: Objects) -> Any:
     return _plain(ctypes.string_at(address, datatype.get_size()), datatype)
 
 
-def _values(address: int, count: int, datatype: h5t.TypeID, own: Objects) -> tuple[Any, ...]:
-    return tuple(_value(address + index * datatype.get_size(), datatype, own) for index in range(count))
+def _values(address: int, count: int, datatype: h5t.TypeID, own: Objects) -> list[Any]:
+    return [_value(address + index * datatype.get_size(), datatype, own) for index in range(count)]
 
 
 def _plain(content: bytes, datatype: h5t.TypeID) -> Any:

@@ -24,6 +24,8 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "H5Pset_link_phase_change": (_hid, _unsigned, _unsigned),
     "H5Pget_est_link_info": (_hid, ctypes.POINTER(_unsigned), ctypes.POINTER(_unsigned)),
     "H5Pset_est_link_info": (_hid, _unsigned, _unsigned),
+    "H5Pset_istore_k": (_hid, _unsigned),
+    "H5Pset_relax_file_integrity_checks": (_hid, ctypes.c_uint64),
     "H5Pget_filter2": (
         _hid,
         _unsigned,
@@ -78,6 +80,7 @@ _WIDE = frozenset(
 """Calls that return 64 bits."""
 
 _DONT_FILTER_PARTIAL_CHUNKS = 2
+_UNUSED_BITS = 1  # H5F_RFIC_UNUSUAL_NUM_UNUSED_NUMERIC_BITS
 _EXTENSIBLE_ARRAY = 4  # of H5D_chunk_index_t
 _LABEL_NBYTES = 512  # limit of a filter's label that is read
 _MOST_VALUES = 256  # the library takes a larger count for a mistake
@@ -121,6 +124,17 @@ def estimated_links(plist: h5p.PropOCID) -> tuple[int, int]:
 def set_estimated_links(plist: h5p.PropOCID, count: int, name_nbytes: int) -> None:
     """Set the numbers of `estimated_links`."""
     call("H5Pset_est_link_info", plist.id, count, name_nbytes)
+
+
+def accept_unused_bits(fapl: h5p.PropFAID) -> None:
+    """Let HDF5 open numbers that use few of their bits, as nbit packs them, which 2.0 takes for damage."""
+    if has("H5Pset_relax_file_integrity_checks"):
+        call("H5Pset_relax_file_integrity_checks", fapl.id, _UNUSED_BITS)
+
+
+def set_chunk_nodes(plist: h5p.PropFCID, half: int) -> None:
+    """Set half the number of chunks in a node of the trees that index them, in a new file."""
+    call("H5Pset_istore_k", plist.id, half)
 
 
 class ListedFilter(NamedTuple):

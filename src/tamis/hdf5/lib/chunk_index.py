@@ -19,15 +19,10 @@ from h5py import h5d, h5f, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 from tamis.chunks.grid import Grid
-from tamis.chunks.index import ChunkIndex
+from tamis.chunks.index import ChunkIndex, UnsureIndexError
 from tamis.errors import FileError
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.quick_facts import libhdf5
-
-
-class UnsureIndexError(FileError):
-    """An index whose chunks HDF5 lists otherwise than it finds them: only its own reading, by lookup, is right."""
-
 
 _MOST_LOOKED_UP = 10_000_000
 _NO_CHUNK = h5d.StoreInfo(None, 0, None, 0)

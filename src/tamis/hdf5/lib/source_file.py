@@ -7,8 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import h5py
+from h5py import h5f, h5p
 
 from tamis.errors import FileError
+from tamis.hdf5.lib import calls
 
 _SIGNATURES = {
     b"CDF\x01": "a netCDF classic file: tamis repack makes a netCDF-4 file of it",
@@ -34,6 +36,15 @@ class SourceFile(h5py.File):  # type: ignore[misc]  # h5py has no types
                 return
 
 
+def access_list() -> h5p.PropFAID:
+    """Return how files are opened."""
+    fapl = h5p.create(h5p.FILE_ACCESS)
+    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+    fapl.set_cache(0, CACHE_SLOTS, *fapl.get_cache()[2:])
+    calls.accept_unused_bits(fapl)
+    return fapl
+
+
 def open_source(path: str | os.PathLike[str]) -> h5py.File:
     """Open an HDF5 or netCDF-4 file for reading.
 
@@ -54,7 +65,7 @@ def open_source(path: str | os.PathLike[str]) -> h5py.File:
                 start = stream.read(4)
                 kind = _SIGNATURES.get(start, "a file of another kind") if start else "an empty file"
             raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found {kind}")
-        return SourceFile(place, "r", rdcc_nslots=CACHE_SLOTS)
+        return SourceFile(h5f.open(os.fsencode(place), h5f.ACC_RDONLY, access_list()))
     except FileError as error:
         error.at(path=place)
         raise

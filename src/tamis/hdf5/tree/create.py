@@ -15,7 +15,7 @@ import numpy as np
 from h5py import h5d, h5f, h5g, h5o, h5p, h5s, h5t
 
 from tamis.hdf5.lib import calls, quick_facts
-from tamis.hdf5.lib.source_file import CACHE_SLOTS
+from tamis.hdf5.lib.source_file import access_list
 from tamis.hdf5.tree.groups import OLD, GroupSettings
 from tamis.hdf5.tree.links import link_plist
 from tamis.hdf5.tree.references import copy_values
@@ -56,10 +56,8 @@ def create_target(source: h5py.File, path: str | os.PathLike[str]) -> h5py.File:
     GroupSettings.of(h5g.open(source.id, b"/")).set_in(fcpl)
     superblock = fcpl.get_version()[0]
     low = _LOW_BOUNDS.get(superblock, h5f.LIBVER_EARLIEST if superblock < 2 else h5f.LIBVER_LATEST)
-    fapl = h5p.create(h5p.FILE_ACCESS)
-    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+    fapl = access_list()
     fapl.set_libver_bounds(low, h5f.LIBVER_LATEST)
-    fapl.set_cache(0, CACHE_SLOTS, *fapl.get_cache()[2:])
     exists = os.path.lexists(path)
     try:
         target = h5py.File(h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl, fapl))

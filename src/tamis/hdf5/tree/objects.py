@@ -74,7 +74,7 @@ class Objects:
             if target is None:
                 return GONE
             if target.item is None:
-                return ELSEWHERE
+                return FOREIGN
             name = self.path_at(h5o.get_info(target.item).addr)
             if not name:  # a named type, or an object without links
                 name = (h5i.get_name(target.item) or b"an object without a path").decode("utf-8", "replace")
@@ -93,7 +93,7 @@ class TargetText(str):
 
 
 NOTHING, GONE = TargetText("nothing"), TargetText("an object that does not exist")
-ELSEWHERE = TargetText("an object in another file")  # HDF5 writes no such reference that it has read
+FOREIGN = TargetText("an object in another file")  # HDF5 writes no such reference that it has read
 
 
 def _kinds(contents: Contents) -> Iterator[tuple[str, int]]:

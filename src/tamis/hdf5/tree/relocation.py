@@ -46,8 +46,6 @@ class Relocation:
 
     def creation_list(self, path: str, dataset: h5py.Dataset) -> h5p.PropDCID | None:
         """Return creation properties for the copy of a virtual or external dataset; None if no name changes."""
-        if not self.moved:
-            return None
         plist = dataset.id.get_create_plist()
         if plist.get_layout() == h5d.VIRTUAL:
             return self._virtual(path, plist)
@@ -55,17 +53,16 @@ class Relocation:
 
     def survey(self, file: h5py.File) -> list[str]:
         """Return the notes that copying the whole file would give."""
-        if self.moved:
-            contents = walk(file)
-            for path, group in contents.groups.items():
-                names: list[bytes] = []
-                group.id.links.iterate(names.append)
-                for name in names:
-                    if group.id.links.get_info(name).type == h5l.TYPE_EXTERNAL:
-                        link_path = f"{path.rstrip('/')}/{name.decode('utf-8', 'backslashreplace')}"
-                        self.linked(link_path, group.id.links.get_val(name)[0])
-            for path, array in contents.datasets.items():
-                self.creation_list(path, array.dataset)
+        contents = walk(file)
+        for path, group in contents.groups.items() if self.moved else ():
+            names: list[bytes] = []
+            group.id.links.iterate(names.append)
+            for name in names:
+                if group.id.links.get_info(name).type == h5l.TYPE_EXTERNAL:
+                    link_path = f"{path.rstrip('/')}/{name.decode('utf-8', 'backslashreplace')}"
+                    self.linked(link_path, group.id.links.get_val(name)[0])
+        for path, array in contents.datasets.items():
+            self.creation_list(path, array.dataset)
         return self.notes
 
     def _virtual(self, path: str, plist: h5p.PropDCID) -> h5p.PropDCID | None:

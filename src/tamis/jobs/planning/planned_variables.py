@@ -18,6 +18,7 @@ from tamis.jobs.recipe import assigned
 from tamis.jobs.recipes.saved_recipe import MissingPolicy
 from tamis.rounding import recorded_rounding
 from tamis.store.array import ELSEWHERE, Store, StoredArray
+from tamis.store.pair import absent_text
 
 _LEAST_NBYTES = 1 << 16
 
@@ -61,7 +62,8 @@ def _reason_to_keep(arrays: Sequence[StoredArray], exact: bool) -> str:
         if array.dtype is None or array.dtype.kind not in "iuf" or not array.shape or not array.size:
             return "not planned: no array of numbers"
         if array.layout in ELSEWHERE:
-            return f"not planned: values in other files ({array.layout})"
+            absent = f": {absent_text(array.absent_files)}" if array.absent_files else ""
+            return f"not planned: values in other files ({array.layout}){absent}"
         if array.is_companion or array.has_companion:
             return "not planned: with a companion of missing values, or such a companion"
         if array.pipeline.error_bound != 0:

@@ -63,6 +63,8 @@ class Request:
         What values must keep, by name or pattern.
     history
         Name of the command in the line that the history of the target gets; empty for no line.
+    keep_classic
+        Whether a netCDF classic file that would grow is copied as it is.
     """
 
     pipelines: Mapping[str, Pipeline]
@@ -76,6 +78,7 @@ class Request:
     rule_chunks: Mapping[str, Chunks] = field(default_factory=dict)
     required: Mapping[str, Requirement] = field(default_factory=dict)
     history: str = ""
+    keep_classic: bool = False
 
 
 class Planning(NamedTuple):

@@ -62,6 +62,7 @@ class Record:
         """Return the record of a planned run; `form` is that of the target if there are several."""
         place = _checksum([os.path.realpath(source)])
         choices = [request.missing, form, "history" if request.history else ""]
+        choices.append("keep classic" if request.keep_classic else "")
         recipe = _checksum_of_recipe(planning.plans, planning.kept, " ".join(filter(None, choices)))
         elsewhere = any(planning.datasets[path].layout in ELSEWHERE for path in planning.plans)
         return cls(source_identity(source), place, recipe, elsewhere=elsewhere)

@@ -17,6 +17,7 @@ from tamis.filters import ChunkType
 from tamis.notation.zarr import version_3
 from tamis.store.array import ELSEWHERE, StoredArray
 from tamis.store.data_model import NamedArray
+from tamis.store.pair import absent_text
 from tamis.zarr.masked_chunk import MARK
 from tamis.zarr.references.codec_choice import Codecs, choose_codecs
 
@@ -108,7 +109,8 @@ def reference(array: StoredArray, named: NamedArray, path: str, url: str) -> Ref
     if array.dtype is None or array.varies:
         raise _refusal(array, f"values of a fixed size, found {array.type_text}")
     if array.layout in ELSEWHERE:
-        raise _refusal(array, f"values in this file, found a {array.layout} dataset")
+        absent = f", whose {absent_text(array.absent_files)}" if array.absent_files else ""
+        raise _refusal(array, f"values in this file, found a {array.layout} dataset{absent}")
     if named.shape != tuple(array.shape):
         raise _refusal(array, f"as many values as its dimensions have, {named.shape}, found {array.shape}")
     dtype = array.chunk.dtype

@@ -1,0 +1,119 @@
+"""Other files that have the values of a dataset: which they are, and whether they are there."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+import h5py
+from h5py import h5d
+
+from tamis.hdf5.lib.places import SAME_FILE, NamedFile, find_linked, find_raw, find_virtual
+
+_NUMBER = "%b"  # stands for the number of a block in names
+_MOST_LINKS = 16
+
+
+class Source(NamedTuple):
+    """A part of the values.
+
+    Parameters
+    ----------
+    file, inner
+        Name of the file, and path of the dataset in it; empty for a raw file.
+    part
+        What tells which values these are, of which in the file.
+    """
+
+    file: str
+    inner: str
+    part: bytes
+
+
+def sources_of(dataset: h5py.Dataset) -> list[Source]:
+    """Return the sources of a virtual dataset, or its external raw files; none for other datasets."""
+    plist = dataset.id.get_create_plist()
+    if plist.get_layout() == h5d.VIRTUAL:
+        return [
+            Source(
+                plist.get_virtual_filename(index),
+                plist.get_virtual_dsetname(index),
+                plist.get_virtual_vspace(index).encode() + plist.get_virtual_srcspace(index).encode(),
+            )
+            for index in range(plist.get_virtual_count())
+        ]
+    entries = (plist.get_external(index) for index in range(plist.get_external_count()))
+    return [Source(os.fsdecode(name), "", f"{offset} {nbytes}".encode()) for name, offset, nbytes in entries]
+
+
+def absent_sources(dataset: h5py.Dataset, filename: str) -> list[str]:
+    """Return the files and datasets that a dataset of a file names but that are not there, without opening files."""
+    absent: dict[str, None] = {}
+    for file, inner in dict.fromkeys((source.file, source.inner) for source in sources_of(dataset)):
+        if file != SAME_FILE:
+            if _found(file, inner, filename) is None:
+                absent[file] = None
+        elif _NUMBER not in inner and not _is_there(dataset.file, inner):
+            absent[f"{inner} in this file"] = None
+    return list(absent)
+
+
+def unreadable_source(dataset: h5py.Dataset, filename: str) -> str:
+    """Return the first source of a virtual dataset in whose place HDF5 reads fill values; empty if there is none."""
+    if absent := absent_sources(dataset, filename):
+        return f"{absent[0]}, a source of this virtual dataset"
+    opened: dict[str, h5py.File] = {}
+    try:
+        for file, inner in dict.fromkeys((source.file, source.inner) for source in sources_of(dataset)):
+            place = None if file == SAME_FILE else find_virtual(file, filename)
+            if place is None or _NUMBER in file + inner:
+                continue
+            path = os.path.join(*place)
+            if path not in opened:
+                opened[path] = h5py.File(path, "r")
+            if inner not in opened[path]:
+                return f"{inner} in {file}, a source of this virtual dataset"
+    except (OSError, RuntimeError, ValueError) as error:
+        return f"{file}, a source of this virtual dataset: {error}"
+    finally:
+        for source_file in opened.values():
+            source_file.close()
+    return ""
+
+
+def same_sources(first: tuple[h5py.Dataset, str], second: tuple[h5py.Dataset, str]) -> bool:
+    """Return whether datasets, each with its file, certainly have the same values of the same other files."""
+    before, after = sources_of(first[0]), sources_of(second[0])
+    if not before or len(before) != len(after):
+        return False
+    for source, other in zip(before, after, strict=True):
+        if source.file == SAME_FILE or (source.inner, source.part) != (other.inner, other.part):
+            return False
+        places = _found(source.file, source.inner, first[1]), _found(other.file, other.inner, second[1])
+        if None in places and (places[0] is not places[1] or source.file != other.file):
+            return False
+        if places[0] is not None and places[1] is not None and not places[0].is_same(places[1]):
+            return False
+    return True
+
+
+def _found(file: str, inner: str, filename: str) -> NamedFile | None:
+    return find_virtual(file, filename) if inner else find_raw(file, filename)
+
+
+def _is_there(file: h5py.File, path: str, links: int = 0) -> bool:
+    """Return whether a path leads to an object, or into another file that is there."""
+    group: h5py.Group = file["/"]
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    for index, part in enumerate(parts):
+        link = group.get(part, getlink=True)
+        rest = parts[index + 1 :]
+        if isinstance(link, h5py.ExternalLink):
+            return find_linked(os.fsdecode(link.filename), os.path.abspath(file.filename)) is not None
+        if isinstance(link, h5py.SoftLink):
+            start = "" if link.path.startswith("/") else group.name
+            return links < _MOST_LINKS and _is_there(file, "/".join((start, link.path, *rest)), links + 1)
+        if link is None or (rest and not isinstance(group[part], h5py.Group)):
+            return False
+        group = group[part] if rest else group
+    return True
