@@ -39,7 +39,6 @@ class SourceFile(h5py.File):  # type: ignore[misc]  # h5py has no types
 def access_list() -> h5p.PropFAID:
     """Return how files are opened."""
     fapl = h5p.create(h5p.FILE_ACCESS)
-    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
     fapl.set_cache(0, CACHE_SLOTS, *fapl.get_cache()[2:])
     calls.accept_unused_bits(fapl)
     return fapl

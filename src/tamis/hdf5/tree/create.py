@@ -57,6 +57,7 @@ def create_target(source: h5py.File, path: str | os.PathLike[str]) -> h5py.File:
     superblock = fcpl.get_version()[0]
     low = _LOW_BOUNDS.get(superblock, h5f.LIBVER_EARLIEST if superblock < 2 else h5f.LIBVER_LATEST)
     fapl = access_list()
+    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
     fapl.set_libver_bounds(low, h5f.LIBVER_LATEST)
     exists = os.path.lexists(path)
     try:

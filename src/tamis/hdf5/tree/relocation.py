@@ -94,7 +94,7 @@ class Relocation:
     def _renamed(self, path: str, names: Sequence[str], rename: Callable[[str], str | None]) -> list[str]:
         """Return the names of files of an object after conversion, and add notes about changes."""
         cache = {name: rename(name) for name in dict.fromkeys(names)}
-        changed = {old: new for old, new in cache.items() if new is not None and new != old}
+        changed = {old: new for old, new in cache.items() if self.moved and new is not None and new != old}
         absent = [old for old, new in cache.items() if new is None]
         for names_with_note, text in (
             (absent, "names the file {!r}, which does not exist: kept as it is"),
