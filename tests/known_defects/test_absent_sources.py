@@ -97,3 +97,16 @@ def test_u51_plan_and_export_name_absent_files(source: Path, tmp_path: Path) -> 
     assert "these files do not exist: gone0.h5" in tamis(
         "export", source, "--to", "kerchunk", "-o", tmp_path / "b.json", code=1
     )
+
+
+def test_u51_progress_of_verify_is_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tamis import verify
+    from tamis.cli import progress
+
+    monkeypatch.setattr(progress, "_LONG_SECONDS", 0.0)
+    for name in "ab":
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file["v"] = np.arange(4_000_000.0)
+    lines: list[str] = []
+    assert verify(tmp_path / "a.h5", tmp_path / "b.h5", progress=progress.Steps(lines.append)).ok
+    assert any(line.endswith(" % of 32 MB") for line in lines), lines

@@ -12,7 +12,7 @@ from typing import TextIO
 import click
 
 from tamis.errors import FileError, ParameterError
-from tamis.formatting import printable
+from tamis.formatting import printable, size_text
 from tamis.jobs.progress import Progress, Step
 
 _LONG_SECONDS = 60.0
@@ -40,7 +40,7 @@ class Steps:
                 self._say(f"{group or label(step)}: done" + (f" in {seconds:.1f} s" if seconds >= 0.1 else ""))
             self._finished = True
         elif time_now - self._line_time >= _LONG_SECONDS:
-            self._say(f"{label(step)}: {100 * done / total:.0f} %")
+            self._say(f"{label(step)}: {100 * done / total:.0f} % of {_amount(step, total)}")
             self._line_time = time_now
 
 
@@ -95,15 +95,17 @@ def progress_bar(reporters: list[Progress] | None) -> Iterator[None]:
         yield
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     def move(step: str, done: int, total: int) -> None:
-        bar.update(task, description=printable(label(step)), completed=done, total=total)
+        amount = f"{_amount(step, done)}/{_amount(step, total)}"
+        bar.update(task, description=printable(label(step)), completed=done, total=total, amount=amount)
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    texts = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[amount]}", markup=False)
+    columns = (texts[0], BarColumn(), texts[1], TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("")
+        task = bar.add_task("", amount="")
         reporters.append(move)
         yield
 
@@ -111,3 +113,9 @@ def progress_bar(reporters: list[Progress] | None) -> Iterator[None]:
 def label(step: str) -> str:
     """Return a step with its number, if it has one: ``writing /TS (3 of 12)``."""
     return f"{step} ({step.number} of {step.step_count})" if isinstance(step, Step) else step
+
+
+def _amount(step: str, count: int) -> str:
+    """Return an amount of work: bytes of values, or a number of chunks and the like."""
+    nbytes = step.item_nbytes if isinstance(step, Step) else 0
+    return size_text(count * nbytes) if nbytes else str(count)

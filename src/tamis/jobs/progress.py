@@ -21,16 +21,19 @@ class Step(str):
         Number of the step among those of its kind, from 1, and how many there are.
     together
         Text for all steps of its kind if one progress line is enough for them; otherwise empty.
+    item_nbytes
+        Bytes of an item of work; 0 if items are no values.
     """
 
-    __slots__ = ("number", "step_count", "together")
+    __slots__ = ("item_nbytes", "number", "step_count", "together")
 
     number: int
     step_count: int
     together: str
+    item_nbytes: int
 
-    def __new__(cls, text: str, number: int, step_count: int, together: str = "") -> Self:
+    def __new__(cls, text: str, number: int, step_count: int, together: str = "", item_nbytes: int = 0) -> Self:
         """Return the text of a step, with its number."""
         step = super().__new__(cls, text)
-        step.number, step.step_count, step.together = number, step_count, together
+        step.number, step.step_count, step.together, step.item_nbytes = number, step_count, together, item_nbytes
         return step

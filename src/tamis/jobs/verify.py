@@ -160,7 +160,7 @@ class _Comparison:
     def _equal(self, source: StoredArray, target: StoredArray, alike: Alike) -> Compared:
         """Return the result for arrays whose values are the same; only attributes may differ."""
         path, values, packing = source.path, alike.values, source.packing
-        report = partial(self.progress, Step(f"comparing {path}", len(self.compared) + 1, self.count))
+        report = self._reporter(path, source)
         report(0, values.size)
         tally = in_units(unchanged(values, source.missing), packing)
         report(values.size, values.size)
@@ -171,6 +171,11 @@ class _Comparison:
         bound = self._bound(path, source, target)
         checksum = _checksum(target)
         return Compared(path, source.shape, *types, **bound, status="equal", tally=tally, equal=True, checksum=checksum)
+
+    def _reporter(self, path: str, source: StoredArray) -> Callable[[int, int], None]:
+        """Return what takes the number of compared values, and that of all values."""
+        nbytes = source.nbytes // max(source.size, 1)
+        return partial(self.progress, Step(f"comparing {path}", len(self.compared) + 1, self.count, item_nbytes=nbytes))
 
     def _bound(self, own: str, source: StoredArray, target: StoredArray) -> dict[str, Any]:
         """Return the fields `bound`, `relative_bound` and `recorded` of a dataset."""
@@ -232,7 +237,7 @@ class _Comparison:
         orders = source.byteorder, target.byteorder
         if orders[0] != orders[1] and all(orders) and self.pair.same_format:
             self._note(path, "byte-order", f"{orders[0]}-endian became {orders[1]}-endian")
-        report = partial(self.progress, Step(f"comparing {path}", len(self.compared) + 1, self.count))
+        report = self._reporter(path, source)
         if source.shape is None:
             return None, True
         if types[0] == types[1] and (change := self.pair.fill_note(source, target)):
