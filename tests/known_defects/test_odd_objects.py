@@ -12,7 +12,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from h5py import h5d, h5o, h5p, h5r, h5s, h5t
+from h5py import h5d, h5f, h5o, h5p, h5r, h5s, h5t
 
 from tamis.hdf5.lib import calls
 
@@ -239,3 +239,31 @@ def test_u40_groups_that_hold_each_other_without_a_link(source: Path) -> None:
         assert len(file) == 0
         assert file[file.attrs["lost"]]["a/values"][:].tolist() == [0, 1, 2]
         assert file[file.attrs["lost"]]["a/b"] == file[file.attrs["lost"]]
+
+
+def test_u40_files_whose_objects_share_parts_of_their_headers(source: Path, tool: Run) -> None:
+    """HDF5 follows a dataspace or type of such a file into the heap of that file, from whatever file it is used in."""
+    library = ctypes.CDLL(h5p.__file__)
+    library.H5Pset_shared_mesg_nindexes.argtypes = (ctypes.c_int64, ctypes.c_uint)
+    library.H5Pset_shared_mesg_index.argtypes = (ctypes.c_int64, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint)
+    properties = h5p.create(h5p.FILE_CREATE)
+    assert library.H5Pset_shared_mesg_nindexes(properties.id, 1) >= 0
+    assert library.H5Pset_shared_mesg_index(properties.id, 0, 0x1F, 20) >= 0  # every kind of message
+    with h5py.File(h5f.create(bytes(source), h5f.ACC_TRUNC, properties)) as file:
+        for index in range(20):
+            values = np.arange(1000.0).reshape(50, 20) + index
+            dataset = file.create_dataset(f"v{index}", data=values, chunks=(10, 20), maxshape=(None, 20), fillvalue=7.0)
+            dataset.attrs["a"] = "the same text of more than twenty bytes"
+        file.create_dataset("texts", (4,), h5py.string_dtype(), fillvalue="fill", chunks=(2,), maxshape=(None,))
+        group = file.create_group("group")
+        for index in range(30):
+            group.attrs[f"a{index}"] = np.arange(10.0)
+        group.attrs["large"] = np.zeros(100_000)
+    target, _ = repacked(source)
+    with h5py.File(target) as file:
+        assert [file[f"v{index}"][49, 19] for index in range(20)] == [999.0 + index for index in range(20)]
+        assert file["v3"].maxshape == (None, 20)
+        assert file["texts"][3] == b"fill"
+        assert file["group"].attrs["large"].shape == (100_000,)
+        assert file["group"].attrs["a7"][9] == 9
+    assert "v19" in tool("h5ls", target)

@@ -17,6 +17,7 @@ from tamis.hdf5.companion_writer import create_companion
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.chunk_index import chunk_info
 from tamis.hdf5.lib.direct_chunks import SIZE_AND_MASK, check_recorded, settle, write_chunks
+from tamis.hdf5.lib.file_facts import shares_messages
 from tamis.hdf5.lib.quick_facts import Creation, rewrite_small
 from tamis.hdf5.lib.rounding_attributes import record_rounding
 from tamis.hdf5.stored_array import Hdf5Array
@@ -167,7 +168,7 @@ def write_small(
 
     Also returns whether the dataset is complete, with its attributes.
     """
-    if (like := _creation_of(plan, source)) is None or plan.dtype != source.dtype:
+    if (like := _creation_of(plan, source)) is None or plan.dtype != source.dtype or shares_messages(source.file):
         return None
     most = _ANY_NBYTES if most_nbytes is None else most_nbytes
     copy = rewrite_small(source.file, source.path, parent, link.name, link_plist(link.charset), like, most)

@@ -25,6 +25,8 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "H5Pget_est_link_info": (_hid, ctypes.POINTER(_unsigned), ctypes.POINTER(_unsigned)),
     "H5Pset_est_link_info": (_hid, _unsigned, _unsigned),
     "H5Pset_istore_k": (_hid, _unsigned),
+    "H5Pset_shared_mesg_nindexes": (_hid, _unsigned),
+    "H5Pget_shared_mesg_nindexes": (_hid, ctypes.POINTER(_unsigned)),
     "H5Pset_relax_file_integrity_checks": (_hid, ctypes.c_uint64),
     "H5Pget_filter2": (
         _hid,
@@ -124,6 +126,28 @@ def estimated_links(plist: h5p.PropOCID) -> tuple[int, int]:
 def set_estimated_links(plist: h5p.PropOCID, count: int, name_nbytes: int) -> None:
     """Set the numbers of `estimated_links`."""
     call("H5Pset_est_link_info", plist.id, count, name_nbytes)
+
+
+def shares_messages(plist: h5p.PropFCID) -> bool:
+    """Return whether objects of a file share parts of their headers; True if the library cannot tell."""
+    if not has("H5Pget_shared_mesg_nindexes"):
+        return True
+    count = _unsigned()
+    call("H5Pget_shared_mesg_nindexes", plist.id, ctypes.byref(count))
+    return count.value > 0
+
+
+def share_no_messages(plist: h5p.PropFCID) -> None:
+    """Let the objects of a new file share no parts of their headers: HDF5 loses some (observed in 1.10 and 2.0)."""
+    if has("H5Pset_shared_mesg_nindexes"):
+        call("H5Pset_shared_mesg_nindexes", plist.id, 0)
+
+
+def unshared(item: Any) -> Any:
+    """Return a dataspace or type for another file: one of a shared message leads HDF5 into the heap of its own file."""
+    if isinstance(item, h5s.SpaceID):
+        return h5s.decode(item.encode())
+    return item if item.committed() else h5t.decode(item.encode())
 
 
 def accept_unused_bits(fapl: h5p.PropFAID) -> None:

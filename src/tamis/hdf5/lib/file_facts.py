@@ -14,6 +14,7 @@ import h5py
 from h5py import h5d, h5f, h5p, h5s, h5t
 
 from tamis.chunks.source import Descriptor
+from tamis.hdf5.lib import calls
 
 T = TypeVar("T")
 
@@ -64,6 +65,12 @@ def is_plain(file: h5py.File) -> bool:
 def is_read_only(file: h5py.File) -> bool:
     """Return whether a file is open for reading only."""
     return bool(file.mode == "r")
+
+
+@once
+def shares_messages(file: h5py.File) -> bool:
+    """Return whether objects of a file share parts of their headers, which only some ways of copying can take over."""
+    return calls.shares_messages(file.id.get_create_plist())
 
 
 @once

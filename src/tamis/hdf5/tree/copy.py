@@ -20,6 +20,7 @@ from h5py import h5d, h5g, h5i, h5l, h5o, h5t
 from tamis.cf.history_attribute import HISTORY
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5.lib import calls
+from tamis.hdf5.lib.file_facts import shares_messages
 from tamis.hdf5.lib.netcdf_attributes import set_text_like
 from tamis.hdf5.lib.quick_facts import copy_plain_attributes
 from tamis.hdf5.lib.references import Place, has_references
@@ -161,6 +162,7 @@ class _Copy:
         self.target = h5g.open(target.id, b"/")
         self.source_number, self.target_number = (h5o.get_info(root).fileno for root in (self.source, self.target))
         self.recreate = self._by_address(source, recreate)
+        self.shares_messages = shares_messages(source)
         self.other_files = Relocation(source.filename, target.filename)
         self.root = h5o.get_info(self.source).addr
         # Address in the source → place, the same in both files; places of one group are consecutive.
@@ -192,7 +194,8 @@ class _Copy:
             source, target = self.groups[group], self.copies[group]
             for path, _, name in places:
                 with placed(path):
-                    if not (path == b"/" and self.history) and copy_plain_attributes(source, target, name):
+                    piecewise = self.shares_messages or (path == b"/" and self.history)
+                    if not piecewise and copy_plain_attributes(source, target, name):
                         continue
                     self._finish(path, h5o.open(source, name), h5o.open(target, name))
                     # h5o.get_comment returns freed memory.

@@ -54,6 +54,7 @@ def create_target(source: h5py.File, path: str | os.PathLike[str]) -> h5py.File:
     """
     fcpl = source.id.get_create_plist()
     GroupSettings.of(h5g.open(source.id, b"/")).set_in(fcpl)
+    calls.share_no_messages(fcpl)
     superblock = fcpl.get_version()[0]
     low = _LOW_BOUNDS.get(superblock, h5f.LIBVER_EARLIEST if superblock < 2 else h5f.LIBVER_LATEST)
     fapl = access_list()
@@ -153,7 +154,7 @@ def new_dataset(
     """Create a dataset from its type, extents and creation properties, which do not change."""
     raw_name = name.encode("utf-8", "surrogateescape")
     lcpl = link_plist(h5t.CSET_ASCII if raw_name.isascii() else h5t.CSET_UTF8)
-    return h5py.Dataset(h5d.create(parent.id, raw_name, datatype, space, plist, lcpl))
+    return h5py.Dataset(h5d.create(parent.id, raw_name, calls.unshared(datatype), calls.unshared(space), plist, lcpl))
 
 
 def create_copy(source: Any, parent: Any, name: bytes, datatype: Any, lcpl: Any, plist: Any = None) -> None:
@@ -177,7 +178,7 @@ def create_copy(source: Any, parent: Any, name: bytes, datatype: Any, lcpl: Any,
     """
     plist = source.get_create_plist() if plist is None else plist
     plist.set_obj_track_times(False)
-    copy = h5d.create(parent, name, datatype, source.get_space(), plist, lcpl)
+    copy = h5d.create(parent, name, calls.unshared(datatype), calls.unshared(source.get_space()), plist, lcpl)
     expected, got = (_filters(dataset.get_create_plist()) for dataset in (source, copy))
     if expected != got:
         raise ValueError(

@@ -88,7 +88,9 @@ def copy_attribute(
     file_type = attribute.get_type()
     datatype = target_type(file_type)
     utf8 = h5a.get_info(source, name).cset == h5t.CSET_UTF8 and calls.has("H5Acreate2")
-    copied = (calls.create_utf8_attribute if utf8 else h5a.create)(target, name, datatype, space)
+    copied = (calls.create_utf8_attribute if utf8 else h5a.create)(
+        target, name, calls.unshared(datatype), calls.unshared(space)
+    )
     if space.get_simple_extent_type() == h5s.NULL or space.get_simple_extent_npoints() == 0:
         return
     if has_references(file_type):
