@@ -70,10 +70,18 @@ def test_u51_repack_and_verify_name_absent_files_and_do_not_read(source: Path, t
         said = tamis("repack", source, target, "-f", "*:deflate(1)")
         assert "/some: names the file 'part1.h5', which does not exist: kept as it is" in said
         assert "/all: names the file 'gone0.h5', which does not exist: kept as it is (3 files in all)" in said
-        verified = tamis("verify", source, target, "-v", "/some", "-v", "/all", "-v", "/raw", "-v", "/complete")
+        verified = tamis("verify", source, target, *(f"-v{name}" for name in ("/some", "/all", "/raw", "/links")))
         assert "equal: 4 datasets compared" in verified
         assert "/some: values are missing, because these files do not exist: part1.h5" in verified
-        assert "/all, /raw, /some: not read: the same parts of the same other files" in verified
+        assert "/all, /links, /raw, /some: not read: the same parts of the same other files" in verified
+
+
+def test_u51_sources_in_the_same_file_are_read(tmp_path: Path) -> None:
+    for name, value in (("a.h5", 1.0), ("b.h5", 2.0)):
+        with h5py.File(tmp_path / name, "w") as file:
+            file["d"] = np.full(10, value)
+            virtual(file, "v", [(".", "/d")])
+    assert "violation: /v" in tamis("verify", tmp_path / "a.h5", tmp_path / "b.h5", "-v", "/v", code=3)
 
 
 def test_u51_other_parts_are_read_and_differ(source: Path, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def absent_sources(dataset: h5py.Dataset, filename: str) -> list[str]:
         if file != SAME_FILE:
             if _found(file, inner, filename) is None:
                 absent[file] = None
-        elif _NUMBER not in inner and not _is_there(dataset.file, inner):
+        elif _NUMBER not in inner and _end_of(dataset.file, inner) is None:
             absent[f"{inner} in this file"] = None
     return list(absent)
 
@@ -87,33 +87,43 @@ def same_sources(first: tuple[h5py.Dataset, str], second: tuple[h5py.Dataset, st
     if not before or len(before) != len(after):
         return False
     for source, other in zip(before, after, strict=True):
-        if source.file == SAME_FILE or (source.inner, source.part) != (other.inner, other.part):
+        if (source.inner, source.part) != (other.inner, other.part):
             return False
-        places = _found(source.file, source.inner, first[1]), _found(other.file, other.inner, second[1])
-        if None in places and (places[0] is not places[1] or source.file != other.file):
-            return False
-        if places[0] is not None and places[1] is not None and not places[0].is_same(places[1]):
+        places = _place(source, *first), _place(other, *second)
+        if any(isinstance(place, h5py.File) for place in places):
+            return False  # values of these files themselves, which may differ
+        if places[0] is None or places[1] is None:
+            if places[0] is not places[1] or source.file != other.file:
+                return False
+        elif not places[0].is_same(places[1]):
             return False
     return True
+
+
+def _place(source: Source, dataset: h5py.Dataset, filename: str) -> NamedFile | h5py.File | None:
+    """Return where a source is: in another file or in this one; None if it is absent."""
+    if source.file == SAME_FILE:
+        return _end_of(dataset.file, source.inner)
+    return _found(source.file, source.inner, filename)
 
 
 def _found(file: str, inner: str, filename: str) -> NamedFile | None:
     return find_virtual(file, filename) if inner else find_raw(file, filename)
 
 
-def _is_there(file: h5py.File, path: str, links: int = 0) -> bool:
-    """Return whether a path leads to an object, or into another file that is there."""
+def _end_of(file: h5py.File, path: str, links: int = 0) -> NamedFile | h5py.File | None:
+    """Return the file in which a path ends: another one, behind a link, or its own; None if it leads nowhere."""
     group: h5py.Group = file["/"]
     parts = [part for part in path.split("/") if part not in ("", ".")]
     for index, part in enumerate(parts):
         link = group.get(part, getlink=True)
         rest = parts[index + 1 :]
         if isinstance(link, h5py.ExternalLink):
-            return find_linked(os.fsdecode(link.filename), os.path.abspath(file.filename)) is not None
+            return find_linked(os.fsdecode(link.filename), os.path.abspath(file.filename))
         if isinstance(link, h5py.SoftLink):
             start = "" if link.path.startswith("/") else group.name
-            return links < _MOST_LINKS and _is_there(file, "/".join((start, link.path, *rest)), links + 1)
+            return _end_of(file, "/".join((start, link.path, *rest)), links + 1) if links < _MOST_LINKS else None
         if link is None or (rest and not isinstance(group[part], h5py.Group)):
-            return False
+            return None
         group = group[part] if rest else group
-    return True
+    return file
