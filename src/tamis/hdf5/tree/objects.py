@@ -40,6 +40,8 @@ class Objects:
 
     def __init__(self, file: h5py.File, contents: Contents, like: Contents | None = None) -> None:
         self.companions: dict[str, str] = {}
+        # References to whole objects → their targets in words.
+        self._texts: dict[bytes, TargetText] = {}
         self.root = h5g.open(file.id, b"/")
         addresses = {path: address for address, path in contents.places.items()}
         self._paths: dict[int, str] = {}
@@ -67,6 +69,14 @@ class Objects:
 
     def target_text(self, place: Place) -> TargetText:
         """Return the target of a reference in memory, in words."""
+        if not place.is_address:
+            return self._followed(place)
+        content = place.content
+        if (known := self._texts.get(content)) is None:
+            known = self._texts[content] = self._followed(place)
+        return known
+
+    def _followed(self, place: Place) -> TargetText:
         if place.is_null:
             return NOTHING
         try:
