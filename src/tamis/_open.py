@@ -16,7 +16,6 @@ from tamis.hdf5.store import Hdf5Store
 from tamis.netcdf.classic.classic_signature import is_classic
 from tamis.rewrite.plan import Recreate
 from tamis.store.array import ArrayWriter, Store
-from tamis.store.disk import nbytes_of
 from tamis.store.folder_transaction import FolderTransaction
 from tamis.store.pair import Pair
 from tamis.store.transaction import Transaction
@@ -195,7 +194,8 @@ def copy_store(
     from tamis.hdf5.netcdf_target import NetcdfTarget
     from tamis.rewrite.transfer import transfer
 
-    with NetcdfTarget(target.path, nbytes_of(source.path)) as out:
+    values_nbytes = sum(array.values_nbytes for array in source.arrays.values())
+    with NetcdfTarget(target.path, values_nbytes) as out:
         target.protect()
         transfer(source, out, recreate, companions, line)
     return out.notes
