@@ -93,14 +93,16 @@ def _no_filter(handle: VariableHandle, ids: Sequence[int], given: tuple[int, ...
 def _absence(group: Group, ids: Sequence[int]) -> str:
     if any(number < 1 for number in ids):
         return f"expected a filter id of 1 to {_MAX_ID}, got {ids[0]}"
-    if group.format == NCZARR:
-        needed = f"expected a plugin with an NCZarr codec for {_filters(ids)}, found none"
-        return f"{needed}: a filter of HDF5 alone does not serve Zarr; write HDF5, or use another filter"
     folder = (
         "add the folder of its plugin with tamis.netcdf.plugin_path_append"
         if has("nc_plugin_path_set")
         else f"set HDF5_PLUGIN_PATH to the folder of its plugin before netCDF4 is imported (netcdf-c {version()})"
     )
+    if group.format == NCZARR:
+        return (
+            f"expected a plugin with an NCZarr codec for {_filters(ids)}, found none: write HDF5, use another filter,"
+            f" or {folder} before the process first uses a filter in NCZarr, because netCDF-C loads such plugins once"
+        )
     return f"expected a plugin for {_filters(ids)}, which netCDF's HDF5 lacks: {folder}"
 
 

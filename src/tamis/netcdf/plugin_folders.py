@@ -54,13 +54,19 @@ def plugin_path_set(folders: Iterable[str | os.PathLike[str]]) -> None:
 
 
 def plugin_path_append(folder: str | os.PathLike[str]) -> None:
-    """Add a folder that exists, which is searched last."""
+    """Add a folder that exists, which is searched last.
+
+    For NCZarr, add it before the process first uses a filter there: netCDF-C loads the plugins of NCZarr once.
+    """
     _check_exists(folder)
     plugin_path_set([*plugin_path_get(), folder])
 
 
 def plugin_path_prepend(folder: str | os.PathLike[str]) -> None:
-    """Add a folder that exists, which is searched first."""
+    """Add a folder that exists, which is searched first.
+
+    For NCZarr, add it before the process first uses a filter there: netCDF-C loads the plugins of NCZarr once.
+    """
     _check_exists(folder)
     plugin_path_set([folder, *plugin_path_get()])
 
