@@ -14,6 +14,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+import skip_report
 from hypothesis import settings
 
 from tamis import _native
@@ -37,14 +38,40 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the slow tests first: the last one would keep one processor busy while the others have nothing to do."""
+    """Run the slow tests first: the last one would keep one processor busy while the others have nothing to do.
+
+    Within both groups the order is random: pytest-randomly prints its seed, and ``--randomly-seed=N`` repeats it.
+    """
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Account for the skips of the run."""
+    skip_report.pytest_configure(config)
 
 
 @pytest.fixture(autouse=True)
 def hdf5plugin_in_a_process_of_its_own() -> None:
     """Fail where a test before has imported hdf5plugin, which changes what h5py of this process reads and writes."""
     assert "hdf5plugin" not in sys.modules
+
+
+@pytest.fixture(scope="session")
+def netcdf4_plugins() -> None:
+    """Let the libraries of netCDF4 find the plugins of its wheel, which HDF5_PLUGIN_PATH of these tests hides.
+
+    Every test that uses a filter of NCZarr in this process needs it: netCDF-C looks for plugins of NCZarr when it first
+    needs one, and never again.
+    """
+    netcdf4 = pytest.importorskip("netCDF4")
+    from tamis.netcdf.library import has
+    from tamis.netcdf.plugin_folders import plugin_path_append
+
+    # netCDF-C makes the symbols of plugins global: imported after them, imagecodecs would call the c-blosc of a plugin.
+    pytest.importorskip("imagecodecs._blosc")
+    folder = Path(netcdf4.__file__).parent / "plugins"
+    if has("nc_plugin_path_set") and folder.is_dir():
+        plugin_path_append(folder)
 
 
 @pytest.fixture(scope="session")
@@ -103,14 +130,9 @@ def write_beside() -> Callable[..., tuple[h5py.Dataset, Written]]:
     return write
 
 
-X86_KERNELS = ("avx2", "avx2-tzcnt", "avx512")
-
-
-@pytest.fixture(scope="module", params=dict.fromkeys((*_native.kernels(), *X86_KERNELS)))
+@pytest.fixture(scope="module", params=_native.kernels())
 def kernel(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each kernel of the codec, in use while the tests of a module run; those that this machine lacks are skipped."""
-    if request.param not in _native.kernels():
-        pytest.skip(f"no kernel {request.param} on this machine")
+    """Each kernel of the codec, in use while the tests of a module run; `test_u33_…` looks for absent ones."""
     before = _native.use_kernel(request.param)
     yield request.param
     _native.use_kernel(before)

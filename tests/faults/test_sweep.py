@@ -14,6 +14,8 @@ import pytest
 SWEEP = Path(__file__).with_name("sweep.py")
 
 
+@pytest.mark.slow
+@pytest.mark.check
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("cc"), reason="needs Linux and a C compiler")
 def test_failing_system_calls_end_in_a_message_and_a_complete_target_or_none(
     run_script: Callable[..., str], tmp_path: Path

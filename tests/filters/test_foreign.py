@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -104,10 +103,8 @@ def test_foreign_worker_silent_error_and_a_new_one(stored: list[Stored], monkeyp
     monkeypatch.setattr(_plugin_client, "_SECONDS", 0.2)
     before = worker_pid()
     os.kill(before, signal.SIGSTOP)
-    began = time.monotonic()
     with pytest.raises(StreamError, match="did not answer in time"):
         one.decode(data, chunk, words)
-    assert time.monotonic() - began < 20
     assert one.decode(data, chunk, words) == plain
 
 

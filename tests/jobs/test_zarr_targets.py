@@ -188,6 +188,7 @@ def test_attribute_that_json_does_not_have_refused_by_name(value: Any, tmp_path:
 
 
 @pytest.mark.filterwarnings("ignore:Consolidated metadata")
+@pytest.mark.usefixtures("netcdf4_plugins")
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_attributes_keep_their_types_on_the_way_back(zarr_format: int, tmp_path: Path) -> None:
     numbers = {

@@ -11,20 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tamis.netcdf.library import has
-from tamis.netcdf.plugin_folders import plugin_path_append
-
 netCDF4 = pytest.importorskip("netCDF4")  # noqa: N816 - its name
 
 SHAPE, CHUNKS = (8, 16, 16), (4, 16, 16)
 
 
 @pytest.fixture(autouse=True, scope="session")
-def netcdf4_plugins() -> None:
-    """Let netCDF's HDF5 find the plugins of netCDF4's wheel, which HDF5_PLUGIN_PATH of these tests hides."""
-    folder = Path(netCDF4.__file__).parent / "plugins"
-    if has("nc_plugin_path_set") and folder.is_dir():
-        plugin_path_append(folder)
+def plugins_of_netcdf4(netcdf4_plugins: None) -> None:
+    """Let the libraries of netCDF4 find the plugins of its wheel in all tests of this folder."""
 
 
 class RawLibrary:

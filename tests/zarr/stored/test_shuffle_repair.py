@@ -18,19 +18,17 @@ import tamis
 from tamis.cli.main import main
 from tamis.errors import FileError
 from tamis.netcdf.library import has
-from tamis.netcdf.plugin_folders import plugin_path_append
 
 netCDF4 = pytest.importorskip("netCDF4")  # noqa: N816 - its name
 VALUES = {"v": np.arange(480, dtype="f4").reshape(8, 6, 10), "w": np.arange(480, dtype="i2").reshape(8, 6, 10) - 100}
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
+def store(tmp_path: Path, netcdf4_plugins: None) -> Path:
     """A store as netCDF-C writes it, which zarr-python reads wrong."""
-    path, plugins = tmp_path / "a.zarr", Path(netCDF4.__file__).parent / "plugins"
-    if not has("nc_plugin_path_set") or not plugins.is_dir():
+    path = tmp_path / "a.zarr"
+    if not has("nc_plugin_path_set") or not (Path(netCDF4.__file__).parent / "plugins").is_dir():
         pytest.skip("this wheel has no codecs for NCZarr")
-    plugin_path_append(plugins)  # HDF5_PLUGIN_PATH of these tests hides it
     with netCDF4.Dataset(f"file://{path}#mode=zarr,file", "w") as dataset:
         for name, extent in zip("zyx", (8, 6, 10), strict=True):
             dataset.createDimension(name, extent)
