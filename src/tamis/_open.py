@@ -194,7 +194,8 @@ def copy_store(
     from tamis.hdf5.netcdf_target import NetcdfTarget
     from tamis.rewrite.transfer import transfer
 
-    with NetcdfTarget(target.path, source.nbytes) as out:
+    values_nbytes = sum(array.values_nbytes for array in source.arrays.values())
+    with NetcdfTarget(target.path, values_nbytes) as out:
         target.protect()
         transfer(source, out, recreate, companions, line)
     return out.notes

@@ -60,7 +60,7 @@ _MOST_LINKS, _MOST_ATTRIBUTES = 64, 64
 """Links of a group, and attributes of an object, up to which they are in its header; more are in a heap of some KiB."""
 
 _SMALL_NBYTES, _SMALL_NODES = 4 << 20, 2
-"""Bytes of a source whose chunk indexes get nodes for 4 chunks, of 0.2 KiB, instead of 64, of 2 KiB and more."""
+"""Bytes of values up to which chunk indexes get nodes for 4 chunks, of 0.2 KiB, instead of 64, of 2 KiB and more."""
 
 _COPIED_NBYTES = 4 << 20
 """Bytes of an array that are copied at once."""
@@ -73,8 +73,8 @@ class NetcdfTarget:
     ----------
     path
         Path of the file, which must not exist.
-    source_nbytes
-        Bytes of what it is made of.
+    values_nbytes
+        Bytes of the values that it will have, as numbers in memory.
 
     Attributes
     ----------
@@ -82,10 +82,10 @@ class NetcdfTarget:
         Notes about the file as a whole.
     """
 
-    def __init__(self, path: Path, source_nbytes: int) -> None:
+    def __init__(self, path: Path, values_nbytes: int) -> None:
         fcpl, fapl = h5p.create(h5p.FILE_CREATE), h5p.create(h5p.FILE_ACCESS)
         _set_order(fcpl)
-        if source_nbytes <= _SMALL_NBYTES:
+        if values_nbytes <= _SMALL_NBYTES:
             calls.set_chunk_nodes(fcpl, _SMALL_NODES)
         self.notes: list[str] = []
         self._tight: list[str] = []
