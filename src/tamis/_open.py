@@ -16,6 +16,7 @@ from tamis.hdf5.store import Hdf5Store
 from tamis.netcdf.classic.classic_signature import is_classic
 from tamis.rewrite.plan import Recreate
 from tamis.store.array import ArrayWriter, Store
+from tamis.store.first_bytes import is_zarr
 from tamis.store.folder_transaction import FolderTransaction
 from tamis.store.pair import Pair
 from tamis.store.transaction import Transaction
@@ -81,10 +82,10 @@ def open_store(path: str | os.PathLike[str]) -> Store:
 
 def _other_format(path: str | os.PathLike[str]) -> Callable[[str], GroupedStore] | None:
     """Return what opens what is at a path, if it is not HDF5; None for anything else."""
-    if os.path.isdir(path):
-        from tamis.zarr.stored.zarr_store import ZarrStore, is_zarr
+    if is_zarr(path):
+        from tamis.zarr.stored.zarr_store import ZarrStore
 
-        return ZarrStore if is_zarr(path) else None
+        return ZarrStore
     if not is_classic(path):
         return None
     from tamis.netcdf.classic.classic_store import ClassicStore
@@ -94,18 +95,7 @@ def _other_format(path: str | os.PathLike[str]) -> Callable[[str], GroupedStore]
 
 def is_zarr_name(target: Path) -> bool:
     """Return whether a target of this name becomes a Zarr hierarchy: by its ending, or because it is one."""
-    if target.suffix == ".zarr":
-        return True
-    if not os.path.isdir(target):
-        return False
-    from tamis.zarr.stored.zarr_store import is_zarr
-
-    return is_zarr(target)
-
-
-def keeps_format(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> bool:
-    """Return whether a target of this name has the format of its source, so that a copy without a recipe is a copy."""
-    return _other_format(source) is None and not is_zarr_name(Path(os.fsdecode(target)))
+    return target.suffix == ".zarr" or is_zarr(target)
 
 
 def begin(target: Path, *, overwrite: bool = True, **form: Any) -> Transaction:

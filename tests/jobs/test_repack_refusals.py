@@ -112,7 +112,6 @@ def test_repack_empty_dataset_that_can_grow_takes_zfp_later(odd: Path, tmp_path:
 @pytest.mark.parametrize(
     ("recipes", "text"),
     [
-        ({}, "expected at least one recipe such as"),
         ({"TS": "zfp"}, "expected exactly one ZFP mode, got none"),
         ({"TS": "zfp(rate=8,accuracy=1)"}, "expected exactly one ZFP mode, got rate and accuracy"),
         ({"TS": "zfp(accuracy=0)"}, "expected an accuracy above 0, got accuracy=0: use reversible=True"),

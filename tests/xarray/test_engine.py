@@ -267,8 +267,8 @@ def test_open_wrong_input_refused(packed: Path, tmp_path: Path) -> None:
     (tmp_path / "text.nc").write_text("no file of HDF5")
     for path, text in {
         tmp_path / "absent.nc": "No such file or directory",
-        tmp_path: "expected an HDF5 or netCDF-4 file, found a folder",
-        tmp_path / "text.nc": "found a file of another kind",
+        tmp_path: "or a Zarr store, got a folder without Zarr metadata",
+        tmp_path / "text.nc": "got text that begins with 'no file of HDF5'",
     }.items():
         with pytest.raises(FileError, match=text):
             xr.open_dataset(path, engine="tamis")

@@ -13,6 +13,7 @@ from urllib.parse import quote, urlparse
 from tamis._open import open_store
 from tamis.errors import FileError, ParameterError
 from tamis.jobs.exporting import ExportedArray, ExportResult
+from tamis.store.first_bytes import is_zarr
 from tamis.store.folder_transaction import FolderTransaction
 from tamis.store.transaction import Transaction
 
@@ -156,8 +157,8 @@ def _references(
 
     parts = []
     for path in paths:
-        if os.path.isdir(path):
-            raise FileError(f"{os.fsdecode(path)}: expected a file, found a folder: Zarr needs no references").at(
+        if is_zarr(path):
+            raise FileError(f"{os.fsdecode(path)}: expected a file, got a Zarr store, which needs no references").at(
                 path=path
             )
         store = stack.enter_context(open_store(path))

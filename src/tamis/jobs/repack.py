@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tamis._open import begin, keeps_format, open_store
+from tamis._open import begin, open_store
 from tamis.accuracy.requirement import Requirements
 from tamis.chunks.threads import checked_threads
-from tamis.errors import BoundError, ParameterError
+from tamis.errors import BoundError
 from tamis.formatting import printable
 from tamis.hdf5.lib.damage import reading
 from tamis.jobs.progress import Progress
@@ -34,6 +34,8 @@ from tamis.store.disk import nbytes_of
 from tamis.store.transaction import Transaction
 
 __all__ = ["Progress", "RepackResult", "Repacked", "preview_repack", "repack"]
+
+_NOTHING_ASKED = "no filters or chunks are asked for: all datasets keep theirs"
 
 
 def repack(
@@ -77,7 +79,7 @@ def repack(
         patterns, and earlier patterns over later ones. A pattern keeps and lists datasets that cannot take the filters
         or whose values cannot be read, and with lossy filters also coordinates, bounds, flags, integers and the like:
         see docs/metadata.md. An accuracy is in units of the variable: of unpacked values if it has ``scale_factor``.
-        Or a `tamis.Recipe`, which has all of these, and chunks.
+        Or a `tamis.Recipe`, which has all of these, and chunks. With ``{}`` all datasets keep their filters.
     chunks
         Chunk shapes by name or pattern: extents, slowest axis first, or by dimension, ``{"time": 10}``, with the
         others as they are; by default a dataset keeps its own. They count before those of a `Recipe`. A dataset that is
@@ -154,7 +156,6 @@ def repack(
     """
     recipe = asked_recipe(recipes, chunks=chunks, require=require, missing=missing)
     request = _request(recipe, checksum, follow, min_size, larger, history, keep_classic)
-    _check_asked(request, source, target)
     form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
     return run_repack(
         source,
@@ -193,7 +194,7 @@ def run_repack(
     ):
         request = request_for(store)
         planning = plan_datasets(store, request, survey_reported(report, threads))
-        notes += _notes_of(planning)
+        notes += _notes_of(planning, request)
         record = Record.of(source, planning, request, transaction.form_text)
         earlier = check_target(transaction, source, record, planning.plans, request, resume=resume)
         if earlier is not None:
@@ -261,7 +262,6 @@ def preview_repack(
     """
     recipe = asked_recipe(recipes, chunks=chunks, require=require, missing=missing)
     request = _request(recipe, checksum, follow, min_size, larger, history, keep_classic)
-    _check_asked(request, source, target)
     form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
     return run_preview(source, target, lambda _: request, resume=resume, form=form)
 
@@ -280,7 +280,7 @@ def run_preview(
         request = request_for(store)
         planning = plan_datasets(store, request)
         datasets = describe(planning)
-        notes = [*_notes_of(planning), *store.survey_other_files(os.fspath(target))]
+        notes = [*_notes_of(planning, request), *store.survey_other_files(os.fspath(target))]
         transaction = begin(target, **(form or {}))
         if not resume:
             return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*interrupted(target), *notes))
@@ -308,14 +308,9 @@ def _request(
     return replace(request, history="repack" if history else "", keep_classic=keep_classic)
 
 
-def _check_asked(request: Request, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Raise ParameterError if nothing is asked for, and the target has the format of the source."""
-    if not (request.pipelines or request.chunks) and keeps_format(source, target):
-        raise ParameterError("expected at least one recipe such as {'TS': 'zfp(accuracy=0.1)'}, got {}")
-
-
-def _notes_of(planning: Planning) -> list[str]:
-    return [printable(f"{name}: {reason}") for name, reason in planning.unmatched.items()]
+def _notes_of(planning: Planning, request: Request) -> list[str]:
+    notes = [printable(f"{name}: {reason}") for name, reason in planning.unmatched.items()]
+    return [*notes, *[_NOTHING_ASKED] * request.is_empty]
 
 
 class _Done(NamedTuple):

@@ -12,8 +12,9 @@ import xarray
 import zarr
 
 import tamis
+from tamis.store.first_bytes import is_zarr
 from tamis.zarr import PipelineCodec, Zfpy, codecs
-from tamis.zarr.stored.zarr_store import ZarrStore, is_zarr
+from tamis.zarr.stored.zarr_store import ZarrStore
 
 SHAPE, CHUNKS = (9, 20, 30), (4, 20, 15)
 

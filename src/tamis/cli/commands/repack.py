@@ -10,7 +10,6 @@ import click
 import tamis
 from tamis.cli.options import by_name, output_options, threads_option
 from tamis.cli.output import output_of_two_files, show_stored
-from tamis.errors import ParameterError
 
 if TYPE_CHECKING:
     from tamis.jobs.recipes.saved_recipe import MissingPolicy
@@ -145,7 +144,7 @@ def command(
 
     Everything else is copied as it is, and so are chunks that have the wanted filters already. Each encoded chunk is
     decoded again and compared with IN, value by value, before OUT gets its name. An OUT that ends in .zarr becomes a
-    Zarr store. Where OUT has another format than IN, -f and -c may be left out: filters stay where OUT has them.
+    Zarr store. Without -f and -c all datasets keep their filters where OUT has them.
 
     \b
     FILTERS is a chain such as
@@ -172,13 +171,10 @@ def command(
 
     `tamis filters` lists all filters, and `tamis filters zfp` the parameters of one.
     """
-    from tamis._open import keeps_format
     from tamis.accuracy.requirement import as_requirement
     from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
     from tamis.jobs.recipes.saved_recipe import check_new, joined_requirements
 
-    if not (recipes or shapes or recipe_path) and keeps_format(source, target):
-        raise click.UsageError("expected -f NAME:FILTERS, -c NAME:SHAPE or --recipe FILE, got none of them")
     with output_of_two_files("repack", source, target, as_json, quiet, log) as output:
         pipelines = by_name("-f", [split_filters(text) for text in recipes])
         texts = by_name("-c", [split_recipe(text, "NAME:SHAPE", "TS:4x96x144") for text in shapes])
@@ -188,10 +184,6 @@ def command(
         recipe = tamis.Recipe(pipelines, chunks=chunks, require=require, missing=missing)
         if recipe_path is not None:
             recipe = recipe.before(tamis.Recipe.load(recipe_path))
-            if not (recipe.filters or recipe.chunks) and keeps_format(source, target):
-                raise ParameterError(
-                    f"{recipe_path}: expected filters or chunks of a variable, got none to store otherwise"
-                )
         if recipe_out is not None:
             check_new(recipe_out, (source, target), overwrite=overwrite)
             recipe.dump(recipe_out, overwrite=overwrite)

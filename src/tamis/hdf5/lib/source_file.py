@@ -11,15 +11,7 @@ from h5py import h5f, h5p
 
 from tamis.errors import FileError
 from tamis.hdf5.lib import calls
-
-_SIGNATURES = {
-    b"CDF\x01": "a netCDF classic file: tamis repack makes a netCDF-4 file of it",
-    b"CDF\x02": "a netCDF 64-bit offset file: tamis repack makes a netCDF-4 file of it",
-    b"CDF\x05": "a netCDF CDF-5 file: tamis repack makes a netCDF-4 file of it",
-    b"\x0e\x03\x13\x01": "an HDF4 file",
-    b"GRIB": "a GRIB file",
-    b"PK\x03\x04": "a zip archive",
-}
+from tamis.store.first_bytes import FORMATS, kind_of
 
 CACHE_SLOTS = 521
 """Slots of HDF5's cache of decoded chunks: HDF5 2 has 8191, and clears 64 KiB whenever it opens a dataset."""
@@ -55,15 +47,8 @@ def open_source(path: str | os.PathLike[str]) -> h5py.File:
     place = Path(os.fsdecode(path))
     try:
         os.stat(place)  # raises errors that exists() hides: permission denied, too many links, a name that is too long
-        if place.is_dir():
-            raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found a folder")
-        if not place.is_file():
-            raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found a device or pipe")
-        if not h5py.is_hdf5(place):
-            with place.open("rb") as stream:
-                start = stream.read(4)
-                kind = _SIGNATURES.get(start, "a file of another kind") if start else "an empty file"
-            raise FileError(f"{place}: expected an HDF5 or netCDF-4 file, found {kind}")
+        if not place.is_file() or not h5py.is_hdf5(place):
+            raise FileError(f"{place}: expected {FORMATS}, got {kind_of(place)}")
         return SourceFile(h5f.open(os.fsencode(place), h5f.ACC_RDONLY, access_list()))
     except FileError as error:
         error.at(path=place)

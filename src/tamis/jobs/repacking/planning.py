@@ -80,6 +80,11 @@ class Request:
     history: str = ""
     keep_classic: bool = False
 
+    @property
+    def is_empty(self) -> bool:
+        """True if no filters and no chunks are asked for."""
+        return not (self.pipelines or self.chunks or self.rule_pipelines or self.rule_chunks)
+
 
 class Planning(NamedTuple):
     """The plans for the datasets of a file.

@@ -27,16 +27,6 @@ from tamis.zarr.attribute_types import known_types
 from tamis.zarr.stored.zarr_array import ZarrArray
 from tamis.zarr.stored.zarr_attributes import dimension_names, netcdf_attributes, variable_of
 
-_METADATA = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
-
-
-def is_zarr(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path leads to a folder with Zarr metadata."""
-    try:
-        return os.path.isdir(path) and any(os.path.isfile(os.path.join(path, name)) for name in _METADATA)
-    except (OSError, ValueError):
-        return False
-
 
 def check_installed(label: object, *others: str) -> None:
     """Raise MissingFilterError if zarr, numcodecs or another package is not installed; names the extra.

@@ -9,7 +9,7 @@ from typing import Literal
 
 from tamis.chunks.grid import Grid
 from tamis.errors import ParameterError
-from tamis.zarr.stored.zarr_store import is_zarr
+from tamis.store.first_bytes import is_zarr
 
 _VERSIONS = (2, 3)
 

@@ -1,0 +1,140 @@
+"""What a file is that tamis does not read, by its first bytes, and what to do with it."""
+
+from __future__ import annotations
+
+import os
+import string
+from pathlib import Path
+from typing import NamedTuple
+
+from tamis.formatting import shortened
+
+FORMATS = "an HDF5, netCDF-4 or netCDF classic file, or a Zarr store"
+"""The formats that tamis reads."""
+
+_ZARR_METADATA = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
+_HEAD_NBYTES = 1024
+_SHOWN_NBYTES = 16
+
+
+class _Signature(NamedTuple):
+    """Bytes at an offset, the kind of file that has them, and what to do; empty if nothing helps."""
+
+    start: bytes
+    words: str
+    advice: str = ""
+    offset: int = 0
+
+
+_UNPACK = "unpack it first"
+_MANGLED = "copy it again, in binary mode"
+_SIGNATURES = (
+    _Signature(b"\x89HDF\r\n\x1a\n", "the begin of an HDF5 file", "copy it again, it is truncated or damaged"),
+    _Signature(b"\x89HDF\n\x1a\n", "an HDF5 file that was transferred as text", _MANGLED),
+    _Signature(b"\x89HDF\r\r\n", "an HDF5 file that was transferred as text", _MANGLED),
+    _Signature(b"\xc2\x89HDF", "an HDF5 file that was converted as text", _MANGLED),
+    _Signature(b"\xef\xbf\xbdHDF", "an HDF5 file that was converted as text", _MANGLED),
+    _Signature(b"CDF", "a file like netCDF classic, of a version that netCDF does not have", "copy it again"),
+    _Signature(b"\x0e\x03\x13\x01", "an HDF4 file", "convert it first, by h4toh5 or gdal_translate -of netCDF"),
+    _Signature(b"GRIB", "GRIB data", "convert it first, by grib_to_netcdf, cdo -f nc4 copy or cfgrib"),
+    _Signature(b"BUFR", "BUFR data", "convert it first, by bufr_dump or pdbufr"),
+    _Signature(b"II*\0", "a TIFF image, as GeoTIFF", "convert it first, by gdal_translate -of netCDF"),
+    _Signature(b"MM\0*", "a TIFF image, as GeoTIFF", "convert it first, by gdal_translate -of netCDF"),
+    _Signature(b"II+\0", "a BigTIFF image, as GeoTIFF", "convert it first, by gdal_translate -of netCDF"),
+    _Signature(b"MM\0+", "a BigTIFF image, as GeoTIFF", "convert it first, by gdal_translate -of netCDF"),
+    _Signature(b"SIMPLE  =", "a FITS file", "convert it first, by gdal_translate -of netCDF or astropy"),
+    _Signature(b"\xcd\xf3\x00\x01", "a CDF file of NASA, which is not netCDF", "convert it first, by cdf-to-netcdf"),
+    _Signature(b"\xcd\xf2\x60\x02", "a CDF file of NASA, which is not netCDF", "convert it first, by cdf-to-netcdf"),
+    _Signature(b"MATLAB 5.0", "a MATLAB file of version 5 to 7", "save it in MATLAB with -v7.3, which is HDF5"),
+    _Signature(b"\x93NUMPY", "a NumPy array", "write it to a dataset: tamis.hdf5.write"),
+    _Signature(b"zfp", "a stream of zfp without a file around it", "decode it with zfp"),
+    _Signature(b"\x1f\x8b", "gzip data", f"{_UNPACK} (gunzip)"),
+    _Signature(b"BZh", "bzip2 data", f"{_UNPACK} (bunzip2)"),
+    _Signature(b"\xfd7zXZ\0", "xz data", f"{_UNPACK} (unxz)"),
+    _Signature(b"\x28\xb5\x2f\xfd", "zstd data", f"{_UNPACK} (unzstd)"),
+    _Signature(b"\x04\x22\x4d\x18", "lz4 data", f"{_UNPACK} (unlz4)"),
+    _Signature(b"\x1f\x9d", "compress data", f"{_UNPACK} (uncompress)"),
+    _Signature(b"7z\xbc\xaf\x27\x1c", "a 7-zip archive", f"{_UNPACK} (7z x)"),
+    _Signature(b"PK\x03\x04", "a zip archive", f"{_UNPACK} (unzip), also a zipped Zarr store"),
+    _Signature(b"PK\x05\x06", "an empty zip archive"),
+    _Signature(b"ustar", "a tar archive", f"{_UNPACK} (tar xf)", 257),
+    _Signature(b"version https://git-lfs", "a Git LFS pointer, not the file itself", "get the file by git lfs pull"),
+    _Signature(b"/annex/objects/", "a git-annex pointer, not the file itself", "get the file by git annex get"),
+    _Signature(b"PAR1", "a Parquet file"),
+    _Signature(b"ARROW1", "an Arrow file"),
+    _Signature(b"SQLite format 3\0", "an SQLite database"),
+    _Signature(b"\xff\xd8\xff", "a JPEG image"),
+    _Signature(b"\x89PNG", "a PNG image"),
+    _Signature(b"GIF8", "a GIF image"),
+    _Signature(b"%PDF", "a PDF document"),
+    _Signature(b"\x7fELF", "a program"),
+)
+
+_DOWNLOAD = "what was downloaded is a message in place of the file: look at it, and download again"
+_TEXT_SIGNATURES = (
+    _Signature(b"<!doctype html", "an HTML page", _DOWNLOAD),
+    _Signature(b"<html", "an HTML page", _DOWNLOAD),
+    _Signature(b"<?xml", "XML text", _DOWNLOAD),
+    _Signature(b"<error", "XML text", _DOWNLOAD),
+    _Signature(b"netcdf ", "CDL text", "make a file of it by ncgen -k nc4"),
+    _Signature(b"{", "JSON text", "references (kerchunk) open in xarray, not in tamis"),
+)
+"""In small letters, after blanks and a byte-order mark."""
+
+
+def is_zarr(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path leads to a folder with Zarr metadata."""
+    try:
+        return os.path.isdir(path) and any(os.path.isfile(os.path.join(path, name)) for name in _ZARR_METADATA)
+    except (OSError, ValueError):
+        return False
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """Return what is at a path, after which a colon says what to do; for messages about what tamis does not read."""
+    place = Path(os.fsdecode(path))
+    if place.is_dir():
+        return _folder_kind(place)
+    if not place.is_file():
+        return "a device or pipe: copy it to a file first"
+    with place.open("rb") as stream:
+        head = stream.read(_HEAD_NBYTES)
+    if not head:
+        return "an empty file: copy or download it again"
+    if not any(head):
+        return "a file that begins with zeros: copy or download it again"
+    signature = _match(_SIGNATURES, head) or _match(
+        _TEXT_SIGNATURES, head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    )
+    if signature is not None:
+        return f"{signature.words}: {signature.advice}" if signature.advice else signature.words
+    if (line := _first_line(head)) is not None:
+        return f"text that begins with {shortened(line)!r}"
+    return f"a file that begins with {head[:_SHOWN_NBYTES]!r}"
+
+
+def _match(signatures: tuple[_Signature, ...], head: bytes) -> _Signature | None:
+    return next((item for item in signatures if head.startswith(item.start, item.offset)), None)
+
+
+def _first_line(head: bytes) -> str | None:
+    """Return the first line that is not blank; None if these are no printable characters."""
+    try:
+        text = head.decode("utf-8") if len(head) < _HEAD_NBYTES else head.decode("utf-8", "ignore")
+    except UnicodeDecodeError:
+        return None
+    if not all(character.isprintable() or character in string.whitespace for character in text):
+        return None
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def _folder_kind(place: Path) -> str:
+    """Return what a folder is that has no Zarr metadata, with the Zarr stores in it."""
+    words = "a folder without Zarr metadata (zarr.json, .zgroup or .zarray)"
+    try:
+        stores = sorted(item.name for item in place.iterdir() if is_zarr(item))
+    except OSError:
+        stores = []
+    if stores:
+        return f"{words}: name the store in it, such as {place / stores[0]}"
+    return f"{words}: name a file in it, or copy the store again"
