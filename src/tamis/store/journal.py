@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import deflate
 
 from tamis.chunks.source import close_handle
-from tamis.store.disk import write_all
+from tamis.store.disk import write_at
 
 MAGIC = b"tamis journal 4\n"
 HEAD = struct.Struct("<II")
@@ -96,29 +96,46 @@ def seal_of(data: bytes, mask: int) -> int:
     return deflate.crc32(data, mask)
 
 
+class _State(NamedTuple):
+    """What a journal has: it changes as a whole, because Ctrl-C may come between any two steps.
+
+    Parameters
+    ----------
+    offset
+        Bytes in the file.
+    pending
+        Bytes to be written there.
+    decoded_nbytes
+        Decoded bytes of the chunks whose records are pending.
+    chunk_count
+        Number of recorded chunks.
+    """
+
+    offset: int
+    pending: bytes
+    decoded_nbytes: int
+    chunk_count: int
+
+
 class Journal:
     """The journal of the current run, locked while it writes.
 
-    If the journal cannot be written, the run continues without it: a later run can then reuse fewer chunks.
-
-    Attributes
-    ----------
-    count
-        Number of recorded chunks.
+    If the journal cannot be written, the run continues without it: a later run can then reuse fewer chunks. After an
+    interrupt at any moment it can be continued: what may have been written already is written again at its offset.
     """
 
     def __init__(self, path: Path, run: Run) -> None:
         text = run.to_bytes()
         self._seed = zlib.crc32(text)
-        self._pending = bytearray(MAGIC + HEAD.pack(len(text), self._seed) + text)
-        self._nbytes = self.count = 0
+        self._state = _State(0, MAGIC + HEAD.pack(len(text), self._seed) + text, 0, 0)
         self._handle: int | None = _locked(path)
+        self._failed = self._handle is None
         self.flush()
 
     @property
-    def open(self) -> bool:
-        """True if the journal can be written."""
-        return self._handle is not None
+    def usable(self) -> bool:
+        """True if a later run can use it: it has records, and all of it could be written."""
+        return not self._failed and self._state.chunk_count > 0
 
     def add(
         self,
@@ -141,21 +158,22 @@ class Journal:
             Bytes of the decoded chunk.
         """
         record = RECORD.pack(dataset, chunk, offset, stored_nbytes, mask, *counts, checksum)
-        self._pending += record + CHECKSUM.pack(zlib.crc32(record, self._seed))
-        self._nbytes += nbytes
-        self.count += 1
-        if self._nbytes >= _AT_ONCE_NBYTES:
+        offset, pending, decoded_nbytes, chunk_count = self._state
+        pending += record + CHECKSUM.pack(zlib.crc32(record, self._seed))
+        self._state = _State(offset, pending, decoded_nbytes + nbytes, chunk_count + 1)
+        if self._state.decoded_nbytes >= _AT_ONCE_NBYTES:
             self.flush()
 
     def flush(self) -> None:
         """Write all pending records."""
+        offset, pending, _, chunk_count = self._state
         try:
-            if self._handle is not None and self._pending:
-                write_all(self._handle, self._pending)
+            if self._handle is not None and pending:
+                write_at(self._handle, pending, offset)
         except OSError:
+            self._failed = True
             self.close()  # otherwise later records would follow an incomplete one
-        self._pending.clear()
-        self._nbytes = 0
+        self._state = _State(offset + len(pending), b"", 0, chunk_count)
 
     def close(self) -> None:
         """Release the lock; nothing is written afterwards."""

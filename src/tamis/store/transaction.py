@@ -48,8 +48,8 @@ class Transaction:
         Path of the journal beside it, which is removed together with it.
     replace
         Whether an existing file is replaced.
-    kept
-        Whether temporary file and journal stay if no `commit` follows, so that a later run can continue.
+    is_kept
+        Returns whether temporary file and journal stay if no `commit` follows, so that a later run can continue.
     notes
         Remarks for the user.
 
@@ -78,7 +78,8 @@ class Transaction:
             raise FileError(f"{target}: cannot be written: {error.strerror}").at(path=target) from error
         self.target = target
         self.replace = overwrite
-        self.kept = self._named = False
+        self.is_kept: Callable[[], bool] = lambda: False
+        self._named = False
         self.notes: list[str] = []
         self.path = self.target_path.with_name(
             f"{_beginning(self.target_path)}{os.urandom(_TOKEN_NBYTES).hex()}{_ENDING}"
@@ -108,7 +109,7 @@ class Transaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._named or not self.kept:
+        if self._named or not self.is_kept():
             self.discard()
 
     def discard(self) -> None:

@@ -73,6 +73,7 @@ class Resuming:
         self._numbers = {path: number for number, path in enumerate(self.run.datasets)}
         self._transaction = transaction
         self._resume = resume
+        self._is_stale = False  # after a failed verification, the written chunks are useless
         self._journal: Journal | None = None
         leftovers = find_leftovers(transaction.target_path)
         self._dead = leftovers.dead
@@ -104,11 +105,12 @@ class Resuming:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # After a failed verification, the written chunks are useless.
-        if error is not None and self._resume and self._journal is not None and not isinstance(error, BoundError):
-            self.flush()
-            self._transaction.kept = not self._left and self._journal.count > 0 and self._journal.open
-        self.close()
+        self._is_stale = isinstance(error, BoundError)
+        try:
+            if error is not None:
+                self.flush()
+        finally:
+            self.close()
 
     def begin(self) -> None:
         """Create the journal, before the temporary file: no run removes a temporary file without a journal.
@@ -120,6 +122,7 @@ class Resuming:
             if leftover is not self._leftover:
                 removed = [f"{leftover.path}: left by an interrupted run; removed"] if leftover.total() else []
                 self.notes += leftover.remove() or removed
+        self._transaction.is_kept = self._has_progress
         self._journal = Journal(self._transaction.journal, self.run)
 
     def history(self, plan: Plan, grid: Grid) -> History | None:
@@ -135,6 +138,14 @@ class Resuming:
         """Write all notes of the journal to its file."""
         if self._journal is not None:
             self._journal.flush()
+
+    def _has_progress(self) -> bool:
+        """Return whether a later run can continue this one, and has no more from an earlier one.
+
+        It is asked when the transaction ends, and not told before, because Ctrl-C may come at any moment.
+        """
+        usable = self._journal is not None and self._journal.usable
+        return self._resume and usable and not self._left and not self._is_stale
 
     @property
     def removable_nbytes(self) -> int:
@@ -161,7 +172,7 @@ class Resuming:
         """Remove the leftover as soon as this run has all of its usable chunks."""
         self._left.discard(path)
         self.flush()
-        if not self._left and self._leftover is not None and self._journal is not None and self._journal.open:
+        if not self._left and self._leftover is not None and self._journal is not None and self._journal.usable:
             self._leftover.remove()  # if that fails, `finish` tries again
 
     def _choose(self, source: Path) -> None:
