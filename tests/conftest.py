@@ -19,7 +19,7 @@ from hypothesis import settings
 
 from tamis import _native
 from tamis.hdf5.stored_array import Hdf5Array
-from tamis.hdf5.writer import FileEnd, Hdf5Writer, create_writer
+from tamis.hdf5.writer import GrowingFile, Hdf5Writer, create_writer
 from tamis.rewrite.plan import Plan, Written
 from tamis.rewrite.write import write as write_array
 
@@ -118,7 +118,7 @@ def write_beside() -> Callable[..., tuple[h5py.Dataset, Written]]:
     def write(
         plan: Plan, source: h5py.Dataset, file: h5py.File, name: str, progress: Any, threads: int = 1
     ) -> tuple[h5py.Dataset, Written]:
-        array, end, writers = Hdf5Array.of(source), FileEnd(file.filename), []
+        array, end, writers = Hdf5Array.of(source), GrowingFile(file.filename), []
 
         def create(plan: Plan) -> Hdf5Writer:
             writers.append(create_writer(plan, array, file, name, end))

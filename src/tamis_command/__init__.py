@@ -30,10 +30,10 @@ def main() -> None:
     from tamis.cli import preload
 
     preload(sys.argv[1:])
+    # Collections pass over what is imported. The last one, at the end of Python, must not be left out: errors refer to
+    # what they were raised over, and HDF5, which ends after Python, crashes on some identifiers that are still open.
+    gc.freeze()
     gc.enable()
     if is_default:
         signal.signal(signal.SIGINT, handler)
-    try:
-        run()
-    finally:
-        gc.freeze()  # memory is freed with the process: no collection is needed
+    run()

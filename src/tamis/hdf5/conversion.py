@@ -23,13 +23,13 @@ class Conversion:
     dtype
         Type of the values, as in h5py.
     file_type, memory_type
-        Types between which HDF5 converts; None if the bytes are the values.
+        Types between which HDF5 converts, encoded; empty if the bytes are the values.
     """
 
     stored: np.dtype[Any]
     dtype: np.dtype[Any]
-    file_type: h5t.TypeID | None = None
-    memory_type: h5t.TypeID | None = None
+    file_type: bytes = b""
+    memory_type: bytes = b""
 
     @classmethod
     def of(cls, array: Hdf5Array) -> Self | None:
@@ -37,10 +37,10 @@ class Conversion:
         stored, dtype = array.dtype, array.numpy_type
         if stored is None or dtype is None:
             return None
-        memory_type = h5t.py_create(dtype)
-        if array.number_type is not None or memory_type.equal(array.datatype):
+        file_type, memory_type = array.datatype, h5t.py_create(dtype)
+        if array.number_type is not None or memory_type.equal(file_type):
             return cls(stored, dtype)
-        return cls(stored, dtype, array.datatype, memory_type)
+        return cls(stored, dtype, file_type.encode(), memory_type.encode())
 
     @property
     def is_plain(self) -> bool:
@@ -52,10 +52,10 @@ class Conversion:
         if self.is_plain:
             return raw
         room = np.ascontiguousarray(raw).reshape(-1).view(np.uint8) if raw.size else np.empty(0, np.uint8)
-        if self.memory_type is not None and raw.size:
+        if self.memory_type and raw.size:
             # HDF5 converts in place, so that the buffer must fit the larger type.
             wider = np.zeros(raw.size * max(self.stored.itemsize, self.dtype.itemsize), np.uint8)
             wider[: room.size] = room
-            h5t.convert(self.file_type, self.memory_type, raw.size, wider)
+            h5t.convert(h5t.decode(self.file_type), h5t.decode(self.memory_type), raw.size, wider)
             room = wider
         return np.ndarray(raw.shape, self.dtype, room[: raw.size * self.dtype.itemsize])

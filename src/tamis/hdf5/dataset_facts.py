@@ -7,6 +7,7 @@ from collections import deque
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Self
+from weakref import ref
 
 import h5py
 import numpy as np
@@ -28,7 +29,10 @@ from tamis.store.described_array import DescribedArray
 _LAYOUTS = {h5d.CHUNKED: "chunked", h5d.CONTIGUOUS: "contiguous", h5d.COMPACT: "compact", h5d.VIRTUAL: "virtual"}
 
 _OPEN = "_tamis_open"
-"""Attribute of h5py's file objects: datasets that are open."""
+"""Attribute of h5py's file objects: weak references to the facts whose datasets are open.
+
+So all ends with its last user: Python's collector, which the command does without, has no part in it.
+"""
 
 _FORMS = "_tamis_forms"
 """Attribute of h5py's file objects: facts that datasets share, by `Form`."""
@@ -141,17 +145,15 @@ class DatasetFacts(DescribedArray):
         if self._dataset is not None:
             return self._dataset
         self._dataset = dataset
-        others: deque[DatasetFacts] = vars(self.file).setdefault(_OPEN, deque())
-        others.append(self)
-        if len(others) > _MOST_OPEN:
-            others.popleft()._release()
+        others: deque[ref[DatasetFacts]] = vars(self.file).setdefault(_OPEN, deque())
+        others.append(ref(self))
+        if len(others) > _MOST_OPEN and (oldest := others.popleft()()) is not None:
+            oldest._release()
         return dataset
 
     def _release(self) -> None:
         """Let HDF5 close the dataset as soon as nothing else uses it; keep the facts."""
         self._dataset = None
-        for name in ("datatype", "creation_list"):
-            vars(self).pop(name, None)
 
     @cached_property
     def label(self) -> str:
@@ -178,14 +180,14 @@ class DatasetFacts(DescribedArray):
         """Number of values; 0 for a null dataspace."""
         return 0 if self.shape is None else math.prod(self.shape)
 
-    @cached_property
+    @property
     def datatype(self) -> h5t.TypeID:
-        """Type of the values in the file."""
+        """Type of the values in the file; not kept, because HDF5 cannot close all types and properties when it ends."""
         return self.dataset.id.get_type()
 
-    @cached_property
+    @property
     def creation_list(self) -> h5p.PropDCID:
-        """Creation properties of the dataset, which must not be changed."""
+        """Creation properties of the dataset; not kept, as the type is not."""
         return self.dataset.id.get_create_plist()
 
     @cached_property
@@ -254,7 +256,8 @@ class DatasetFacts(DescribedArray):
     @cached_property
     def layout(self) -> str:
         """Layout of the values: chunked, contiguous, compact, external (in other files) or virtual."""
-        return "external" if self.creation_list.get_external_count() else _LAYOUTS[self.creation_list.get_layout()]
+        plist = self.creation_list
+        return "external" if plist.get_external_count() else _LAYOUTS[plist.get_layout()]
 
     @cached_property
     def chunk_shape(self) -> tuple[int, ...] | None:

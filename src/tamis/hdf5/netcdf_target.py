@@ -33,7 +33,7 @@ from tamis.hdf5.model.attribute_values import INTERNAL as RESERVED
 from tamis.hdf5.model.scanned_group import NON_COORDINATE
 from tamis.hdf5.named_types import named_type
 from tamis.hdf5.tree.links import raw_name
-from tamis.hdf5.writer import FileEnd, Hdf5Writer
+from tamis.hdf5.writer import GrowingFile, Hdf5Writer
 from tamis.hdf5.writing.creation import as_recorded, filter_parameters
 from tamis.rewrite.plan import Plan
 from tamis.rewrite.streams import as_stored, carry
@@ -93,7 +93,7 @@ class NetcdfTarget:
         fapl.set_fclose_degree(h5f.CLOSE_STRONG)
         fapl.set_libver_bounds(h5f.LIBVER_V18, h5f.LIBVER_LATEST)
         self._file = h5py.File(h5f.create(str(path).encode("utf-8", "surrogateescape"), h5f.ACC_EXCL, fcpl, fapl))
-        self._end = FileEnd(str(path))
+        self._growing = GrowingFile(str(path))
         self._ids = itertools.count()
         self._dimensions: dict[str, _Scale] = {}
         # By path of a group: names of its variables and dimensions.
@@ -163,7 +163,7 @@ class NetcdfTarget:
         if plan.rounding is not None:
             record_rounding(dataset, plan.rounding.rounding)
             self._roundings[self._variable_path(variable)] = plan.rounding.rounding
-        return Hdf5Writer(dataset, plan.grid(array), as_recorded(plan.pipeline, dataset), self._end)
+        return Hdf5Writer(dataset, plan.grid(array), as_recorded(plan.pipeline, dataset), self._growing)
 
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
         """Copy a variable in place of one that `create_like` may have begun.

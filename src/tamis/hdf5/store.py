@@ -31,7 +31,7 @@ from tamis.hdf5.tree.objects import array_at
 from tamis.hdf5.tree.relocation import Relocation
 from tamis.hdf5.tree.times import keep_times
 from tamis.hdf5.tree.walk import Contents, Datasets, walk
-from tamis.hdf5.writer import FileEnd, Hdf5Writer, create_writer, write_small
+from tamis.hdf5.writer import GrowingFile, Hdf5Writer, create_writer, write_small
 from tamis.pipeline import Pipeline
 from tamis.rewrite.plan import CreateAtOnce, Plan, Recreate, WrittenAtOnce
 from tamis.rounding import Rounding
@@ -58,19 +58,30 @@ class _Create(CreateAtOnce):
     rounding: Rounding | None = None
 
     def __init__(
-        self, source: Hdf5Array, open_source: Callable[[], h5py.Dataset], parent: h5g.GroupID, link: Link, end: FileEnd
+        self,
+        source: Hdf5Array,
+        open_source: Callable[[], h5py.Dataset],
+        parent: h5g.GroupID,
+        link: Link,
+        growing: GrowingFile,
     ) -> None:
-        self._source, self._open_source, self._parent, self._link, self._end = source, open_source, parent, link, end
+        self._source, self._open_source, self._parent, self._link, self._growing = (
+            source,
+            open_source,
+            parent,
+            link,
+            growing,
+        )
 
     def __call__(self, plan: Plan) -> Hdf5Writer:
         self._source.keep(self._open_source())
-        writer = create_writer(plan, self._source, h5py.Group(self._parent), self._link.text, self._end)
+        writer = create_writer(plan, self._source, h5py.Group(self._parent), self._link.text, self._growing)
         self.copy = writer.dataset
         self.rounding = None if plan.rounding is None else plan.rounding.rounding
         return writer
 
     def at_once(self, plan: Plan, most_nbytes: int | None) -> WrittenAtOnce | None:
-        small = write_small(plan, self._source, self._parent, self._link, most_nbytes)
+        small = write_small(plan, self._source, self._parent, self._link, self._growing, most_nbytes)
         if small is None:
             return None
         written, complete = small
@@ -192,7 +203,7 @@ class Hdf5Store:
         line: Callable[[], str] = str,
     ) -> list[str]:
         """Copy everything to a new file, except the arrays that functions create; see `tamis._open.copy_store`."""
-        end = FileEnd(str(target))
+        growing = GrowingFile(str(target))
         roundings: dict[str, Rounding] = {}
 
         def history() -> str:
@@ -201,7 +212,7 @@ class Hdf5Store:
         def adapted(path: str, function: Recreate) -> tree.Recreate:
             def make(open_source: Callable[[], h5py.Dataset], parent: h5g.GroupID, link: Link) -> h5py.Dataset | Copied:
                 source = self.contents.datasets.looked_at(path) or Hdf5Array(self.file, path)
-                create = _Create(source, open_source, parent, link, end)
+                create = _Create(source, open_source, parent, link, growing)
                 function(source, create)
                 if create.rounding is not None:
                     roundings[path] = create.rounding

@@ -33,19 +33,23 @@ _MOST_GAPS = 1000
 """Limit of chunks whose offset HDF5 is asked for, because each costs a walk over all chunks."""
 
 
-_CREATIONS = "_tamis_creations"
-"""Attribute of h5py's file objects: how copies of its datasets are created, by form and plan."""
-
 _MOST_CREATIONS = 1024
 
 _ANY_NBYTES = 1 << 62
 
 
-class FileEnd:
-    """The end of a growing file, where HDF5 writes new chunks."""
+class GrowingFile:
+    """A file that datasets are written to: its end, where HDF5 writes new chunks, and how datasets are created.
+
+    Attributes
+    ----------
+    creations
+        How a dataset was created, by the form of its source and its plan: those of one form differ in name and extents.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.creations: dict[object, Creation] = {}
         self._nbytes = self._gaps = 0
 
     def offset_of(self, dataset: h5py.Dataset, grid: Grid, chunk: EncodedChunk, file_nbytes: int) -> int:
@@ -75,8 +79,8 @@ class Hdf5Writer:
         The grid of its chunks.
     pipeline
         Its filters, with stored parameters.
-    end
-        The end of its file; None if nobody asks for offsets.
+    growing
+        Its file; None if nobody asks for offsets.
     shared
         Whether other threads may read the dataset meanwhile: each chunk appears in one step for them.
     """
@@ -86,13 +90,13 @@ class Hdf5Writer:
         dataset: h5py.Dataset,
         grid: Grid,
         pipeline: Pipeline,
-        end: FileEnd | None = None,
+        growing: GrowingFile | None = None,
         *,
         shared: bool = False,
     ) -> None:
         self.dataset, self.grid, self.recorded = dataset, grid, pipeline
         self.stored_nbytes = 0
-        self._notes, self._end, self._shared = ChunkNotes(SIZE_AND_MASK), end, shared
+        self._notes, self._growing, self._shared = ChunkNotes(SIZE_AND_MASK), growing, shared
 
     def put(self, chunks: Sequence[EncodedChunk]) -> Sequence[int | None]:
         """Write chunks, each of which may be written once; return their offsets in the file."""
@@ -100,13 +104,15 @@ class Hdf5Writer:
             sizes = self._write(chunks)
         self._notes.extend((chunk.number, len(chunk.data), chunk.mask) for chunk in chunks)
         self.stored_nbytes += sum(len(chunk.data) for chunk in chunks)
-        if (end := self._end) is None:
+        if (growing := self._growing) is None:
             return (None,) * len(chunks)
-        return [end.offset_of(self.dataset, self.grid, chunk, size) for chunk, size in zip(chunks, sizes, strict=True)]
+        return [
+            growing.offset_of(self.dataset, self.grid, chunk, size) for chunk, size in zip(chunks, sizes, strict=True)
+        ]
 
     def _write(self, chunks: Sequence[EncodedChunk]) -> Sequence[int]:
         """Write chunks, and return the size of the file after each, -1 if nobody asks for it."""
-        path = None if self._end is None else self._end.path
+        path = None if self._growing is None else self._growing.path
         if not self._shared and (sizes := write_chunks(self.dataset.id, self.grid, path, chunks)) is not None:
             return sizes
         sizes = []
@@ -121,14 +127,14 @@ class Hdf5Writer:
     def create_companion(self, pipeline: Pipeline, flags: Flags) -> Hdf5Writer:
         """Create the companion of the dataset, which disappears if it gets no name."""
         companion, recorded = create_companion(self.dataset, self.grid.chunk_shape, pipeline, flags)
-        return Hdf5Writer(companion, self.grid, recorded, self._end)
+        return Hdf5Writer(companion, self.grid, recorded, self._growing)
 
     def finish(self) -> None:
         """Raise FileError unless HDF5's records of all chunks match what was written, without others."""
         check_recorded(self.dataset, self.grid, self._notes)
 
 
-def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, end: FileEnd) -> Hdf5Writer:
+def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, growing: GrowingFile) -> Hdf5Writer:
     """Create the dataset of a plan, with the source's properties except type, chunks and filters.
 
     Raises
@@ -137,12 +143,11 @@ def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, 
         If HDF5 cannot create such a dataset.
     """
     try:
-        if (like := _creation_of(plan, source)) is not None:
-            # Datasets of one form differ in nothing but name and extents.
+        if (like := _creation_of(plan, source, growing)) is not None:
             limits = tuple(h5s.UNLIMITED if limit is None else limit for limit in source.maxshape)
             space = h5s.create_simple(source.shape, limits)
             dataset = new_dataset(parent, name, like.datatype, space, like.plist)
-            return _opened(dataset, plan, source, like.recorded, end)
+            return _opened(dataset, plan, source, like.recorded, growing)
         filters = [
             (stage.filter.id, int(stage.optional), filter_parameters(stage, plan.chunk))
             for stage in plan.pipeline.stages
@@ -154,42 +159,42 @@ def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, 
     except ValueError as error:
         raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.pipeline}: {error}") from error
     recorded = as_recorded(plan.pipeline, dataset)
-    creations = _creations(source)
-    if source.form is not None and len(creations) < _MOST_CREATIONS:
+    if source.form is not None and len(growing.creations) < _MOST_CREATIONS:
         native = None if plan.lossy else native_pipeline(recorded, plan.chunk)
-        creations[_form(plan, source)] = Creation(datatype, plist, recorded, native)
-    return _opened(dataset, plan, source, recorded, end)
+        growing.creations[_form(plan, source)] = Creation(datatype, plist, recorded, native)
+    return _opened(dataset, plan, source, recorded, growing)
 
 
 def write_small(
-    plan: Plan, source: Hdf5Array, parent: h5g.GroupID, link: Link, most_nbytes: int | None
+    plan: Plan, source: Hdf5Array, parent: h5g.GroupID, link: Link, growing: GrowingFile, most_nbytes: int | None
 ) -> tuple[WrittenAtOnce, bool] | None:
     """Create a small dataset like another one that was created, and fill it; see `CreateAtOnce.at_once`.
 
     Also returns whether the dataset is complete, with its attributes.
     """
-    if (like := _creation_of(plan, source)) is None or plan.dtype != source.dtype or shares_messages(source.file):
+    if (
+        (like := _creation_of(plan, source, growing)) is None
+        or plan.dtype != source.dtype
+        or shares_messages(source.file)
+    ):
         return None
     most = _ANY_NBYTES if most_nbytes is None else most_nbytes
     copy = rewrite_small(source.file, source.path, parent, link.name, link_plist(link.charset), like, most)
     return None if copy is None else (WrittenAtOnce(like.recorded, copy.chunks), copy.complete)
 
 
-def _creation_of(plan: Plan, source: Hdf5Array) -> Creation | None:
-    """Return how a dataset of the same form was created for an equal plan; they differ in name and extents."""
-    return None if source.form is None else _creations(source).get(_form(plan, source))
-
-
-def _creations(source: Hdf5Array) -> dict[object, Creation]:
-    creations: dict[object, Creation] = vars(source.file).setdefault(_CREATIONS, {})
-    return creations
+def _creation_of(plan: Plan, source: Hdf5Array, growing: GrowingFile) -> Creation | None:
+    """Return how a dataset of the same form was created for an equal plan."""
+    return None if source.form is None else growing.creations.get(_form(plan, source))
 
 
 def _form(plan: Plan, source: Hdf5Array) -> object:
     return source.form, plan.pipeline, plan.chunk_shape, plan.dtype
 
 
-def _opened(dataset: h5py.Dataset, plan: Plan, source: Hdf5Array, recorded: Pipeline, end: FileEnd) -> Hdf5Writer:
+def _opened(
+    dataset: h5py.Dataset, plan: Plan, source: Hdf5Array, recorded: Pipeline, growing: GrowingFile
+) -> Hdf5Writer:
     if plan.rounding is not None:
         record_rounding(dataset, plan.rounding.rounding)
-    return Hdf5Writer(dataset, plan.grid(source), recorded, end)
+    return Hdf5Writer(dataset, plan.grid(source), recorded, growing)

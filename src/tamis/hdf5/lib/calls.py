@@ -273,7 +273,7 @@ _LEAD_NOWHERE = ctypes.CFUNCTYPE(_hid)(lambda: -1)
 """Tells HDF5 that a link leads nowhere."""
 
 
-def copy_user_link(source: h5g.GroupID, target: h5g.GroupID, name: bytes, kind: int, lcpl: h5p.PropLCID) -> None:
+def copy_user_link(source: h5g.GroupID, target: h5g.GroupID, name: bytes, kind: int, lcpl: h5p.PropLCID | None) -> None:
     """Copy a link of a type that a program has defined, with its bytes, as HDF5 does if it knows the type."""
     with lock:
         known = call("H5Lis_registered", kind) > 0
@@ -281,7 +281,7 @@ def copy_user_link(source: h5g.GroupID, target: h5g.GroupID, name: bytes, kind: 
             stand_in = _LinkClass(1, kind, traverse=ctypes.cast(_LEAD_NOWHERE, ctypes.c_void_p))
             call("H5Lregister", ctypes.addressof(stand_in))
         try:
-            call("H5Lcopy", source.id, name, target.id, name, lcpl.id, 0)
+            call("H5Lcopy", source.id, name, target.id, name, id_of(lcpl), 0)
         finally:
             if not known:
                 call("H5Lunregister", kind)
@@ -342,6 +342,11 @@ def _function(name: str) -> Any:
     function.argtypes = _ARGUMENTS[name]
     function.restype = _hid if name in _WIDE else ctypes.c_int
     return function
+
+
+def id_of(plist: h5p.PropLCID | None) -> int:
+    """Return the identifier of properties; 0, H5P_DEFAULT, for None."""
+    return 0 if plist is None else int(plist.id)
 
 
 def call(name: str, *arguments: Any) -> int:

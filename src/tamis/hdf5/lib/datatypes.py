@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 
 import h5py
@@ -49,15 +48,9 @@ def number_type(datatype: h5t.TypeID, dtype: np.dtype[Any] | None) -> np.dtype[A
     if dtype is None or not isinstance(datatype, (h5t.TypeFloatID, h5t.TypeIntegerID)):
         return None
     try:
-        return dtype if _type_of(dtype).equal(datatype) else None
+        return dtype if h5t.py_create(dtype).equal(datatype) else None
     except (TypeError, ValueError):
         return None
-
-
-@lru_cache(maxsize=64)
-def _type_of(dtype: np.dtype[Any]) -> h5t.TypeID:
-    """Return HDF5's type of a NumPy type, which must not be changed."""
-    return h5t.py_create(dtype)
 
 
 def stored_type(datatype: h5t.TypeID, numbers: np.dtype[Any] | None) -> np.dtype[Any] | None:

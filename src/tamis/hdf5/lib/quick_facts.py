@@ -14,7 +14,7 @@ import h5py
 from h5py import h5d, h5g, h5p, h5t
 
 from tamis import _native
-from tamis.hdf5.lib.calls import lock
+from tamis.hdf5.lib.calls import id_of, lock
 from tamis.hdf5.lib.file_facts import driver_of, first_offset, is_plain, is_read_only, once
 from tamis.pipeline import Pipeline
 
@@ -160,7 +160,7 @@ def rewrite_small(
     path: str,
     parent: h5g.GroupID,
     name: bytes,
-    link_plist: h5p.PropLCID,
+    link_plist: h5p.PropLCID | None,
     creation: Creation,
     most_nbytes: int,
 ) -> QuickCopy | None:
@@ -176,7 +176,7 @@ def rewrite_small(
     place, library = _place(file), libhdf5()
     if place is None or library is None or creation.native is None:
         return None
-    settings = parent.id, link_plist.id, creation.datatype.id, creation.plist.id
+    settings = parent.id, id_of(link_plist), creation.datatype.id, creation.plist.id
     raw_path = path.encode("utf-8", "surrogateescape")
     with lock:
         result: Any = library.rewrite(place, raw_path, settings, name, creation.native, most_nbytes)
@@ -204,7 +204,7 @@ def bare_address(group: h5g.GroupID) -> int | None:
 
 
 def copy_empty_group(
-    source: h5g.GroupID, target: h5g.GroupID, name: bytes, lcpl: h5p.PropLCID, plist: h5p.PropGCID
+    source: h5g.GroupID, target: h5g.GroupID, name: bytes, lcpl: h5p.PropLCID | None, plist: h5p.PropGCID
 ) -> bool:
     """Copy a group by its name, if `bare_address` knows it and it has no links; return whether it was copied.
 
@@ -223,7 +223,7 @@ def copy_empty_group(
     if (library := libhdf5()) is None:
         return False
     with lock:
-        return library.copy_empty_group(source.id, target.id, name, lcpl.id, plist.id)
+        return library.copy_empty_group(source.id, target.id, name, id_of(lcpl), plist.id)
 
 
 def copy_plain_attributes(source: h5g.GroupID, target: h5g.GroupID, name: bytes) -> bool:

@@ -6,7 +6,6 @@ import errno
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -222,14 +221,13 @@ def without_raw_files(source: h5py.Dataset) -> Any:
     return new
 
 
-def copy_empty_group(source: h5g.GroupID, target: h5g.GroupID, name: bytes, lcpl: h5p.PropLCID) -> bool:
+def copy_empty_group(source: h5g.GroupID, target: h5g.GroupID, name: bytes, lcpl: h5p.PropLCID | None) -> bool:
     """Copy a group by its name if it has nothing, and the format before HDF5 1.8; return whether it was copied."""
     return quick_facts.copy_empty_group(source, target, name, lcpl, _group_plist(OLD))
 
 
-@lru_cache(maxsize=64)  # most groups of a file have the same settings
 def _group_plist(settings: GroupSettings) -> h5p.PropGCID:
-    """Return the creation properties of a group, which must not be changed.
+    """Return the creation properties of a group.
 
     The library's own list also has the number of links of the group, and corrupts groups that are created with it.
     """
@@ -258,7 +256,6 @@ def same_object(first: Any, second: Any) -> bool:
     return bool(info.fileno == other_info.fileno and info.addr == other_info.addr)
 
 
-@cache
 def copy_plist(flags: int) -> Any:
     """Return the properties of a copy by H5Ocopy."""
     ocpypl = h5p.create(h5p.OBJECT_COPY)

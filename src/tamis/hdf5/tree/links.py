@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import h5py
@@ -65,15 +64,16 @@ def in_order(links: list[Link]) -> list[Link]:
     return sorted(links, key=lambda link: link.order or 0)
 
 
-@cache
-def link_plist(charset: int) -> h5p.PropLCID:
-    """Return the creation properties of a link, which must not be changed, for a name in this character set."""
+def link_plist(charset: int) -> h5p.PropLCID | None:
+    """Return the creation properties of a link for a name in this character set; None, HDF5's default, for ASCII."""
+    if charset == h5t.CSET_ASCII:
+        return None
     lcpl = h5p.create(h5p.LINK_CREATE)
     lcpl.set_char_encoding(charset)
     return lcpl
 
 
-def raw_name(path: str) -> tuple[bytes, h5p.PropLCID]:
+def raw_name(path: str) -> tuple[bytes, h5p.PropLCID | None]:
     """Return a path as HDF5 takes it, and the properties of its link."""
     raw = path.encode("utf-8", "surrogateescape")
     return raw, link_plist(h5t.CSET_ASCII if raw.isascii() else h5t.CSET_UTF8)
