@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tamis/hdf5/messages.hpp"
+#include "tamis/once.hpp"
 #include "tamis/zfp/codec.hpp"
 
 namespace tamis::hdf5 {
@@ -14,14 +15,14 @@ namespace tamis::hdf5 {
 inline void print_error(const Message& message) { std::fprintf(stderr, "tamis: %s\n", message.text); }
 
 inline const zfp::Kernel& kernel() {
-    static const zfp::Kernel& kernel = []() -> const zfp::Kernel& {
+    constinit static Once<const zfp::Kernel*> once;
+    return *once.get([] {
         const zfp::Choice& choice = zfp::chosen_kernel();
         if (!choice.as_asked)
             std::fprintf(stderr, "tamis: expected %s to name a kernel of this machine, got '%s'; using %s\n",
                          zfp::kernel_variable, std::getenv(zfp::kernel_variable), choice.kernel->name);
-        return *choice.kernel;
-    }();
-    return kernel;
+        return choice.kernel;
+    });
 }
 
 // Unset or "on": chunks of accuracy mode are proven. "off": they are written as H5Z-ZFP writes them.
@@ -41,13 +42,13 @@ inline bool has_second_value(const char* variable, std::string_view first, std::
 }
 
 inline bool proves_chunks() {
-    static const bool proves = !has_second_value(proof_variable, "on", "off");
-    return proves;
+    constinit static Once<bool> once;
+    return once.get([] { return !has_second_value(proof_variable, "on", "off"); });
 }
 
 inline bool encodes_non_finite() {
-    static const bool encodes = has_second_value(non_finite_variable, "refuse", "encode");
-    return encodes;
+    constinit static Once<bool> once;
+    return once.get([] { return has_second_value(non_finite_variable, "refuse", "encode"); });
 }
 
 }  // namespace tamis::hdf5

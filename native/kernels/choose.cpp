@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/choose.hpp"
+#include "tamis/once.hpp"
 
 namespace tamis::zfp {
 
@@ -29,7 +30,8 @@ KernelList kernels_for([[maybe_unused]] const Cpu& cpu) {
 }
 
 std::span<const Kernel* const> available_kernels() {
-    static const KernelList list = kernels_for(detect_cpu());
+    constinit static Once<KernelList> once;
+    const KernelList& list = once.get([] { return kernels_for(detect_cpu()); });
     return {list.kernels.data(), list.count};
 }
 
@@ -40,13 +42,13 @@ const Kernel* find_kernel(const char* name) {
 }
 
 const Choice& chosen_kernel() {
-    static const Choice choice = [] {
+    constinit static Once<Choice> once;
+    return once.get([] {
         const char* asked = std::getenv(kernel_variable);
         const bool any = asked == nullptr || *asked == '\0';
         const Kernel* found = any ? nullptr : find_kernel(asked);
         return Choice{found != nullptr ? found : available_kernels().front(), any || found != nullptr};
-    }();
-    return choice;
+    });
 }
 
 }  // namespace tamis::zfp

@@ -60,7 +60,7 @@ class Config:
         """
         name, folder = "tamis" if codec else "h5zzfp", self.library_path
         if static:
-            return f"{folder}/lib{name}.a -lstdc++ -lm{' -pthread' if codec else ''}"
+            return f"{folder}/lib{name}.a {'-lstdc++ -lm -pthread' if codec else '-lm'}"
         return f"-L{folder} -Wl,-rpath,{folder} -l{name}"
 
     def __str__(self) -> str:
