@@ -1,5 +1,7 @@
-# tamis::tamis: the ZFP codec. TAMIS_USE_STATIC_LIBS chooses the static library.
+# tamis::tamis: the ZFP codec. TAMIS_USE_STATIC_LIBS chooses the static library. TAMIS_FORTRAN_SOURCE is the source of
+# the Fortran module, which is compiled with a program.
 get_filename_component(_tamis_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+set(TAMIS_FORTRAN_SOURCE "${_tamis_prefix}/fortran/tamis_zfp.f90")
 if(NOT TARGET tamis::tamis)
   if(TAMIS_USE_STATIC_LIBS)
     include(CMakeFindDependencyMacro)

@@ -1,0 +1,253 @@
+"""A folder laid out as H5Z-ZFP installs it, with the files of this package, for builds that look for such a folder."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tamis.errors import FileError, ParameterError
+from tamis.filters._plugin_file import plugin_path
+from tamis.store.disk import disk_text, sync_file
+from tamis.zfp.configuration import config
+
+RECORD = "share/tamis/h5z-zfp.sha256"
+"""Digests of the files that were installed, in the form of sha256sum, relative to the folder."""
+
+_MODULE_SOURCE = "H5Zzfp_props_f.F90"
+_STATIC_LIBRARY = "lib/libh5zzfp.a"
+_RECORD_LINE = re.compile(r"(?P<digest>[0-9a-f]{64})  (?P<name>.+)")
+_LAST_LINES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """The result of `install_interface`.
+
+    Parameters
+    ----------
+    prefix
+        The folder.
+    files
+        Names of the files, relative to the folder.
+    removed
+        Names of files of an earlier installation that this one does not have.
+    has_module_file
+        Whether the module file of a Fortran compiler is among the files.
+    """
+
+    prefix: Path
+    files: tuple[str, ...]
+    removed: tuple[str, ...]
+    has_module_file: bool
+
+
+def install_interface(
+    prefix: str | os.PathLike[str],
+    *,
+    fortran_compiler: Sequence[str] = (),
+    overwrite: bool = False,
+    preview: bool = False,
+) -> Installation:
+    """Write a folder as H5Z-ZFP installs it: ``include``, ``lib``, ``plugin``, and packages for CMake and pkg-config.
+
+    All files are copies that find each other by relative paths, so that the folder can be moved. After an error, the
+    folder is as it was.
+
+    Parameters
+    ----------
+    prefix
+        The folder; other files in it stay.
+    fortran_compiler
+        Command of a Fortran compiler that finds HDF5's modules, which then makes the module file
+        ``include/h5zzfp_props_f.mod``. None is made if it is empty.
+    overwrite
+        Replace files that an earlier installation did not write, or that were changed since.
+    preview
+        Return what would be written, and write nothing.
+
+    Raises
+    ------
+    FileError
+        If a file would be replaced that is not ours, or cannot be written.
+    ParameterError
+        If the compiler cannot compile the module.
+    """
+    if not os.fspath(prefix):
+        raise ParameterError("expected the name of a folder to install to, got ''")
+    folder = Path(os.path.abspath(prefix))
+    with tempfile.TemporaryDirectory(prefix="tamis-") as scratch:
+        files = _package_files()
+        if fortran_compiler:
+            files |= _compile_module(fortran_compiler, files[_STATIC_LIBRARY], Path(scratch))
+        digests = {name: _digest_of(path) for name, path in sorted(files.items())}
+        earlier = _read_record(folder, overwrite=overwrite)
+        _check_replaceable(folder, digests, earlier, overwrite=overwrite)
+        removed = [name for name in earlier if name not in digests and _digest_of(folder / name) == earlier[name]]
+        if not preview:
+            record = Path(scratch, "record")
+            record.write_text("".join(f"{digest}  {name}\n" for name, digest in digests.items()))
+            _write(folder, {**files, RECORD: record}, removed)
+    has_module_file = any(name.lower().endswith(".mod") for name in files)
+    return Installation(folder, (*digests, RECORD), tuple(removed), has_module_file)
+
+
+def _package_files() -> dict[str, Path]:
+    """Return the files of this package by their names in the folder."""
+    root = config().library_path.parent
+    shared = [path for suffix in ("so", "dylib") for path in root.glob(f"lib/libh5zzfp.{suffix}")]
+    if not shared:
+        raise FileError(
+            f"{root / 'lib'}: expected the library h5zzfp, found none: this tamis was built without libraries for C"
+        )
+    return {
+        **{f"include/{path.name}": path for path in root.glob("include/H5Zzfp*.h")},
+        # Not beside the static library, which `-lh5zzfp` finds in H5Z-ZFP's folder: programs need no run path.
+        **{f"lib/shared/{path.name}": path for path in shared},
+        _STATIC_LIBRARY: root / _STATIC_LIBRARY,
+        **{f"lib/cmake/h5z_zfp/{path.name}": path for path in root.glob("lib/cmake/h5z_zfp/*.cmake")},
+        "lib/pkgconfig/h5zzfp.pc": root / "lib/pkgconfig/h5zzfp.pc",
+        f"fortran/{_MODULE_SOURCE}": root / "fortran" / _MODULE_SOURCE,
+        **{f"plugin/{path.name}": path for path in plugin_path().glob("libh5ztamis.*")},
+    }
+
+
+def _compile_module(compiler: Sequence[str], library: Path, scratch: Path) -> dict[str, Path]:
+    """Compile the Fortran module; return its module file, and the static library with its object file."""
+    source = config().fortran_path / _MODULE_SOURCE
+    compiled, archive = scratch / "h5zzfp_props_f.o", scratch / library.name
+    _run([*compiler, "-c", "-fPIC", str(source), "-o", str(compiled)], scratch)
+    modules = [path for path in scratch.iterdir() if path.suffix.lower() == ".mod"]
+    if not modules:
+        raise ParameterError(f"expected {compiler[0]} to write a module file h5zzfp_props_f.mod, got none")
+    shutil.copyfile(library, archive)
+    _run(["ar", "rs", str(archive), str(compiled)], scratch)
+    return {f"include/{modules[0].name}": modules[0], _STATIC_LIBRARY: archive}
+
+
+def _run(command: Sequence[str], folder: Path) -> None:
+    """Run a program of the build in a folder."""
+    try:
+        done = subprocess.run(
+            command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+        )
+    except OSError as error:
+        raise ParameterError(
+            f"expected a program to compile the Fortran module, got {command[0]!r}: {disk_text(error)}"
+        ) from error
+    if done.returncode:
+        said = "\n".join((done.stdout + done.stderr).splitlines()[-_LAST_LINES:])
+        raise ParameterError(
+            f"expected {command[0]!r} to compile the Fortran module, got exit code {done.returncode}: give a compiler"
+            f" that finds HDF5's module, h5fc or 'gfortran -I FOLDER', or none\n{said}"
+        )
+
+
+def _digest_of(path: Path) -> str | None:
+    """Return the SHA-256 of a file; None if there is none."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {disk_text(error)}").at(path=path) from error
+
+
+def _read_record(folder: Path, *, overwrite: bool) -> dict[str, str]:
+    """Return the digests of an earlier installation by name; empty if there is none."""
+    path = folder / RECORD
+    try:
+        lines = path.read_text().splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"{path}: cannot be read: {disk_text(error)}").at(path=path) from error
+    matches = [_RECORD_LINE.fullmatch(line) for line in lines]
+    earlier = {match["name"]: match["digest"] for match in matches if match and _is_inside(match["name"])}
+    if len(earlier) < len(lines) and not overwrite:
+        raise FileError(
+            f"{path}: expected a record of installed files, got something else: choose another folder, or --overwrite"
+        ).at(path=path)
+    return earlier
+
+
+def _is_inside(name: str) -> bool:
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts
+
+
+def _check_replaceable(
+    folder: Path, digests: Mapping[str, str | None], earlier: Mapping[str, str], *, overwrite: bool
+) -> None:
+    """Refuse folders that cannot be written, and to replace files that are not of an earlier installation."""
+    for target in (folder / name for name in digests):
+        with _write_errors(target):
+            if target.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            parent = next(each for each in target.parents if each.exists())
+            if not os.access(parent, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            if not parent.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, f"{parent}: {os.strerror(errno.ENOTDIR)}")
+    foreign = [
+        name for name, digest in digests.items() if _digest_of(folder / name) not in (None, digest, earlier.get(name))
+    ]
+    if foreign and not overwrite:
+        raise FileError(
+            f"{folder}: expected no other files where files are installed, got {', '.join(foreign)}: choose another"
+            " folder, or --overwrite to replace them"
+        ).at(path=folder)
+
+
+def _write(folder: Path, files: Mapping[str, Path], removed: Sequence[str]) -> None:
+    """Copy files into a folder under their names, and remove others: all of it, or nothing after an error."""
+    replaced = []
+    with ExitStack() as undo:
+        copies = {folder / name: _copy_beside(folder / name, source, undo) for name, source in files.items()}
+        for target in (*copies, *(folder / name for name in removed)):
+            with _write_errors(target):
+                if os.path.lexists(target):
+                    replaced.append(target.with_name(f".{target.name}.tamis-old"))
+                    _rename(target, replaced[-1], undo)
+                if target in copies:
+                    _rename(copies[target], target, undo)
+        undo.pop_all()
+    for path in replaced:
+        with _write_errors(path):
+            path.unlink()
+
+
+def _copy_beside(target: Path, source: Path, undo: ExitStack) -> Path:
+    """Copy a file to a temporary name beside its target, in folders that are made for it; return its path."""
+    with _write_errors(target):
+        for folder in reversed(target.parents):
+            if not folder.exists():
+                folder.mkdir()
+                undo.callback(folder.rmdir)
+        copy = target.with_name(f".{target.name}.tamis-new")
+        undo.callback(copy.unlink, missing_ok=True)
+        shutil.copyfile(source, copy)
+        sync_file(copy)
+        return copy
+
+
+def _rename(path: Path, other: Path, undo: ExitStack) -> None:
+    os.rename(path, other)
+    undo.callback(os.rename, other, path)
+
+
+@contextmanager
+def _write_errors(path: Path) -> Iterator[None]:
+    """Turn errors of the file system into those of tamis."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written: {disk_text(error)}").at(path=path) from error
