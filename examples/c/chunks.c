@@ -1,7 +1,7 @@
 /* Chunks encoded by the program itself and written as they are (H5Dwrite_chunk), then read through the filter; and the
  * reverse: read as they are and decoded here. So the codec runs outside HDF5's lock, in as many threads as wanted.
  *
- *     h5cc chunks.c $(tamis config --cflags --libs) $(tamis config --libs --codec) -o chunks && ./chunks chunks.h5
+ *     h5cc chunks.c $(tamis config --cflags --libs) $(tamis config --libs --codec) -lm -o chunks && ./chunks chunks.h5
  */
 #include <hdf5.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Every mode of ZFP through both interfaces: written, read back, and what the file says about it.
  *
- *     h5cc modes.c $(tamis config --cflags --libs) -o modes && ./modes modes.h5
+ *     h5cc modes.c $(tamis config --cflags --libs) -lm -o modes && ./modes modes.h5
  */
 #include <hdf5.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Each process of an MPI program writes its part of one dataset, in one collective call: HDF5 1.10.2 and newer filter
  * chunks in parallel then. Whole chunks per process are the fastest; shared ones are sent to one of their owners.
  *
- *     h5pcc parallel.c $(tamis config --cflags --libs) -o parallel && mpirun -n 4 ./parallel parallel.h5
+ *     h5pcc parallel.c $(tamis config --cflags --libs) -lm -o parallel && mpirun -n 4 ./parallel parallel.h5
  */
 #include <hdf5.h>
 #include <math.h>

@@ -2,7 +2,7 @@
  * the grid, and four steps. Steps are gathered in memory until they fill a chunk: one that is written again and again
  * would be encoded anew each time, and its errors would add up.
  *
- *     h5cc sixd.c $(tamis config --cflags --libs) -o sixd && ./sixd sixd.h5
+ *     h5cc sixd.c $(tamis config --cflags --libs) -lm -o sixd && ./sixd sixd.h5
  */
 #include <hdf5.h>
 #include <math.h>

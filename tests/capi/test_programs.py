@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +39,13 @@ def test_chunks_of_the_codec_are_those_of_the_filter(build: Build, run: Run, tmp
             assert direct.id.read_direct_chunk((step, 0, 0)) == filtered.id.read_direct_chunk((step, 0, 0))
         t, i, j = np.indices((3, 70, 90))
         np.testing.assert_allclose(direct[()], 300 + 20 * np.sin(i / 11 + t) * np.cos(j / 17), rtol=0, atol=0.0101)
+
+
+def test_codec_encodes_and_decodes_in_memory(build: Build, run: Run) -> None:
+    nbytes, whole, error = re.findall(r"[\d.]+", run(build("cc", "c/codec.c", libs=CODEC)))
+    assert int(whole) == 200 * 300 * 8
+    assert 0 < int(nbytes) < int(whole) / 4
+    assert 0 < float(error) <= 0.001
 
 
 def test_steps_gathered_in_c_fill_chunks_of_six_axes(build: Build, run: Run, tmp_path: Path) -> None:
