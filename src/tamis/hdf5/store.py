@@ -113,7 +113,7 @@ class Hdf5Store:
         FileError
             If there is no such file, or it is of another kind.
         """
-        return cls(open_source(path))
+        return cls(open_source(path, keeps_chunks=False))
 
     def __enter__(self) -> Self:
         return self

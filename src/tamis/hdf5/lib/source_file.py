@@ -28,16 +28,20 @@ class SourceFile(h5py.File):  # type: ignore[misc]  # h5py has no types
                 return
 
 
-def access_list() -> h5p.PropFAID:
+def access_list(*, keeps_chunks: bool = True) -> h5p.PropFAID:
     """Return how files are opened."""
     fapl = h5p.create(h5p.FILE_ACCESS)
-    fapl.set_cache(0, CACHE_SLOTS, *fapl.get_cache()[2:])
+    *_, nbytes, preemption = fapl.get_cache()
+    fapl.set_cache(0, CACHE_SLOTS, nbytes if keeps_chunks else 0, preemption)
     calls.accept_unused_bits(fapl)
     return fapl
 
 
-def open_source(path: str | os.PathLike[str]) -> h5py.File:
+def open_source(path: str | os.PathLike[str], *, keeps_chunks: bool = True) -> h5py.File:
     """Open an HDF5 or netCDF-4 file for reading.
+
+    Without `keeps_chunks` HDF5 keeps no decoded chunks. H5Ocopy would encode these again instead of copying what is
+    stored, which changes lossy values, and ends the process in filters that can only decode.
 
     Raises
     ------
@@ -49,7 +53,7 @@ def open_source(path: str | os.PathLike[str]) -> h5py.File:
         os.stat(place)  # raises errors that exists() hides: permission denied, too many links, a name that is too long
         if not place.is_file() or not h5py.is_hdf5(place):
             raise FileError(f"{place}: expected {FORMATS}, got {kind_of(place)}")
-        return SourceFile(h5f.open(os.fsencode(place), h5f.ACC_RDONLY, access_list()))
+        return SourceFile(h5f.open(os.fsencode(place), h5f.ACC_RDONLY, access_list(keeps_chunks=keeps_chunks)))
     except FileError as error:
         error.at(path=place)
         raise
