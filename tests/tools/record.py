@@ -22,12 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import h5py
-import netCDF4
-import numpy as np
-import zarr
+from input_files import write_inputs
 
-SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"
 COMMAND = Path(sys.executable).parent / "tamis"
 
 # Times and speeds, which no two runs share.
@@ -37,89 +33,6 @@ VOLATILE = (
     (re.compile(r"\bin [\d.]+ m?s\b"), "in N s"),
     (re.compile(r" +[\d.]+ +[\d.]+(?= +(?:any HDF5|HDF5 with))"), " N N"),
 )
-
-
-def field(shape: tuple[int, ...], dtype: str = "f4") -> Any:
-    """Return a smooth field with noise, the same in every run."""
-    axes = np.meshgrid(*(np.linspace(0, 4, extent) for extent in shape), indexing="ij")
-    noise = np.random.default_rng(1).normal(size=shape)
-    return (280 + 20 * np.sin(sum(axes)) + 0.1 * noise).astype(dtype)
-
-
-def write_inputs(folder: Path) -> None:
-    """Write a file of each kind."""
-    shutil.copy(SAMPLE, folder / "cam.nc")
-    (folder / "cam.nc").chmod(0o644)
-    write_hdf5(folder)
-    write_netcdf(folder)
-    write_zarr(folder)
-    (folder / "text.nc").write_text("no scientific file\n")
-    (folder / "empty.h5").write_bytes(b"")
-    (folder / "short.h5").write_bytes((folder / "fields.h5").read_bytes()[:5000])
-
-
-def write_hdf5(folder: Path) -> None:
-    with h5py.File(folder / "fields.h5", "w") as file:
-        for dtype in ("f4", "f8", "i4", "i8", ">f4", "u2", "f2"):
-            file.create_dataset(f"g/{dtype}", data=field((10, 33, 47), dtype), chunks=(4, 16, 16), compression="gzip")
-        file.create_dataset("contiguous", data=field((40, 50)))
-        file.create_dataset("scalar", data=3.5)
-        file.create_dataset("nothing", data=h5py.Empty("f4"))
-        file.create_dataset("growing", data=field((8, 9)), maxshape=(None, 9), chunks=(2, 9), fletcher32=True)
-        file["soft"], file["hard"] = h5py.SoftLink("/g/f4"), file["contiguous"]
-        file["outside"] = h5py.ExternalLink("types.h5", "/text")
-        file.attrs["title"], file["g"].attrs["list"] = "recorded", np.arange(6).reshape(2, 3)
-    with h5py.File(folder / "types.h5", "w") as file:
-        file["text"] = ["a", "bc", "def"]
-        file["fixed"] = np.array([b"ab", b"cd"], "S4")
-        file["record"] = np.array([(1, 2.5)] * 5, [("a", "i4"), ("b", "f8")])
-        file["complex"] = np.arange(4) * (1 + 2j)
-        file["flag"] = np.array([True, False])
-        file.create_dataset("enum", data=[0, 1, 1], dtype=h5py.enum_dtype({"NO": 0, "YES": 1}, "u1"))
-        file["opaque"] = np.array([b"12345678"], "V8")
-        file["reference"] = np.array([file["text"].ref], h5py.ref_dtype)
-        ragged = file.create_dataset("ragged", (2,), h5py.vlen_dtype("i4"))
-        ragged[0], ragged[1] = [1, 2], [3]
-    with h5py.File(folder / "gaps.h5", "w") as file:
-        values = field((12, 40, 52))
-        values[:, 8:23, 9:30] = 9.96921e36
-        gaps = file.create_dataset("sst", data=values, chunks=(4, 20, 26), compression="gzip", fillvalue=9.96921e36)
-        gaps.attrs["_FillValue"], gaps.attrs["units"] = np.float32(9.96921e36), "K"
-        packed = file.create_dataset("packed", data=np.round(field((6, 30, 30)) * 10).astype("i2"), chunks=(3, 15, 15))
-        packed.attrs["scale_factor"], packed.attrs["add_offset"] = 0.1, 0.0
-        rain = file.create_dataset("rain", data=np.maximum(field((6, 32, 32)) - 290, 0), chunks=(3, 16, 16))
-        rain.attrs["valid_min"] = np.float32(0)
-    layout = h5py.VirtualLayout((2, 40, 50), "f4")
-    for i in range(2):
-        layout[i] = h5py.VirtualSource("fields.h5", "contiguous", (40, 50))
-    with h5py.File(folder / "virtual.h5", "w") as file:
-        file.create_virtual_dataset("both", layout, fillvalue=-1)
-    field((30, 30)).tofile(folder / "raw.bin")
-    with h5py.File(folder / "external.h5", "w") as file:
-        file.create_dataset("outside", (30, 30), "f4", external=[("raw.bin", 0, h5py.h5f.UNLIMITED)])
-
-
-def write_netcdf(folder: Path) -> None:
-    kinds = {"classic.nc": "NETCDF3_CLASSIC", "cdf5.nc": "NETCDF3_64BIT_DATA", "groups.nc": "NETCDF4"}
-    for name, kind in kinds.items():
-        with netCDF4.Dataset(folder / name, "w", format=kind) as file:
-            for dimension, length in {"time": None, "lat": 24, "lon": 36}.items():
-                file.createDimension(dimension, length)
-            file.Conventions, file.history = "CF-1.8", "made"
-            place = file.createGroup("ocean") if kind == "NETCDF4" else file
-            variable = place.createVariable("ta", "f4", ("time", "lat", "lon"), fill_value=-999.0)
-            variable[:], variable.units, variable.standard_name = field((6, 24, 36)), "K", "air_temperature"
-            file.createVariable("lat", "f8", ("lat",))[:] = np.linspace(-80, 80, 24)
-            file.createVariable("time", "f8", ("time",))[:] = np.arange(6)
-
-
-def write_zarr(folder: Path) -> None:
-    for version in (2, 3):
-        group = zarr.open_group(folder / f"v{version}.zarr", mode="w", zarr_format=version)
-        names = {"dimension_names": ("t", "y", "x")} if version == 3 else {}
-        array = group.create_array("ta", shape=(6, 30, 40), chunks=(3, 15, 20), dtype="f4", fill_value=0, **names)
-        array[:], array.attrs["units"] = field((6, 30, 40)), "K"
-        group.create_array("ids", data=np.arange(10))
 
 
 FILES = (
