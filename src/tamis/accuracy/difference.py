@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.recfunctions import repack_fields
 from numpy.typing import NDArray
 
 from tamis import _native
@@ -75,6 +76,28 @@ def same_bits(expected: NDArray[Any], actual: NDArray[Any]) -> bool:
     # In parts, because the result of a comparison takes a byte for each value.
     steps = range(0, before.size, _COMPARED_COUNT)
     return all(np.array_equal(before[at : at + _COMPARED_COUNT], after[at : at + _COMPARED_COUNT]) for at in steps)
+
+
+def native(values: NDArray[Any]) -> NDArray[Any]:
+    """Return contiguous values in native byte order, records without gaps; objects as they are."""
+    dtype = values.dtype
+    if dtype.hasobject or dtype.kind == "T":
+        return values
+    dtype = dtype.newbyteorder("=")
+    return np.array(values, repack_fields(dtype, recurse=True) if dtype.names else dtype, order="C", copy=None)
+
+
+def equal_values(expected: NDArray[Any], actual: NDArray[Any]) -> bool:
+    """Return whether values of any type are the same, bit by bit, whatever their byte order and the gaps in records."""
+    first, second = native(expected), native(actual)
+    if first.shape != second.shape:
+        return False
+    if first.dtype.kind in "OT" or second.dtype.kind in "OT":
+        return bool(first.tolist() == second.tolist())
+    same_type = first.dtype == second.dtype
+    return same_type and (
+        same_bits(first, second) if first.dtype.kind in "iuf" else first.tobytes() == second.tobytes()
+    )
 
 
 class Comparison(NamedTuple):

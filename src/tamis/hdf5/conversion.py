@@ -9,7 +9,8 @@ import numpy as np
 from h5py import h5t
 from numpy.typing import NDArray
 
-from tamis.hdf5.stored_array import Hdf5Array
+from tamis.hdf5.dataset_facts import DatasetFacts
+from tamis.hdf5.lib.datatypes import memory_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +33,23 @@ class Conversion:
     memory_type: bytes = b""
 
     @classmethod
-    def of(cls, array: Hdf5Array) -> Self | None:
+    def of(cls, array: DatasetFacts) -> Self | None:
         """Return the conversion of a dataset; None if values are elsewhere in the file, or references to it."""
         stored, dtype = array.dtype, array.numpy_type
         if stored is None or dtype is None:
             return None
-        file_type, memory_type = array.datatype, h5t.py_create(dtype)
-        if array.number_type is not None or memory_type.equal(file_type):
+        file_type = array.datatype
+        if array.number_type is not None or _is_padded_with_zeros(file_type):
             return cls(stored, dtype)
-        return cls(stored, dtype, file_type.encode(), memory_type.encode())
+        memory = memory_type(file_type, dtype)
+        if memory.equal(file_type):
+            return cls(stored, dtype)
+        return cls(stored, dtype, file_type.encode(), memory.encode())
+
+    @property
+    def is_needed(self) -> bool:
+        """True if the bytes of a value change."""
+        return bool(self.memory_type)
 
     @property
     def is_plain(self) -> bool:
@@ -59,3 +68,11 @@ class Conversion:
             h5t.convert(h5t.decode(self.file_type), h5t.decode(self.memory_type), raw.size, wider)
             room = wider
         return np.ndarray(raw.shape, self.dtype, room[: raw.size * self.dtype.itemsize])
+
+
+def _is_padded_with_zeros(datatype: h5t.TypeID) -> bool:
+    """Return whether values are texts of a fixed size, as NumPy has them: single characters, or padded with zeros."""
+    if not isinstance(datatype, h5t.TypeStringID) or datatype.is_variable_str():
+        return False
+    padding = datatype.get_strpad()
+    return bool(padding == h5t.STR_NULLPAD or (padding == h5t.STR_NULLTERM and datatype.get_size() == 1))

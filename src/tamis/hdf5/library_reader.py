@@ -127,6 +127,34 @@ class TextReader:
         """Do nothing: the owner closes the dataset."""
 
 
+class WitnessReader:
+    """A dataset as h5py gives it to anybody, in its own types: a witness that shares no code with tamis.
+
+    Parameters
+    ----------
+    dataset
+        The dataset, which its owner closes.
+    label
+        File and dataset, for messages.
+    """
+
+    def __init__(self, dataset: h5py.Dataset, label: str) -> None:
+        self._dataset, self._label = dataset, label
+        self.shape, self.chunk_shape, self.dtype = dataset.shape, dataset.chunks, dataset.dtype
+
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read a part of the array; raises FileError if h5py cannot."""
+        try:
+            return put(np.asarray(self._dataset[part or ()], self.dtype), out)
+        except (OSError, RuntimeError, TypeError, ValueError) as error:
+            raise FileError(
+                f"{self._label}: values from {origin_of(part)} on cannot be read by h5py: {error}"
+            ) from error
+
+    def close(self) -> None:
+        """Do nothing: the owner closes the dataset."""
+
+
 def read_bytes(dataset: h5py.Dataset, part: Region, datatype: h5t.TypeID) -> NDArray[Any]:
     """Read a part of a dataset through HDF5 as bytes in the file, whatever the type."""
     values = np.zeros(tuple(axis.stop - axis.start for axis in part), np.dtype((np.void, datatype.get_size())))

@@ -29,6 +29,7 @@ from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.netcdf_attributes import set_attribute, set_number, set_text
 from tamis.hdf5.lib.rounding_attributes import name_containers, record_rounding
 from tamis.hdf5.library_reader import selected
+from tamis.hdf5.model.attribute_forms import write_attribute
 from tamis.hdf5.model.attribute_values import INTERNAL as RESERVED
 from tamis.hdf5.model.scanned_group import NON_COORDINATE
 from tamis.hdf5.named_types import named_type
@@ -39,7 +40,7 @@ from tamis.rewrite.plan import Plan
 from tamis.rewrite.streams import as_stored, carry
 from tamis.rounding import Rounding
 from tamis.store.array import ArrayWriter, StoredArray
-from tamis.store.data_model import Dimension, NamedArray, NamedGroup
+from tamis.store.data_model import AttributeForm, Dimension, NamedArray, NamedGroup
 
 _ORDERED = h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED
 
@@ -105,6 +106,7 @@ class NetcdfTarget:
         # Path of a variable → its path in the file.
         self._paths: dict[str, str] = {}
         self._root: Mapping[str, Any] = {}
+        self._root_forms: Mapping[str, AttributeForm] = {}
         # By path in the file: rounded variables.
         self._roundings: dict[str, Rounding] = {}
         version = f"version=2,tamis={_native.version},hdf5={h5py.version.hdf5_version}"
@@ -135,8 +137,8 @@ class NetcdfTarget:
             _set_order(plist)
             plist.set_obj_track_times(False)
             h5g.create(self._file.id, *raw_name(path), gcpl=plist)
-        self._set_attributes(self._file[group.path], group.attributes)
-        self._root = self._root if path else group.attributes
+        self._set_attributes(self._file[group.path], group.attributes, group.forms)
+        self._root, self._root_forms = (self._root, self._root_forms) if path else (group.attributes, group.forms)
         for name, dimension in group.dimensions.items():
             variable = group.variables.get(name)
             bare = variable is None or variable.dimensions[:1] != (name,)
@@ -202,7 +204,8 @@ class NetcdfTarget:
         later = names[names.index(HISTORY) :] if HISTORY in names else []
         for name in later:
             del self._file.attrs[name]
-        self._set_attributes(self._file, {HISTORY: text} | {name: self._root[name] for name in later[1:]})
+        attributes = {HISTORY: text} | {name: self._root[name] for name in later[1:]}
+        self._set_attributes(self._file, attributes, self._root_forms)
 
     def finish(self, companions: Mapping[str, ArrayWriter | None]) -> None:
         """Attach the dimensions to all variables, and name companions."""
@@ -278,17 +281,20 @@ class NetcdfTarget:
         name, lcpl = raw_name(path)
         dataset = h5py.Dataset(h5d.create(self._file.id, name, datatype, space, plist, lcpl))
         self._variables[path], self._axes[path], self._paths[variable.path] = dataset, axes, path
-        self._set_attributes(dataset, variable.attributes)
+        self._set_attributes(dataset, variable.attributes, variable.forms)
         return dataset
 
-    def _set_attributes(self, owner: h5py.HLObject, attributes: Mapping[str, Any]) -> None:
+    def _set_attributes(
+        self, owner: h5py.HLObject, attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm]
+    ) -> None:
         for name, value in attributes.items():
             if name in RESERVED:
                 raise FileError(
                     f"{owner.name}: expected attributes with names that netCDF-4 does not use itself, found {name!r}:"
                     " rename it in the source"
                 ).at(dataset=str(owner.name))
-            set_attribute(owner, name, value)
+            if name not in forms or not write_attribute(owner, name, value, forms[name]):
+                set_attribute(owner, name, value)
 
     def _variable_path(self, variable: NamedArray) -> str:
         """Return the path of a variable in the file."""

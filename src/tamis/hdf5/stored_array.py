@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tamis.chunks.array_reader import ChunkedReader
 from tamis.chunks.chunk_reader import ChunkReader, StoredChunks
 from tamis.chunks.contiguous_reader import ContiguousReader
+from tamis.chunks.converted_reader import ConvertedReader
 from tamis.chunks.grid import Grid, grid_of
 from tamis.chunks.index import ChunkIndex, UnsureIndexError
 from tamis.chunks.reader import ArrayReader
@@ -24,13 +25,14 @@ from tamis.chunks.source import FileSource
 from tamis.errors import FileError
 from tamis.filters import ChunkType
 from tamis.hdf5 import companions
+from tamis.hdf5.conversion import Conversion
 from tamis.hdf5.dataset_facts import DatasetFacts
 from tamis.hdf5.lib.chunk_index import read_index
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.file_facts import descriptor_of, filename_of, first_offset, has_tree_indexes, is_plain, is_read_only
 from tamis.hdf5.lib.other_files import absent_sources, unreadable_source
 from tamis.hdf5.lib.quick_facts import Columns, Depth, QuickFacts, quick_facts
-from tamis.hdf5.library_reader import LibraryReader, TextReader, read_bytes
+from tamis.hdf5.library_reader import LibraryReader, TextReader, WitnessReader, read_bytes
 from tamis.missing.companion_attributes import MARK, TABLE
 from tamis.missing.restore import CompanionFlags, RestoredReader
 from tamis.pipeline import Pipeline
@@ -200,6 +202,38 @@ class Hdf5Array(DatasetFacts):
             if flags is None or self.companion is None:
                 return values
             return RestoredReader(values, flags, self.companion._open_stored(independent))
+
+    @property
+    def value_type(self) -> np.dtype[Any] | None:
+        """Type of the values in h5py; None if NumPy has none, if lengths vary, or for references."""
+        dtype = self.numpy_type
+        return None if self.dtype is None or dtype is None or dtype.subdtype is not None else dtype
+
+    @cached_property
+    def conversion(self) -> Conversion | None:
+        """The conversion of bytes to values; None if there is none."""
+        return None if self.value_type is None else Conversion.of(self)
+
+    def as_values(self) -> Hdf5Array:
+        """Return the array with values in place of bytes, if these differ; see `StoredArray.as_values`."""
+        if self.number_type is not None or self.conversion is None:
+            return self
+        from tamis.hdf5.converted_array import converted  # late: few arrays need it, and it is an array like this one
+
+        return converted(self)
+
+    def open_values(self) -> ArrayReader:
+        """Open the values in their type, as far as h5py has it; the same as `open_reader` otherwise."""
+        reader = self.open_reader()
+        if self.number_type is not None or self.conversion is None:
+            return reader
+        return ConvertedReader(reader, self.conversion.dtype, self.conversion)
+
+    def open_witness(self) -> ArrayReader:
+        """Open the values as h5py has them."""
+        if self.number_type is not None or self.value_type is None or self.is_unreadable_empty:
+            return self.open_reader(independent=True)
+        return WitnessReader(self.dataset, self.label)
 
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks; see `can_read_chunks`. The dataset may be closed meanwhile."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tamis._open import begin, open_store
+from tamis._open import begin, is_copied_by_objects, open_store
 from tamis.accuracy.requirement import Requirements
 from tamis.chunks.threads import checked_threads
 from tamis.errors import BoundError
@@ -26,7 +26,7 @@ from tamis.jobs.repacking.new_target import refuse_missing, write_target
 from tamis.jobs.repacking.planning import Planning, Request, plan_datasets
 from tamis.jobs.repacking.proof import prove
 from tamis.jobs.repacking.record import Record
-from tamis.jobs.repacking.requiring import refuse_missed, survey_reported
+from tamis.jobs.repacking.requiring import Survey, refuse_missed, survey_alone, survey_reported
 from tamis.jobs.repacking.resuming import Resuming, interrupted, remove_leftovers
 from tamis.jobs.repacking.room import check_room
 from tamis.store.array import Store
@@ -193,7 +193,7 @@ def run_repack(
         begin(target, overwrite=overwrite, **(form or {})) as transaction,
     ):
         request = request_for(store)
-        planning = plan_datasets(store, request, survey_reported(report, threads))
+        planning = _planning(store, request, transaction, survey_reported(report, threads))
         notes += _notes_of(planning, request)
         record = Record.of(source, planning, request, transaction.form_text)
         earlier = check_target(transaction, source, record, planning.plans, request, resume=resume)
@@ -278,10 +278,10 @@ def run_preview(
     source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
     with open_store(source) as store, reading(source):
         request = request_for(store)
-        planning = plan_datasets(store, request)
+        transaction = begin(target, **(form or {}))
+        planning = _planning(store, request, transaction)
         datasets = describe(planning)
         notes = [*_notes_of(planning, request), *store.survey_other_files(os.fspath(target))]
-        transaction = begin(target, **(form or {}))
         if not resume:
             return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*interrupted(target), *notes))
         record = Record.of(source, planning, request, transaction.form_text)
@@ -306,6 +306,12 @@ def _request(
     policy, least = recipe.missing or "exact", least_nbytes(min_size)
     request = Request(recipe.filters, recipe.chunks, checksum, policy, follow, least, larger, required=recipe.require)
     return replace(request, history="repack" if history else "", keep_classic=keep_classic)
+
+
+def _planning(store: Store, request: Request, transaction: Transaction, survey: Survey = survey_alone) -> Planning:
+    """Return the planning for the arrays of a store as the target has them."""
+    planning = plan_datasets(store, request, survey)
+    return planning if is_copied_by_objects(store, transaction) else planning.of_values()
 
 
 def _notes_of(planning: Planning, request: Request) -> list[str]:

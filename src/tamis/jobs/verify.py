@@ -230,9 +230,10 @@ class _Comparison:
         types = self._type_words(source), self._type_words(target)
         numbers = source.number_type is not None and target.number_type is not None
         if types[0] != types[1]:
+            same = self.pair.same_value_type(source, target)
             converted = numbers and (bound or result.relative_bound)
-            (self._note if converted else self._violation)(path, "type", f"{types[0]} became {types[1]}")
-            if not numbers:
+            (self._note if converted or same else self._violation)(path, "type", f"{types[0]} became {types[1]}")
+            if not (numbers or same):
                 return None, None
         orders = source.byteorder, target.byteorder
         if orders[0] != orders[1] and all(orders) and self.pair.same_format:

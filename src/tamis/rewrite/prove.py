@@ -7,17 +7,17 @@ import math
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.accuracy.difference import same_bits
+from tamis.accuracy.difference import equal_values
 from tamis.accuracy.measured import Measured
-from tamis.chunks.boxes import several_chunks, whole, within
+from tamis.chunks.boxes import several_chunks
 from tamis.chunks.gather import chunks_at_once, one_by_one, over_chunks
-from tamis.chunks.grid import Grid, Region, origin_of
-from tamis.chunks.index import ChunkIndex
+from tamis.chunks.grid import Grid, Region, grid_of, origin_of
 from tamis.chunks.reader import ArrayReader
 from tamis.chunks.regions import Parts, as_array, joined
 from tamis.chunks.threads import ordered_map
@@ -26,10 +26,10 @@ from tamis.pipeline import Pipeline
 from tamis.rewrite.bound_check import compare_chunk
 from tamis.rewrite.plan import Plan, Written
 from tamis.rewrite.streams import applied
+from tamis.rewrite.witness import check_witness
 from tamis.store.array import StoredArray
 from tamis.store.journal import seal_of
 
-_SMALL_NBYTES = 64 << 10
 _KEPT_NBYTES = 4 << 20
 
 
@@ -67,9 +67,8 @@ def verify(
 
     Chunks are read without the library of the format and decoded in threads. Chunks that were decoded and compared
     before they were written are not decoded again: it is enough that the store holds their bytes, and that filters,
-    type and chunk shape are those by which they were decoded. The library of the format also reads one chunk of each
-    filter mask, the first one and the last one, as other programs do; they are compared with what it reads from the
-    source.
+    type and chunk shape are those by which they were decoded. A sample is also compared as other programs read it: see
+    `tamis.rewrite.witness`.
 
     Small arrays that are stored without loss are compared at once, if the format can: see `StoredArray.alike`.
 
@@ -110,7 +109,7 @@ def verify(
         largest, unproven = written.largest_error, parts.without(numbers)
         measured = measured.plus(written.measured)
     progress(0, len(parts))
-    with closing(target.open_reader()) as after:
+    with closing(target.open_values()) as after:
         with (
             closing(_check_seals(plan, target, Parts(grid, numbers), seals, threads)) as sealed,
             closing(_errors(plan, source, after, unproven, threads)) as errors,
@@ -118,7 +117,7 @@ def verify(
             for done, (error, part) in enumerate(itertools.chain(sealed, errors), start=1):
                 largest, measured = max(largest, error), measured.plus(part) if part else measured
                 progress(done, len(parts))
-        count = _check_library(plan, source, target, after, parts)
+        count = check_witness(plan.path, source, target, after, parts, _compare_values(plan))
     return Verified(largest, count, measured, parts.are_all)
 
 
@@ -150,31 +149,31 @@ def verify_kept(
     FileError
         If a part cannot be read.
     """
-    dtype = np.dtype(object) if source.varies else source.dtype
-    if dtype is None or not source.size:
+    if not source.size or not (source.varies or source.dtype):
         return
+    nbytes = 1 if source.dtype is None else source.dtype.itemsize
+    grid = grid_of(source.shape, target.chunk_shape or tuple(max(extent, 1) for extent in source.shape))
     steps = target.chunk_shape or (1,) * len(source.shape)
-    parts = Parts(Grid(source.shape, several_chunks(source.shape, steps, _KEPT_NBYTES // dtype.itemsize)))
+    parts = Parts(Grid(source.shape, several_chunks(source.shape, steps, max(_KEPT_NBYTES // nbytes, 1))))
 
     def compare(part: Region) -> None:
-        expected, values = (reader.read(part).astype(dtype, copy=False) for reader in (before, after))
-        if not (np.array_equal(expected, values) if dtype.hasobject else expected.tobytes() == values.tobytes()):
-            raise BoundError(f"{path}: expected the values of the source, found others from {origin_of(part)} on")
+        _check_equal(path, part, before.read(part), after.read(part))
 
     progress(0, len(parts))
-    with (
-        closing(source.open_reader()) as before,
-        closing(target.open_reader()) as after,
-        closing(ordered_map(compare, parts, threads)) as compared,
-    ):
-        for done, _ in enumerate(compared, 1):
-            progress(done, len(parts))
+    with closing(source.open_values()) as before, closing(target.open_values()) as after:
+        with closing(ordered_map(compare, parts, threads)) as compared:
+            for done, _ in enumerate(compared, 1):
+                progress(done, len(parts))
+        if not source.varies:  # texts are read by the library anyway
+            check_witness(path, source, target, after, target.parts(grid), partial(_check_equal, path))
 
 
 def verify_copied(
     plan: Plan, source: StoredArray, target: StoredArray, progress: Callable[[int, int], None], threads: int = 1
 ) -> NDArray[np.uint32]:
-    """Compare the stored chunks of two arrays: numbers, masks and bytes. Return the masks.
+    """Compare the stored chunks of two arrays: numbers, masks and bytes, and a sample as other programs read it.
+
+    Return the masks.
 
     Raises
     ------
@@ -206,6 +205,8 @@ def verify_copied(
             for _ in range(count):
                 done += 1
                 progress(done, len(expected))
+    with closing(target.open_values()) as values:
+        check_witness(plan.path, source, target, values, expected.parts, partial(_check_equal, plan.path))
     return expected.masks
 
 
@@ -270,63 +271,38 @@ def _errors(
     if not len(parts):
         return
 
+    dtype = plan.dtype if plan.dtype.kind != "V" else source.value_type or plan.dtype
+    compare = _compare_values(plan)
+
     def error(part: Region, before: NDArray[Any]) -> tuple[float, Measured | None]:
-        after = target.read(part).astype(plan.dtype, copy=False)
-        largest = compare_chunk(plan, origin_of(part), before, after)
-        return largest, plan.measured(before, after)
+        after = target.read(part)
+        if plan.measures:
+            after = after.astype(plan.dtype, copy=False)
+        return compare(part, before, after), plan.measured(before, after)
 
     with (
-        closing(source.open_reader()) as reader,
-        closing(over_chunks(reader, parts, plan.dtype, one_by_one(error), threads)) as errors,
+        closing(source.open_values()) as reader,
+        closing(over_chunks(reader, parts, dtype, one_by_one(error), threads)) as errors,
     ):
         yield from errors
 
 
-def _check_library(plan: Plan, source: StoredArray, target: StoredArray, after: ArrayReader, parts: Parts) -> int:
-    """Compare a sample of chunks with what the library of the format reads; return the number of chunks."""
-    if not (source.can_read_independently and target.can_read_independently) or not len(parts):
-        return 0
-    with (
-        closing(source.open_reader(independent=True)) as source_library,
-        closing(target.open_reader(independent=True)) as target_library,
-    ):
+def _compare_values(plan: Plan) -> Callable[[Region, NDArray[Any], NDArray[Any]], float]:
+    """Return what compares values with those of the source: numbers by the bounds of the plan, others as they are."""
 
-        def check(part: Region, shared: Region) -> None:
-            read = target_library.read(part).astype(plan.dtype, copy=False)
-            if not same_bits(after.read(part).astype(plan.dtype, copy=False), read):
-                raise BoundError(
-                    f"{plan.path}: expected HDF5 and tamis to read the same, found others in the chunk at"
-                    f" {origin_of(part)}"
-                ).at(chunk=origin_of(part))
-            before = source_library.read(shared).astype(plan.dtype, copy=False)
-            compare_chunk(plan, origin_of(shared), before, read[within(shared, part)])
+    def compare(part: Region, before: NDArray[Any], after: NDArray[Any]) -> float:
+        if plan.dtype.kind != "V":
+            values = (array.astype(plan.dtype, copy=False) for array in (before, after))
+            return compare_chunk(plan, origin_of(part), *values)
+        _check_equal(plan.path, part, before, after)
+        return 0.0
 
-        if target.nbytes <= _SMALL_NBYTES:
-            # One call of the library for the whole array is cheaper than one for each chunk.
-            check(whole(target.shape), whole(target.shape))
-            return len(parts)
-        samples = _samples(target, parts)
-        for part in samples:
-            check(part, _within_one_chunk(part, source.chunk_shape or plan.chunk_shape))
-        return len(samples)
+    return compare
 
 
-def _within_one_chunk(part: Region, steps: tuple[int, ...]) -> Region:
-    """Cut a part down to one chunk of the source, so that the library does not decode others for the rest."""
-    return tuple(
-        slice(axis.start, min(axis.stop, (axis.start // step + 1) * step))
-        for axis, step in zip(part, steps, strict=True)
-    )
-
-
-def _samples(target: StoredArray, parts: Parts) -> list[Region]:
-    """Return the chunks that the library reads too: one of each mask, the first and the last."""
-    numbers = {int(parts.numbers[0]), int(parts.numbers[-1])}
-    if target.chunk_shape is not None:
-        numbers |= _one_of_each_mask(target.chunk_index())
-    return [parts.grid.region_of(number) for number in sorted(numbers)]
-
-
-def _one_of_each_mask(index: ChunkIndex) -> set[int]:
-    _, first = np.unique(index.masks, return_index=True)
-    return {int(index.numbers[at]) for at in first.tolist()}
+def _check_equal(path: str, part: Region, before: NDArray[Any], after: NDArray[Any]) -> None:
+    """Raise BoundError unless values are equal."""
+    if not equal_values(before, after):
+        raise BoundError(f"{path}: expected the values of the source, found others from {origin_of(part)} on").at(
+            dataset=path, chunk=origin_of(part)
+        )

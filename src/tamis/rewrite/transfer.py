@@ -69,7 +69,7 @@ def transfer(
             raise FileError(f"{source.path}: {path.rstrip('/')}/{name}: cannot be stored in another format: {reason}")
         target.create_group(group)
         for variable in group.variables.values():
-            array = source.array(variable.path)
+            array = source.array(variable.path).as_values()
             if (function := functions.get(variable.path)) is not None and _recreate(target, variable, array, function):
                 continue
             target.copy(variable, array)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tamis.cf import Packing, Role
 from tamis.chunks.chunk_reader import ChunkReader
+from tamis.chunks.converted_reader import viewed
 from tamis.chunks.grid import Grid
 from tamis.chunks.index import ChunkIndex
 from tamis.chunks.reader import ArrayReader
@@ -290,6 +291,19 @@ class StoredArray(Protocol):
     def open_reader(self, *, independent: bool = False) -> ArrayReader:
         """Open the values, with missing ones restored; `independent` reads by the library of the format itself."""
 
+    @property
+    def value_type(self) -> np.dtype[Any] | None:
+        """Type of the values as readers of the format have them; None if NumPy has none, or lengths vary."""
+
+    def as_values(self) -> StoredArray:
+        """Return the array as other formats can have it: its bytes are the values, in the type of the values."""
+
+    def open_values(self) -> ArrayReader:
+        """Open the values in their type; the same as `open_reader` where they have none."""
+
+    def open_witness(self) -> ArrayReader:
+        """Open the values as the library of the format has them, in its own types, by none of our code."""
+
     def open_chunks(self) -> ChunkReader:
         """Open the stored chunks."""
 
@@ -316,16 +330,44 @@ class StoredArray(Protocol):
         ...
 
 
-class PartByPart:
-    """What an array answers if it is read and compared part by part, whatever its size."""
+class PartByPart(ABC):
+    """What an array answers if it is read and compared part by part, and its bytes are the values."""
 
     likeness: None = None
 
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any] | None:
+        """See `StoredArray.dtype`."""
+
+    @abstractmethod
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """See `StoredArray.open_reader`."""
+
+    @property
+    def value_type(self) -> np.dtype[Any] | None:
+        """See `StoredArray.value_type`."""
+        return self.dtype
+
+    def as_values(self) -> Self:
+        """See `StoredArray.as_values`."""
+        return self
+
+    def open_values(self) -> ArrayReader:
+        """See `StoredArray.open_values`."""
+        return viewed(self.open_reader(), self.value_type)
+
+    def open_witness(self) -> ArrayReader:
+        """See `StoredArray.open_witness`."""
+        return viewed(self.open_reader(independent=True), self.value_type)
+
     def small_values(self) -> None:
         """See `StoredArray.small_values`."""
+        return
 
     def alike(self, other: Any, *, independent: bool = False) -> None:
         """See `StoredArray.alike`."""
+        return
 
 
 A_co = TypeVar("A_co", bound=StoredArray, covariant=True)

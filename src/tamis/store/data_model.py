@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,6 +36,22 @@ class EnumType:
 
     name: str
     members: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeForm:
+    """How an attribute is stored, where its value does not tell.
+
+    Parameters
+    ----------
+    type
+        Type of the values: of numbers as NumPy has it, of texts their length, character set and end.
+    shape
+        Extents; None for an attribute without a value.
+    """
+
+    type: str
+    shape: tuple[int, ...] | None
 
 
 _NUMBERS = frozenset(("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"))
@@ -86,6 +102,8 @@ class NamedArray:
         Filters with stored parameters.
     enum
         The enumeration of the values, if it has a name.
+    forms
+        Forms of the attributes that their values do not tell, by name.
     """
 
     path: str
@@ -98,6 +116,7 @@ class NamedArray:
     chunk_shape: tuple[int, ...] | None
     pipeline: Pipeline
     enum: EnumType | None = None
+    forms: Mapping[str, AttributeForm] = field(default_factory=dict)
 
     @property
     def is_text(self) -> bool:
@@ -122,6 +141,8 @@ class NamedGroup:
         As those of a variable.
     left_out
         Arrays that are no variables, by name, with the reason.
+    forms
+        As those of a variable.
     """
 
     path: str
@@ -129,6 +150,7 @@ class NamedGroup:
     variables: Mapping[str, NamedArray]
     attributes: Mapping[str, Any]
     left_out: Mapping[str, str]
+    forms: Mapping[str, AttributeForm] = field(default_factory=dict)
 
 
 class DataModel(Protocol):

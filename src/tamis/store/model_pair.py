@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis import cf
+from tamis.accuracy.difference import equal_values, native
 from tamis.chunks.boxes import block_shape
 from tamis.chunks.grid import Grid
 from tamis.chunks.regions import Parts
@@ -90,6 +91,12 @@ class ModelPair:
         """Return nothing: the types of other formats have no names."""
         return ""
 
+    def same_value_type(self, source: StoredArray, target: StoredArray) -> bool:
+        """Return whether values have one type: an enumeration is numbers in Zarr, one of FALSE and TRUE booleans."""
+        types = [array.as_values().value_type for array in (source, target)]
+        known = [dtype.newbyteorder("=") for dtype in types if dtype is not None]
+        return len(known) == 2 and known[0] == known[1]
+
     def fill_note(self, source: StoredArray, target: StoredArray) -> str:
         """Return how the fill value changed; empty if it did not."""
         before, after = np.asarray(source.fill_value), np.asarray(target.fill_value)
@@ -105,7 +112,7 @@ class ModelPair:
         progress(0, source.size)
         grids = [array.chunk_shape for array in (source, target) if array.chunk_shape]
         block = block_shape(shape, grids, max(_BLOCK_NBYTES // max(source.chunk.dtype.itemsize, 1), 1))
-        with closing(source.open_reader()) as before, closing(target.open_reader()) as after:
+        with closing(source.open_values()) as before, closing(target.open_values()) as after:
             for part in Parts(Grid(shape, block)) if source.size else ():
                 values = [_elements(reader.read(part)) for reader in (before, after)]
                 different = values[0] != values[1]
@@ -183,9 +190,9 @@ class ModelPair:
 
 
 def _elements(values: NDArray[Any]) -> NDArray[Any]:
-    """Return values as bytes of a fixed size, or as the objects that they are."""
-    values = np.ascontiguousarray(values)
-    return values if values.dtype.hasobject else values.view(f"V{values.dtype.itemsize}")
+    """Return values as bytes of a fixed size in native byte order, or as the objects that they are."""
+    known = native(values)
+    return known if known.dtype.kind in "OT" else known.view(f"V{known.dtype.itemsize}")
 
 
 def _differ(before: bool | None, after: bool | None) -> bool:
@@ -199,23 +206,27 @@ def _names(dimensions: tuple[str, ...]) -> str:
 
 def _same(before: Any, after: Any) -> bool:
     """Return whether values of an attribute are the same: texts but for zero bytes at the end, numbers bit by bit."""
-    if isinstance(before, (str, bytes)) or isinstance(after, (str, bytes)):
-        return bool(_raw(before) == _raw(after))
-    if isinstance(before, list) or isinstance(after, list):
-        return bool(list(before) == list(after))
-    values = [np.atleast_1d(np.asarray(value)) for value in (before, after)]
-    types = [value.dtype.newbyteorder("=") for value in values]
-    return types[0] == types[1] and values[0].astype(types[0]).tobytes() == values[1].astype(types[0]).tobytes()
+    if (texts := _texts(before)) is not None or _texts(after) is not None:
+        return texts == _texts(after)
+    return equal_values(*(np.atleast_1d(np.asarray(value)) for value in (before, after)))
 
 
 def _same_values(before: Any, after: Any) -> bool:
     """Return whether values of an attribute are the same, numbers of any type."""
-    if any(isinstance(value, (str, bytes, list)) for value in (before, after)):
-        return _same(before, after)
     first, second = (np.atleast_1d(np.asarray(value)) for value in (before, after))
     if not {first.dtype.kind, second.dtype.kind} <= set("iufb"):
         return _same(before, after)
-    return np.array_equal(first, second, equal_nan=True)
+    pairs = zip(first.reshape(-1).tolist(), second.reshape(-1).tolist(), strict=False)  # exact, as Python compares
+    return first.shape == second.shape and all(a == b or (a != a and b != b) for a, b in pairs)
+
+
+def _texts(value: Any) -> list[Any] | None:
+    """Return a text or several as a list of bytes; None for anything else."""
+    if isinstance(value, (str, bytes)):
+        return [_raw(value)]
+    if isinstance(value, np.ndarray) and value.dtype.kind in "SUO":
+        value = value.reshape(-1).tolist()
+    return [*map(_raw, value)] if isinstance(value, (list, tuple)) else None
 
 
 def _raw(value: Any) -> Any:

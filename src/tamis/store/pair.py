@@ -76,6 +76,9 @@ class Pair(Protocol):
     def type_note(self, source: Any, target: Any) -> str:
         """Return how a named type changed; empty if it did not."""
 
+    def same_value_type(self, source: Any, target: Any) -> bool:
+        """Return whether arrays of types with other names have values of one type, as both formats can have it."""
+
     def fill_note(self, source: Any, target: Any) -> str:
         """Return how the fill value of arrays of one type changed; empty if it did not."""
 

@@ -53,14 +53,18 @@ class LazyArray(BackendArray):
         with self._manager.acquire_context(needs_lock=False) as file:
             prepared = self._prepared
             if prepared is not None and prepared.file is file:
-                return prepared.array[key]
+                return self._with_objects(prepared.array[key])
             with HDF5_LOCK:
                 array = file[self._path]
                 if not array.prepare():
                     values = array[key]
                     return _decoded(values) if self._is_text else values
             self._prepared = _Prepared(file, array)
-            return array[key]
+            return self._with_objects(array[key])
+
+    def _with_objects(self, values: Any) -> Any:
+        """Return texts as Python objects, which zarr-python has in a type of NumPy's that others do not convert."""
+        return np.asarray(values, object)[()] if self._is_text else values
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_prepared": None}

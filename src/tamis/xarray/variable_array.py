@@ -89,6 +89,11 @@ class VariableArray(PartByPart):
         is_bytes = own == _CHARACTER or self._enum is not None or is_compound(own)
         return np.dtype((np.void, own.itemsize)) if is_bytes else self.number_type
 
+    @property
+    def value_type(self) -> np.dtype[Any] | None:
+        """Type of the values; None for text of varying length."""
+        return None if self.varies else self.variable.dtype
+
     @cached_property
     def _enum(self) -> EnumType | None:
         """The enumeration of the values, as xarray's engines have it in the type, or in that of the encoding."""

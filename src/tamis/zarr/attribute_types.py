@@ -1,33 +1,44 @@
-"""Types of the numbers in attributes, which JSON does not have: as netCDF-C keeps them in its Zarr stores.
+"""Types and shapes of attributes, which JSON does not have: as netCDF-C keeps types in its Zarr stores.
 
-netCDF-C has them in an attribute of each array and group. xarray hides that, but not in arrays of Zarr 3: their types
-are in the attribute of their group.
+netCDF-C has the types of numbers in an attribute of each array and group. xarray hides that, but not in arrays of Zarr
+3: their types are in the attribute of their group. Beside the types are the forms of attributes that netCDF does not
+have: numbers without an axis or with several, booleans, texts along axes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from tamis.store.data_model import AttributeForm
+
 NAME = "_nczarr_attr"
 """The attribute of netCDF-C that has them."""
 
-Types = dict[str, str]
+Types = dict[str, Any]
+"""By name of an attribute its type, or its type and shape in a list."""
 
 _OF_ARRAYS = "arrays"
+_FORMS = "forms"
 _KNOWN = frozenset(("|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8"))
 
 
-def types_of(attributes: Mapping[str, Any]) -> Types:
-    """Return the types of the attributes that are numbers, as readers of netCDF have them, by name."""
+def types_of(attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm]) -> Types:
+    """Return the types of the attributes that are numbers, as readers of netCDF have them, and the forms of others."""
     numbers = {
         str(name): value.dtype.newbyteorder("<").str
         for name, value in attributes.items()
-        if isinstance(value, (np.generic, np.ndarray))
+        if isinstance(value, (np.generic, np.ndarray)) and value.ndim <= 1
     }
-    return {name: kind.replace("|", "<") for name, kind in numbers.items() if kind in _KNOWN}  # netCDF-C has no "|"
+    types: Types = {name: kind.replace("|", "<") for name, kind in numbers.items() if kind in _KNOWN}
+    for name, form in forms.items():
+        if name in attributes:
+            types[name] = [form.type, None if form.shape is None else [*form.shape]]
+    return types  # netCDF-C has no "|"
 
 
 def with_types_of(own: Types, arrays: Mapping[str, Types] | None = None) -> dict[str, Any]:
@@ -43,10 +54,13 @@ def with_types_of(own: Types, arrays: Mapping[str, Types] | None = None) -> dict
     inner = {name: types for name, types in (arrays or {}).items() if types}
     if not own and not inner:
         return {}
-    return {NAME: {"types": own, **({_OF_ARRAYS: inner} if inner else {})}}
+    known = {"types": {name: kind for name, kind in own.items() if isinstance(kind, str)}}
+    if forms := {name: kind for name, kind in own.items() if not isinstance(kind, str)}:
+        known[_FORMS] = forms
+    return {NAME: known | ({_OF_ARRAYS: inner} if inner else {})}
 
 
-def known_types(own: object, of_group: object = None, name: str = "") -> Mapping[str, Any]:
+def known_types(own: object, of_group: object = None, name: str = "") -> Types:
     """Return the types of the attributes of an array or group.
 
     Parameters
@@ -61,19 +75,70 @@ def known_types(own: object, of_group: object = None, name: str = "") -> Mapping
     types = own.get("types") if isinstance(own, dict) else None
     if types is None and isinstance(of_group, dict) and isinstance(arrays := of_group.get(_OF_ARRAYS), dict):
         types = arrays.get(name)
-    return types if isinstance(types, dict) else {}
+    forms = own.get(_FORMS) if isinstance(own, dict) else None
+    return {**(types if isinstance(types, dict) else {}), **(forms if isinstance(forms, dict) else {})}
+
+
+def known_forms(types: Types) -> dict[str, AttributeForm]:
+    """Return the forms among types."""
+    forms = {name: form_of(kind) for name, kind in types.items()}
+    return {name: form for name, form in forms.items() if form is not None}
+
+
+def form_of(kind: object) -> AttributeForm | None:
+    """Return the form of a type and shape in a list; None for anything else."""
+    if not isinstance(kind, list) or len(kind) != 2 or not isinstance(kind[0], str):
+        return None
+    shape = kind[1]
+    if shape is not None and not (isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)):
+        return None
+    return AttributeForm(kind[0], None if shape is None else tuple(shape))
 
 
 def in_type(value: Any, kind: object) -> Any:
-    """Return a number or several in another type; None if that is no type, or does not hold them."""
-    if not isinstance(value, (np.generic, np.ndarray)) or not isinstance(kind, str):
+    """Return the numbers of a value of JSON in a type; None if that is no type, or does not hold them."""
+    form = form_of(kind)
+    dtype = _number_type(kind if form is None else form.type, any_type=form is not None)
+    if dtype is None:
         return None
-    known = kind.replace(">", "<", 1)
+    items = [*_flat(value)]
+    if any(type(item) not in ((bool,) if dtype.kind == "b" else (int, float)) for item in items):
+        return None
+    if dtype.kind != "f" and any(isinstance(item, float) for item in items):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            values = np.array(items, dtype)
+    except (OverflowError, ValueError):
+        return None
+    pairs = zip(values.tolist(), items, strict=True)
+    if any(known != item and (known == known or item == item) for known, item in pairs):
+        return None
+    if form is None:
+        return values if isinstance(value, list) else values[0]
+    if form.shape is None or math.prod(form.shape) != values.size:
+        return values[:0] if form.shape is None and not items else None
+    shaped = values.reshape(form.shape)
+    return shaped.reshape(-1)[0] if shaped.size == 1 else shaped
+
+
+def _number_type(name: object, *, any_type: bool) -> np.dtype[Any] | None:
+    """Return the type of a name: one that netCDF-C has, or any of numbers and booleans; None if there is none."""
+    if not isinstance(name, str) or ":" in name:
+        return None
+    known = name.replace(">", "<", 1)
     known = f"|{known[1:]}" if known.endswith("1") else known
-    if known not in _KNOWN or (value.dtype.kind == "f" and known[1] != "f"):
+    if known in _KNOWN:
+        return np.dtype(known).newbyteorder("=")
+    if not any_type:
         return None
-    with np.errstate(all="ignore"):
-        converted = np.asarray(value).astype(np.dtype(known).newbyteorder("="))
-    if not np.array_equal(converted.astype(value.dtype), value, equal_nan=value.dtype.kind == "f"):
+    try:
+        dtype = np.dtype(name)
+    except (TypeError, ValueError):
         return None
-    return converted if converted.ndim else converted[()]
+    return dtype.newbyteorder("=") if dtype.kind in "iufb" else None
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    """Yield the items of lists in lists."""
+    return itertools.chain.from_iterable(map(_flat, value)) if isinstance(value, list) else iter((value,))

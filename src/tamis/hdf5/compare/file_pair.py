@@ -72,6 +72,10 @@ class Hdf5Pair:
         """Return how a named type changed; empty if it did not."""
         return named_type_change(source, target)
 
+    def same_value_type(self, source: Hdf5Array, target: Hdf5Array) -> bool:
+        """Return False: the types of HDF5 files are the same, or differ."""
+        return False
+
     def fill_note(self, source: Hdf5Array, target: Hdf5Array) -> str:
         """Return how the fill value of arrays of one type changed; empty if it did not."""
         return changed_fill(source, target, self._objects)

@@ -72,7 +72,7 @@ class Hdf5Model:
             for item in scanned.arrays
             if not item.is_bare and item.array.address not in hidden
         }
-        return NamedGroup(path, dimensions.own, variables, scanned.attributes, scanned.left_out)
+        return NamedGroup(path, dimensions.own, variables, scanned.attributes, scanned.left_out, scanned.forms)
 
     def group_paths(self, path: str = "/") -> list[str]:
         """Return the paths of a group and of the groups in it, each group once, in the order of the file.
@@ -98,6 +98,7 @@ class Hdf5Model:
             array.chunk_shape,
             array.pipeline,
             self._enum(item, group),
+            item.forms,
         )
 
     def _enum(self, item: ScannedArray, group: str) -> EnumType | None:

@@ -14,9 +14,11 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5r, h5t
 from tamis.hdf5.lib.attributes import is_bare_name
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.file_facts import filename_of
+from tamis.hdf5.model.attribute_forms import attribute_forms
 from tamis.hdf5.model.attribute_values import attribute_value, attribute_values, names_of, references
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.links import in_order, links_of
+from tamis.store.data_model import AttributeForm
 
 NON_COORDINATE = "_nc4_non_coord_"
 """Prefix of a variable that has the name of a dimension without being its coordinate."""
@@ -49,6 +51,8 @@ class ScannedArray:
         Number of axes of datasets that have this dimension.
     enum
         The enumeration of its values.
+    forms
+        Forms of its attributes; see `tamis.store.data_model.AttributeForm`.
     """
 
     name: str
@@ -62,6 +66,7 @@ class ScannedArray:
     scales: tuple[int | None, ...]
     user_count: int
     enum: Enum | None
+    forms: Mapping[str, AttributeForm]
 
     @property
     def is_unlimited(self) -> bool:
@@ -71,7 +76,7 @@ class ScannedArray:
 
 @dataclass(frozen=True, slots=True)
 class ScannedGroup:
-    """A group: datasets in the order of the file, addresses of groups, named enumerations."""
+    """A group: datasets in the order of the file, addresses of groups, named enumerations, forms of attributes."""
 
     group: h5py.Group
     attributes: Mapping[str, Any]
@@ -79,6 +84,7 @@ class ScannedGroup:
     groups: Mapping[str, int]
     enums: Mapping[str, Enum]
     left_out: dict[str, str] = field(default_factory=dict)
+    forms: Mapping[str, AttributeForm] = field(default_factory=dict)
 
 
 def scan_group(file: h5py.File, path: str, group: h5py.Group) -> ScannedGroup:
@@ -123,7 +129,8 @@ def scan_group(file: h5py.File, path: str, group: h5py.Group) -> ScannedGroup:
     for name, array in arrays.items():
         with reading(filename_of(file), dataset=array.path):
             scanned.append(_scanned(array, name))
-    return ScannedGroup(group, attribute_values(group), tuple(scanned), groups, enums, left_out)
+    attributes, forms = attribute_values(group), attribute_forms(group)
+    return ScannedGroup(group, attributes, tuple(scanned), groups, enums, left_out, forms)
 
 
 def _no_variable(array: Hdf5Array) -> str:
@@ -157,6 +164,7 @@ def _scanned(array: Hdf5Array, link: str) -> ScannedArray:
         _scales(dataset, names),
         h5a.open(dataset.id, b"REFERENCE_LIST").shape[0] if is_scale and "REFERENCE_LIST" in names else 0,
         _enum(array.datatype),
+        attribute_forms(dataset),
     )
 
 

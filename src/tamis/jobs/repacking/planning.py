@@ -109,6 +109,11 @@ class Planning(NamedTuple):
     exact: frozenset[str]
     unmatched: Mapping[str, str] = {}
 
+    def of_values(self) -> Planning:
+        """Return the planning for a target of another format, whose arrays have values where a dataset has bytes."""
+        plans = {path: _of_values(plan, self.datasets[path]) for path, plan in self.plans.items()}
+        return self._replace(plans=plans)
+
 
 def plan_datasets(store: Store, request: Request, survey: Survey = survey_alone) -> Planning:
     """Return a plan for each dataset that a recipe matches, and the reason for each dataset that is kept.
@@ -215,6 +220,15 @@ def plan_datasets(store: Store, request: Request, survey: Survey = survey_alone)
         plans.pop(path, None)
         kept.pop(path, None)
     return Planning(plans, kept, datasets, explicit, names.unmatched)
+
+
+def _of_values(plan: Plan, array: StoredArray) -> Plan:
+    """Return the plan of an array as an array of values, which has no chunks to copy if its bytes are others."""
+    values = array.as_values()
+    if values is array or values.dtype is None:
+        return plan
+    pipeline = Pipeline(replace(stage, stored=None) for stage in plan.pipeline.stages)
+    return replace(plan, pipeline=pipeline, dtype=values.dtype, copied=False, padding=Padding.of(values, values.dtype))
 
 
 def _by_rule(values: Mapping[str, T], store: Store) -> Iterator[Assigned[T]]:

@@ -100,6 +100,11 @@ class ClassicArray(PartByPart, DescribedArray):
         return self.number_type or np.dtype("V1")
 
     @property
+    def value_type(self) -> np.dtype[Any] | None:
+        """Type of the values: numbers, or characters."""
+        return self.numpy_type
+
+    @property
     def type_text(self) -> str:
         """Type of the values, for people."""
         return "string" if self.number_type is None else str(self.number_type)

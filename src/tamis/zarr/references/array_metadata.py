@@ -74,7 +74,7 @@ def metadata_2(array: Described) -> Json:
         "zarr_format": 2,
         "shape": [*array.shape],
         "chunks": [*array.chunk_shape],
-        "dtype": array.dtype.str,
+        "dtype": _type_2(array.dtype),
         "order": "C",
         "fill_value": _json_fill(array.fill_value, array.dtype) if needed else None,
         "filters": [*configs[:-1]] or None,
@@ -115,6 +115,11 @@ def metadata_3(array: Described) -> Json:
         "dimension_names": [*array.dimensions],
         "storage_transformers": [],
     }
+
+
+def _type_2(dtype: np.dtype[Any]) -> Any:
+    """Return a type in Zarr 2: text, or for records a list of names and types."""
+    return [[name, _type_2(dtype[name])] for name in dtype.names] if dtype.names else dtype.str
 
 
 def _data_type(dtype: np.dtype[Any]) -> Any:

@@ -22,7 +22,7 @@ def check_codecs(referenced: ReferencedArray, array: StoredArray) -> None:
     array
         The array that they refer to, whose file is open.
     """
-    if array.chunk_shape is None:
+    if array.chunk_shape is None or not referenced.codecs.version_2:
         return
     codecs = [numcodecs.get_codec(config) for config in referenced.codecs.version_2]
     with closing(array.open_chunks()) as reader:

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.chunks.boxes import several_chunks
+from tamis.chunks.grid import Grid
+from tamis.chunks.regions import Parts
 from tamis.errors import FileError, located
 from tamis.filters import ChunkType
 from tamis.notation.zarr import version_3
@@ -113,8 +116,13 @@ def reference(array: StoredArray, named: NamedArray, path: str, url: str) -> Ref
         raise _refusal(array, f"values in this file, found a {array.layout} dataset{absent}")
     if named.shape != tuple(array.shape):
         raise _refusal(array, f"as many values as its dimensions have, {named.shape}, found {array.shape}")
-    dtype = array.chunk.dtype
-    stored = _chunked(array, url) if array.chunk_shape else _in_one_run(array, dtype, url)
+    values = array.as_values()
+    if values is not array and not _same_bytes(array, values):
+        array, dtype = values, values.value_type or values.chunk.dtype
+        stored = _copied(array, dtype)
+    else:
+        dtype = array.chunk.dtype
+        stored = _chunked(array, url) if array.chunk_shape else _in_one_run(array, dtype, url)
 
     def read() -> NDArray[Any]:
         with closing(array.open_reader()) as reader:
@@ -178,13 +186,7 @@ def _in_one_run(array: StoredArray, dtype: np.dtype[Any], url: str) -> _Stored:
     if not array.size or not array.stored_nbytes:
         return codecs, tuple(max(extent, 1) for extent in shape), {}, {}
     if offset is None:
-        if array.nbytes > _MOST_INLINED_NBYTES:
-            raise _refusal(
-                array, f"chunks, or values in one run, found a {array.layout} dataset of {array.nbytes} bytes"
-            )
-        with closing(array.open_reader()) as reader:
-            values = reader.read(tuple(slice(0, extent) for extent in shape))
-        return codecs, shape, {}, {(0,) * len(shape): np.ascontiguousarray(values).tobytes()}
+        return _copied(array, dtype)
     if not shape:
         return codecs, (), {(): Reference(url, offset, dtype.itemsize)}, {}
     rows = _rows_of_pieces(shape, dtype.itemsize)
@@ -193,6 +195,32 @@ def _in_one_run(array: StoredArray, dtype: np.dtype[Any], url: str) -> _Stored:
         (i, *(0,) * (len(shape) - 1)): Reference(url, offset + i * nbytes, nbytes) for i in range(shape[0] // rows)
     }
     return codecs, (rows, *shape[1:]), pieces, {}
+
+
+def _copied(array: StoredArray, dtype: np.dtype[Any]) -> _Stored:
+    """Return all values as one chunk that no reference can give."""
+    shape = tuple(array.shape)
+    if array.nbytes > _MOST_INLINED_NBYTES:
+        raise _refusal(
+            array,
+            f"values that are bytes of a file, in chunks or in one run, found {array.nbytes} bytes of"
+            f" {array.type_text} in a {array.layout} dataset",
+        )
+    with closing(array.open_reader()) as reader:
+        values = reader.read(tuple(slice(0, extent) for extent in shape))
+    codecs = Codecs((), tuple(version_3((), dtype)))
+    chunk_shape = tuple(max(extent, 1) for extent in shape)
+    return codecs, chunk_shape, {}, {(0,) * len(shape): np.ascontiguousarray(values).tobytes()} if array.size else {}
+
+
+def _same_bytes(array: StoredArray, values: StoredArray) -> bool:
+    """Return whether the bytes of all values in a file are those that its readers get."""
+    if array.dtype != values.dtype:
+        return False
+    steps = several_chunks(array.shape, array.chunk_shape or (1,) * len(array.shape), _MOST_INLINED_NBYTES)
+    with closing(array.open_reader()) as stored, closing(values.open_reader()) as converted:
+        parts = Parts(Grid(array.shape, steps)) if array.size else ()
+        return all(stored.read(part).tobytes() == converted.read(part).tobytes() for part in parts)
 
 
 def _rows_of_pieces(shape: tuple[int, ...], itemsize: int) -> int:

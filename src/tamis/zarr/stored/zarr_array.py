@@ -27,7 +27,7 @@ from tamis.store.array import PartByPart
 from tamis.store.data_model import NamedArray, compound_words, is_compound
 from tamis.store.described_array import DescribedArray
 from tamis.zarr.attribute_types import NAME as TYPES
-from tamis.zarr.attribute_types import known_types
+from tamis.zarr.attribute_types import Types, known_forms, known_types
 from tamis.zarr.masked_chunk import MARK
 from tamis.zarr.stored.chunk_files import ChunkFiles
 from tamis.zarr.stored.folder_source import FolderSource
@@ -112,6 +112,17 @@ class ZarrArray(PartByPart, DescribedArray):
         if self.varies:
             return None
         return self.number_type or np.dtype(f"V{self.numpy_type.itemsize}")
+
+    @property
+    def value_type(self) -> np.dtype[Any] | None:
+        """Type of the values, in native byte order; None if lengths vary."""
+        return None if self.varies else self.numpy_type
+
+    def open_witness(self) -> ArrayReader:
+        """Open the values as zarr-python has them."""
+        if self.number_type is not None or self.varies:
+            return self.open_reader(independent=True)
+        return ZarrReader(self.array, self.label, self.numpy_type)
 
     @property
     def type_text(self) -> str:
@@ -229,11 +240,14 @@ class ZarrArray(PartByPart, DescribedArray):
     @cached_property
     def attributes(self) -> Mapping[str, Any]:
         """Attributes as readers of netCDF have them; the fill value of Zarr 2 is ``_FillValue``, as for xarray."""
-        types = known_types(self.array.attrs.get(TYPES), self.group_types, self.path.rpartition("/")[2])
-        known = netcdf_attributes(dict(self.array.attrs), self.numpy_type, self.zarr_format, types)
+        known = netcdf_attributes(dict(self.array.attrs), self.numpy_type, self.zarr_format, self._attribute_types)
         if self.zarr_format == 2 and self.array.metadata.fill_value is not None and self.number_type is not None:
             known.setdefault("_FillValue", self.fill_value[()])
         return known
+
+    @property
+    def _attribute_types(self) -> Types:
+        return known_types(self.array.attrs.get(TYPES), self.group_types, self.path.rpartition("/")[2])
 
     @cached_property
     def fill_value(self) -> NDArray[Any]:
@@ -397,4 +411,5 @@ class ZarrArray(PartByPart, DescribedArray):
             attributes=own_attributes(self.attributes) if self.has_companion else self.attributes,
             chunk_shape=self.chunk_shape,
             pipeline=self.pipeline,
+            forms=known_forms(self._attribute_types),
         )

@@ -38,7 +38,7 @@ def netcdf_attributes(
     """
     known = {name: value for name, value in attributes.items() if not name.startswith(_HIDDEN)}
     result = {name: _value(value) for name, value in known.items()}
-    typed = {name: in_type(value, types.get(name)) for name, value in result.items()}
+    typed = {name: in_type(value, types.get(name)) for name, value in known.items()}
     typed = {name: value for name, value in typed.items() if value is not None}
     result |= typed
     if dtype is None or dtype.kind not in "iuf":

@@ -35,11 +35,11 @@ class ZarrReader:
         if self._array is None:
             raise FileError(f"{self._label}: expected an open array, got one that was closed")
         try:
-            values = np.asarray(self._array[part] if part else self._array[...])
+            values = np.asarray(self._array[part] if part else self._array[...], self._array.dtype)
         except Exception as error:  # codecs and stores raise many kinds
             raise FileError(f"{self._label}: cannot be read: {error}") from error
-        if values.dtype != self.dtype and self.dtype.kind == "V":
-            values = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False)).view(self.dtype)
+        if values.dtype != self.dtype and self.dtype.kind == "V" and not self.dtype.names:
+            values = np.array(values, values.dtype.newbyteorder("="), order="C").view(self.dtype)
         return put(values.astype(self.dtype, copy=False), out)
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from tamis.store.disk import nbytes_of
 from tamis.store.model_header import header_of
 from tamis.store.readability import Readers
 from tamis.zarr.attribute_types import NAME as TYPES
-from tamis.zarr.attribute_types import known_types
+from tamis.zarr.attribute_types import Types, known_forms, known_types
 from tamis.zarr.stored.zarr_array import ZarrArray
 from tamis.zarr.stored.zarr_attributes import dimension_names, netcdf_attributes, variable_of
 
@@ -137,8 +137,11 @@ class ZarrStore:
         group = self._groups[path]
         if group is None:
             return {}
-        types = known_types(group.attrs.get(TYPES))
-        return netcdf_attributes(dict(group.attrs), None, group.metadata.zarr_format, types)
+        return netcdf_attributes(dict(group.attrs), None, group.metadata.zarr_format, self._attribute_types(path))
+
+    def _attribute_types(self, path: str) -> Types:
+        group = self._groups[path]
+        return {} if group is None else known_types(group.attrs.get(TYPES))
 
     @property
     def kind(self) -> str:
@@ -183,7 +186,8 @@ class ZarrStore:
             for name, array in own.items()
             if array.varies and not array.is_text
         }
-        return NamedGroup(path, dimensions, variables, self.group_attributes(path), left_out)
+        forms = known_forms(self._attribute_types(path))
+        return NamedGroup(path, dimensions, variables, self.group_attributes(path), left_out, forms)
 
     def _dimension_around(self, path: str, name: str) -> Dimension | None:
         """Return the dimension of that name in the groups around a group: that of the variable of this name."""

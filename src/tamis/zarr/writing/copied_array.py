@@ -93,7 +93,8 @@ def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm,
             pass
     attributes = {name: value for name, value in dict(array.array.attrs).items() if not name.startswith(_OF_NCZARR)}
     attributes.pop(DIMENSIONS, None)
-    return CopiedArray(array.folder, variable.path, variable.dimensions, attributes, types_of(variable.attributes))
+    types = types_of(variable.attributes, variable.forms)
+    return CopiedArray(array.folder, variable.path, variable.dimensions, attributes, types)
 
 
 def _stays(array: ZarrArray, form: ZarrForm) -> bool:

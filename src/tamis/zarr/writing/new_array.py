@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tamis.store.data_model import AttributeForm
 from tamis.zarr.attribute_types import Types, types_of, with_types_of
 from tamis.zarr.references.array_metadata import attributes_2, metadata_2, metadata_3
 from tamis.zarr.references.codec_choice import Codecs
@@ -37,6 +38,8 @@ class NewArray:
         Value of chunks that are not stored.
     writer
         Writer of the chunks.
+    forms
+        Forms of the attributes that their values do not tell.
     """
 
     path: str
@@ -45,6 +48,7 @@ class NewArray:
     dtype: np.dtype[Any]
     fill_value: Any
     writer: ZarrWriter
+    forms: Mapping[str, AttributeForm] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -64,7 +68,7 @@ class NewArray:
     @property
     def types(self) -> Types:
         """Types of the attributes."""
-        return types_of(self.attributes)
+        return types_of(self.attributes, self.forms)
 
     @property
     def absent(self) -> int:

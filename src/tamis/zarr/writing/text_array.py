@@ -27,7 +27,8 @@ def write_texts(root: Path, form: ZarrForm, variable: NamedArray, array: StoredA
     steps = several_chunks(array.shape, (1,) * len(array.shape), _COUNT)
     attributes = json_attributes(variable.path, variable.attributes)
     if form.zarr_format == 2:
-        attributes |= {DIMENSIONS: [*variable.dimensions], **with_types_of(types_of(variable.attributes))}
+        types = types_of(variable.attributes, variable.forms)
+        attributes |= {DIMENSIONS: [*variable.dimensions], **with_types_of(types)}
     with quietly():
         created = zarr.create_array(
             str(root / variable.path.strip("/")),

@@ -79,7 +79,7 @@ class ZarrTarget:
     def _write_group(self, group: NamedGroup) -> None:
         """Write the metadata of a group, which in Zarr 3 have the types of attributes of its arrays."""
         folder = self.folder / group.path.strip("/")
-        attributes, types = json_attributes(group.path, group.attributes), types_of(group.attributes)
+        attributes, types = json_attributes(group.path, group.attributes), types_of(group.attributes, group.forms)
         if self.form.zarr_format == 2:
             attributes |= with_types_of(types)
             write_json(folder / ".zgroup", {"zarr_format": 2})
@@ -94,11 +94,11 @@ class ZarrTarget:
 
     def create_like(self, variable: NamedArray, array: StoredArray, plan: Plan) -> ZarrWriter:
         """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
-        dtype = plan.dtype if plan.dtype.kind != "V" else variable.dtype
+        dtype = _value_type(array, plan)
         self._begin(variable, array)
         fill = array.fill_as(plan.dtype)
         raw = np.asarray(fill, plan.dtype).tobytes()
-        chunk = ChunkType(plan.dtype, plan.chunk_shape, raw if any(raw) else b"")
+        chunk = ChunkType(dtype, plan.chunk_shape, raw if any(raw) else b"")
         is_full = self.form.zarr_format == 2 and any(raw) and "_FillValue" not in variable.attributes
         writer = ZarrWriter(self, NewChunks(variable.path, plan.grid(array), chunk, plan.pipeline, is_full))
         attributes = {**_flags(variable), **variable.attributes}
@@ -107,7 +107,7 @@ class ZarrTarget:
             attributes |= {name: values[0] for name, values in rounding.recorded.items()}
             self._roundings[variable.path] = rounding
         self._arrays[variable.path] = NewArray(
-            variable.path, variable.dimensions, attributes, dtype, np.frombuffer(raw, dtype)[0], writer
+            variable.path, variable.dimensions, attributes, dtype, np.frombuffer(raw, dtype)[0], writer, variable.forms
         )
         return writer
 
@@ -119,7 +119,7 @@ class ZarrTarget:
             return
         if variable.is_text:
             write_texts(self.folder, self.form, variable, array)
-            self._text_types[variable.path] = types_of(variable.attributes)
+            self._text_types[variable.path] = types_of(variable.attributes, variable.forms)
             return
         with located(array.label, dataset=array.path):
             plan = kept_plan(array)
@@ -167,8 +167,11 @@ class ZarrTarget:
         for array in self._arrays.values():
             array.write_metadata(self.folder, self.form)
         if self.form.consolidated:
-            with quietly():
-                zarr.consolidate_metadata(str(self.folder), zarr_format=self.form.zarr_format)
+            try:
+                with quietly():
+                    zarr.consolidate_metadata(str(self.folder), zarr_format=self.form.zarr_format)
+            except Exception as error:  # zarr-python raises many kinds for metadata that were copied and are damaged
+                raise FileError(f"{self.folder.name}: its Zarr metadata cannot be read: {error}") from error
 
     def close(self) -> None:
         """Do nothing: no file is open."""
@@ -205,6 +208,15 @@ class ZarrTarget:
         for path in begun:
             remove(self.folder / path.strip("/"))
             self._arrays.pop(path, None)
+
+
+def _value_type(array: StoredArray, plan: Plan) -> np.dtype[Any]:
+    """Return the type of the values of an array, also where they are written as bytes."""
+    if plan.dtype.kind != "V":
+        return plan.dtype
+    if array.value_type is None or array.value_type.itemsize != plan.dtype.itemsize:
+        raise FileError(f"{array.label}: expected a type that Zarr has, found {array.type_text}").at(dataset=array.path)
+    return array.value_type
 
 
 def _write_scalar(plan: Plan, array: StoredArray, writer: ZarrWriter) -> None:

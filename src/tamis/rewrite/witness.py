@@ -1,0 +1,110 @@
+"""A second witness: a sample of an array, read by the libraries of both formats and compared as values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.accuracy.difference import equal_values
+from tamis.chunks.boxes import whole, within
+from tamis.chunks.grid import Region, origin_of
+from tamis.chunks.reader import ArrayReader
+from tamis.chunks.regions import Parts
+from tamis.errors import BoundError
+from tamis.store.array import StoredArray
+
+SMALL_NBYTES = 64 << 10
+"""Limit of arrays of which all values are read: one call for all is cheaper than one for each chunk."""
+
+Compare = Callable[[Region, NDArray[Any], NDArray[Any]], object]
+"""Compares values of source and target in a part, and raises BoundError if they differ too much."""
+
+
+def check_witness(
+    path: str, source: StoredArray, target: StoredArray, after: ArrayReader, parts: Parts, compare: Compare
+) -> int:
+    """Compare a sample of chunks with what other programs read, and return the number of stored ones.
+
+    The libraries of the formats read source and target, each by its own metadata; tamis reads the source if the library
+    lacks its filters. The sample is one stored chunk of each filter mask, the first one and the last one, and one that
+    is not stored.
+
+    Parameters
+    ----------
+    path
+        Path in both stores.
+    source, target
+        The arrays.
+    after
+        The target as tamis reads it, which must be the same.
+    parts
+        The parts of the target with values in the store, one for each chunk.
+    compare
+        Compares the values of both libraries.
+
+    Raises
+    ------
+    BoundError
+        If the target has other values for its library than for tamis, or as `compare` says.
+    FileError
+        If the library of the target cannot read it.
+    """
+    if not target.can_read_independently or not target.size:
+        return 0
+    with (
+        closing(source.open_witness() if source.can_read_independently else source.open_values()) as before,
+        closing(target.open_witness()) as theirs,
+    ):
+
+        def check(part: Region, shared: Region) -> None:
+            values = theirs.read(part)
+            if not equal_values(after.read(part), values):
+                raise BoundError(
+                    f"{path}: expected other programs and tamis to read the same, found others in the chunk at"
+                    f" {origin_of(part)}"
+                ).at(chunk=origin_of(part))
+            inside: tuple[Any, ...] = (*within(shared, part), ...)  # an array, without axes too
+            compare(shared, before.read(shared), values[inside])
+
+        if target.nbytes <= SMALL_NBYTES:
+            check(whole(target.shape), whole(target.shape))
+            return len(parts)
+        steps = source.chunk_shape or parts.grid.chunk_shape
+        stored = _stored_samples(target, parts)
+        for number in (*stored, *_absent_sample(parts)):
+            part = parts.grid.region_of(number)
+            check(part, _within_one_chunk(part, steps))
+        return len(stored)
+
+
+def _within_one_chunk(part: Region, steps: tuple[int, ...]) -> Region:
+    """Cut a part down to one chunk of the source, so that the library does not decode others for the rest."""
+    return tuple(
+        slice(axis.start, min(axis.stop, (axis.start // step + 1) * step))
+        for axis, step in zip(part, steps, strict=True)
+    )
+
+
+def _stored_samples(target: StoredArray, parts: Parts) -> list[int]:
+    """Return the numbers of the first stored chunk, the last one, and one of each filter mask."""
+    if not len(parts):
+        return []
+    numbers = {int(parts.numbers[0]), int(parts.numbers[-1])}
+    if target.chunk_shape is not None and target.can_read_chunks and target.chunk_shape == parts.grid.chunk_shape:
+        index = target.chunk_index()
+        _, first = np.unique(index.masks, return_index=True)
+        numbers |= {int(index.numbers[at]) for at in first.tolist()}
+    return sorted(numbers)
+
+
+def _absent_sample(parts: Parts) -> tuple[int, ...]:
+    """Return the number of the first chunk that is not stored, if there is one."""
+    if parts.are_all:
+        return ()
+    numbers = np.asarray(parts.numbers)
+    gaps = np.flatnonzero(numbers != np.arange(len(numbers)))
+    return (int(gaps[0]) if len(gaps) else len(numbers),)

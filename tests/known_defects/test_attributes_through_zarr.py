@@ -1,0 +1,106 @@
+"""Known defect U54: attributes of any type and rank go from HDF5 to Zarr and back as they were."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+TAMIS = Path(sys.executable).with_name("tamis")
+STRINGS = h5py.string_dtype()
+ASCII = h5py.string_dtype("ascii")
+VALUES: dict[str, Any] = {
+    **{f"number {kind}": np.array(3, kind) for kind in ("i1", "u1", "<i2", ">i2", "<u8", ">f4", "<f8", "<f2", "?")},
+    **{f"one {kind}": np.array([3], kind) for kind in ("i1", "<i4", ">i4", "<f2", "<f8", "?")},
+    **{f"row {kind}": np.array([1, 0, 3], kind) for kind in ("u1", "<u2", ">i8", "<f4", "<f2", ">f8", "?")},
+    **{f"table {kind}": np.arange(6).reshape(2, 3).astype(kind) for kind in ("i1", "<i8", ">i4", "<f2", "<f4", "?")},
+    "cube": np.arange(8, dtype="<i4").reshape(2, 2, 2),
+    "unit axes": np.arange(3.0).reshape(1, 3, 1),
+    "nothing along an axis": np.empty(0, "<f4"),
+    "nothing along two": np.empty((0, 3), "<i2"),
+    "no values": h5py.Empty("<f8"),
+    "no text": h5py.Empty(STRINGS),
+    "not finite": np.array([[np.nan, np.inf], [-np.inf, -0.0]]),
+    "beyond 2^53": np.array([[(1 << 63) - 1, -(1 << 63)], [(1 << 53) + 1, 0]]),
+    "beyond 2^63": np.array([(1 << 64) - 1, 1], "<u8"),
+    "one beyond 2^63": np.array((1 << 64) - 1, "<u8"),
+    "text": "K",
+    "text of bytes": np.bytes_(b"K"),
+    "letters": "Å",
+    "nothing said": "",
+    "texts": np.array(["a", "é", ""], STRINGS),
+    "one text": np.array(["a"], STRINGS),
+    "table of texts": np.array([["a", "é"], ["", "d"]], STRINGS),
+    "texts of a length": np.array([b"a", b"bcd"]),
+    "one of a length": np.array([b"abc"]),
+}
+FORMS = {"2": ["--zarr-format", "2"], "3": []}
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    done = subprocess.run([TAMIS, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def facts(owner: h5py.HLObject, name: str) -> tuple[Any, ...]:
+    """Return shape and value of an attribute."""
+    value = owner.attrs[name]
+    text = "no value" if isinstance(value, h5py.Empty) else repr(np.asarray(value).tolist())
+    return owner.attrs.get_id(name).shape, text
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_u54_attributes_come_back_as_they_were(form: str, tmp_path: Path) -> None:
+    source, store, copy, back = (tmp_path / name for name in ("a.h5", "a.zarr", "b.zarr", "b.h5"))
+    with h5py.File(source, "w") as file:
+        owners = [
+            file,
+            file.create_dataset("x", data=np.arange(4)),
+            file.create_dataset("words", data=["a", "b"], dtype=STRINGS),
+            file.create_group("g"),
+            file.create_dataset("g/x", data=np.arange(4), chunks=(2,), compression="gzip"),
+        ]
+        for owner in owners:
+            for name, value in VALUES.items():
+                owner.attrs[name] = value
+            owner.attrs.create("ascii", "K", dtype=ASCII)
+    run("repack", source, store, "--no-history", *FORMS[form])
+    run("verify", source, store)
+    run("repack", store, copy, "--no-history", *FORMS[form])
+    run("repack", copy, back, "--no-history")
+    run("verify", store, back)
+    with h5py.File(source) as before, h5py.File(back) as after:
+        for path in ("/", "x", "words", "g", "g/x"):
+            for name in before[path].attrs:
+                assert facts(after[path], name) == facts(before[path], name), (path, name)
+                kinds = [file[path].attrs.get_id(name).get_type() for file in (before, after)]
+                assert kinds[0].equal(kinds[1]), (path, name)
+    run("verify", source, back)
+
+
+@pytest.mark.parametrize("change", [np.arange(1, 5).reshape(2, 2), np.arange(4), np.arange(4.0).reshape(2, 2) + 0.5])
+def test_u54_verify_sees_another_table(change: Any, tmp_path: Path) -> None:
+    source, store, other = tmp_path / "a.h5", tmp_path / "a.zarr", tmp_path / "b.h5"
+    for path, value in ((source, np.arange(4).reshape(2, 2)), (other, change)):
+        with h5py.File(path, "w") as file:
+            file["x"] = np.arange(4)
+            file["x"].attrs["m"] = value
+    run("repack", source, store)
+    assert "attribute 'm'" in run("verify", other, store, code=3)
+
+
+def test_u54_neighbours_beyond_2_53_differ(tmp_path: Path) -> None:
+    source, store = tmp_path / "a.h5", tmp_path / "a.zarr"
+    with h5py.File(source, "w") as file:
+        file["x"] = np.arange(4)
+        file["x"].attrs["n"] = (1 << 53) + 1
+    run("repack", source, store)
+    with h5py.File(source, "a") as file:
+        file["x"].attrs["n"] = float(1 << 53)
+    assert "attribute 'n'" in run("verify", source, store, code=3)
