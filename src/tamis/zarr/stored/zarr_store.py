@@ -86,6 +86,8 @@ class ZarrStore:
                 members = [("", node)]
                 if isinstance(node, zarr.Group):
                     members += sorted(node.members(max_depth=None))
+                for name, member in members:
+                    _check_attributes(name, member.metadata.attributes)
         except Exception as error:  # zarr-python raises many kinds for damaged metadata
             raise FileError(f"{self.path}: its Zarr metadata cannot be read: {error}").at(path=self.path) from error
         groups: dict[str, Any] = {f"/{name}": member for name, member in members if isinstance(member, zarr.Group)}
@@ -229,6 +231,12 @@ class ZarrStore:
     def survey_other_files(self, target: str) -> list[str]:
         """Return no notes: the store names no other files."""
         return []
+
+
+def _check_attributes(name: str, attributes: object) -> None:
+    """Raise TypeError unless the attributes of a group or array are an object of JSON."""
+    if not isinstance(attributes, dict):
+        raise TypeError(f"/{name}: expected the attributes to be an object, found {attributes!r:.80}")
 
 
 def _named_axes(arrays: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
