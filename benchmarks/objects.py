@@ -1,8 +1,9 @@
 """What small objects cost whole commands: ``python benchmarks/objects.py [--rounds N]``.
 
-CPU seconds of `tamis repack` and `tamis verify` on files of 3,000 datasets of 256 B and of 6,000 nested groups, in
-turns with h5repack and h5diff, and their ratio; CPU milliseconds for each dataset or group; and CPU and elapsed time of
-commands that do next to nothing. The start of Python is in all of them. Least of all rounds.
+CPU seconds of `tamis repack` and `tamis verify` on files of 3,000 datasets of 256 B, of 6,000 nested groups, and of
+1,000 datasets of 64 x 64 float32 through zfp and roundings, in turns with h5repack and h5diff, and their ratio; CPU
+milliseconds for each dataset or group; and CPU and elapsed time of commands that do next to nothing. h5repack has zfp
+by the plugin of tamis. The start of Python is in all of them. Least of all rounds.
 """
 
 from __future__ import annotations
@@ -20,9 +21,20 @@ import h5py
 import numpy as np
 from turns import times_in_turns
 
-DATASETS, GROUPS = 3000, 6000
-RECIPE = ("-f", "*:shuffle|deflate(4)", "--min-size", "0", "--larger")
+import tamis
+
+DATASETS, LOSSY_DATASETS, GROUPS = 3000, 1000, 6000
+OPTIONS = ("--min-size", "0", "--larger")
+LOSSLESS = "shuffle|deflate(4)"
 PEER_RECIPE = ("-f", "SHUF", "-f", "GZIP=4", "-m", "1")
+# By pipeline the bound for verify; h5repack has no roundings, and gets shuffle and deflate alone instead.
+LOSSY = {
+    "zfp(accuracy=0.01)": 0.01,
+    "zfp(rate=8)": 10,
+    "zfp(accuracy=0.01)|shuffle|deflate(4)|fletcher32": 0.01,
+    "absolute(0.01)|shuffle|deflate(4)": 0.01,
+    "bitround(10)|shuffle|deflate(4)": 1,
+}
 STARTS = (("--version",), ("--help",), ("spec", "zfp(rate=8)"))
 
 
@@ -45,6 +57,25 @@ def write_groups(path: Path) -> None:
         file.create_dataset("v", data=np.arange(100.0), chunks=(100,))
 
 
+def write_lossy_datasets(path: Path) -> None:
+    """Write smooth fields with a little noise, each in one chunk."""
+    rows, columns = np.mgrid[0:64, 0:64]
+    noise = 0.01 * np.random.default_rng(1).normal(size=(64, 64))
+    with h5py.File(path, "w", libver="latest") as file:
+        for number in range(LOSSY_DATASETS):
+            values = 280 + np.sin(columns / 9 + number) * np.cos(rows / 7) + noise
+            file.create_dataset(f"g{number % 50}/v{number}", data=values.astype("f4"), chunks=(64, 64))
+
+
+def peer_recipe(pipeline: str) -> tuple[str, ...]:
+    """Options of h5repack for a pipeline: zfp as it is, without the filters for chunks that zfp leaves."""
+    filters = tamis.Pipeline.parse(pipeline).filters
+    if not isinstance(filters[0], tamis.Zfp):
+        return PEER_RECIPE
+    values = [*filters[0].requested]
+    return ("-f", ",".join(map(str, ("UD=32013", 0, len(values), *values))), "-m", "1")
+
+
 def processor() -> float:
     """CPU seconds of commands so far."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -56,19 +87,25 @@ def command(*arguments: object) -> Callable[[], None]:
     words = [str(argument) for argument in arguments]
     # Otherwise each start could compile Python anew, where sources are newer than what was compiled.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["HDF5_PLUGIN_PATH"] = str(tamis.plugin_path())
     return lambda: subprocess.run(
         words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
     )
 
 
-def compare(label: str, path: Path, count: int, rounds: int) -> None:
+def compare(
+    label: str, path: Path, count: int, rounds: int, pipeline: str = LOSSLESS, bound: float | None = None
+) -> None:
     """Print a line for repack and verify with one and two threads."""
     target, other = path.with_suffix(".out"), path.with_suffix(".peer")
-    repacks = [command(TAMIS, "repack", path, target, "--overwrite", *RECIPE, "-j", threads) for threads in (1, 2)]
-    verifies = [command(TAMIS, "verify", path, target, "-j", threads) for threads in (1, 2)]
+    recipe = ("--overwrite", "-f", f"*:{pipeline}", *OPTIONS)
+    bounds, delta = (("--bound", f"*:{bound}"), ("-d", bound)) if bound else ((), ())
+    repacks = [command(TAMIS, "repack", path, target, *recipe, "-j", threads) for threads in (1, 2)]
+    verifies = [command(TAMIS, "verify", path, target, *bounds, "-j", threads) for threads in (1, 2)]
+    peer_options = peer_recipe(pipeline) if bound else PEER_RECIPE
     for name, calls, peer, peer_call in (
-        ("repack", repacks, "h5repack", command("h5repack", *PEER_RECIPE, path, other)),
-        ("verify", verifies, "h5diff", command("h5diff", path, other)),
+        ("repack", repacks, "h5repack", command("h5repack", *peer_options, path, other)),
+        ("verify", verifies, "h5diff", command("h5diff", *delta, path, other)),
     ):
         *seconds, least = map(min, times_in_turns([*calls, peer_call], rounds, processor))
         for threads, cpu in enumerate(seconds, start=1):
@@ -100,6 +137,10 @@ def main() -> None:
             write_datasets(path, attributes, libver)
             label = f"{DATASETS} datasets of 256 B, {attributes} attributes, format {libver}"
             compare(label, path, DATASETS, rounds)
+        write_lossy_datasets(path)
+        for pipeline, bound in LOSSY.items():
+            label = f"{LOSSY_DATASETS} datasets of 64 x 64 float32, {pipeline}"
+            compare(label, path, LOSSY_DATASETS, rounds, pipeline, bound)
     start(rounds)
 
 

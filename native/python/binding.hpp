@@ -5,12 +5,15 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <tuple>
 #include <variant>
 #include <vector>
 
 #include "tamis/chunks/box.hpp"
 #include "tamis/chunks/deflate.hpp"
+#include "tamis/chunks/write.hpp"
 #include "tamis/filters/status.hpp"
 #include "tamis/zfp/codec.hpp"
 #include "tamis/zfp/status.hpp"
@@ -88,6 +91,11 @@ chunks::Shape shape_of(const std::vector<std::size_t>& extents);
 
 // Bound by `use_libdeflate`.
 const chunks::Libdeflate& libdeflate_in_use();
+
+// The terms of chunks that zfp encodes, with marks of its type, which must live as long; raises ValueError if the
+// pipeline does not encode with this mask, and TypeError for other marks.
+chunks::Loss loss_of(const chunks::Pipeline& pipeline, std::uint32_t mask, const Buffer& marks,
+                     std::tuple<double, double> limits, std::optional<double> bound);
 
 void bind_chunks(nb::module_& m);
 void bind_datasets(nb::module_& m);

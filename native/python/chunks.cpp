@@ -159,14 +159,14 @@ std::span<const std::int64_t> origins_of(const Pipeline& pipeline, const Array<s
 
 template <class Scalar>
 Chunks encode_as(const Pipeline& pipeline, const chunks::Place<const std::uint8_t>& place,
-                 std::span<const std::int64_t> origins, std::uint32_t mask, const chunks::Terms<Scalar>& terms) {
+                 std::span<const std::int64_t> origins, const chunks::Loss& loss) {
     const unsigned rank = pipeline.shape().rank;
     const std::size_t count = origins.size() / rank;
     std::vector<chunks::Encoded> encoded(count);
     std::vector<std::uint8_t> bytes;
     {
         const Unlocked unlocked;
-        chunks::Writer<Scalar> writer(pipeline, kernel_in_use(), mask, terms);
+        chunks::Writer<Scalar> writer(pipeline, kernel_in_use(), loss);
         if (!writer) throw std::bad_alloc();
         for (std::size_t i = 0; i < count; ++i)
             encoded[i] = writer.encode(place, origins.subspan(i * rank, rank), bytes);
@@ -187,22 +187,11 @@ Chunks encode(const Pipeline& pipeline, nb::handle values, const Array<std::int6
     const Buffer buffer(values, PyBUF_STRIDES | PyBUF_FORMAT), marked(marks, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT);
     const auto place = place_of<const std::uint8_t>(*buffer, span_of(start), pipeline);
     const std::span<const std::int64_t> flat = origins_of(pipeline, origins);
-    if (!pipeline.encodes(mask)) throw nb::value_error("expected zfp first, and shuffle and fletcher32 behind it");
-    const zfp::Type type = pipeline.stages()[0].header.type;
-    const auto run = [&]<class Scalar>(Scalar) {
-        const chunks::Terms<Scalar> terms{
-            {static_cast<const Scalar*>((*marked).buf), static_cast<std::size_t>((*marked).len) / sizeof(Scalar)},
-            static_cast<Scalar>(std::get<0>(limits)),
-            static_cast<Scalar>(std::get<1>(limits)),
-            bound.value_or(std::numeric_limits<double>::infinity()),
-            bound == 0};
-        return encode_as<Scalar>(pipeline, place, flat, mask, terms);
-    };
     const char format = float_format(*buffer);
     if (format != float_format(*marked)) throw nb::type_error("expected values and marks of one type");
-    if (format == 'f' && type == zfp::Type::float32) return run(float{});
-    if (format == 'd' && type == zfp::Type::float64) return run(double{});
-    throw nb::type_error("expected values of the type that zfp has, native float32 or float64");
+    const chunks::Loss loss = loss_of(pipeline, mask, marked, limits, bound);
+    return format == 'f' ? encode_as<float>(pipeline, place, flat, loss)
+                         : encode_as<double>(pipeline, place, flat, loss);
 }
 
 nb::typed<nb::list, std::optional<nb::bytes>> encode_bytes(const Pipeline& pipeline, nb::handle values,
@@ -243,6 +232,21 @@ Shape shape_of(const std::vector<std::size_t>& extents) {
 }
 
 const chunks::Libdeflate& libdeflate_in_use() { return libdeflate; }
+
+chunks::Loss loss_of(const Pipeline& pipeline, std::uint32_t mask, const Buffer& marks,
+                     std::tuple<double, double> limits, std::optional<double> bound) {
+    if (!pipeline.encodes(mask)) throw nb::value_error("expected zfp first, and shuffle and fletcher32 behind it");
+    const zfp::Type type = pipeline.stages()[0].header.type;
+    const char format = float_format(*marks);
+    if ((format != 'f' || type != zfp::Type::float32) && (format != 'd' || type != zfp::Type::float64))
+        throw nb::type_error("expected values of the type that zfp has, native float32 or float64");
+    return {mask,
+            marks.bytes(),
+            std::get<0>(limits),
+            std::get<1>(limits),
+            bound.value_or(std::numeric_limits<double>::infinity()),
+            bound == 0};
+}
 
 void bind_chunks(nb::module_& m) {
     m.def("use_libdeflate", &use_libdeflate, "path"_a,

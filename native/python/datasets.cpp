@@ -170,21 +170,32 @@ bool copy_attributes(const Libhdf5& hdf5, datasets::hid_t source, datasets::hid_
 // Identifiers of the group, of the properties of the link, of the type, and of the properties of the dataset.
 using Settings = std::tuple<datasets::hid_t, datasets::hid_t, datasets::hid_t, datasets::hid_t>;
 
+// Of zfp: the mask, the marks of missing values, the limits of valid ones, and the bound.
+using Loss = std::tuple<std::uint32_t, nb::object, std::tuple<double, double>, std::optional<double>>;
+
 nb::object rewrite(const Libhdf5& hdf5, File place, nb::bytes path, Settings settings, nb::bytes name,
-                   const chunks::Pipeline& pipeline, std::size_t most_nbytes) {
+                   const chunks::Pipeline& pipeline, std::size_t most_nbytes, std::optional<Loss> loss) {
     const auto& [id, file, base] = place;
     const auto& [parent, link, type, properties] = settings;
+    std::optional<Buffer> marks;
+    std::optional<chunks::Loss> terms;
+    if (loss) {
+        const auto& [mask, marked, limits, bound] = *loss;
+        marks.emplace(marked, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT);
+        terms = loss_of(pipeline, mask, *marks, limits, bound);
+    }
     SmallDataset source(hdf5, id, path.c_str());
     datasets::Memory values;
     const zfp::Kernel& kernel = kernel_in_use();
     if (!source.survey(base) || !source.decode(file, libdeflate_in_use(), kernel, values)) return nb::none();
     datasets::Rewriter rewriter(hdf5, source, pipeline);
-    if (!rewriter.encode(values, kernel, most_nbytes)) return nb::none();
+    if (!rewriter.encode(values, kernel, most_nbytes, terms ? &*terms : nullptr)) return nb::none();
     const auto rewritten = rewriter.write({parent, name.c_str(), link, type, properties}, base);
     if (rewritten == datasets::Rewritten::nothing) return nb::none();
     if (rewritten == datasets::Rewritten::some) fail("the dataset cannot be written");
     const auto chunk_of = [](const datasets::NewChunk& chunk) -> nb::object {
-        return nb::make_tuple(chunk.offset, chunk.encoded.nbytes, chunk.checksum);
+        const auto& [offset, nbytes, error, missing, kept] = chunk.encoded;
+        return nb::make_tuple(chunk.offset, nbytes, chunk.checksum, missing, error);
     };
     return nb::make_tuple(rewriter.has_attributes(), tuple_of(rewriter.chunks(), chunk_of));
 }
@@ -277,12 +288,15 @@ void bind_datasets(nb::module_& m) {
             "Returns the size of the file at `path` after each, -1 where it is not known. Raises RuntimeError if HDF5\n"
             "cannot write one.")
         .def("rewrite", &rewrite, "place"_a, "path"_a, "settings"_a, "name"_a, "pipeline"_a, "most_nbytes"_a,
-             "Store a small dataset anew, in a group of another file, through other filters that lose nothing.\n\n"
+             "loss"_a.none() = nb::none(),
+             "Store a small dataset anew, in a group of another file, through other filters.\n\n"
              "`settings` are identifiers: of the group, of the properties of the link, of the type, and of the\n"
-             "properties of the dataset, whose filters `pipeline` has. The encoded chunks are decoded and compared,\n"
-             "and so are HDF5's records of them. Returns whether the attributes are copied, too, and offset, size\n"
-             "and CRC-32 of each chunk; None, and nothing is written, if more is to be done, or the chunks take\n"
-             "more than `most_nbytes`. Raises RuntimeError if HDF5 cannot write.");
+             "properties of the dataset, whose filters `pipeline` has. `loss` are mask, marks, limits and bound, as\n"
+             "`ChunkPipeline.encode` takes them; without it nothing is lost. The encoded chunks are decoded and\n"
+             "compared, and so are HDF5's records of them. Returns whether the attributes are copied, too, and\n"
+             "offset, size, CRC-32, number of missing values and largest error of each chunk; None, and nothing is\n"
+             "written, if more is to be done, or the chunks break the bound or the limits, or take more than\n"
+             "`most_nbytes`. Raises RuntimeError if HDF5 cannot write.");
 }
 
 }  // namespace tamis::python

@@ -234,9 +234,10 @@ private:
         const Scalar low = random_.one_in(8) ? -100 : -std::numeric_limits<Scalar>::infinity();
         const std::vector<Scalar> marks(random_.below(2), mark_);
         const double bound = random_.one_in(4) ? 1e-3 : std::numeric_limits<double>::infinity();
-        const chunks::Terms<Scalar> terms{marks, low, std::numeric_limits<Scalar>::infinity(), bound,
-                                          random_.one_in(8)};
+        const bool exact = random_.one_in(8);
         const std::uint32_t mask = random_.one_in(2) ? 0 : 2;
+        const std::span marked(reinterpret_cast<const std::uint8_t*>(marks.data()), marks.size() * sizeof(Scalar));
+        const chunks::Loss loss{mask, marked, low, std::numeric_limits<double>::infinity(), bound, exact};
         Shape grid{chunk_.rank, {}};
         for (unsigned axis = 0; axis < chunk_.rank; ++axis)
             grid.extent[axis] = (shape_.extent[axis] - 1) / chunk_.extent[axis] + 1;
@@ -248,10 +249,10 @@ private:
             Bytes stored;
             chunks::Encoded encoded;
             if (zfp_ && pipeline_.encodes(mask))
-                encoded = chunks::Writer<Scalar>(pipeline_, kernel(), mask, terms)
+                encoded = chunks::Writer<Scalar>(pipeline_, kernel(), loss)
                               .encode(values_.place<const std::uint8_t>(), origin, stored);
             require(encoded.kept || stored.empty(), "a chunk that is refused has no bytes");
-            require(encoded.error <= bound && (!terms.exact || encoded.error == 0), "the bound is kept");
+            require(encoded.error <= bound && (!exact || encoded.error == 0), "the bound is kept");
             if (!encoded.kept) stored = plain(origin);
             put(origin, stored, encoded.kept ? mask : zfp_);
             allow(origin, encoded.error);

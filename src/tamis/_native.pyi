@@ -407,13 +407,16 @@ class Libhdf5:
         name: bytes,
         pipeline: ChunkPipeline,
         most_nbytes: int,
+        loss: tuple[int, object, tuple[float, float], float | None] | None = None,
     ) -> object:
         """
-        Store a small dataset anew, in a group of another file, through other filters that lose nothing.
+        Store a small dataset anew, in a group of another file, through other filters.
 
         `settings` are identifiers: of the group, of the properties of the link, of the type, and of the
-        properties of the dataset, whose filters `pipeline` has. The encoded chunks are decoded and compared,
-        and so are HDF5's records of them. Returns whether the attributes are copied, too, and offset, size
-        and CRC-32 of each chunk; None, and nothing is written, if more is to be done, or the chunks take
-        more than `most_nbytes`. Raises RuntimeError if HDF5 cannot write.
+        properties of the dataset, whose filters `pipeline` has. `loss` are mask, marks, limits and bound, as
+        `ChunkPipeline.encode` takes them; without it nothing is lost. The encoded chunks are decoded and
+        compared, and so are HDF5's records of them. Returns whether the attributes are copied, too, and
+        offset, size, CRC-32, number of missing values and largest error of each chunk; None, and nothing is
+        written, if more is to be done, or the chunks break the bound or the limits, or take more than
+        `most_nbytes`. Raises RuntimeError if HDF5 cannot write.
         """

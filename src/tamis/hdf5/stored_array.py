@@ -256,19 +256,21 @@ class Hdf5Array(DatasetFacts):
         return None if content is None else self._as_array(content)
 
     def alike(self, other: StoredArray, *, independent: bool = False) -> Alike | None:
-        """Compare with a small dataset of the same path in another HDF5 file, each read in one native call.
+        """Read a small dataset and that of the same path in another HDF5 file, each in one native call.
 
-        Chunks are decoded by tamis; with `independent` HDF5 reads both datasets, too. None if they differ, or it is not
-        known for sure: then they are to be compared part by part.
+        Chunks are decoded by tamis; with `independent` HDF5 reads both datasets, too. None if they are not alike, or it
+        is not known for sure: then they are to be compared part by part.
         """
         if not isinstance(other, Hdf5Array) or self.path != other.path:
             return None
         depth = Depth.twice if independent else Depth.values
         if (before := self._quick_content(depth)) is None or (after := other._quick_content(depth)) is None:
             return None
-        if not before.same_values(after) or self.number_type is None or self.has_companion or other.has_companion:
+        if not before.is_like(after) or self.number_type is None or self.has_companion or other.has_companion:
             return None
-        return Alike(self._as_array(before), before.same_attributes(after))
+        values = self._as_array(before)
+        others = values if before.values == after.values else self._as_array(after)
+        return Alike(values, others, before.same_attributes(after))
 
     def _quick_content(self, depth: Depth) -> QuickFacts | None:
         """Return facts with values, decoded by tamis, and attributes; None if the dataset is no small one."""

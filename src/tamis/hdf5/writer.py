@@ -11,7 +11,6 @@ from h5py import h5g, h5s, h5t
 
 from tamis.chunks.chunk_notes import ChunkNotes
 from tamis.chunks.grid import Grid
-from tamis.chunks.read_many import native_pipeline
 from tamis.errors import ParameterError
 from tamis.hdf5.companion_writer import create_companion
 from tamis.hdf5.lib import calls
@@ -26,6 +25,7 @@ from tamis.hdf5.tree.links import Link, link_plist
 from tamis.hdf5.writing.creation import as_recorded, filter_parameters
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
+from tamis.rewrite.new_chunk import native_encoder
 from tamis.rewrite.plan import Plan, WrittenAtOnce
 from tamis.store.array import EncodedChunk
 
@@ -160,8 +160,8 @@ def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, 
         raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.pipeline}: {error}") from error
     recorded = as_recorded(plan.pipeline, dataset)
     if source.form is not None and len(growing.creations) < _MOST_CREATIONS:
-        native = None if plan.lossy else native_pipeline(recorded, plan.chunk)
-        growing.creations[_form(plan, source)] = Creation(datatype, plist, recorded, native)
+        encoder = native_encoder(recorded.within(plan.pipeline.bound), plan.chunk)
+        growing.creations[_form(plan, source)] = Creation(datatype, plist, recorded, encoder)
     return _opened(dataset, plan, source, recorded, growing)
 
 
@@ -179,8 +179,11 @@ def write_small(
     ):
         return None
     most = _ANY_NBYTES if most_nbytes is None else most_nbytes
-    copy = rewrite_small(source.file, source.path, parent, link.name, link_plist(link.charset), like, most)
-    return None if copy is None else (WrittenAtOnce(like.recorded, copy.chunks), copy.complete)
+    link_list = link_plist(link.charset)
+    copy = rewrite_small(source.file, source.path, parent, link.name, link_list, like, plan.missing, most)
+    if copy is None or like.encoder is None:
+        return None
+    return WrittenAtOnce(like.recorded, copy.chunks, like.encoder.mask), copy.complete
 
 
 def _creation_of(plan: Plan, source: Hdf5Array, growing: GrowingFile) -> Creation | None:

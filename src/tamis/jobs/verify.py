@@ -13,7 +13,8 @@ import numpy as np
 
 from tamis._open import open_store, pair_of
 from tamis.accuracy.compare import compared
-from tamis.accuracy.statistics import Tally, unchanged
+from tamis.accuracy.statistics import Tally, compare, unchanged
+from tamis.cf import Packing
 from tamis.chunks.threads import checked_threads
 from tamis.errors import TamisError
 from tamis.hdf5.lib.damage import reading
@@ -140,7 +141,7 @@ class _Comparison:
             return
         result, problems = Compared(path), len(self.problems)
         if own == path and (alike := source.alike(target)) is not None:
-            self.compared.append(self._equal(source, target, alike))
+            self.compared.append(self._at_once(source, target, alike))
             return
         with self._reading(path):
             with reading(self.before.path, dataset=path):
@@ -157,20 +158,26 @@ class _Comparison:
             self._add_all(self.pair.attribute_changes(path, source, target))
         self.compared.append(result)
 
-    def _equal(self, source: StoredArray, target: StoredArray, alike: Alike) -> Compared:
-        """Return the result for arrays whose values are the same; only attributes may differ."""
-        path, values, packing = source.path, alike.values, source.packing
+    def _at_once(self, source: StoredArray, target: StoredArray, alike: Alike) -> Compared:
+        """Return the result for small arrays; only values and attributes may differ."""
+        path, values, others, missing, packing = source.path, alike.values, alike.others, source.missing, source.packing
+        types, bound = (_type_text(source), _type_text(target)), self._bound(path, source, target)
+        result = partial(Compared, path, source.shape, *types, **bound, checksum=_checksum(target))
         report = self._reporter(path, source)
         report(0, values.size)
-        tally = in_units(unchanged(values, source.missing), packing)
+        status: Status = "equal"
+        if others is values:
+            tally = in_units(unchanged(values, missing), packing)
+        else:
+            tally = in_units(compare(values, others, (0,) * values.ndim, missing, _zero_of(packing)), packing)
+            violations = len(self.violations)
+            self._judge(result(), source, target, tally)
+            status = self._status(not tally.different, violations)
         report(values.size, values.size)
         if not alike.same_attributes:
             with self._reading(path):
                 self._add_all(self.pair.attribute_changes(path, source, target))
-        types = _type_text(source), _type_text(target)
-        bound = self._bound(path, source, target)
-        checksum = _checksum(target)
-        return Compared(path, source.shape, *types, **bound, status="equal", tally=tally, equal=True, checksum=checksum)
+        return result(status=status, tally=tally, equal=not tally.different)
 
     def _reporter(self, path: str, source: StoredArray) -> Callable[[int, int], None]:
         """Return what takes the number of compared values, and that of all values."""
@@ -213,10 +220,13 @@ class _Comparison:
         """Compare the values of two datasets, and add violations."""
         violations = len(self.violations)
         tally, equal = self._tally(result, source, target)
-        status: Status = "equal" if equal else "within-bound"
+        return replace(result, tally=tally, equal=equal, status=self._status(equal, violations))
+
+    def _status(self, equal: bool | None, violations: int) -> Status:
+        """Return the status of values, before which there were so many violations."""
         if len(self.violations) > violations:
-            status = "different"
-        return replace(result, tally=tally, equal=equal, status=status)
+            return "different"
+        return "equal" if equal else "within-bound"
 
     def _tally(self, result: Compared, source: StoredArray, target: StoredArray) -> tuple[Tally | None, bool | None]:
         path, bound = result.path, result.bound
@@ -260,7 +270,7 @@ class _Comparison:
         self, result: Compared, source: StoredArray, target: StoredArray, report: Callable[[int, int], None]
     ) -> tuple[Tally | None, bool]:
         """Compare the values of datasets with the same shape, both of numbers or of the same type."""
-        path, bound = result.path, result.bound
+        path = result.path
         if source.number_type is None or target.number_type is None:
             unequal = self.pair.unequal_elements(source, target, report)
             if unequal:
@@ -269,15 +279,19 @@ class _Comparison:
             return None, unequal is None or unequal.harmless
         with closing(source.open_reader()) as before, closing(target.open_reader()) as after:
             packing = source.packing
-            zero = packing.stored_zero if packing else 0.0
-            tally = in_units(compared(before, after, source.missing, self.threads, report, zero), packing)
-        if packing and tally.different:
-            self._note(path, "packed", f"values, errors and bounds are unpacked, by {packing}")
-        reason = f"{target.pipeline} records no bound" if result.recorded else "no bound was given"
-        for code, text in broken_bounds(tally, bound, reason, result.relative_bound):
-            self._violation(path, code, text)
+            tally = compared(before, after, source.missing, self.threads, report, _zero_of(packing))
+            tally = in_units(tally, packing)
+        self._judge(result, source, target, tally)
         same_type = self._type_words(source) == self._type_words(target)
         return tally, not tally.different and same_type
+
+    def _judge(self, result: Compared, source: StoredArray, target: StoredArray, tally: Tally) -> None:
+        """Add the violations of the bound of a result by differences of values, which are in units."""
+        if source.packing and tally.different:
+            self._note(result.path, "packed", f"values, errors and bounds are unpacked, by {source.packing}")
+        reason = f"{target.pipeline} records no bound" if result.recorded else "no bound was given"
+        for code, text in broken_bounds(tally, result.bound, reason, result.relative_bound):
+            self._violation(result.path, code, text)
 
     def _type_words(self, array: StoredArray) -> str:
         """Return the type in words; encoding and padding of texts are a matter of the format."""
@@ -306,6 +320,11 @@ def _type_text(dataset: StoredArray) -> str:
 
 
 _NATIVE = "little" if np.dtype("<i4").isnative else "big"
+
+
+def _zero_of(packing: Packing | None) -> float:
+    """Return the stored value that means 0."""
+    return packing.stored_zero if packing else 0.0
 
 
 def _checksum(dataset: StoredArray) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tamis.chunks.regions import Parts, as_array
 from tamis.missing.companion_attributes import COMPANION_ENDING
 from tamis.missing.table import Flags
 from tamis.rewrite.new_chunk import NewChunk
-from tamis.rewrite.plan import Plan
+from tamis.rewrite.plan import Plan, WrittenAtOnce
 from tamis.store.journal import Journal, checksum_of, companion_key
 from tamis.store.leftovers import Leftover
 
@@ -123,10 +123,11 @@ class History:
         """Note chunks of the companion that are written, with their offsets."""
         self._note(self._companion_number, chunks, offsets, self._size)
 
-    def add_stored(self, chunks: Iterable[tuple[int, int, int]]) -> None:
-        """Note offset, size and checksum of all chunks of an array that was written at once."""
-        for chunk, (offset, nbytes, checksum) in enumerate(chunks):
-            self._journal.add(self._number, chunk, offset, nbytes, checksum, 0, (0, 0, 0), self._nbytes)
+    def add_stored(self, array: WrittenAtOnce) -> None:
+        """Note all chunks of an array that was written at once."""
+        for chunk, (offset, nbytes, checksum, missing, _) in enumerate(array.chunks):
+            place = chunk, offset, nbytes, checksum
+            self._journal.add(self._number, *place, array.mask, (missing, 0, 0), self._nbytes)
 
     def _note(self, array: int, chunks: Sequence[NewChunk], offsets: Sequence[int | None], nbytes: int) -> None:
         for chunk, offset in zip(chunks, offsets, strict=True):

@@ -32,8 +32,10 @@ from tamis.rewrite.plan import Plan
 FLAGS_PIPELINE = Pipeline([Deflate(6), Fletcher32()])
 """Filters of companions, which every reader of HDF5 has. A lower level of deflate gives three times the bytes."""
 
-
 _EQUAL = Comparison(0.0, True, 0)
+
+Loss = tuple[int, NDArray[Any], tuple[float, float], float | None]
+"""Mask of chunks that zfp encodes, missing values, limits of valid ones, and the bound."""
 
 
 class NewChunk(NamedTuple):
@@ -73,9 +75,7 @@ class NewChunk(NamedTuple):
 
 def make_chunks(plan: Plan, parts: Parts, box: Region, values: NDArray[Any]) -> list[NewChunk]:
     """Encode several chunks as `make_chunk` does, small ones in one native call; `values` are those of `box`."""
-    by_values = (plan.bounds is not None and plan.bounds.needs_values) or plan.measures
-    one_by_one = plan.flags is not None or plan.rounding is not None or by_values
-    native = [] if one_by_one else encode_many(plan.pipeline, values, box, parts, plan.chunk, plan.missing)
+    native = encode_many(plan.pipeline, values, box, parts, plan.chunk, plan.missing) if is_simple(plan) else []
     chunks = []
     for number, encoded in zip(as_array(parts.numbers).tolist(), native or itertools.repeat(None), strict=False):
         if encoded is None:
@@ -88,6 +88,12 @@ def make_chunks(plan: Plan, parts: Parts, box: Region, values: NDArray[Any]) -> 
                 check_comparison(plan, parts.grid.origin_of(number), comparison)
             chunks.append(_new(number, stored, comparison))
     return chunks
+
+
+def is_simple(plan: Plan) -> bool:
+    """Return whether a chunk needs no more than its filters, and their bound is all that its values must keep."""
+    by_values = plan.lossy and ((plan.bounds is not None and plan.bounds.needs_values) or plan.measures)
+    return plan.flags is None and plan.rounding is None and not by_values
 
 
 def make_chunk(plan: Plan, part: Region, values: NDArray[Any], number: int = 0) -> NewChunk:
@@ -202,37 +208,54 @@ def encode_many(
         array ends inside of the chunk, zfp does not keep the bound, or a value is outside of the valid range.
     """
     small = chunk.nbytes <= SMALL_NBYTES and values.dtype == chunk.dtype
-    if small and (lossless := _lossless_encoder(pipeline, chunk)) is not None:
-        data = lossless.encode_bytes(values, np.array(origin_of(box)), parts.origin_table())
-        return [None if entry is None else (Encoded(entry, 0), _EQUAL) for entry in data]
-    native = _encoder(pipeline, chunk) if small else None
-    if native is None:
+    encoder = native_encoder(pipeline, chunk) if small else None
+    if encoder is None:
         return [None] * len(parts)
-    encoder, mask = native
-    low = -math.inf if missing.low is None else float(missing.low)
-    high = math.inf if missing.high is None else float(missing.high)
-    encoded = encoder.encode(
-        values,
-        np.array(origin_of(box)),
-        parts.origin_table(),
-        mask,
-        np.array(missing.values, chunk.dtype),
-        (low, high),
-        pipeline.error_bound,
-    )
-    return [entry and (Encoded(entry[0], mask), Comparison(entry[1], True, entry[2])) for entry in encoded]
+    places = np.array(origin_of(box)), parts.origin_table()
+    if not encoder.has_zfp:
+        data = encoder.native.encode_bytes(values, *places)
+        return [None if entry is None else (Encoded(entry, 0), _EQUAL) for entry in data]
+    mask, marks, limits, bound = encoder.loss(missing)
+    encoded = encoder.native.encode(values, *places, mask, marks, limits, bound)
+    return [entry and (Encoded(entry[0], encoder.mask), Comparison(entry[1], True, entry[2])) for entry in encoded]
+
+
+class NativeEncoder(NamedTuple):
+    """The native twin of a pipeline, which encodes chunks, decodes them again and compares them.
+
+    Parameters
+    ----------
+    native
+        The filters.
+    dtype
+        Type of the chunks.
+    mask
+        Mask of the chunks, which zfp encodes; 0 without zfp.
+    bound
+        Largest allowed error; None if there is none.
+    has_zfp
+        Whether zfp is the first filter; otherwise no filter loses anything.
+    """
+
+    native: _native.ChunkPipeline
+    dtype: np.dtype[Any]
+    mask: int = 0
+    bound: float | None = 0.0
+    has_zfp: bool = False
+
+    def loss(self, missing: Missing) -> Loss:
+        """Return what `_native.ChunkPipeline.encode` needs beside values and places, where zfp is the first filter."""
+        low = -math.inf if missing.low is None else float(missing.low)
+        high = math.inf if missing.high is None else float(missing.high)
+        return self.mask, missing.marks(self.dtype), (low, high), self.bound
 
 
 @lru_cache(maxsize=64)  # all chunks of a dataset have the same pipeline
-def _lossless_encoder(pipeline: Pipeline, chunk: ChunkType) -> _native.ChunkPipeline | None:
-    """Return the native pipeline if it encodes without loss; None if it does not, or Python must encode."""
+def native_encoder(pipeline: Pipeline, chunk: ChunkType) -> NativeEncoder | None:
+    """Return the native encoder of a pipeline with stored parameters; None if Python must encode the chunks."""
     native = native_pipeline(pipeline, chunk)
-    return native if native is not None and native.encodes_bytes else None
-
-
-@lru_cache(maxsize=64)
-def _encoder(pipeline: Pipeline, chunk: ChunkType) -> tuple[_native.ChunkPipeline, int] | None:
-    """Return the native pipeline, and the mask of chunks encoded by zfp; None if Python must encode them."""
+    if native is not None and native.encodes_bytes:
+        return NativeEncoder(native, chunk.dtype)
     first = pipeline.stages[0] if pipeline.stages else None
     if first is None or not isinstance(first.filter, Zfp) or not is_stored(first.stored or ()):
         return None
@@ -248,8 +271,9 @@ def _encoder(pipeline: Pipeline, chunk: ChunkType) -> tuple[_native.ChunkPipelin
         return None
     idle = idle_types(pipeline)
     mask = sum(1 << i for i, item in enumerate(pipeline.filters) if isinstance(item, idle))
-    native = native_pipeline(pipeline, chunk)
-    return (native, mask) if native is not None and native.encodes(mask) else None
+    if native is None or not native.encodes(mask):
+        return None
+    return NativeEncoder(native, chunk.dtype, mask, pipeline.error_bound, has_zfp=True)
 
 
 def _numbers(params: _native.Params) -> tuple[int, ...]:

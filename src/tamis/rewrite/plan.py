@@ -203,15 +203,18 @@ class WrittenAtOnce(NamedTuple):
     pipeline
         Filters as the store recorded them.
     chunks
-        Offset, size and checksum of each chunk, in the order of their numbers.
+        Offset, size, checksum, number of missing values and largest error of each chunk, in the order of their numbers.
+    mask
+        Filter mask of all chunks.
     """
 
     pipeline: Pipeline
-    chunks: Sequence[tuple[int, int, int]]
+    chunks: Sequence[tuple[int, int, int, int, float]]
+    mask: int
 
 
 class CreateAtOnce(ABC):
-    """A `Create` that also writes small arrays, if nothing is lost and the format can."""
+    """A `Create` that also writes small arrays at once, if the format can."""
 
     @abstractmethod
     def __call__(self, plan: Plan) -> ArrayWriter:
@@ -219,7 +222,7 @@ class CreateAtOnce(ABC):
 
     @abstractmethod
     def at_once(self, plan: Plan, most_nbytes: int | None) -> WrittenAtOnce | None:
-        """Create the array of a plan with all of its chunks, in at most so many bytes.
+        """Create the array of a simple plan (`is_simple`) with all of its chunks, in at most so many bytes.
 
         Encoded chunks are decoded and compared, and the records of the store are those of the chunks. None, and nothing
         is written, if the array is to be written chunk by chunk.

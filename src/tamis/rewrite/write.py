@@ -22,7 +22,7 @@ from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
 from tamis.rewrite.growth import LargerError, check_growth, collect_within
 from tamis.rewrite.history import History
-from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk, make_chunks
+from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk, is_simple, make_chunks
 from tamis.rewrite.plan import CreateAtOnce, Plan, Written
 from tamis.rewrite.streams import encode_streams
 from tamis.store.array import ArrayWriter, EncodedChunk, StoredArray
@@ -97,7 +97,7 @@ def _write_at_once(
     plan: Plan, source: StoredArray, create: CreateAtOnce, progress: Progress, history: History | None
 ) -> Written | None:
     """Write a small array at once; None, and nothing is written, if that does not go."""
-    special = plan.lossy or plan.streams_kept or plan.flags is not None or plan.rounding is not None
+    special = plan.streams_kept or not is_simple(plan)
     if special or source.likeness is None or (history is not None and history.is_resumed):
         return None
     array = create.at_once(plan, check_growth(plan, source, 1))
@@ -106,9 +106,11 @@ def _write_at_once(
     count = len(array.chunks)
     progress(0, count)
     if history is not None:
-        history.add_stored(array.chunks)
+        history.add_stored(array)
     progress(count, count)
-    return Written(count, 0, pipeline=array.pipeline)
+    missing = sum([chunk[-2] for chunk in array.chunks]) if plan.lossy else 0
+    largest = max([chunk[-1] for chunk in array.chunks]) if plan.lossy else 0.0
+    return Written(count, 0, missing, pipeline=array.pipeline, largest_error=largest)
 
 
 def would_grow(plan: Plan, source: StoredArray) -> bool:

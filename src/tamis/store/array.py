@@ -33,17 +33,18 @@ ELSEWHERE = ("virtual", "external")
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Two arrays that are the same but for how they are stored.
+    """Two small arrays of the same type, extents and fill value, without companions.
 
     Parameters
     ----------
-    values
-        The values of both.
+    values, others
+        The values of both; the same object if these have the same bits.
     same_attributes
         Whether their attributes are certainly the same, too.
     """
 
     values: NDArray[Any]
+    others: NDArray[Any]
     same_attributes: bool
 
 
@@ -312,7 +313,7 @@ class StoredArray(Protocol):
         ...
 
     def alike(self, other: Any, *, independent: bool = False) -> Alike | None:
-        """Compare with an array of the same path in another store at once, if the format can.
+        """Read all of two arrays of the same path in two stores at once, if they are alike and the format can.
 
         Parameters
         ----------
@@ -324,8 +325,8 @@ class StoredArray(Protocol):
         Returns
         -------
         Alike or None
-            The result if both certainly have the same type, extents, fill value and values, and no companions. None if
-            they differ, or are to be compared part by part.
+            The values if both arrays certainly have the same type, extents and fill value, and no companions. None if
+            they differ in that, or are to be compared part by part.
         """
         ...
 

@@ -15,6 +15,22 @@ struct Terms {
     bool exact;                     // every bit is what it was; then nothing else matters
 };
 
+// The filters that are not applied to a chunk behind zfp, and its terms, whatever the type of its values.
+struct Loss {
+    std::uint32_t mask = 0;
+    std::span<const std::uint8_t> marks;  // the bytes of values of that type
+    double low = 0, high = 0, bound = 0;
+    bool exact = false;
+
+    // Of the type of the marks, whose memory is aligned for it.
+    template <class Scalar>
+    Terms<Scalar> terms() const {
+        const auto* values = reinterpret_cast<const Scalar*>(marks.data());
+        return {
+            {values, marks.size() / sizeof(Scalar)}, static_cast<Scalar>(low), static_cast<Scalar>(high), bound, exact};
+    }
+};
+
 // What became of a chunk.
 struct Encoded {
     std::size_t offset = 0, nbytes = 0;  // of its bytes
@@ -27,12 +43,12 @@ struct Encoded {
 template <class Scalar>
 class Writer {
 public:
-    // `pipeline.encodes(mask)`, and its values are of this type.
-    Writer(const Pipeline& pipeline, const zfp::Kernel& kernel, std::uint32_t mask, const Terms<Scalar>& terms)
+    // `pipeline.encodes(loss.mask)`, and its values are of this type.
+    Writer(const Pipeline& pipeline, const zfp::Kernel& kernel, const Loss& loss)
         : pipeline_(pipeline),
           kernel_(kernel),
-          mask_(mask),
-          terms_(terms),
+          mask_(loss.mask),
+          terms_(loss.terms<Scalar>()),
           capacity_(zfp::encode_capacity(header(pipeline).type, header(pipeline).layout, header(pipeline).params, 0)),
           values_(zfp::raw_memory(pipeline.nbytes())),
           decoded_(zfp::raw_memory(pipeline.nbytes())),

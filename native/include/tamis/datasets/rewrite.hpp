@@ -1,9 +1,10 @@
-// A small dataset stored anew in another file, through other filters that lose nothing.
+// A small dataset stored anew in another file, through other filters that lose nothing or are proven to keep a bound.
 #pragma once
 
 #include <algorithm>
 #include <array>
 
+#include "tamis/chunks/write.hpp"
 #include "tamis/chunks/write_lossless.hpp"
 #include "tamis/datasets/attributes.hpp"
 
@@ -29,27 +30,29 @@ enum class Rewritten { done, nothing, some };
 // Writes the copy of one dataset.
 class Rewriter {
 public:
-    // The source has been surveyed; `pipeline` is that of the copy.
+    // The source has been surveyed; `pipeline` is that of the copy, and has the type of its values.
     Rewriter(const Libhdf5& hdf5, const SmallDataset& source, const chunks::Pipeline& pipeline)
         : hdf5_(hdf5), source_(source), pipeline_(pipeline) {}
 
-    // Encode all chunks, and decode them again. False if not all values are stored in the source, a chunk ends beyond
-    // the array, or the chunks are many or take more than `most_nbytes`.
-    bool encode(const Memory& values, const zfp::Kernel& kernel, std::size_t most_nbytes) {
-        const chunks::Shape& shape = source_.shape();
-        if (!pipeline_.libdeflate() || !source_.is_complete() || shape.rank != pipeline_.shape().rank ||
-            source_.itemsize() != pipeline_.itemsize() || !pipeline_.encodes_bytes() || !place_chunks())
+    // Encode all chunks, and decode them again: without loss, or by zfp as its terms allow. False if not all values are
+    // stored in the source, a chunk ends beyond the array or breaks the terms, or the chunks are many or take more than
+    // `most_nbytes`.
+    bool encode(const Memory& values, const zfp::Kernel& kernel, std::size_t most_nbytes,
+                const chunks::Loss* loss = nullptr) {
+        if (!pipeline_.libdeflate() || !source_.is_complete() || source_.shape().rank != pipeline_.shape().rank ||
+            source_.itemsize() != pipeline_.itemsize() || !place_chunks())
             return false;
-        const chunks::Place<const std::uint8_t> place{values.data(), shape, shape.contiguous(source_.itemsize()), {}};
-        chunks::LosslessWriter writer(pipeline_, kernel);
-        if (!writer) return false;
-        for (NewChunk& chunk : chunks_) {
-            std::array<std::int64_t, chunks::max_axes> origin{};
-            std::copy_n(chunk.origin.begin(), shape.rank, origin.begin());
-            chunk.encoded = writer.encode(place, std::span(origin).first(shape.rank), bytes_);
-            if (!chunk.encoded.kept) return false;
-        }
-        return bytes_.size() <= most_nbytes;
+        if (loss == nullptr)
+            return pipeline_.encodes_bytes() &&
+                   encode_by(chunks::LosslessWriter(pipeline_, kernel), values, most_nbytes);
+        mask_ = loss->mask;
+        if (!pipeline_.encodes(mask_)) return false;
+        const zfp::Type type = pipeline_.stages()[0].header.type;
+        if (type == zfp::Type::float32 && source_.itemsize() == sizeof(float))
+            return encode_by(chunks::Writer<float>(pipeline_, kernel, *loss), values, most_nbytes);
+        if (type == zfp::Type::float64 && source_.itemsize() == sizeof(double))
+            return encode_by(chunks::Writer<double>(pipeline_, kernel, *loss), values, most_nbytes);
+        return false;
     }
 
     // Create the dataset, write its chunks, compare HDF5's records of them, and copy the attributes if that is simple.
@@ -68,7 +71,7 @@ public:
         for (NewChunk& chunk : chunks_) {
             const std::uint8_t* bytes = bytes_.data() + chunk.encoded.offset;
             chunk.checksum = pipeline_.libdeflate().crc32(0, bytes, chunk.encoded.nbytes);
-            if (hdf5_.write_chunk(copy, none, 0, chunk.origin.data(), chunk.encoded.nbytes, bytes) < 0)
+            if (hdf5_.write_chunk(copy, none, mask_, chunk.origin.data(), chunk.encoded.nbytes, bytes) < 0)
                 return Rewritten::some;
         }
         if (!is_recorded(copy, base)) return Rewritten::some;
@@ -81,6 +84,20 @@ public:
     bool has_attributes() const { return attributes_ == Copied::all; }
 
 private:
+    template <class Writer>
+    bool encode_by(Writer writer, const Memory& values, std::size_t most_nbytes) {
+        const chunks::Shape& shape = source_.shape();
+        const chunks::Place<const std::uint8_t> place{values.data(), shape, shape.contiguous(source_.itemsize()), {}};
+        if (!writer) return false;
+        for (NewChunk& chunk : chunks_) {
+            std::array<std::int64_t, chunks::max_axes> origin{};
+            std::copy_n(chunk.origin.begin(), shape.rank, origin.begin());
+            chunk.encoded = writer.encode(place, std::span(origin).first(shape.rank), bytes_);
+            if (!chunk.encoded.kept) return false;
+        }
+        return bytes_.size() <= most_nbytes;
+    }
+
     // List the chunks in the order of their numbers.
     bool place_chunks() {
         const chunks::Shape &shape = source_.shape(), &step = pipeline_.shape();
@@ -115,7 +132,7 @@ private:
             if (hdf5_.chunk_at(copy, none, i, origin.data(), &mask, &address, &nbytes) < 0) return false;
             const auto chunk = std::find_if(chunks_.begin(), chunks_.end(),
                                             [&](const NewChunk& chunk) { return chunk.origin == origin; });
-            if (chunk == chunks_.end() || mask != 0 || nbytes != chunk->encoded.nbytes || chunk->offset != 0)
+            if (chunk == chunks_.end() || mask != mask_ || nbytes != chunk->encoded.nbytes || chunk->offset != 0)
                 return false;
             chunk->offset = static_cast<std::int64_t>(address) + base;
             ++matching;
@@ -126,6 +143,7 @@ private:
     const Libhdf5& hdf5_;
     const SmallDataset& source_;
     const chunks::Pipeline& pipeline_;
+    std::uint32_t mask_ = 0;
     std::vector<NewChunk> chunks_;
     Memory bytes_;
     Copied attributes_ = Copied::nothing;

@@ -16,7 +16,9 @@ from h5py import h5d, h5g, h5p, h5t
 from tamis import _native
 from tamis.hdf5.lib.calls import id_of, lock
 from tamis.hdf5.lib.file_facts import driver_of, first_offset, is_plain, is_read_only, once
+from tamis.missing.definition import Missing
 from tamis.pipeline import Pipeline
+from tamis.rewrite.new_chunk import NativeEncoder
 
 Form = tuple[Any, ...]
 """Type and creation properties: datasets of equal forms share all facts that follow from these."""
@@ -72,12 +74,11 @@ class QuickFacts(NamedTuple):
         contents = self.contents or ()
         return 256 + len(self.values or b"") + sum(256 + len(content[-1]) for content in contents if content)
 
-    def same_values(self, other: QuickFacts) -> bool:
-        """Return whether type, extents, fill value and values are certainly the same, bit by bit."""
-        return (
-            self.values == other.values is not None
-            and (self.shape, self.maxshape) == (other.shape, other.maxshape)
-            and (self.form[0], *self.form[_FILL]) == (other.form[0], *other.form[_FILL])
+    def is_like(self, other: QuickFacts) -> bool:
+        """Return whether type, extents and fill value are certainly the same."""
+        return (self.shape, self.maxshape, self.form[0], *self.form[_FILL]) == (
+            *(other.shape, other.maxshape, other.form[0]),
+            *other.form[_FILL],
         )
 
     def same_attributes(self, other: QuickFacts) -> bool:
@@ -129,11 +130,11 @@ class QuickCopy(NamedTuple):
     complete
         Whether it has all attributes, and the dataset has no comment.
     chunks
-        Offset, size and CRC-32 of each chunk, in the order of their numbers.
+        Offset, size, CRC-32, number of missing values and largest error of each chunk, in the order of their numbers.
     """
 
     complete: bool
-    chunks: tuple[tuple[int, int, int], ...]
+    chunks: tuple[tuple[int, int, int, int, float], ...]
 
 
 class Creation(NamedTuple):
@@ -145,14 +146,14 @@ class Creation(NamedTuple):
         Its type and creation properties.
     recorded
         The filters that HDF5 then records.
-    native
-        Their native twin, if they lose nothing and native code can apply them.
+    encoder
+        Their native twin, if native code can apply them.
     """
 
     datatype: h5t.TypeID
     plist: h5p.PropDCID
     recorded: Pipeline
-    native: _native.ChunkPipeline | None
+    encoder: NativeEncoder | None
 
 
 def rewrite_small(
@@ -162,11 +163,13 @@ def rewrite_small(
     name: bytes,
     link_plist: h5p.PropLCID | None,
     creation: Creation,
+    missing: Missing,
     most_nbytes: int,
 ) -> QuickCopy | None:
     """Store a dataset anew in a group of another file; None, and nothing is written, if more is to be done.
 
-    Encoded chunks are decoded and compared, and HDF5's records of them, too.
+    Encoded chunks are decoded and compared, and HDF5's records of them, too: `missing` values stay as they are, others
+    within the bound of the filters and inside of the valid range.
 
     Raises
     ------
@@ -174,12 +177,14 @@ def rewrite_small(
         If HDF5 cannot write.
     """
     place, library = _place(file), libhdf5()
-    if place is None or library is None or creation.native is None:
+    encoder = creation.encoder
+    if place is None or library is None or encoder is None:
         return None
     settings = parent.id, id_of(link_plist), creation.datatype.id, creation.plist.id
     raw_path = path.encode("utf-8", "surrogateescape")
     with lock:
-        result: Any = library.rewrite(place, raw_path, settings, name, creation.native, most_nbytes)
+        loss = encoder.loss(missing) if encoder.has_zfp else None
+        result: Any = library.rewrite(place, raw_path, settings, name, encoder.native, most_nbytes, loss)
     return None if result is None else QuickCopy._make(result)
 
 
