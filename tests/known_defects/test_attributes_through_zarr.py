@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import netCDF4
 import numpy as np
 import pytest
 
@@ -104,3 +105,17 @@ def test_u54_neighbours_beyond_2_53_differ(tmp_path: Path) -> None:
     with h5py.File(source, "a") as file:
         file["x"].attrs["n"] = float(1 << 53)
     assert "attribute 'n'" in run("verify", source, store, code=3)
+
+
+@pytest.mark.usefixtures("netcdf4_plugins")
+def test_u54_netcdf_c_reads_the_types_of_numbers(tmp_path: Path) -> None:
+    values = {"number": np.float32(2), "big": np.array([1, 2], ">i2"), "byte": np.array(3, "u1")}
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.arange(4)
+        file["x"].attrs.update({**values, "table": np.eye(2)})
+    run("repack", tmp_path / "a.h5", tmp_path / "a.zarr", "--zarr-format", 2)
+    with netCDF4.Dataset(f"{(tmp_path / 'a.zarr').as_uri()}#mode=zarr,file") as dataset:
+        for name, value in values.items():
+            known = np.asarray(dataset["x"].getncattr(name))
+            assert known.dtype == value.dtype.newbyteorder("=")
+            assert known.tolist() == value.tolist()

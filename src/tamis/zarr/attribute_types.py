@@ -54,10 +54,20 @@ def with_types_of(own: Types, arrays: Mapping[str, Types] | None = None) -> dict
     inner = {name: types for name, types in (arrays or {}).items() if types}
     if not own and not inner:
         return {}
-    known = {"types": {name: kind for name, kind in own.items() if isinstance(kind, str)}}
+    known = {"types": {name: text for name, kind in own.items() if (text := _netcdf_type(kind))}}
     if forms := {name: kind for name, kind in own.items() if not isinstance(kind, str)}:
         known[_FORMS] = forms
     return {NAME: known | ({_OF_ARRAYS: inner} if inner else {})}
+
+
+def _netcdf_type(kind: Any) -> str:
+    """Return the type that netCDF-C takes for an attribute; empty for attributes that it does not have."""
+    if isinstance(kind, str):
+        return kind
+    name, shape = kind
+    little = f"<{name[1:]}"
+    has_type = little in _KNOWN or f"|{name[1:]}" in _KNOWN
+    return little if has_type and shape is not None and len(shape) <= 1 else ""
 
 
 def known_types(own: object, of_group: object = None, name: str = "") -> Types:
