@@ -51,9 +51,6 @@ _SMALL = 0.01
 """Fraction of the values of the largest variable: a 1-D variable with at most so many describes its axis."""
 
 
-_RENAMED = "_nc4_non_coord_"
-"""Prefix by netCDF-4 for a variable that has the name of a dimension but is not its coordinate."""
-
 _MOST_GROUPS = 256
 _MOST_NAMES = 1024
 """Limit of names of one attribute that are looked up: a hostile file may have any number."""
@@ -194,20 +191,19 @@ class _Lookup:
     """Paths of variables by their names in attributes."""
 
     def __init__(self, paths: Iterable[str]) -> None:
-        self._paths: dict[str, str] = {}
-        for path in paths:
-            group, _, name = path.rpartition("/")
-            self._paths[f"{group}/{name.removeprefix(_RENAMED)}"] = path
-            self._paths.setdefault(path, path)
+        self._paths = frozenset(paths)
 
     def find(self, name: str, group: str) -> str | None:
         """Return the path of a variable, by an absolute or relative path, or by a name in this group or one above."""
         if "/" in name:
-            return self._paths.get(posixpath.normpath(posixpath.join(group, name)))
+            path = posixpath.normpath(posixpath.join(group, name))
+            return path if path in self._paths else None
         scope = group.rstrip("/")
         for _ in range(_MOST_GROUPS):
-            if (path := self._paths.get(f"{scope}/{name}")) is not None or not scope:
+            if (path := f"{scope}/{name}") in self._paths:
                 return path
+            if not scope:
+                return None
             scope = scope.rpartition("/")[0]
         return None
 

@@ -10,6 +10,7 @@ from h5py import h5a, h5g
 
 from tamis.hdf5.companions import has_companion, other_ancillary
 from tamis.hdf5.lib.netcdf_attributes import set_text
+from tamis.hdf5.lib.netcdf_names import NON_COORDINATE
 from tamis.hdf5.tree.create import create_like
 from tamis.hdf5.tree.links import Link
 from tamis.hdf5.tree.references import copy_attribute
@@ -115,4 +116,4 @@ def _scales(dataset: h5py.Dataset) -> Sequence[Sequence[h5py.Dataset]]:
 
 
 def _name(dataset: h5py.Dataset) -> str:
-    return str(dataset.name).rpartition("/")[2]
+    return str(dataset.name).rpartition("/")[2].removeprefix(NON_COORDINATE)

@@ -20,6 +20,7 @@ from tamis.hdf5.lib import calls, datatypes
 from tamis.hdf5.lib.attributes import is_bare_dimension, is_known, known_attributes, known_texts
 from tamis.hdf5.lib.file_facts import address_nbytes, filename_of, is_read_only
 from tamis.hdf5.lib.filter_list import listed_pipeline
+from tamis.hdf5.lib.netcdf_names import stored_path
 from tamis.hdf5.lib.quick_facts import Form, QuickFacts, quick_facts
 from tamis.hdf5.lib.type_text import type_words
 from tamis.pipeline import Pipeline
@@ -77,9 +78,11 @@ class DatasetFacts(DescribedArray):
     file
         The file, which must stay open and must not change.
     path
-        Path of the dataset.
+        Path of the dataset, as netCDF names it.
     dataset
         The dataset, if it is open already.
+    stored_path
+        Path of the dataset in HDF5, if it is known.
     address
         Address of the dataset, if it is known.
 
@@ -90,25 +93,34 @@ class DatasetFacts(DescribedArray):
     """
 
     def __init__(
-        self, file: h5py.File, path: str, dataset: h5py.Dataset | None = None, *, address: int | None = None
+        self,
+        file: h5py.File,
+        path: str,
+        dataset: h5py.Dataset | None = None,
+        *,
+        stored_path: str | None = None,
+        address: int | None = None,
     ) -> None:
         self.file, self.path = file, path
         self._dataset = dataset
         self.form: Form | None = None
         self._surveyed = False
+        if stored_path is not None:
+            vars(self)["stored_path"] = stored_path
         if address is not None:
             vars(self)["address"] = address
 
     @classmethod
     def of(cls, dataset: h5py.Dataset) -> Self:
         """Return the facts of an h5py dataset."""
-        return cls(dataset.file, str(dataset.name), dataset)
+        name = str(dataset.name)
+        return cls(dataset.file, name, dataset, stored_path=name)
 
     def survey(self) -> None:
         """Read all facts in one call, if the dataset is a small one and they were not; others are read one by one."""
         if not self._surveyed:
             self._surveyed = True
-            if (facts := quick_facts(self.file, self.path)) is not None:
+            if (facts := quick_facts(self.file, self.stored_path)) is not None:
                 self.take(facts)
 
     def take(self, facts: QuickFacts) -> None:
@@ -132,11 +144,16 @@ class DatasetFacts(DescribedArray):
         own.update(shared)
         self.form = facts.form
 
+    @cached_property
+    def stored_path(self) -> str:
+        """Path in HDF5."""
+        return stored_path(self.file, self.path)
+
     @property
     def dataset(self) -> h5py.Dataset:
         """The h5py dataset."""
         if self._dataset is None:
-            handle = h5d.open(self.file.id, self.path.encode("utf-8", "surrogateescape"))
+            handle = h5d.open(self.file.id, self.stored_path.encode("utf-8", "surrogateescape"))
             return self.keep(h5py.Dataset(handle, readonly=is_read_only(self.file)))  # lets h5py cache the shape
         return self._dataset
 

@@ -16,6 +16,7 @@ from tamis.chunks.threads import checked_threads
 from tamis.errors import FileError, MissingFilterError
 from tamis.formatting import printable
 from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.lib.netcdf_names import renamed_paths, stored_path
 from tamis.hdf5.lib.source_file import open_source
 from tamis.hdf5.model.hdf5_model import Hdf5Model
 from tamis.hdf5.opened_array import Array
@@ -164,7 +165,8 @@ class File(Group):
         if path == "/":
             return self
         with reading(self.path, dataset=path):
-            target = group.get(_key(name)) if not name.startswith("/") else self._group.get(_key(name))
+            owner = self._group if name.startswith("/") else group
+            target = owner.get(_key(stored_path(owner, name)))
         if isinstance(target, h5py.Group):
             return Group(self, target, path)
         if not isinstance(target, h5py.Dataset):
@@ -214,7 +216,8 @@ class File(Group):
                 group.visititems(visit)
         except MissingFilterError as error:
             raise FileError(f"{self.path}: {error}").at(path=self.path) from error
-        return sorted(paths)
+        names = renamed_paths(group, paths)
+        return sorted(names.get(path, path) for path in paths)
 
     def __enter__(self) -> Self:
         self.check_open()

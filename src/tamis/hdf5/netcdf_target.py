@@ -27,11 +27,11 @@ from tamis.formatting import plural
 from tamis.hdf5.companion_writer import replace_companions
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.netcdf_attributes import set_attribute, set_number, set_text
+from tamis.hdf5.lib.netcdf_names import NON_COORDINATE
 from tamis.hdf5.lib.rounding_attributes import name_containers, record_rounding
 from tamis.hdf5.library_reader import selected
 from tamis.hdf5.model.attribute_forms import write_attribute
 from tamis.hdf5.model.attribute_values import INTERNAL as RESERVED
-from tamis.hdf5.model.scanned_group import NON_COORDINATE
 from tamis.hdf5.named_types import named_type
 from tamis.hdf5.tree.links import raw_name
 from tamis.hdf5.writer import GrowingFile, Hdf5Writer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -19,6 +19,7 @@ from tamis.hdf5.cf_variables import roles_in
 from tamis.hdf5.companion_writer import create_empty, replace_companions
 from tamis.hdf5.lib.attributes import known_attributes
 from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.lib.netcdf_names import stored_path
 from tamis.hdf5.lib.rounding_attributes import name_containers
 from tamis.hdf5.lib.source_file import open_source
 from tamis.hdf5.readers import readers_of
@@ -204,6 +205,7 @@ class Hdf5Store:
     ) -> list[str]:
         """Copy everything to a new file, except the arrays that functions create; see `tamis._open.copy_store`."""
         growing = GrowingFile(str(target))
+        stored = partial(stored_path, self.file)
         roundings: dict[str, Rounding] = {}
 
         def history() -> str:
@@ -215,20 +217,21 @@ class Hdf5Store:
                 create = _Create(source, open_source, parent, link, growing)
                 function(source, create)
                 if create.rounding is not None:
-                    roundings[path] = create.rounding
+                    roundings[stored(path)] = create.rounding
                 return create.copy
 
             return make
 
         with create_target(self.file, target) as out:
             created()
-            functions = {path: adapted(path, function) for path, function in recreate.items()}
-            notes, headers = copy_tree(self.file, out, {**functions, **dict.fromkeys(dropped, create_empty)}, history)
+            functions = {stored(path): adapted(path, function) for path, function in recreate.items()}
+            old = [*map(stored, dropped)]
+            notes, headers = copy_tree(self.file, out, {**functions, **dict.fromkeys(old, create_empty)}, history)
             datasets = {
-                path: writer.dataset if isinstance(writer, Hdf5Writer) else None
+                stored(path): writer.dataset if isinstance(writer, Hdf5Writer) else None
                 for path, writer in companions().items()
             }
-            replace_companions(out, dropped, datasets)
+            replace_companions(out, old, datasets)
             name_containers(out, roundings)
         keep_times(self.file, target, headers)
         return notes

@@ -93,7 +93,7 @@ class Hdf5Array(DatasetFacts):
         if not self.has_companion:
             return None
         flags = companions.find_companion(self.dataset, self.label)
-        return Hdf5Array(self.file, str(flags.name), flags)
+        return Hdf5Array(self.file, str(flags.name), flags, stored_path=str(flags.name))
 
     @cached_property
     def companion_flags(self) -> CompanionFlags | None:
@@ -276,7 +276,7 @@ class Hdf5Array(DatasetFacts):
         """Return facts with values, decoded by tamis, and attributes; None if the dataset is no small one."""
         if self._content is not None and depth == Depth.values:
             return self._content
-        facts = quick_facts(self.file, self.path, depth)
+        facts = quick_facts(self.file, self.stored_path, depth)
         if facts is None or facts.values is None:
             return None
         if self.form is None:

@@ -180,7 +180,7 @@ def write_small(
         return None
     most = _ANY_NBYTES if most_nbytes is None else most_nbytes
     link_list = link_plist(link.charset)
-    copy = rewrite_small(source.file, source.path, parent, link.name, link_list, like, plan.missing, most)
+    copy = rewrite_small(source.file, source.stored_path, parent, link.name, link_list, like, plan.missing, most)
     if copy is None or like.encoder is None:
         return None
     return WrittenAtOnce(like.recorded, copy.chunks, like.encoder.mask), copy.complete

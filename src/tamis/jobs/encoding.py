@@ -19,6 +19,7 @@ from tamis.filters import ChunkType, Filter, Stage, UnknownFilter
 from tamis.filters.base import is_enum
 from tamis.formatting import printable, shape_text
 from tamis.hdf5.chunk_access import pipeline_of
+from tamis.hdf5.lib.netcdf_names import stored_path
 from tamis.hdf5.lib.plugin import writes
 from tamis.hdf5.lib.source_file import is_hdf5, open_source
 from tamis.jobs.dataset_meaning import attributes_of, refuse_limits, refuse_spoiled, roles_in_dataset
@@ -339,8 +340,7 @@ def _stored(ds: Any, names: Iterable[str], group: str) -> Iterator[tuple[str, Pi
             raise FileError(f"{error}: give recipes for what was read from it, {', '.join(own)}") from error
         with file:
             for name in own:
-                members = [file.get(f"{group or '/'}/{prefix}{name}") for prefix in ("", "_nc4_non_coord_")]
-                stored = next((member for member in members if member is not None), None)
+                stored = file.get(stored_path(file, f"{group or '/'}/{name}"))
                 if stored is None or not hasattr(stored, "chunks"):
                     raise FileError(
                         f"{source}: expected {name!r}, which was read from it, found none: give the group that the"

@@ -14,14 +14,12 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5r, h5t
 from tamis.hdf5.lib.attributes import is_bare_name
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.file_facts import filename_of
+from tamis.hdf5.lib.netcdf_names import renamed_paths
 from tamis.hdf5.model.attribute_forms import attribute_forms
 from tamis.hdf5.model.attribute_values import attribute_value, attribute_values, names_of, references
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.links import in_order, links_of
 from tamis.store.data_model import AttributeForm
-
-NON_COORDINATE = "_nc4_non_coord_"
-"""Prefix of a variable that has the name of a dimension without being its coordinate."""
 
 Enum = tuple[np.dtype[Any], Mapping[str, int]]
 """An enumeration: type of its numbers, and numbers by member."""
@@ -117,7 +115,7 @@ def scan_group(file: h5py.File, path: str, group: h5py.Group) -> ScannedGroup:
             elif isinstance(item, h5t.TypeID) and (enum := _enum(item)):
                 enums[name] = enum
             elif isinstance(item, h5d.DatasetID):
-                array = Hdf5Array(file, item_path)
+                array = Hdf5Array(file, item_path, stored_path=item_path)
                 array.keep(h5py.Dataset(item, readonly=True))
                 if reason := _no_variable(array):
                     left_out[name] = reason
@@ -126,9 +124,12 @@ def scan_group(file: h5py.File, path: str, group: h5py.Group) -> ScannedGroup:
     # All datasets were opened before any attribute is read: libhdf5 trusts what values of varying length refer to, and
     # may crash in a damaged file.
     scanned = []
+    names = renamed_paths(group, [*arrays, *left_out])
+    left_out = {names.get(name, name): reason for name, reason in left_out.items()}
     for name, array in arrays.items():
+        array.path = f"{path.rstrip('/')}/{names.get(name, name)}"
         with reading(filename_of(file), dataset=array.path):
-            scanned.append(_scanned(array, name))
+            scanned.append(_scanned(array, names.get(name, name), name))
     attributes, forms = attribute_values(group), attribute_forms(group)
     return ScannedGroup(group, attributes, tuple(scanned), groups, enums, left_out, forms)
 
@@ -144,21 +145,22 @@ def _no_variable(array: Hdf5Array) -> str:
     return ""
 
 
-def _scanned(array: Hdf5Array, link: str) -> ScannedArray:
+def _scanned(array: Hdf5Array, name: str, link: str) -> ScannedArray:
     """Read everything about a dataset while it is open."""
     dataset = array.dataset
     names = names_of(dataset)
     is_scale = bool(array.shape) and _internal(dataset, names, "CLASS") == "DIMENSION_SCALE"
+    is_bare = is_scale and is_bare_name(_internal(dataset, names, "NAME", ""))
     ids = np.atleast_1d(_internal(dataset, names, "_Netcdf4Coordinates", ())).tolist() if is_scale else ()
     number = _internal(dataset, names, "_Netcdf4Dimid") if is_scale else None
     _ = array.maxshape, array.chunk_shape, array.pipeline, array.fill_value, array.has_companion, array.address
     return ScannedArray(
-        link.removeprefix(NON_COORDINATE),
+        link if is_bare else name,
         link,
         array,
         attribute_values(dataset, names),
         is_scale,
-        is_scale and is_bare_name(_internal(dataset, names, "NAME", "")),
+        is_bare,
         int(number) if isinstance(number, np.integer) else None,
         tuple(ids) if len(ids) == len(array.shape) else (),
         _scales(dataset, names),

@@ -11,6 +11,7 @@ import numpy as np
 from h5py import h5g, h5i, h5o, h5s
 
 from tamis.errors import FileError
+from tamis.hdf5.lib.netcdf_names import stored_path
 from tamis.hdf5.lib.references import Place
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.walk import Contents
@@ -113,17 +114,18 @@ def _kinds(contents: Contents) -> Iterator[tuple[str, int]]:
 
 
 def info_at(file: h5py.File, path: str) -> Any:
-    """Return what HDF5 says of the object that a path leads to, by whatever links; None if there is none."""
+    """Return what HDF5 says of the object that a path in netCDF leads to, by whatever links; None if there is none."""
     try:
-        return h5o.get_info(file.id, path.encode("utf-8", "surrogateescape"))
+        return h5o.get_info(file.id, stored_path(file, path).encode("utf-8", "surrogateescape"))
     except (OSError, RuntimeError, ValueError, KeyError):
         return None
 
 
 def array_at(file: h5py.File, path: str) -> Hdf5Array | None:
-    """Find the dataset of this file that a path leads to, by whatever links; None if there is none."""
-    dataset = _object_at(file, path, h5py.Dataset)
-    return None if dataset is None else Hdf5Array(file, path, dataset)
+    """Find the dataset of this file that a path in netCDF leads to, by whatever links; None if there is none."""
+    stored = stored_path(file, path)
+    dataset = _object_at(file, stored, h5py.Dataset)
+    return None if dataset is None else Hdf5Array(file, path, dataset, stored_path=stored)
 
 
 def group_at(file: h5py.File, path: str) -> h5py.Group | None:

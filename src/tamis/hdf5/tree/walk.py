@@ -13,6 +13,7 @@ from h5py import h5a, h5d, h5g, h5l, h5o
 
 from tamis.errors import FileError, MissingFilterError
 from tamis.hdf5.lib.damage import reading
+from tamis.hdf5.lib.netcdf_names import renamed_paths
 from tamis.hdf5.lib.quick_facts import Depth, QuickFacts, quick_look
 from tamis.hdf5.stored_array import Hdf5Array
 from tamis.hdf5.tree.links import Link, links_of
@@ -27,15 +28,16 @@ _Open = tuple[str, list[Link]]  # path of a group, links still to visit
 
 
 class _Listed(NamedTuple):
-    """A dataset as it is listed: whether it names a companion, and its facts if they are known."""
+    """A dataset as it is listed: HDF5's path, whether it names a companion, and its facts if they are known."""
 
+    stored_path: str
     address: int
     marked: bool
     facts: QuickFacts | None
 
 
 class Datasets(Arrays[Hdf5Array]):
-    """Datasets of a file by their paths, in the order of names; each is looked at when it is asked for, once."""
+    """Datasets of a file by their paths in netCDF, in order; each is looked at once, when it is asked for."""
 
     def __init__(self, file: h5py.File) -> None:
         self.file, self._paths = file, dict[str, _Listed]()
@@ -43,7 +45,7 @@ class Datasets(Arrays[Hdf5Array]):
 
     def add(self, path: str, address: int, *, marked: bool, facts: QuickFacts | None = None) -> None:
         """Add path and address of a dataset, whether it names a companion, and its facts if they are known."""
-        self._paths[path] = _Listed(address, marked, facts)
+        self._paths[path] = _Listed(path, address, marked, facts)
 
     def marked(self) -> list[str]:
         """Return the paths of datasets that name a companion."""
@@ -60,9 +62,9 @@ class Datasets(Arrays[Hdf5Array]):
         """Return the paths by address, without opening a dataset."""
         return {listed.address: path for path, listed in self._paths.items()}
 
-    def sort(self) -> None:
-        """Sort the datasets by path."""
-        self._paths = dict(sorted(self._paths.items()))
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Give datasets other paths, and sort all by path."""
+        self._paths = dict(sorted((names.get(path, path), listed) for path, listed in self._paths.items()))
 
     def labelled(self, labels: Mapping[str, str], *, others: bool = True) -> Datasets:
         """Return datasets by other paths, `labels`; datasets without a label are left out if `others` is False."""
@@ -83,7 +85,9 @@ class Datasets(Arrays[Hdf5Array]):
             raise KeyError(path)
         if (array := self._arrays.get(path)) is None:
             listed = self._paths[path]
-            array = self._arrays[path] = Hdf5Array(self.file, path, address=listed.address)
+            array = self._arrays[path] = Hdf5Array(
+                self.file, path, stored_path=listed.stored_path, address=listed.address
+            )
             if listed.facts is not None:
                 array.take(listed.facts)
         return array
@@ -193,7 +197,7 @@ class Contents:
 
 
 def walk(file: h5py.File, *, kept_nbytes: int = 0) -> Contents:
-    """Return every dataset and group of a file by its first path, however many links lead to it.
+    """Return every dataset and group of a file by its first path in netCDF, however many links lead to it.
 
     Parameters
     ----------
@@ -228,7 +232,11 @@ def walk(file: h5py.File, *, kept_nbytes: int = 0) -> Contents:
             except Exception:
                 with reading(filename, dataset=object_path):
                     raise
-    contents.datasets.sort()
+    names = renamed_paths(file, contents.datasets)
+    contents.datasets.rename(names)
+    if names:
+        contents.places = {address: names.get(path, path) for address, path in contents.places.items()}
+        contents.links = [(group, name, names.get(path, path)) for group, name, path in contents.links]
     return contents
 
 
