@@ -40,7 +40,7 @@ LAYERS = [
     ("filters",),
     ("zfp",),
     ("_native",),
-    ("errors", "formatting"),
+    ("errors", "formatting", "imports"),
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # The folders that each file format library belongs to.

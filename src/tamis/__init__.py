@@ -6,7 +6,9 @@ Importing tamis lets h5py read and write ZFP (filter 32013) at once.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tamis import _native
@@ -19,6 +21,7 @@ from tamis.errors import (
     StreamError,
     TamisError,
 )
+from tamis.imports import after_import
 
 if TYPE_CHECKING:
     from tamis import cf, filters, hdf5, netcdf, zarr, zfp
@@ -171,8 +174,15 @@ def __dir__() -> list[str]:
     return [*__all__]
 
 
+def _add_accessors(_: ModuleType) -> None:
+    """Give xarray's datasets and trees the accessor ``tamis``, which imports little."""
+    with suppress(ImportError):  # an xarray without trees, or one that imports tamis before it has them
+        import_module("tamis_xarray")
+
+
 if not _native.kernel_as_asked():
     import_module("tamis.zfp.configuration").warn_unless_as_asked()
 if "tamis_command" not in sys.modules:  # each command imports h5py itself, if it needs it
     import_module("tamis.hdf5")
     import_module("tamis.netcdf.registration").register()
+    after_import("xarray", _add_accessors)

@@ -14,7 +14,6 @@ import xarray as xr
 
 import tamis
 import tamis.hdf5
-import tamis.xarray
 
 Run = Callable[..., str]
 

@@ -12,7 +12,6 @@ import xarray as xr
 
 import tamis
 import tamis.hdf5
-import tamis.xarray
 from tamis.errors import ParameterError
 
 TEXT = "absolute(bound=0.1)|shuffle|deflate(4)"

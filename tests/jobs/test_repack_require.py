@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tamis
-import tamis_xarray.accessor  # noqa: F401  # registers it
 from tamis.accuracy.distribution import ks_probability
 from tamis.accuracy.similarity import dssim
 from tamis.accuracy.spectrum import Spectra

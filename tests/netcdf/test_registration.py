@@ -7,18 +7,21 @@ import subprocess
 import sys
 
 LATER = """
-import importlib.util, sys
+import importlib.machinery, importlib.util, sys
 import tamis
+from tamis import imports
 from tamis.netcdf import registration
-finders = [finder for finder in sys.meta_path if type(finder) is registration._Finder]
+finders = [finder for finder in sys.meta_path if type(finder) is imports._Finder]
 registration.register()
-assert [finder for finder in sys.meta_path if type(finder) is registration._Finder] == finders
+assert [finder for finder in sys.meta_path if type(finder) is imports._Finder] == finders
 assert len(finders) == 1 and "netCDF4" not in sys.modules
 assert importlib.util.find_spec("netCDF4") is not None  # looking is not importing
 assert importlib.util.find_spec("no_such_module") is None
 assert "netCDF4" not in sys.modules
 import ctypes, netCDF4
 assert netCDF4._netCDF4.__file__ == netCDF4._netCDF4.__spec__.origin
+assert netCDF4._netCDF4.__loader__ is netCDF4._netCDF4.__spec__.loader
+assert type(netCDF4._netCDF4.__loader__) is importlib.machinery.ExtensionFileLoader
 print(ctypes.PyDLL(netCDF4._netCDF4.__file__).H5Zfilter_avail(32013), os.environ.get("HDF5_PLUGIN_PRELOAD"))
 """
 

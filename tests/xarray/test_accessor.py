@@ -16,7 +16,6 @@ import pytest
 import xarray as xr
 
 import tamis
-import tamis.xarray
 from tamis.errors import BoundError, DataError, FileError, ParameterError
 from tamis.hdf5.netcdf_target import NetcdfTarget
 

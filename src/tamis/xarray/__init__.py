@@ -1,6 +1,6 @@
 """xarray's engine ``"tamis"``, which xarray finds by itself, and the accessor ``Dataset.tamis``.
 
-The accessor is there as soon as this package is imported, or xarray looks for engines. The extra ``tamis[xarray]``
+The accessor is there as soon as tamis and xarray are imported, or xarray looks for engines. The extra ``tamis[xarray]``
 installs what both need.
 """
 

@@ -1,0 +1,59 @@
+"""Call a function as soon as another package's module is imported, without importing it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+_WAITING: dict[str, Callable[[ModuleType], None]] = {}
+"""Functions by the name of the module that they wait for."""
+
+
+def after_import(name: str, function: Callable[[ModuleType], None]) -> None:
+    """Call a function with a module, now if it is imported already; calls beyond the first must do no harm."""
+    _WAITING[name] = function
+    if not any(type(finder) is _Finder for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+    # Only now, so that no thread can import the module unnoticed in between.
+    if (module := sys.modules.get(name)) is not None:
+        function(module)
+
+
+class _Loader(Loader):
+    """Executes a module by the loader of its own, and calls a function."""
+
+    def __init__(self, loader: Any, function: Callable[[ModuleType], None]) -> None:
+        self._loader, self._function = loader, function
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Return what the loader of the module creates."""
+        module: ModuleType | None = self._loader.create_module(spec)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Execute the module, which has its own loader again."""
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        self._function(module)
+
+
+class _Finder(MetaPathFinder):
+    """Finds modules as the other finders do."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec of a module that a function waits for; None for all other modules."""
+        if (function := _WAITING.get(fullname)) is None:
+            return None
+        specs = (finder.find_spec(fullname, path, target) for finder in sys.meta_path if finder is not self)
+        spec = next(filter(None, specs), None)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _Loader(spec.loader, function)
+        return spec
