@@ -312,6 +312,11 @@ class DatasetFacts(DescribedArray):
         Zero if it is undefined, as in files of old C programs: HDF5 then does not define values that were never
         written.
         """
+        if self.varies and (base := h5py.check_vlen_dtype(self.dataset.dtype)) is not None:
+            sequence = np.empty((), self.dataset.dtype)
+            value = self.dataset.fillvalue if self.has_fill else None
+            sequence[()] = np.empty(0, base) if value is None else value
+            return sequence
         if self.fill_state == h5d.FILL_VALUE_UNDEFINED:
             return np.zeros((), self.dataset.dtype)
         if self.number_type is None:

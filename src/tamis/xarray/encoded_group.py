@@ -52,10 +52,13 @@ def encode_group(dataset: Dataset, unlimited: Collection[str] | None) -> Encoded
     Raises
     ------
     ParameterError
-        If a name is no text or has a slash, a dimension does not exist, or xarray cannot encode a variable.
+        If a name is no text or has a slash, a dimension does not exist, values are sequences, or xarray cannot encode
+        a variable.
     """
     for name in (*dataset.variables, *dataset.dims):
         _check_name(name)
+    for name, variable in dataset.variables.items():
+        _refuse_sequences(str(name), variable)
     dims = set(map(str, dataset.dims))
     if unlimited is None:
         names = frozenset(map(str, dataset.encoding.get("unlimited_dims", ())))
@@ -91,6 +94,22 @@ def _check_name(name: Hashable) -> None:
         raise ParameterError(f"expected names of variables and dimensions as text without slashes, got {name!r}")
 
 
+def _refuse_sequences(name: str, variable: Variable) -> None:
+    """Raise ParameterError if values are sequences or records with sequences, which this engine of xarray lacks."""
+    dtype = variable.dtype
+    kind = (dtype.metadata or {}).get("vlen", str)
+    first = variable[(0,) * variable.ndim].values if dtype.kind == "O" and kind is str and variable.size else None
+    if (dtype.kind == "O" and kind is not str) or (first is not None and isinstance(first.item(), np.ndarray)):
+        words = "sequences" if kind is str else f"sequences of {kind}"
+    elif dtype.kind == "V" and dtype.hasobject:
+        words = f"records of {dtype}"
+    else:
+        return
+    raise ParameterError(
+        f"{name}: expected numbers, times or text, got {words}: leave it out, ds.drop_vars({name!r})"
+    ).at(dataset=name)
+
+
 def _with_dask(dataset: Dataset) -> Dataset:
     """Return a dataset whose variables of files are dask arrays, so that they are never in memory as a whole."""
     if find_spec("dask") is None:
@@ -116,8 +135,6 @@ def _stored(name: str, variable: Variable, asked: object) -> Variable:
         variable = variable.astype(object)
     elif dtype.kind == "S" and variable.encoding.get("dtype") is str:
         variable = variable.astype("U").astype(object)
-    elif dtype.kind == "O" and (dtype.metadata or {}).get("vlen", str) is not str:
-        raise ParameterError(f"{name}: expected numbers, times or text, got objects of {dtype.metadata}")
     elif dtype.kind not in "iufO" and dtype != np.dtype("S1") and not is_compound(dtype):
         raise ParameterError(
             f"{name}: expected numbers, times, text, enumerations, complex numbers or records of numbers, which"

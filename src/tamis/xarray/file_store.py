@@ -76,7 +76,9 @@ class FileStore(AbstractDataStore):
 
     def _encoding(self, item: NamedArray) -> dict[str, Any]:
         """Return how a variable is stored."""
-        encoding: dict[str, Any] = {"dtype": _dtype(item), "source": self._path, "original_shape": item.shape}
+        encoding: dict[str, Any] = {"source": self._path, "original_shape": item.shape}
+        if item.dtype.kind not in "mM":  # times of h5py, which xarray stores as numbers with units
+            encoding["dtype"] = _dtype(item)
         chunks = item.chunk_shape
         encoding |= {"contiguous": chunks is None, "chunksizes": chunks}
         if chunks is not None:

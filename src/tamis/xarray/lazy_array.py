@@ -39,8 +39,15 @@ class LazyArray(BackendArray):
 
     def read(self, key: Key) -> Any:
         """Return a selection by integers, slices, and at most one array of increasing indices."""
-        if self._stored_shape == self.shape:
-            return self._read_stored(key)
+        values = self._read_stored(key) if self._stored_shape == self.shape else self._read_grown(key)
+        if self.dtype.kind != "O" or self._is_text or not all(isinstance(index, (int, np.integer)) for index in key):
+            return values
+        element = np.empty((), object)  # a sequence, which stays one value
+        element[()] = values
+        return element
+
+    def _read_grown(self, key: Key) -> Any:
+        """Return a selection of an array that is smaller than its dimensions, which ends in fill values."""
         parts = [_stored_part(*axis) for axis in zip(key, self.shape, self._stored_shape, strict=True)]
         lengths = [part.length for part in parts if part.length is not None]
         values = np.full(lengths, "" if self._is_text else self._fill_value, self.dtype)

@@ -140,6 +140,8 @@ def _no_variable(array: Hdf5Array) -> str:
         return "it has no values (a null dataspace)"
     if array.numpy_type is None:
         return "NumPy has no such type"
+    if array.numpy_type.subdtype is not None:
+        return "its elements are arrays, which netCDF has in compound types alone"
     if array.datatype.detect_class(h5t.REFERENCE):
         return "references to objects mean nothing outside the file"
     return ""
