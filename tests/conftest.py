@@ -118,9 +118,11 @@ def write_beside() -> Callable[..., tuple[h5py.Dataset, Written]]:
     def write(
         plan: Plan, source: h5py.Dataset, file: h5py.File, name: str, progress: Any, threads: int = 1
     ) -> tuple[h5py.Dataset, Written]:
-        array, end, writers = Hdf5Array.of(source), GrowingFile(file.filename), []
+        array, end, writers = Hdf5Array.of(source), GrowingFile(file.filename), list[Hdf5Writer]()
 
         def create(plan: Plan) -> Hdf5Writer:
+            if writers:
+                writers.pop().discard()
             writers.append(create_writer(plan, array, file, name, end))
             return writers[0]
 

@@ -74,7 +74,7 @@ def test_companion_result_counts_its_bytes(ocean: tuple[Path, Any, Path, Any], t
     assert (said.companion, [said.target_nbytes, said.companion_nbytes]) == ("/TS_missing", sizes)
     assert said.ratio == values.nbytes / sum(sizes)
     assert json.loads(result.to_json())["datasets"][0]["companion"] == "/TS_missing"
-    assert "kept in /TS_missing" in said.notes[-1]
+    assert any("kept in /TS_missing" in note for note in said.notes)
     exact = tamis.repack(source, tmp_path / "c.nc", RECIPE, chunks=CHUNKS).datasets[0]
     assert (exact.companion, exact.companion_nbytes) == ("", 0)
     assert said.ratio > 1.5 * exact.ratio
@@ -233,7 +233,7 @@ def test_companion_of_any_shape_and_type(
 def test_companion_planned_says_so(ocean: tuple[Path, Any, Path, Any], tmp_path: Path) -> None:
     preview = tamis.preview_repack(ocean[0], tmp_path / "b.nc", RECIPE, missing="companion")
     (said,) = [each for each in preview.datasets if each.path == "/TS"]
-    assert "go to a companion dataset" in said.notes[-1]
+    assert any("go to a companion dataset" in note for note in said.notes)
     preview = tamis.preview_repack(ocean[2], tmp_path / "b.nc", {"TS": "zfp(accuracy=1)"}, missing="companion")
     (said,) = [each for each in preview.datasets if each.path == "/TS_missing"]
     assert (said.action, said.reason) == ("drop", "it is the companion of /TS, which is stored anew")

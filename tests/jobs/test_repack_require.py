@@ -307,7 +307,7 @@ def test_copied_and_lossless_values_keep_everything(source: Path, tmp_path: Path
     repacked(source, tmp_path / "z.h5", "abs=1")
     copied = repacked(tmp_path / "z.h5", tmp_path / "c.h5", "abs=1e-9,corr=1")
     assert (copied.copied, copied.largest_error) == (True, 0)
-    streams = repacked(tmp_path / "z.h5", tmp_path / "s.h5", "abs=1e-9,corr=1", LOOSE.replace("4)", "9)"))
+    streams = repacked(tmp_path / "z.h5", tmp_path / "s.h5", "abs=1e-9,corr=1", LOOSE.replace("shuffle|", ""))
     assert (streams.copied, streams.bound, streams.lossless_chunks) == (False, 0, 0)
 
 

@@ -146,26 +146,27 @@ class NetcdfTarget:
             self._dimensions[f"{path}/{name}"] = _Scale(next(self._ids), dimension, dataset)
 
     def create_like(self, variable: NamedArray, array: StoredArray, plan: Plan) -> Hdf5Writer:
-        """Create a variable with its dimensions, attributes and fill value, stored as planned.
+        """Create a variable with dimensions, attributes and fill value, as planned, in place of an earlier one.
 
         Raises
         ------
         ParameterError
             If HDF5 cannot create such a dataset.
         """
+        self._remove(variable)
         filters = [
             (stage.filter.id, int(stage.optional), filter_parameters(stage, plan.chunk))
-            for stage in plan.pipeline.stages
+            for stage in plan.created.stages
         ]
         dtype = plan.dtype if plan.dtype.kind != "V" else variable.dtype
         try:
             dataset = self._create(variable, array, dtype, plan.chunk_shape, filters)
         except ValueError as error:
-            raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.pipeline}: {error}") from error
+            raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.created}: {error}") from error
         if plan.rounding is not None:
             record_rounding(dataset, plan.rounding.rounding)
             self._roundings[self._variable_path(variable)] = plan.rounding.rounding
-        return Hdf5Writer(dataset, plan.grid(array), as_recorded(plan.pipeline, dataset), self._growing)
+        return Hdf5Writer(dataset, plan.grid(array), as_recorded(plan.created, dataset), self._growing)
 
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
         """Copy a variable in place of one that `create_like` may have begun.
@@ -173,11 +174,7 @@ class NetcdfTarget:
         Chunks stay as they are if all programs with HDF5 have their filters, or one is zfp or lossy. Other variables
         have no filters, and are contiguous unless an axis can grow.
         """
-        path = self._variable_path(variable)
-        if path in self._variables:
-            self._variables.pop(path)
-            self._roundings.pop(path, None)
-            del self._file[path]
+        self._remove(variable)
         if (plan := as_stored(array)) is not None and _is_carried(plan, array):
             self._companions[variable.path] = carry(plan, array, partial(self.create_like, variable, array))
             return
@@ -197,6 +194,14 @@ class NetcdfTarget:
                 # Texts are Python objects in memory, and have another type there.
                 memory = h5t.py_create(dataset.dtype) if values.dtype.kind == "O" else dataset.id.get_type()
                 dataset.id.write(*selected(dataset, part), values, memory)
+
+    def _remove(self, variable: NamedArray) -> None:
+        """Remove a variable that was begun, if it was, so that it can be created anew."""
+        path = self._variable_path(variable)
+        if (dataset := self._variables.pop(path, None)) is not None:
+            self._roundings.pop(path, None)
+            del self._file[path]
+            dataset.id.close()  # now its room is free
 
     def set_history(self, text: str) -> None:
         """Set the history of the root group; attributes after it are written again, so that it keeps its place."""

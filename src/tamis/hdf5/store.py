@@ -73,11 +73,14 @@ class _Create(CreateAtOnce):
             link,
             growing,
         )
+        self._writer: Hdf5Writer | None = None
 
     def __call__(self, plan: Plan) -> Hdf5Writer:
+        if self._writer is not None:
+            self._writer.discard()
         self._source.keep(self._open_source())
         writer = create_writer(plan, self._source, h5py.Group(self._parent), self._link.text, self._growing)
-        self.copy = writer.dataset
+        self._writer, self.copy = writer, writer.dataset
         self.rounding = None if plan.rounding is None else plan.rounding.rounding
         return writer
 

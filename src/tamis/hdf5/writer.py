@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import h5py
-from h5py import h5g, h5s, h5t
+from h5py import h5g, h5i, h5s, h5t
 
 from tamis.chunks.chunk_notes import ChunkNotes
 from tamis.chunks.grid import Grid
@@ -129,6 +129,12 @@ class Hdf5Writer:
         companion, recorded = create_companion(self.dataset, self.grid.chunk_shape, pipeline, flags)
         return Hdf5Writer(companion, self.grid, recorded, self._growing)
 
+    def discard(self) -> None:
+        """Remove the dataset, so that another one takes its name and its room in the file."""
+        with calls.lock:
+            h5g.open(self.dataset.file.id, b"/").unlink(h5i.get_name(self.dataset.id))
+            self.dataset.id.close()
+
     def finish(self) -> None:
         """Raise FileError unless HDF5's records of all chunks match what was written, without others."""
         check_recorded(self.dataset, self.grid, self._notes)
@@ -150,15 +156,15 @@ def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, 
             return _opened(dataset, plan, source, like.recorded, growing)
         filters = [
             (stage.filter.id, int(stage.optional), filter_parameters(stage, plan.chunk))
-            for stage in plan.pipeline.stages
+            for stage in plan.created.stages
         ]
         dtype: Any = h5t.py_create(plan.dtype) if plan.dtype != source.dtype else None
         plist = plist_like(source.dataset, chunk_shape=plan.chunk_shape, filters=filters)
         datatype = type_like(source.dataset, parent) if dtype is None else dtype
         dataset = new_dataset(parent, name, datatype, source.dataset.id.get_space(), plist)
     except ValueError as error:
-        raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.pipeline}: {error}") from error
-    recorded = as_recorded(plan.pipeline, dataset)
+        raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.created}: {error}") from error
+    recorded = as_recorded(plan.created, dataset)
     if source.form is not None and len(growing.creations) < _MOST_CREATIONS:
         encoder = native_encoder(recorded.within(plan.pipeline.bound), plan.chunk)
         growing.creations[_form(plan, source)] = Creation(datatype, plist, recorded, encoder)
@@ -192,7 +198,7 @@ def _creation_of(plan: Plan, source: Hdf5Array, growing: GrowingFile) -> Creatio
 
 
 def _form(plan: Plan, source: Hdf5Array) -> object:
-    return source.form, plan.pipeline, plan.chunk_shape, plan.dtype
+    return source.form, plan.created, plan.chunk_shape, plan.dtype
 
 
 def _opened(

@@ -81,6 +81,7 @@ class History:
         flags
             Table of the companion: a chunk that has flags is taken over with them, or not at all.
         """
+        self.reused = 0  # an array that is created anew takes them over again
         if self._leftover is not None:
             yield from self._reusable(self._leftover, parts, flags)
             self._taken()

@@ -66,6 +66,9 @@ class Plan:
         What was required of the array; None if nothing was.
     fields
         Words of the measures of whole fields or rows that are measured chunk by chunk.
+    shorter
+        The filters that an array gets which records its filters when it is created, if it needs fewer than `pipeline`;
+        None if it gets all of them.
     model
         The plan that `at` was called on; None if this one was made otherwise.
 
@@ -98,6 +101,7 @@ class Plan:
     bounds: ValueBounds | None = None
     required: Requirement | None = field(default=None, repr=False)
     fields: tuple[str, ...] = field(default=(), repr=False)
+    shorter: Pipeline | None = field(default=None, repr=False)
     model: Plan | None = field(default=None, repr=False, compare=False)
 
     # Computed once because every chunk needs them several times.
@@ -153,6 +157,11 @@ class Plan:
         return values | {word: found[word] for word in self.fields if word in found}
 
     @property
+    def created(self) -> Pipeline:
+        """The filters of an array that records them when it is created."""
+        return self.pipeline if self.shorter is None else self.shorter
+
+    @property
     def requested(self) -> Pipeline:
         """Rounding and filters."""
         return self.pipeline if self.rounding is None else Pipeline((self.rounding.rounding, *self.pipeline.stages))
@@ -192,7 +201,7 @@ _SHARED = tuple(entry.name for entry in fields(Plan) if entry.name not in ("path
 
 
 Create = Callable[[Plan], ArrayWriter]
-"""Creates the array of a plan in the target."""
+"""Creates the array of a plan in the target, in place of one that it created before."""
 
 
 class WrittenAtOnce(NamedTuple):

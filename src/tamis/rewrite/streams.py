@@ -122,6 +122,11 @@ def as_stored(array: StoredArray) -> Plan | None:
     return Plan(array.path, array.pipeline, array.chunk.dtype, array.chunk_shape, copied=True)
 
 
+def skips_first(array: StoredArray) -> bool:
+    """Return whether a chunk of an array skips the first filter."""
+    return any(mask & 1 for mask in masks_of(array))
+
+
 def masks_of(array: StoredArray) -> set[int]:
     """Return the filter masks of the stored chunks of an array."""
     with closing(array.open_chunks()) as chunks:

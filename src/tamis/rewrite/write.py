@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial, reduce
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from tamis.rewrite.growth import LargerError, check_growth, collect_within
 from tamis.rewrite.history import History
 from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk, is_simple, make_chunks
 from tamis.rewrite.plan import CreateAtOnce, Plan, Written
+from tamis.rewrite.recording import KeptChunks, Recording, fallback_mask, shorter_pipeline
 from tamis.rewrite.streams import encode_streams
 from tamis.store.array import ArrayWriter, EncodedChunk, StoredArray
 from tamis.store.journal import seal_of
@@ -72,25 +74,64 @@ def write(
     ParameterError, MissingFilterError
         If the store cannot create an array with these filters, or tamis cannot encode one of them.
     """
-    if isinstance(create, CreateAtOnce) and (written := _write_at_once(plan, source, create, progress, history)):
+    filters = plan.pipeline.filters
+    shorter = shorter_pipeline(plan.pipeline) if filters and filters[0].needs_values else None
+    # Without chunks, nothing is known of those that will come.
+    short = plan if shorter is None or not source.stored_nbytes else replace(plan, shorter=shorter)
+    if isinstance(create, CreateAtOnce) and (written := _write_at_once(short, source, create, progress, history)):
         return written
     plan.pipeline.check_encodable()
     source.check_readable()
     parts = plan.parts(source)
     most_nbytes = check_growth(plan, source, len(parts))
-    target = create(plan)
-    recorded = target.recorded.within(plan.pipeline.bound)
-    plan = replace(plan, pipeline=recorded, flags=_flags_of_rest(plan, source, parts))
-    progress(0, len(parts))
-    writer = _CountingWriter(plan, target, history)
-    count, at_once = itertools.count(1), max(1, _AT_ONCE_NBYTES // plan.chunk.nbytes)
-    with closing(_encode_parts(plan, source, parts, threads, history)) as encoded:
-        chunks = iter(encoded if most_nbytes is None else collect_within(encoded, most_nbytes))
-        while batch := [*itertools.islice(chunks, at_once)]:
-            writer.put(batch)
-            for _ in batch:
-                progress(next(count), len(parts))
-    return writer.finish(len(parts))
+    flags = _flags_of_rest(plan, source, parts)
+    plan = replace(plan, flags=flags)
+    work = _Work(source, create, parts, most_nbytes, progress, threads, history)
+    if parts and short.shorter is not None and (written := work.run(replace(short, flags=flags))) is not None:
+        return written
+    written = work.run(plan)
+    assert written is not None  # all filters are recorded
+    return written
+
+
+class _Work(NamedTuple):
+    """What `write` does with a plan; see there."""
+
+    source: StoredArray
+    create: Callable[[Plan], ArrayWriter]
+    parts: Parts
+    most_nbytes: int | None
+    progress: Progress
+    threads: int
+    history: History | None
+
+    def run(self, plan: Plan) -> Written | None:
+        """Write all chunks; None if one of the later chunks needs a filter that the array does not record."""
+        count, at_once = itertools.count(1), max(1, _AT_ONCE_NBYTES // plan.chunk.nbytes)
+        writer = self._open(plan)
+        self.progress(0, len(self.parts))
+        with closing(_encode_parts(writer.plan, self.source, self.parts, self.threads, self.history)) as encoded:
+            chunks = iter(encoded if self.most_nbytes is None else collect_within(encoded, self.most_nbytes))
+            begin = KeptChunks()
+            while batch := [*itertools.islice(chunks, at_once)]:
+                if not writer.takes(batch):
+                    longer = self._open(replace(plan, shorter=None)) if begin.are_all else None
+                    if longer is None or longer.plan.pipeline != writer.plan.pipeline:
+                        return None
+                    writer = longer
+                    writer.put(begin.chunks)
+                    begin = KeptChunks()
+                writer.put(batch)
+                if writer.is_short:
+                    begin.add(batch)
+                for _ in batch:
+                    self.progress(next(count), len(self.parts))
+        return writer.finish(len(self.parts))
+
+    def _open(self, plan: Plan) -> _CountingWriter:
+        target = self.create(plan)
+        recording = Recording(plan.pipeline, target.recorded.within(plan.pipeline.bound), plan.chunk)
+        return _CountingWriter(replace(plan, pipeline=recording.pipeline), recording, target, self.history)
 
 
 def _write_at_once(
@@ -106,7 +147,8 @@ def _write_at_once(
     count = len(array.chunks)
     progress(0, count)
     if history is not None:
-        history.add_stored(array)
+        mask = array.mask if plan.shorter is None else fallback_mask(plan.pipeline)
+        history.add_stored(array._replace(mask=mask))
     progress(count, count)
     missing = sum([chunk[-2] for chunk in array.chunks]) if plan.lossy else 0
     largest = max([chunk[-1] for chunk in array.chunks]) if plan.lossy else 0.0
@@ -145,10 +187,16 @@ class _NullWriter:
 
 
 class _CountingWriter:
-    """A writer of encoded chunks and their flags that counts what it writes, for `Written`."""
+    """A writer of encoded chunks and their flags that counts what it writes, for `Written`.
 
-    def __init__(self, plan: Plan, target: ArrayWriter, history: History | None) -> None:
-        self._plan, self._target, self._history = plan, target, history
+    Attributes
+    ----------
+    plan
+        The plan with the stored parameters of all filters, by which chunks are to be encoded.
+    """
+
+    def __init__(self, plan: Plan, recording: Recording, target: ArrayWriter, history: History | None) -> None:
+        self.plan, self._recording, self._target, self._history = plan, recording, target, history
         self._has_zfp = plan.pipeline.zfp is not None
         # A companion without a flag for unwritten values is created with the first chunk that has missing ones.
         flags = plan.flags
@@ -159,26 +207,38 @@ class _CountingWriter:
         self._largest = 0.0
         self._skipped: Counter[str] = Counter()
 
+    @property
+    def is_short(self) -> bool:
+        """Whether the array does not record all filters."""
+        return self._recording.is_short
+
+    def takes(self, chunks: Sequence[NewChunk]) -> bool:
+        """Return whether the array records all filters that these chunks went through."""
+        return self._recording.takes(chunks)
+
     def put(self, chunks: Sequence[NewChunk]) -> None:
         """Write chunks and their flags."""
-        offsets = self._target.put(chunks)
+        stored = chunks
+        if self._recording.is_short:
+            stored = [chunk._replace(mask=self._recording.mask_of(chunk.mask)) for chunk in chunks]
+        offsets = self._target.put(stored)
         if self._history is not None:
             self._history.add(chunks, offsets)
         self._put_flags([chunk for chunk in chunks if chunk.flags is not None])
-        proven = [chunk for chunk in chunks if chunk.error is not None]
+        proven = [chunk for chunk in stored if chunk.error is not None]
         self._proven.extend((number, seal_of(data, mask)) for number, data, mask, *_ in proven)
         self._largest = max((self._largest, *(chunk.error or 0.0 for chunk in proven)))
         for chunk in chunks:
             if chunk.mask or chunk.missing or chunk.crossed:
                 self._count(chunk)
-        if self._plan.required is not None:
+        if self.plan.required is not None:
             self._missed += sum(chunk.missed for chunk in chunks)
             self._measured = reduce(Measured.plus, (chunk.measured or Measured() for chunk in chunks), self._measured)
 
     def _put_flags(self, chunks: Sequence[NewChunk]) -> None:
-        if not chunks or self._plan.flags is None:
+        if not chunks or self.plan.flags is None:
             return
-        self._companion = self._companion or self._target.create_companion(FLAGS_PIPELINE, self._plan.flags)
+        self._companion = self._companion or self._target.create_companion(FLAGS_PIPELINE, self.plan.flags)
         flags = [NewChunk(chunk.number, *chunk.flags) for chunk in chunks if chunk.flags is not None]
         offsets = self._companion.put(flags)
         if self._history is not None:
@@ -190,12 +250,12 @@ class _CountingWriter:
         self._missing += chunk.missing
         self._lossless += without_zfp
         self._for_missing += bool(without_zfp and chunk.missing)
-        if self._plan.rounding is None:
+        if self.plan.rounding is None:
             self._for_range += bool(without_zfp and chunk.crossed and not chunk.missing)
         else:
             self._unrounded += chunk.crossed
         if chunk.mask:
-            self._skipped.update(_not_applied(self._plan.pipeline, chunk.mask))
+            self._skipped.update(_not_applied(self.plan.pipeline, chunk.mask))
 
     def finish(self, count: int) -> Written:
         """Let the store check what it recorded, and return the counts."""
@@ -215,7 +275,7 @@ class _CountingWriter:
             dict(self._skipped),
             reused,
             self._companion,
-            self._plan.pipeline,
+            self._recording.recorded,
             self._proven,
             self._largest,
             self._unrounded,

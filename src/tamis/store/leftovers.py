@@ -100,7 +100,7 @@ class Leftover:
         return len(self._records)
 
     def records(self, path: str) -> Iterator[Record]:
-        """Yield the records of a dataset's chunks, in the order of writing."""
+        """Yield the records of a dataset's chunks, in the order of writing, since the run last created the dataset."""
         for fields in self._of(path):
             yield Record(*map(int, fields))
 
@@ -140,7 +140,10 @@ class Leftover:
     def _of(self, path: str) -> NDArray[Any]:
         number = self._numbers.get(path, -1)
         begin, end = np.searchsorted(self._datasets, [number, number + 1])
-        return self._records[begin:end]
+        records = self._records[begin:end]
+        # A dataset that is created anew begins with the same chunk.
+        begins = np.flatnonzero(records["chunk"] == records["chunk"][:1])
+        return records[begins[-1] :] if len(begins) else records
 
     def close(self) -> None:
         """Release the lock."""

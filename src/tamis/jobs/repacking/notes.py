@@ -7,22 +7,29 @@ from collections.abc import Mapping
 from tamis.accuracy.requirement import Requirement
 from tamis.accuracy.vocabulary import text_of
 from tamis.formatting import percent_text, plural, shape_text, size_text
+from tamis.pipeline import Pipeline
 from tamis.rewrite.better_chunks import better_chunks
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.plan import Plan, Written
+from tamis.rewrite.recording import fallback_text
 from tamis.store.array import StoredArray
+
+_NO_FILTERS = Pipeline()
+
+_LEFT_OUT = "recorded without {}, which no chunk needs"
 
 GROWN = "it would take more room than in the source: name it to store it so, or use --larger"
 """Reason for keeping a dataset that a pattern matches."""
 
 
 def written_notes(
-    plan: Plan, source: StoredArray, target: StoredArray, written: Written, partial_count: int
+    plan: Plan, source: StoredArray, target: StoredArray, written: Written, partial_count: int, left_out: Pipeline
 ) -> tuple[str, ...]:
     """Return notes about chunks that are not stored through the whole pipeline: why, and what may help."""
     companion = target.companion
     notes = (
-        _growth_note(plan, source, target, companion)
+        ((_LEFT_OUT.format(left_out),) if left_out.stages else ())
+        + _growth_note(plan, source, target, companion)
         + _skipped_notes(written)
         + _missing_note(plan, written, companion)
         + _range_note(plan, written)
@@ -43,6 +50,17 @@ def _growth_note(
     if after <= before or not compresses(plan.pipeline):
         return ()
     return (f"larger than in the source: {size_text(before)} became {size_text(after)}",)
+
+
+def recorded_filters(plan: Plan, target: StoredArray) -> tuple[Pipeline, Pipeline]:
+    """Return the requested filters that a target records, after a rounding if there is one, and the others."""
+    stages = plan.pipeline.stages
+    if plan.rounding is None and not (stages and stages[0].filter.needs_values):
+        return plan.pipeline, _NO_FILTERS  # no filter is for some chunks alone
+    ids = {stage.filter.id for stage in target.pipeline.stages}
+    rounding = () if plan.rounding is None else (plan.rounding.rounding,)
+    recorded = [stage for stage in stages if stage.filter.id in ids]
+    return Pipeline((*rounding, *recorded)), Pipeline(stage for stage in stages if stage.filter.id not in ids)
 
 
 def range_text(plan: Plan) -> str:
@@ -103,7 +121,17 @@ def _partial_note(plan: Plan, shape: tuple[int, ...], written: Written, partial_
 def planned_notes(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]:
     """Return the notes of a plan, and those about what its values may need, without reading them."""
     expected = _expected_companion_note(plan) + _expected_range_note(plan) + _expected_partial_note(plan, shape)
-    return plan.notes + expected + _expected_requirement_note(plan)
+    return plan.notes + _expected_left_out_note(plan) + expected + _expected_requirement_note(plan)
+
+
+def _expected_left_out_note(plan: Plan) -> tuple[str, ...]:
+    """Return a note that some filters are recorded only if chunks go through them."""
+    fallback = "" if plan.copied else fallback_text(plan.pipeline)
+    if not fallback:
+        return ()
+    if not plan.pipeline.stages[0].optional:
+        return (_LEFT_OUT.format(fallback),)
+    return (f"{fallback} is recorded only if a chunk is stored without {plan.pipeline.filters[0].name}",)
 
 
 def _expected_requirement_note(plan: Plan) -> tuple[str, ...]:

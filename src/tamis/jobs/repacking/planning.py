@@ -26,8 +26,9 @@ from tamis.rewrite.chunk_advice import Chunking, padding_note
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.padding import Padding
 from tamis.rewrite.plan import Plan, flags_for
+from tamis.rewrite.recording import without_fallback
 from tamis.rewrite.sampled.tolerance import as_stored_already, provisional, with_loosest_tolerance
-from tamis.rewrite.streams import has_streams, is_stored_so
+from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
 from tamis.store.array import ELSEWHERE, Arrays, Store, StoredArray
 from tamis.zfp.checks import BLOCK_SIDE
 
@@ -362,11 +363,16 @@ def _plan_dataset(
         )
     same, *without_checksum = dict.fromkeys(as_stored_already(each, dataset.pipeline) for each in (guarded, pipeline))
     for candidate in (same, *without_checksum):
-        if rounding is None and keeps_companion and is_stored_so(dataset, candidate, dtype, chunks):
+        if not (rounding is None and keeps_companion):
+            break
+        stored, shorter = candidate, without_fallback(candidate)
+        if candidate == same != shorter and is_stored_so(dataset, shorter, dtype, chunks) and not skips_first(dataset):
+            stored = shorter
+        if stored != candidate or is_stored_so(dataset, candidate, dtype, chunks):
             text = "chunks are copied as stored: they have these filters already"
             if candidate != same:
                 text += ", without a checksum"
-            return Plan(path, candidate, dtype, chunks, (*notes, text), copied=True, packing=packing)
+            return Plan(path, stored, dtype, chunks, (*notes, text), copied=True, packing=packing)
     guarded.check(chunk)
     guarded.check_encodable()
     if rounding is None and keeps_companion and has_streams(dataset, same, dtype, chunks):

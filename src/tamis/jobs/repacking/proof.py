@@ -15,7 +15,7 @@ from tamis.formatting import plural
 from tamis.hdf5.lib.damage import reading
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.repacking import Repacked
-from tamis.jobs.repacking.notes import measures_note, written_notes
+from tamis.jobs.repacking.notes import measures_note, recorded_filters, written_notes
 from tamis.pipeline import Pipeline
 from tamis.rewrite.plan import Plan, Written
 from tamis.rewrite.prove import Verified, verify, verify_copied, verify_kept
@@ -83,7 +83,7 @@ def _check_copied(
         verify(flags, before, after, partial(report, step), threads)
     zfp = plan.pipeline.zfp is not None
     return Repacked(
-        **_facts(plan, source, target),
+        **_facts(plan, source, target, recorded_filters(plan, target)),
         largest_error=0.0,
         chunks=len(masks),
         lossless_chunks=int(np.count_nonzero(masks & 1)) if zfp else 0,
@@ -104,9 +104,10 @@ def _check_written(
     verified = verify(plan, source, target, partial(report, step), threads, written)
     measures = _measures(plan, source, target, verified, report, threads)
     partial_count = count_partial(plan, target)
-    notes = written_notes(plan, source, target, written, partial_count) + measures_note(plan, measures)
+    filters = recorded_filters(plan, target)
+    notes = written_notes(plan, source, target, written, partial_count, filters[1]) + measures_note(plan, measures)
     return Repacked(
-        **_facts(plan, source, target),
+        **_facts(plan, source, target, filters),
         largest_error=plan.in_units(verified.largest_error),
         chunks=written.chunk_count,
         lossless_chunks=written.lossless_chunks,
@@ -140,11 +141,13 @@ def _measures(
     return values
 
 
-def _facts(plan: Plan, source: StoredArray, target: StoredArray) -> dict[str, Any]:
-    """Return the fields of a result that all datasets have."""
+def _facts(plan: Plan, source: StoredArray, target: StoredArray, filters: tuple[Pipeline, Pipeline]) -> dict[str, Any]:
+    """Return the fields of a result that all datasets have, with the filters of `recorded_filters`."""
+    recorded, left_out = filters
     facts = {
         "path": plan.path,
-        "pipeline": str(plan.requested),
+        "pipeline": str(recorded),
+        "left_out": str(left_out) if left_out.stages else "",
         "nbytes": source.nbytes,
         "source_nbytes": source.stored_nbytes,
         "target_nbytes": target.stored_nbytes,

@@ -24,7 +24,7 @@ class Repacked:
     path
         Path in both files.
     pipeline
-        Text of the filters in the target, after a rounding if there is one.
+        Text of the filters that the target records, after a rounding if there is one.
     nbytes, source_nbytes, target_nbytes
         Bytes of the values, and bytes that they take in source and target.
     bound
@@ -76,6 +76,9 @@ class Repacked:
     measures
         Measures of the whole dataset that were required, by word: see `tamis.Recipe`. None for one that is not defined.
         Values that were copied or stored without loss are not measured.
+    left_out
+        Text of the requested filters that the target does not record, because no chunk went through them; empty if
+        there are none.
     """
 
     path: str
@@ -105,6 +108,7 @@ class Repacked:
     require: str = ""
     missed_chunks: int = 0
     measures: Mapping[str, float | None] = field(default_factory=dict)
+    left_out: str = ""
 
     @property
     def ratio(self) -> float | None:

@@ -41,12 +41,17 @@ def _result_row(dataset: Repacked) -> tuple[str, ...]:
         ratio_text(dataset.ratio),
         f"{dataset.largest_error:.3g}",
         _bound(dataset),
-        f"{dataset.lossless_chunks} of {dataset.chunks}" if _has_zfp(dataset.pipeline) else "",
+        f"{dataset.lossless_chunks} of {dataset.chunks}" if _has_zfp(dataset) else "",
     )
 
 
+def _has_zfp(dataset: Repacked) -> bool:
+    """Return whether zfp was requested, even if no chunk went through it."""
+    return any(_names_zfp(text) for text in (dataset.pipeline, dataset.left_out) if text)
+
+
 @lru_cache  # most datasets have the same filters
-def _has_zfp(pipeline: str) -> bool:
+def _names_zfp(pipeline: str) -> bool:
     return Pipeline.parse(pipeline).zfp is not None
 
 
