@@ -171,7 +171,7 @@ def test_structure_page_names_modules_that_are_there() -> None:
 
 
 def test_tests_mirror_the_package() -> None:
-    own = {"capi", "conformance", "faults", "frozen", "known_defects", "native", "packaging", "plugin"}
+    own = {"capi", "conformance", "faults", "frozen", "known_defects", "native", "packaging", "plugin", "programs"}
     beside = [path.relative_to(ROOT / "tests").parent for path in (ROOT / "tests").rglob("test_*.py")]
     mirrors = {folder for folder in beside if folder.parts and folder.parts[0] not in own}
     assert not [str(folder) for folder in mirrors if not (PACKAGE / folder).is_dir()]

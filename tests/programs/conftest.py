@@ -1,0 +1,96 @@
+"""Files that other programs get, and what they are run by: docs/programs.md says what comes out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+from numpy.typing import NDArray
+
+import tamis
+
+BOUND = 0.01
+RECIPES = {
+    "zfp": f"zfp(accuracy={BOUND})|shuffle|deflate(4)",
+    "masks": f"zfp(accuracy={BOUND})|shuffle|deflate(4)",
+    "rounded": f"absolute({BOUND})|shuffle|deflate(4)",
+}
+SHAPE, CHUNK = (8, 24, 32), (4, 12, 16)
+
+
+class Target(NamedTuple):
+    """A file of tamis, and the values of its variable ``t``, NaN where they are missing."""
+
+    path: Path
+    values: NDArray[np.float32]
+
+    def check(self, values: NDArray[np.floating]) -> None:
+        """Check that values are those of the file within the bound, in the order of the file."""
+        assert values.size == self.values.size
+        np.testing.assert_allclose(values.ravel(), self.values.ravel(), rtol=0, atol=BOUND + 1e-4, equal_nan=True)
+
+
+@pytest.fixture(scope="session")
+def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
+    """Files of ``repack``: through zfp, the same with a chunk stored without it, and rounded."""
+    folder = tmp_path_factory.mktemp("programs")
+    full = np.random.default_rng(3).standard_normal(SHAPE).cumsum(axis=0).astype("f4") / 10 + 280
+    gaps = full.copy()
+    gaps[:, :6, :5] = np.nan
+    found = {}
+    for name, recipe in RECIPES.items():
+        values = full if name == "zfp" else gaps
+        ds = xr.Dataset(
+            {"t": (("time", "lat", "lon"), values, {"units": "K"})},
+            coords={
+                "time": ("time", np.arange(8.0), {"units": "days since 2000-01-01"}),
+                "lat": ("lat", np.linspace(80, -80, 24), {"units": "degrees_north"}),
+                "lon": ("lon", np.linspace(0, 348.75, 32), {"units": "degrees_east"}),
+            },
+        )
+        encoding = {"t": {"chunksizes": CHUNK, "_FillValue": np.float32(9.969209968386869e36)}}
+        ds.to_netcdf(folder / f"{name}.source.nc", engine="netcdf4", unlimited_dims=["time"], encoding=encoding)
+        tamis.repack(folder / f"{name}.source.nc", folder / f"{name}.nc", {"t": recipe})
+        found[name] = Target(folder / f"{name}.nc", values)
+    return found
+
+
+class Done(NamedTuple):
+    """What a program left: exit code, and what it printed."""
+
+    code: int
+    output: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run a program in an empty folder, with or without tamis' plugin."""
+
+    def call(*command: str | Path, plugin: bool = True) -> Done:
+        if shutil.which(command[0]) is None:
+            if "CI" in os.environ:
+                pytest.fail(f"no {command[0]} here, which CI must have")
+            pytest.skip(f"no {command[0]} here")
+        env = os.environ | {"HDF5_PLUGIN_PATH": str(tamis.plugin_path()) if plugin else "/nonexistent"}
+        done = subprocess.run([*map(str, command)], env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return Done(done.returncode, done.stdout + done.stderr)
+
+    return call
+
+
+def filters(path: Path, name: str = "t") -> list[int]:
+    """Return the numbers of the filters of a variable."""
+    with h5py.File(path) as file:
+        plist = file[name].id.get_create_plist()
+        return [plist.get_filter(at)[0] for at in range(plist.get_nfilters())]
