@@ -106,9 +106,9 @@ class DatasetFacts(DescribedArray):
         self.form: Form | None = None
         self._surveyed = False
         if stored_path is not None:
-            vars(self)["stored_path"] = stored_path
+            self.__dict__["stored_path"] = stored_path
         if address is not None:
-            vars(self)["address"] = address
+            self.__dict__["address"] = address
 
     @classmethod
     def of(cls, dataset: h5py.Dataset) -> Self:
@@ -129,7 +129,7 @@ class DatasetFacts(DescribedArray):
         known = tuple(entry for entry in facts.attributes if is_known(entry[0]))
         names = (*_SHARED, *_OF_ATTRIBUTES) if all(text is not None for _, text in known) else _SHARED
         forms = vars(self.file).setdefault(_FORMS, {})
-        own = vars(self)
+        own = self.__dict__
         own["shape"], own["maxshape"], own["stored_nbytes"] = facts.shape, facts.maxshape, facts.stored_nbytes
         own[_TEXTS] = known
         if not any(name == b"NAME" for name, _ in facts.attributes):
@@ -350,7 +350,7 @@ class DatasetFacts(DescribedArray):
     def likeness(self) -> object:
         """What datasets have in common that differ only in path, values and where these are stored; None if unknown."""
         self.survey()
-        texts = vars(self).get(_TEXTS, ())
+        texts = self.__dict__.get(_TEXTS, ())
         if self.form is None or self.is_bare_dimension or any(text is None for _, text in texts):
             return None
         return self.form, self.shape, self.maxshape, texts
@@ -358,7 +358,7 @@ class DatasetFacts(DescribedArray):
     @cached_property
     def attributes(self) -> dict[str, Any]:
         """The attributes of the conventions, without unreadable ones."""
-        texts = vars(self).get(_TEXTS)
+        texts = self.__dict__.get(_TEXTS)
         if texts is None:
             return known_attributes(self.dataset, "CLASS")
         return known_texts(lambda: self.dataset, texts)

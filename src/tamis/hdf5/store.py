@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -19,7 +19,7 @@ from tamis.hdf5.cf_variables import roles_in
 from tamis.hdf5.companion_writer import create_empty, replace_companions
 from tamis.hdf5.lib.attributes import known_attributes
 from tamis.hdf5.lib.damage import reading
-from tamis.hdf5.lib.netcdf_names import stored_path
+from tamis.hdf5.lib.netcdf_names import has_renamed, stored_path
 from tamis.hdf5.lib.rounding_attributes import name_containers
 from tamis.hdf5.lib.source_file import open_source
 from tamis.hdf5.readers import readers_of
@@ -107,6 +107,7 @@ class Hdf5Store:
     def __init__(self, file: h5py.File) -> None:
         self.file = file
         self.path = str(file.filename)
+        self._renames: dict[str, bool] = {}
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
@@ -181,7 +182,14 @@ class Hdf5Store:
     def array(self, path: str) -> Hdf5Array:
         """Return the array at a path, which must exist."""
         listed = self.contents.datasets.looked_at(path) if "contents" in vars(self) else None
-        return listed or Hdf5Array(self.file, path)
+        return listed or Hdf5Array(self.file, path, stored_path=self._stored_path(path))
+
+    def _stored_path(self, path: str) -> str:
+        """Return HDF5's path of an array; each group is asked once whether it has other names than netCDF."""
+        group = path.rpartition("/")[0]
+        if group not in self._renames:
+            self._renames[group] = has_renamed(self.file, group or "/")
+        return stored_path(self.file, path) if self._renames[group] else path
 
     def first_path(self, path: str) -> str:
         """Return the first path of the array at a path, through any links; empty if there is none."""
@@ -208,7 +216,7 @@ class Hdf5Store:
     ) -> list[str]:
         """Copy everything to a new file, except the arrays that functions create; see `tamis._open.copy_store`."""
         growing = GrowingFile(str(target))
-        stored = partial(stored_path, self.file)
+        stored = self._stored_path
         roundings: dict[str, Rounding] = {}
 
         def history() -> str:

@@ -13,9 +13,12 @@ from contextlib import suppress
 import h5py
 
 from tamis.hdf5.lib.attributes import is_bare_dimension
+from tamis.hdf5.lib.quick_facts import quick_links
 
 NON_COORDINATE = "_nc4_non_coord_"
 """Prefix, in HDF5, of a variable that has the name of a dimension without being its coordinate."""
+
+_PREFIX = NON_COORDINATE.encode()
 
 _DIMENSION = " (dimension)"
 """What follows the name of a dataset that only stands for a dimension, if a variable has this name."""
@@ -25,7 +28,7 @@ def renamed_paths(group: h5py.Group, paths: Iterable[str]) -> dict[str, str]:
     """Return netCDF's paths of datasets by HDF5's, of those where they differ; all are relative to the group."""
     known = set(paths)
     renamed: dict[str, str] = {}
-    for path in known:
+    for path in [path for path in known if NON_COORDINATE in path]:
         start, name = _split(path)
         if name.startswith(NON_COORDINATE) and _is_variable(group, path):
             variable = renamed[path] = start + name.removeprefix(NON_COORDINATE)
@@ -35,6 +38,13 @@ def renamed_paths(group: h5py.Group, paths: Iterable[str]) -> dict[str, str]:
                     dimension += _DIMENSION
                 renamed[variable] = dimension
     return renamed
+
+
+def has_renamed(file: h5py.File, path: str) -> bool:
+    """Return whether a group may have variables that netCDF names otherwise."""
+    group = _item(file, path)
+    links = quick_links(group.id) if isinstance(group, h5py.Group) else None
+    return links is None or bool([link for link in links if _PREFIX in link[0]])
 
 
 def stored_path(group: h5py.Group, path: str) -> str:

@@ -64,7 +64,9 @@ class Datasets(Arrays[Hdf5Array]):
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Give datasets other paths, and sort all by path."""
-        self._paths = dict(sorted((names.get(path, path), listed) for path, listed in self._paths.items()))
+        if names:
+            self._paths = {names.get(path, path): listed for path, listed in self._paths.items()}
+        self._paths = dict(sorted(self._paths.items()))
 
     def labelled(self, labels: Mapping[str, str], *, others: bool = True) -> Datasets:
         """Return datasets by other paths, `labels`; datasets without a label are left out if `others` is False."""
