@@ -194,7 +194,7 @@ def test_open_name_that_is_no_utf8_read(tmp_path: Path) -> None:
     [
         (None, "No such file or directory"),
         (b"CDF\x01 and more", "header of a netCDF classic file"),
-        (b"?", "a file of another"),
+        (b"?", "got text that begins with"),
     ],
 )
 def test_open_no_hdf5_file_refused(tmp_path: Path, content: bytes | None, text: str) -> None:
