@@ -55,6 +55,7 @@ _SHARED = (
     "pipeline",
     "chunk",
     "fill_state",
+    "is_fill_undefined",
     "fill_value",
     "problem",
 )
@@ -306,19 +307,24 @@ class DatasetFacts(DescribedArray):
         return int(self.creation_list.fill_value_defined())
 
     @cached_property
-    def fill_value(self) -> NDArray[Any]:
-        """HDF5's fill value, in the type of the dataset.
+    def is_fill_undefined(self) -> bool:
+        """True if HDF5 does not define values that were never written: without a fill value, or if it is never used."""
+        is_never_used = self.creation_list.get_fill_time() == h5d.FILL_TIME_NEVER
+        return bool(self.fill_state == h5d.FILL_VALUE_UNDEFINED or is_never_used)
 
-        Zero if it is undefined, as in files of old C programs: HDF5 then does not define values that were never
-        written.
-        """
+    @cached_property
+    def fill_value(self) -> NDArray[Any]:
+        """Value of what was never written, in the type of the dataset; zero, as h5py has it, if HDF5 defines none."""
         if self.varies and (base := h5py.check_vlen_dtype(self.dataset.dtype)) is not None:
             sequence = np.empty((), self.dataset.dtype)
             value = self.dataset.fillvalue if self.has_fill else None
             sequence[()] = np.empty(0, base) if value is None else value
             return sequence
-        if self.fill_state == h5d.FILL_VALUE_UNDEFINED:
-            return np.zeros((), self.dataset.dtype)
+        return np.zeros((), self.dataset.dtype) if self.is_fill_undefined else self._recorded_fill
+
+    @property
+    def _recorded_fill(self) -> NDArray[Any]:
+        """The fill value that the file records, in the type of the dataset."""
         if self.number_type is None:
             return np.asarray(self.dataset.fillvalue)
         value = np.zeros((), self.number_type)
@@ -333,8 +339,8 @@ class DatasetFacts(DescribedArray):
 
     @property
     def has_fill(self) -> bool:
-        """True if a user chose the fill value."""
-        return bool(self.fill_state == h5d.FILL_VALUE_USER_DEFINED)
+        """True if a user chose the value of what was never written."""
+        return bool(self.fill_state == h5d.FILL_VALUE_USER_DEFINED) and not self.is_fill_undefined
 
     def fill_as(self, dtype: np.dtype[Any]) -> Any:
         """Return the fill value in the type of chunks, numbers or bytes."""
@@ -378,7 +384,7 @@ class DatasetFacts(DescribedArray):
         """The fill value if a user chose it; None otherwise, or if it cannot be read."""
         if self.fill_state == h5d.FILL_VALUE_USER_DEFINED:
             with suppress(Exception):
-                return self.fill_value
+                return self._recorded_fill
         return None
 
     def attribute_values(self, name: str) -> NDArray[Any]:

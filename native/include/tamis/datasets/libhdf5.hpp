@@ -20,6 +20,7 @@ inline constexpr int class_integer = 0, class_float = 1, class_string = 3, class
                      class_enum = 8;                                                 // H5T_class_t
 inline constexpr int layout_compact = 0, layout_contiguous = 1, layout_chunked = 2;  // H5D_layout_t
 inline constexpr int fill_undefined = 0, fill_user_defined = 2;                      // H5D_fill_value_t
+inline constexpr int fill_never = 1;                                                 // H5D_fill_time_t
 inline constexpr int space_scalar = 0, space_simple = 1;                             // H5S_class_t
 inline constexpr int kind_group = 2, kind_dataset = 5;                               // H5I_type_t
 inline constexpr int link_hard = 0, storage_symbol_table = 0;                        // H5L_type_t, H5G_storage_type_t

@@ -93,7 +93,7 @@ public:
         values.resize(nbytes());
         if (form_.layout != layout_chunked) return read(values);
         if (index_.numbers.size() < chunk_count()) {
-            if (form_.fill_state == fill_undefined) return false;
+            if (form_.fill_state == fill_undefined || form_.fill_time == fill_never) return false;
             for (std::size_t at = 0; at < values.size(); at += itemsize_)
                 std::copy(form_.fill.begin(), form_.fill.end(), values.begin() + static_cast<std::ptrdiff_t>(at));
         }
