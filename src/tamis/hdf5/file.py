@@ -15,6 +15,7 @@ from tamis.chunks.chunk_reader import ChunkReader
 from tamis.chunks.threads import checked_threads
 from tamis.errors import FileError, MissingFilterError
 from tamis.formatting import printable
+from tamis.hdf5.lib.attributes import all_attributes
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.netcdf_names import renamed_paths, stored_path
 from tamis.hdf5.lib.source_file import open_source
@@ -51,7 +52,7 @@ class Group(Mapping[str, Any]):
         """Attributes of the group."""
         self._file.check_open()
         with reading(self._file.path, dataset=self.name):
-            return dict(self._group.attrs)
+            return all_attributes(self._group)
 
     def __getitem__(self, name: str) -> Any:
         """Return the `Array` of a dataset, or the `Group` of a group, by its path from here or from the root."""

@@ -16,6 +16,7 @@ from tamis.chunks.selection import Piece, Points, Selection, select
 from tamis.errors import FileError, located
 from tamis.hdf5.companions import without_companion
 from tamis.hdf5.conversion import Conversion
+from tamis.hdf5.lib.attributes import all_attributes
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.readers import library_failure
 from tamis.hdf5.stored_array import Hdf5Array
@@ -89,7 +90,7 @@ class Array(SlicedArray):
         """Attributes of the dataset, without those about its companion if missing values are restored."""
         self._file.check_open()
         with reading(self._file.path, dataset=self.name):
-            attributes = dict(self._dataset.attrs)
+            attributes = all_attributes(self._dataset)
         return attributes if self._companion is None else without_companion(attributes, self._dataset)
 
     def __getitem__(self, key: Any) -> Any:

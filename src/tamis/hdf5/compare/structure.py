@@ -15,7 +15,7 @@ from tamis.errors import FileError
 from tamis.formatting import shortened
 from tamis.hdf5.compare.elements import array_text, differing, element_text, without_target
 from tamis.hdf5.compare.followed_values import followed_values
-from tamis.hdf5.lib.datatypes import memory_type
+from tamis.hdf5.lib.attributes import stored_values
 from tamis.hdf5.lib.places import linked_file
 from tamis.hdf5.lib.quick_facts import bare_address, quick_links
 from tamis.hdf5.lib.references import has_references
@@ -191,17 +191,7 @@ def _attribute_values(attribute: Any, own: Objects) -> Array:
     if has_references(file_type):
         space = attribute.get_space()
         return followed_values(attribute, file_type, space, space, own)
-    try:
-        dtype = file_type.dtype
-    except (KeyError, TypeError, ValueError):
-        dtype = np.dtype((np.void, file_type.get_size()))
-        values = np.zeros(attribute.shape, dtype)
-        attribute.read(values, mtype=file_type)
-        return values
-    base, inner = dtype.subdtype or (dtype, ())
-    values = np.zeros((*attribute.shape, *inner), base)
-    attribute.read(values, mtype=memory_type(file_type, dtype))
-    return values
+    return stored_values(attribute)
 
 
 class _Link(NamedTuple):

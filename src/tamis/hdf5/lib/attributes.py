@@ -10,8 +10,11 @@ from typing import Any
 import h5py
 import numpy as np
 from h5py import h5a, h5t
+from numpy.typing import NDArray
 
 from tamis import cf
+from tamis.hdf5.lib import datatypes
+from tamis.hdf5.lib.references import has_references
 
 _BARE_DIMENSION = "This is a netCDF dimension but not a netCDF variable"
 
@@ -25,6 +28,37 @@ def text_attribute(dataset: h5py.Dataset, name: str) -> str | None:
         return None
     attributes = {name: value}
     return cf.text(attributes, name) or ("" if isinstance(value, (str, bytes)) else None)
+
+
+def all_attributes(owner: h5py.HLObject) -> dict[str, Any]:
+    """Return all attributes of an object, as h5py reads them or else as `attribute_content` does."""
+    return {name: attribute_content(owner, name) for name in owner.attrs}
+
+
+def attribute_content(owner: h5py.HLObject, name: str | bytes) -> Any:
+    """Return an attribute as h5py reads it, or else, with bitfields and opaque elements, as `stored_values` does."""
+    try:
+        return owner.attrs[name]
+    except (OSError, TypeError):
+        attribute = h5a.open(owner.id, name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape"))
+        if attribute.shape is None or has_references(kind := attribute.get_type()) or datatypes.varies(kind):
+            raise
+        return stored_values(attribute)[()]
+
+
+def stored_values(attribute: h5a.AttrID) -> NDArray[Any]:
+    """Return the elements of an attribute, those that h5py cannot convert as they are in the file."""
+    file_type = attribute.get_type()
+    try:
+        dtype = file_type.dtype
+    except (KeyError, TypeError, ValueError):
+        values = np.zeros(attribute.shape, np.dtype((np.void, file_type.get_size())))
+        attribute.read(values, mtype=file_type)
+        return values
+    base, inner = dtype.subdtype or (dtype, ())
+    values = np.zeros((*attribute.shape, *inner), base)
+    attribute.read(values, mtype=datatypes.memory_type(file_type, dtype))
+    return values
 
 
 def known_attributes(owner: h5py.HLObject, *others: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from h5py import h5a, h5r, h5t
 
 from tamis.cf import FILL_ATTRIBUTES
+from tamis.hdf5.lib.attributes import attribute_content
 from tamis.hdf5.tree.references import attribute_names
 
 INTERNAL = frozenset(
@@ -57,7 +58,7 @@ def attribute_value(owner: h5py.HLObject, name: str) -> Any:
         return None
     if isinstance(kind, h5t.TypeStringID):
         return _text(owner, name, attribute, kind)
-    value = owner.attrs[_raw(name)]
+    value = attribute_content(owner, _raw(name))
     if isinstance(value, h5py.Empty):
         return np.array([], value.dtype)
     return value.reshape(-1)[0] if isinstance(value, np.ndarray) and value.size == 1 else value
