@@ -23,6 +23,7 @@ from tamis.filters import ChunkType
 from tamis.missing.definition import Missing
 from tamis.missing.table import MOST_FLAGS, Flags, can_flag
 from tamis.pipeline import Pipeline
+from tamis.rewrite.fallback import shorter_pipeline
 from tamis.rewrite.padding import Padding
 from tamis.store.array import ArrayWriter, StoredArray
 
@@ -66,9 +67,8 @@ class Plan:
         What was required of the array; None if nothing was.
     fields
         Words of the measures of whole fields or rows that are measured chunk by chunk.
-    shorter
-        The filters that an array gets which records its filters when it is created, if it needs fewer than `pipeline`;
-        None if it gets all of them.
+    records_all
+        Whether an array records all filters when it is created, also those that are for chunks without the first one.
     model
         The plan that `at` was called on; None if this one was made otherwise.
 
@@ -101,7 +101,7 @@ class Plan:
     bounds: ValueBounds | None = None
     required: Requirement | None = field(default=None, repr=False)
     fields: tuple[str, ...] = field(default=(), repr=False)
-    shorter: Pipeline | None = field(default=None, repr=False)
+    records_all: bool = field(default=False, repr=False)
     model: Plan | None = field(default=None, repr=False, compare=False)
 
     # Computed once because every chunk needs them several times.
@@ -158,8 +158,10 @@ class Plan:
 
     @property
     def created(self) -> Pipeline:
-        """The filters of an array that records them when it is created."""
-        return self.pipeline if self.shorter is None else self.shorter
+        """The filters of an array that records them when it is created; `pipeline` itself if they are all."""
+        if self.copied or self.records_all:
+            return self.pipeline
+        return shorter_pipeline(self.pipeline) or self.pipeline
 
     @property
     def requested(self) -> Pipeline:

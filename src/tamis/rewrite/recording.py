@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
-from tamis.filters import ChunkType, Filter
+from tamis.filters import ChunkType
 from tamis.pipeline import Pipeline
-from tamis.rewrite.encode import idle_types
+from tamis.rewrite.fallback import fallback_types
 from tamis.rewrite.new_chunk import NewChunk
 from tamis.store.array import EncodedChunk
 
@@ -17,37 +16,6 @@ _KEPT_NBYTES = 16 << 20
 
 _OBJECT_NBYTES = 256
 """Memory of a chunk beside its bytes."""
-
-
-@lru_cache(maxsize=64)  # many arrays have the same pipeline
-def shorter_pipeline(pipeline: Pipeline) -> Pipeline | None:
-    """Return what `without_fallback` does; None if that is the pipeline itself."""
-    shorter = without_fallback(pipeline)
-    return None if shorter is pipeline else shorter
-
-
-def without_fallback(pipeline: Pipeline) -> Pipeline:
-    """Return the filters of the chunks that go through the first one, without those that are for other chunks."""
-    idle = _fallback_types(pipeline)
-    if not idle:
-        return pipeline
-    return Pipeline((stage for stage in pipeline.stages if type(stage.filter) not in idle), bound=pipeline.bound)
-
-
-def fallback_mask(pipeline: Pipeline) -> int:
-    """Return the filter mask of chunks that go through the first filter, and skip those that are for other chunks."""
-    idle = _fallback_types(pipeline)
-    return sum(1 << at for at, item in enumerate(pipeline.filters) if type(item) in idle)
-
-
-def fallback_text(pipeline: Pipeline) -> str:
-    """Return the filters for chunks that skip the first one, as text; empty if there are none."""
-    idle = _fallback_types(pipeline)
-    return str(Pipeline(stage for stage in pipeline.stages if type(stage.filter) in idle)) if idle else ""
-
-
-def _fallback_types(pipeline: Pipeline) -> tuple[type[Filter], ...]:
-    return idle_types(pipeline) if pipeline.stages and pipeline.filters[0].needs_values else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +27,7 @@ class Recording:
     requested
         All filters.
     recorded
-        The recorded ones, with stored parameters: all, or those of `without_fallback`.
+        The recorded ones, with stored parameters: all, or those of `shorter_pipeline`.
     chunk
         Type and shape of the chunks.
 
@@ -77,7 +45,7 @@ class Recording:
 
     def __post_init__(self) -> None:
         """Set what follows from the filters."""
-        idle = () if len(self.recorded.stages) == len(self.requested.stages) else _fallback_types(self.requested)
+        idle = () if len(self.recorded.stages) == len(self.requested.stages) else fallback_types(self.requested)
         stages = [replace(stage, stored=stage.filter.stored(self.chunk)) for stage in self.requested.stages if idle]
         positions = tuple(at for at, item in enumerate(self.requested.filters) if type(item) not in idle)
         for at, stage in zip(positions, self.recorded.stages, strict=True):

@@ -21,11 +21,12 @@ from tamis.chunks.regions import Parts
 from tamis.errors import TamisError
 from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
+from tamis.rewrite.fallback import fallback_mask
 from tamis.rewrite.growth import LargerError, check_growth, collect_within
 from tamis.rewrite.history import History
 from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk, is_simple, make_chunks
 from tamis.rewrite.plan import CreateAtOnce, Plan, Written
-from tamis.rewrite.recording import KeptChunks, Recording, fallback_mask, shorter_pipeline
+from tamis.rewrite.recording import KeptChunks, Recording
 from tamis.rewrite.streams import encode_streams
 from tamis.store.array import ArrayWriter, EncodedChunk, StoredArray
 from tamis.store.journal import seal_of
@@ -74,22 +75,17 @@ def write(
     ParameterError, MissingFilterError
         If the store cannot create an array with these filters, or tamis cannot encode one of them.
     """
-    filters = plan.pipeline.filters
-    shorter = shorter_pipeline(plan.pipeline) if filters and filters[0].needs_values else None
-    # Without chunks, nothing is known of those that will come.
-    short = plan if shorter is None or not source.stored_nbytes else replace(plan, shorter=shorter)
-    if isinstance(create, CreateAtOnce) and (written := _write_at_once(short, source, create, progress, history)):
+    if plan.created is not plan.pipeline and not source.stored_nbytes:
+        plan = replace(plan, records_all=True)  # nothing is known of chunks that will come
+    if isinstance(create, CreateAtOnce) and (written := _write_at_once(plan, source, create, progress, history)):
         return written
     plan.pipeline.check_encodable()
     source.check_readable()
     parts = plan.parts(source)
     most_nbytes = check_growth(plan, source, len(parts))
-    flags = _flags_of_rest(plan, source, parts)
-    plan = replace(plan, flags=flags)
+    plan = replace(plan, flags=_flags_of_rest(plan, source, parts))
     work = _Work(source, create, parts, most_nbytes, progress, threads, history)
-    if parts and short.shorter is not None and (written := work.run(replace(short, flags=flags))) is not None:
-        return written
-    written = work.run(plan)
+    written = work.run(plan) or work.run(replace(plan, records_all=True))
     assert written is not None  # all filters are recorded
     return written
 
@@ -115,7 +111,7 @@ class _Work(NamedTuple):
             begin = KeptChunks()
             while batch := [*itertools.islice(chunks, at_once)]:
                 if not writer.takes(batch):
-                    longer = self._open(replace(plan, shorter=None)) if begin.are_all else None
+                    longer = self._open(replace(plan, records_all=True)) if begin.are_all else None
                     if longer is None or longer.plan.pipeline != writer.plan.pipeline:
                         return None
                     writer = longer
@@ -147,7 +143,7 @@ def _write_at_once(
     count = len(array.chunks)
     progress(0, count)
     if history is not None:
-        mask = array.mask if plan.shorter is None else fallback_mask(plan.pipeline)
+        mask = array.mask if plan.created is plan.pipeline else fallback_mask(plan.pipeline)
         history.add_stored(array._replace(mask=mask))
     progress(count, count)
     missing = sum([chunk[-2] for chunk in array.chunks]) if plan.lossy else 0

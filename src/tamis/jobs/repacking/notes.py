@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from tamis.accuracy.requirement import Requirement
 from tamis.accuracy.vocabulary import text_of
 from tamis.formatting import percent_text, plural, shape_text, size_text
 from tamis.pipeline import Pipeline
 from tamis.rewrite.better_chunks import better_chunks
+from tamis.rewrite.fallback import fallback_text
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.plan import Plan, Written
-from tamis.rewrite.recording import fallback_text
 from tamis.store.array import StoredArray
 
 _NO_FILTERS = Pipeline()
@@ -57,10 +58,17 @@ def recorded_filters(plan: Plan, target: StoredArray) -> tuple[Pipeline, Pipelin
     stages = plan.pipeline.stages
     if plan.rounding is None and not (stages and stages[0].filter.needs_values):
         return plan.pipeline, _NO_FILTERS  # no filter is for some chunks alone
-    ids = {stage.filter.id for stage in target.pipeline.stages}
-    rounding = () if plan.rounding is None else (plan.rounding.rounding,)
-    recorded = [stage for stage in stages if stage.filter.id in ids]
-    return Pipeline((*rounding, *recorded)), Pipeline(stage for stage in stages if stage.filter.id not in ids)
+    if len(target.pipeline.stages) == len(stages):
+        return plan.requested, _NO_FILTERS
+    return _divided(plan.requested, tuple([stage.filter.id for stage in target.pipeline.stages]))
+
+
+@lru_cache  # most datasets have the same filters
+def _divided(requested: Pipeline, ids: tuple[int, ...]) -> tuple[Pipeline, Pipeline]:
+    """Return a rounding and the filters of such numbers, and the other filters."""
+    rounding = () if requested.rounding is None else (requested.rounding,)
+    recorded = [stage for stage in requested.stages if stage.filter.id in ids]
+    return Pipeline((*rounding, *recorded)), Pipeline(stage for stage in requested.stages if stage.filter.id not in ids)
 
 
 def range_text(plan: Plan) -> str:

@@ -23,10 +23,10 @@ from tamis.jobs.repacking.requiring import Survey, requirements, survey_alone, w
 from tamis.jobs.stored_units import in_stored_units, units_note
 from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Chunking, padding_note
+from tamis.rewrite.fallback import shorter_pipeline
 from tamis.rewrite.growth import compresses
 from tamis.rewrite.padding import Padding
 from tamis.rewrite.plan import Plan, flags_for
-from tamis.rewrite.recording import without_fallback
 from tamis.rewrite.sampled.tolerance import as_stored_already, provisional, with_loosest_tolerance
 from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
 from tamis.store.array import ELSEWHERE, Arrays, Store, StoredArray
@@ -365,10 +365,10 @@ def _plan_dataset(
     for candidate in (same, *without_checksum):
         if not (rounding is None and keeps_companion):
             break
-        stored, shorter = candidate, without_fallback(candidate)
-        if candidate == same != shorter and is_stored_so(dataset, shorter, dtype, chunks) and not skips_first(dataset):
+        stored, shorter = candidate, shorter_pipeline(candidate) if candidate is same else None
+        if shorter is not None and is_stored_so(dataset, shorter, dtype, chunks) and not skips_first(dataset):
             stored = shorter
-        if stored != candidate or is_stored_so(dataset, candidate, dtype, chunks):
+        if stored is shorter or is_stored_so(dataset, candidate, dtype, chunks):
             text = "chunks are copied as stored: they have these filters already"
             if candidate != same:
                 text += ", without a checksum"
