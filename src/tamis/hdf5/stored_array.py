@@ -43,6 +43,8 @@ _FILTER_NBYTES = 32
 
 _NODE_CHUNKS = 64
 
+_MARK, _TABLE = MARK.encode(), TABLE.encode()
+
 
 class Hdf5Array(DatasetFacts):
     """A dataset with chunks, values and companion; see `tamis.store.array.StoredArray`."""
@@ -57,8 +59,8 @@ class Hdf5Array(DatasetFacts):
         """Take over facts that were read at once, also the chunk index."""
         super().take(facts)
         own, names = vars(self), {name for name, _ in facts.attributes}
-        own["has_companion"] = MARK.encode() in names
-        own["is_companion"] = TABLE.encode() in names
+        own["has_companion"] = _MARK in names
+        own["is_companion"] = _TABLE in names
         if self.chunk_shape is not None:
             own["partial_filtered"] = True  # datasets with other options are left
             self._columns = facts.chunks
