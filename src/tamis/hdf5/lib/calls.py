@@ -308,6 +308,12 @@ def has_extensible_array(dataset: h5d.DatasetID) -> bool:
     return index_type.value == _EXTENSIBLE_ARRAY
 
 
+def use_format_of_18(file: h5f.FileID) -> None:
+    """Give objects that are created in a file the format of HDF5 1.8 from now on."""
+    if has("H5Fset_libver_bounds"):
+        call("H5Fset_libver_bounds", file.id, h5f.LIBVER_V18, h5f.LIBVER_LATEST)
+
+
 @contextmanager
 def new_group_format(location: h5g.GroupID) -> Iterator[None]:
     """Give groups that are created inside, in the file of `location`, the format of HDF5 1.8.
