@@ -92,7 +92,7 @@ class NetcdfTarget:
         self._tight: list[str] = []
         fcpl.set_obj_track_times(False)  # otherwise bytes would differ from run to run
         fapl.set_fclose_degree(h5f.CLOSE_STRONG)
-        # The superblock of the oldest format has the size of nodes in itself. Newer ones have it in an object with a time.
+        # The oldest superblock has a field for the size of nodes; newer ones have an object for it, with a time.
         fapl.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST)
         self._file = h5py.File(h5f.create(str(path).encode("utf-8", "surrogateescape"), h5f.ACC_EXCL, fcpl, fapl))
         calls.use_format_of_18(self._file.id)

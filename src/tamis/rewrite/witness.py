@@ -30,8 +30,8 @@ def check_witness(
     """Compare a sample of chunks with what other programs read, and return the number of stored ones.
 
     The libraries of the formats read source and target, each by its own metadata. A source that its library cannot read
-    is not read again: tamis has compared all of its values. The sample is one stored chunk of each filter mask, the first one and the last one, and one that
-    is not stored.
+    is not read again: tamis has compared all of its values. The sample is one stored chunk of each filter mask, the
+    first one and the last one, and one that is not stored.
 
     Parameters
     ----------
