@@ -40,6 +40,7 @@ LAYERS = [
     ("filters",),
     ("zfp",),
     ("_native",),
+    ("kinds",),
     ("errors", "formatting", "imports"),
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

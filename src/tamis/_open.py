@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tamis.errors import ParameterError
 from tamis.hdf5.compare.file_pair import Hdf5Pair
 from tamis.hdf5.store import Hdf5Store
+from tamis.kinds import FLAG, PATH, checked
 from tamis.netcdf.classic.classic_signature import is_classic
 from tamis.rewrite.plan import Recreate
 from tamis.store.array import ArrayWriter, Store
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tamis.store.opened.opened_store import GroupedStore, OpenedStore
 
 
+@checked(path=PATH, restore=FLAG)
 def open(  # noqa: A001 - as xarray and gzip name it
     path: str | os.PathLike[str], threads: int | None = None, *, restore: bool = True
 ) -> File | OpenedStore:

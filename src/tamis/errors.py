@@ -64,12 +64,12 @@ class TamisError(Exception):
         Parameters
         ----------
         label
-            Text for people to put before the message, with a colon.
+            Text for people to put before the message, with a colon, as far as it does not begin with it.
         path, dataset, chunk, filter
             Values of the properties. A property that has a value keeps it: the innermost place wins.
         """
         if label:
-            self.args = (f"{label}: {Exception.__str__(self)}",)
+            self.args = (_labelled(label, Exception.__str__(self)),)
         self._place = _merged(self._known(), place)
         return self
 
@@ -85,6 +85,13 @@ class TamisError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         place: dict[str, Any] = {"path": self.path, "dataset": self.dataset, "chunk": self.chunk, "filter": self.filter}
         return type(self), self.args, {**vars(self), "_place": place}
+
+
+def _labelled(label: str, message: str) -> str:
+    """Return a message after a label, such as ``file: dataset``, whose last parts it may begin with already."""
+    places = label.split(": ")
+    said = (count for count in range(len(places)) if message.startswith(": ".join(places[count:]) + ": "))
+    return ": ".join([*places[: next(said, len(places))], message])
 
 
 def _merged(first: _Place, second: _Place) -> _Place:

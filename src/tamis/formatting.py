@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Iterable, Sequence
 
 
@@ -18,6 +20,24 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """Return text with each line `printable`, and line ends kept."""
     return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
+
+
+def shell_path(path: str) -> str:
+    """Return a path as a word for a shell, which no command takes for an option."""
+    return shell_word(f"./{path}" if path.startswith("-") else path)
+
+
+def shell_line(words: Iterable[str]) -> str:
+    """Return words as a line to paste into a shell."""
+    return " ".join(map(shell_word, words))
+
+
+def shell_word(word: str) -> str:
+    """Return text as one word for a shell; control characters and bytes that are no UTF-8 as bash's escapes."""
+    if word.isprintable():
+        return shlex.quote(word)
+    plain = (chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\x{byte:02x}" for byte in os.fsencode(word))
+    return f"$'{''.join(plain)}'"
 
 
 def plural(count: int, noun: str) -> str:

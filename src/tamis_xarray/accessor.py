@@ -102,10 +102,10 @@ class DatasetAccessor:
         BoundError
             If decoded values differ by more than allowed, or a required measure is missed; no file is made.
         """
-        from tamis.xarray.saving import save
+        from tamis.xarray.saving import group_path, save
 
         return save(
-            {posixpath.join("/", group.strip("/")): self._dataset},
+            {group_path(group): self._dataset},
             path,
             recipes,
             encoding or {},

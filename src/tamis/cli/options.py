@@ -12,6 +12,25 @@ from tamis.errors import ParameterError
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+class _FileName(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """The name of a file or folder; ``-``, which other programs take for standard input and output, is none."""
+
+    name = "path"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name; refuse ``-``."""
+        if value == "-":
+            self.fail(
+                "expected the name of a file, got '-': tamis does not read standard input, and does not write files to"
+                " standard output; ./- is a file of that name",
+                param,
+                ctx,
+            )
+        return value
+
+
+FILE = _FileName()
 variables_option = click.option(
     "-v",
     "--variable",
@@ -31,7 +50,10 @@ threads_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document, also on failure.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors, and JSON with --json.")
 log_option = click.option(
-    "--log", metavar="FILE", help="Append to FILE, with times, what is done to each dataset, the result, and errors."
+    "--log",
+    metavar="FILE",
+    type=FILE,
+    help="Append to FILE, with times, what is done to each dataset, the result, and errors.",
 )
 
 

@@ -6,7 +6,6 @@ Rich and numpy are imported only where they are needed, because the import takes
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ import click
 from tamis.cli.ending import FAILED, USAGE, VIOLATED, ended_by_signals
 from tamis.cli.progress import Log, Steps, progress_bar
 from tamis.errors import BoundError, ParameterError, TamisError
-from tamis.formatting import printable
+from tamis.formatting import printable, shell_line
 from tamis.jobs.progress import Progress
 
 if TYPE_CHECKING:
@@ -122,6 +121,10 @@ class Output:
         sys.exit(code)
 
 
+_WHOLE = ("header", "row", "code")
+"""Kinds of lines that are never broken: those of tables, which are folded already, and those to paste."""
+
+
 def show(lines: LinesWithin) -> None:
     """Print text: on a terminal in colour and wrapped to its width, through a pipe in full."""
     terminal = is_terminal(sys.stdout)
@@ -141,7 +144,7 @@ def paint(lines: LinesWithin, console: Console, width: int | None) -> None:
     from tamis.jobs.parts import STYLES
 
     for kind, text in lines(width):
-        for line in _wrapped(text, width if kind not in ("header", "row") else None):
+        for line in _wrapped(text, None if kind in _WHOLE else width):
             console.print(Text(line, STYLES.get(kind, "")), soft_wrap=True)
 
 
@@ -189,7 +192,7 @@ def output_of_two_files(
     with plain.failures():
         journal = Log(log, command, (source, target)) if log is not None else None
     if journal:
-        journal.write(f"started: {shlex.join(sys.argv[1:])}")
+        journal.write(f"started: {shell_line(sys.argv[1:])}")
     output = Output(command, as_json, quiet, journal)
     with output.failures():
         yield output

@@ -21,6 +21,7 @@ from tamis.filters.standard import Deflate, Fletcher32, Shuffle
 from tamis.filters.szip import Szip
 from tamis.filters.unknown import UnknownFilter
 from tamis.filters.zfp import Zfp
+from tamis.kinds import TEXT, checked
 
 ENTRY_POINTS = "tamis.filters"
 """Group of entry points under which a package names its filters: ``name = "module:Class"``."""
@@ -73,6 +74,7 @@ def by_name() -> Mapping[str, type[Filter]]:
     return MappingProxyType({kind.name: kind for kind in by_id().values()})
 
 
+@checked(name=TEXT)
 def filter_named(name: str) -> type[Filter] | None:
     """Return a filter class by its name; other packages are searched only for names that tamis does not have."""
     return next((kind for kind in _OWN if kind.name == name), None) or by_name().get(name)

@@ -13,9 +13,13 @@ from tamis.errors import FileError, TamisError, located
 from tamis.filters import ChunkType
 from tamis.hdf5.lib.chunk_index import chunk_info
 from tamis.hdf5.stored_array import Hdf5Array
+from tamis.kinds import Kind, checked
 from tamis.pipeline import Pipeline
 
+DATASET = Kind("an h5py dataset", lambda value: isinstance(value, h5py.Dataset))
 
+
+@checked(dataset=DATASET)
 def pipeline_of(dataset: h5py.Dataset) -> Pipeline:
     """Return the filters of a dataset as stored, including order, flags, duplicates and unknown filters.
 
@@ -24,6 +28,7 @@ def pipeline_of(dataset: h5py.Dataset) -> Pipeline:
     return Hdf5Array.of(dataset).pipeline
 
 
+@checked(dataset=DATASET)
 def chunk_type(dataset: h5py.Dataset) -> ChunkType:
     """Return type and shape of the chunks of a chunked dataset.
 
@@ -32,6 +37,7 @@ def chunk_type(dataset: h5py.Dataset) -> ChunkType:
     return Hdf5Array.of(dataset).chunk
 
 
+@checked(dataset=DATASET)
 def read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...]) -> NDArray[Any]:
     """Read one chunk and decode it by tamis, whatever filters libhdf5 has.
 

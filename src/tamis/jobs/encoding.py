@@ -27,6 +27,7 @@ from tamis.jobs.json_rule import SCHEMA, json_value
 from tamis.jobs.recipe import Match, Recipes, assigned, chunk_shape, matching
 from tamis.jobs.result import Result
 from tamis.jobs.stored_units import in_stored_units
+from tamis.kinds import MAPPING, TEXT, checked
 from tamis.notation.xarray_encoding import ENGINES, encoding_keywords
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.encode import absorbs_rounding
@@ -85,6 +86,7 @@ class Encoding(Result, dict[str, dict[str, Any]]):
         yield "", f"for the engine {self.engine}"
 
 
+@checked(recipes=MAPPING, engine=TEXT, chunks=MAPPING.such_as("{'TS': (4, 96, 144)}"), group=TEXT)
 def encoding(
     ds: Any,
     recipes: Recipes | None = None,

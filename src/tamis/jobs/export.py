@@ -13,6 +13,7 @@ from urllib.parse import quote, urlparse
 from tamis._open import open_store
 from tamis.errors import FileError, ParameterError
 from tamis.jobs.exporting import ExportedArray, ExportResult
+from tamis.kinds import FLAG, NAMES, PATH, PATHS, TEXT, checked
 from tamis.store.first_bytes import is_zarr
 from tamis.store.folder_transaction import FolderTransaction
 from tamis.store.transaction import Transaction
@@ -24,6 +25,7 @@ KINDS = ("kerchunk", "icechunk", "zarr-manifest")
 """What can be made."""
 
 
+@checked(sources=PATHS, target=PATH, kind=TEXT, concat=TEXT, url=TEXT, drop=NAMES, overwrite=FLAG)
 def export(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     target: str | os.PathLike[str],
@@ -71,7 +73,7 @@ def export(
     MissingFilterError
         If zarr, numcodecs or icechunk is not installed; names the extra.
     """
-    paths = [sources] if isinstance(sources, (str, os.PathLike)) else [*sources]
+    paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]
     if kind not in KINDS:
         raise ParameterError(f"expected kind to be one of {', '.join(KINDS)}, got {kind!r}")
     if not paths:
@@ -83,7 +85,7 @@ def export(
     from tamis.zarr.stored.zarr_store import check_installed
 
     check_installed(os.fsdecode(target), *((kind,) if kind == "icechunk" else ()))
-    place = Path(target)
+    place = Path(os.fsdecode(target))
     if os.path.lexists(place) and not (overwrite and kind == "kerchunk"):
         advice = "use overwrite, or another name" if kind == "kerchunk" else "use another name"
         raise FileError(f"{place}: File exists: {advice}").at(path=place)
@@ -122,6 +124,7 @@ class ReferenceParser:
         Names or patterns of arrays to leave out.
     """
 
+    @checked(group=TEXT, drop_variables=NAMES)
     def __init__(self, group: str | None = None, drop_variables: Iterable[str] | None = None) -> None:
         self.group, self.drop_variables = group, tuple(drop_variables or ())
 
@@ -162,7 +165,11 @@ def _references(
                 path=path
             )
         store = stack.enter_context(open_store(path))
-        address = Path(path).absolute().as_uri() if url is None else f"{url.rstrip('/')}/{quote(Path(path).name)}"
+        address = (
+            Path(os.fsdecode(path)).absolute().as_uri()
+            if url is None
+            else f"{url.rstrip('/')}/{quote(Path(os.fsdecode(path)).name)}"
+        )
         parts.append(references_of(store, store.model, address, drop))
     return parts[0] if concat is None else joined(parts, concat)
 

@@ -18,6 +18,7 @@ from tamis.filters.unknown import filter_name
 from tamis.hdf5.lib.damage import reading
 from tamis.jobs.inspection import ChunkGroup, DatasetInfo, GroupInfo, Inspection
 from tamis.jobs.naming import Names
+from tamis.kinds import NAMES, PATH, checked
 from tamis.pipeline import Pipeline
 from tamis.rewrite.chunk_advice import Chunking, Note, better_for_zfp, judge
 from tamis.rounding import recorded_rounding
@@ -28,6 +29,7 @@ from tamis.store.readability import Readers
 _Readers = Callable[[tuple[Filter, ...]], Readers]
 
 
+@checked(path=PATH, variables=NAMES)
 def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Inspection:
     """Return the datasets of an HDF5 or netCDF file, their filters, and what can read them.
 

@@ -82,7 +82,8 @@ class Card:
             if width is None:
                 yield name, start + text
                 continue
-            for line in textwrap.wrap(text, max(width - _INDENT, 20), break_on_hyphens=False) or [""]:
+            lines = textwrap.wrap(text, max(width - _INDENT, 20), break_long_words=False, break_on_hyphens=False)
+            for line in lines or [""]:
                 yield name, start + line
                 start = " " * _INDENT
 

@@ -29,6 +29,7 @@ from tamis.jobs.repacking.record import Record
 from tamis.jobs.repacking.requiring import Survey, refuse_missed, survey_alone, survey_reported
 from tamis.jobs.repacking.resuming import Resuming, interrupted, remove_leftovers
 from tamis.jobs.repacking.room import check_room
+from tamis.kinds import CALLBACK, FLAG, MAPPING, PATH, Kind, checked
 from tamis.store.array import Store
 from tamis.store.disk import nbytes_of
 from tamis.store.transaction import Transaction
@@ -37,7 +38,12 @@ __all__ = ["Progress", "RepackResult", "Repacked", "preview_repack", "repack"]
 
 _NOTHING_ASKED = "no filters or chunks are asked for: all datasets keep theirs"
 
+_RECIPES = Kind("{'TS': 'zfp(accuracy=0.1)'}, a tamis.Recipe, or {} for a copy", lambda value: value is not None)
+_KINDS = {"source": PATH, "target": PATH, "recipes": _RECIPES, "chunks": MAPPING.such_as("{'TS': (4, 96, 144)}")}
+_KINDS |= dict.fromkeys(("checksum", "resume", "follow", "larger", "keep_classic", "consolidated", "history"), FLAG)
 
+
+@checked(**_KINDS, overwrite=FLAG, progress=CALLBACK)
 def repack(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -229,6 +235,7 @@ def run_repack(
     )
 
 
+@checked(**_KINDS)
 def preview_repack(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from tamis.jobs.json_rule import json_text
+from tamis.kinds import TEXT, checked
 
 if TYPE_CHECKING:
     from tamis.jobs.parts import Line, Part
@@ -66,6 +67,7 @@ class DatasetsResult(Result, Generic[D_co]):
         def datasets(self) -> tuple[D_co, ...]:
             """The datasets of the result."""
 
+    @checked(path=TEXT)
     def __getitem__(self, path: str) -> D_co:
         """Return the entry of the dataset with this path; ``TS`` means ``/TS``."""
         whole_path = path if path.startswith("/") else f"/{path}"

@@ -16,6 +16,7 @@ from tamis.formatting import printable
 from tamis.jobs.json_rule import SCHEMA, json_text, json_value
 from tamis.jobs.recipe import chunk_shape
 from tamis.jobs.result import Result
+from tamis.kinds import TEXT, checked
 from tamis.notation import cdl, h5py_keywords, zarr
 from tamis.notation.chain import Chain
 from tamis.notation.detect import Reading, read
@@ -188,6 +189,7 @@ def _filter_text(item: FilterSpec) -> str:
     return "\n".join(lines)
 
 
+@checked(variable=TEXT, notation=TEXT)
 def spec(
     text: str | Pipeline | Filter,
     *,

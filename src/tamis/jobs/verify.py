@@ -32,10 +32,14 @@ from tamis.jobs.verification.bounds import (
     recorded_bound,
 )
 from tamis.jobs.verification.result import Compared, Finding, Status, Verification
+from tamis.kinds import CALLBACK, NAMES, PATH, Kind, checked
 from tamis.store.array import Alike, Store, StoredArray
 from tamis.store.pair import Change, Pair, absent_text, companion_note
 
+_BOUNDS = Kind("a mapping such as {'TS': 0.1}, or 'recorded'", lambda value: isinstance(value, Mapping | str))
 
+
+@checked(source=PATH, target=PATH, bounds=_BOUNDS, variables=NAMES, progress=CALLBACK)
 def verify(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],

@@ -10,6 +10,7 @@ import numpy as np
 
 from tamis.errors import ParameterError, located
 from tamis.filters import ChunkType
+from tamis.kinds import TEXT, checked
 from tamis.netcdf import define, explain
 from tamis.netcdf.filter_order import check_order
 from tamis.netcdf.library import call, netcdf4
@@ -22,6 +23,7 @@ from tamis.rewrite.padding import growing_chunks
 _BYTE_ORDERS = {"<": "little", ">": "big"}
 
 
+@checked(name=TEXT)
 def create_variable(
     dataset: Any,
     name: str,

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable
 
 from tamis.errors import FileError, ParameterError
+from tamis.kinds import PATH, PATHS, checked
 from tamis.netcdf.library import call
 from tamis.netcdf.status import status_error
 
@@ -38,6 +39,7 @@ def plugin_path_get() -> list[str]:
     return [os.fsdecode(folder) for folder in room[: folders.ndirs] if folder is not None]
 
 
+@checked(folders=PATHS)
 def plugin_path_set(folders: Iterable[str | os.PathLike[str]]) -> None:
     """Replace the folders.
 
@@ -53,6 +55,7 @@ def plugin_path_set(folders: Iterable[str | os.PathLike[str]]) -> None:
     _check(call("nc_plugin_path_set", ctypes.byref(_List(len(names), room))))
 
 
+@checked(folder=PATH)
 def plugin_path_append(folder: str | os.PathLike[str]) -> None:
     """Add a folder that exists, which is searched last.
 
@@ -62,6 +65,7 @@ def plugin_path_append(folder: str | os.PathLike[str]) -> None:
     plugin_path_set([*plugin_path_get(), folder])
 
 
+@checked(folder=PATH)
 def plugin_path_prepend(folder: str | os.PathLike[str]) -> None:
     """Add a folder that exists, which is searched first.
 

@@ -21,6 +21,7 @@ from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe, asked_recipe
 from tamis.jobs.repacking import RepackResult
 from tamis.jobs.repacking.planning import Request
 from tamis.jobs.repacking.save_store import save_store
+from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, PATH, TEXT, checked
 from tamis.pipeline import Pipeline
 from tamis.xarray.dataset_store import DatasetStore
 from tamis.xarray.encoded_group import EncodedGroup, encode_group
@@ -37,6 +38,22 @@ _CHUNK_KEYS = ("chunksizes", "contiguous", "preferred_chunks")
 _IGNORED_KEYS = (*FILTER_KEYS, *_CHUNK_KEYS, "source", "original_shape")
 
 
+@checked(group=TEXT)
+def group_path(group: str) -> str:
+    """Return the absolute path of a group that a user names."""
+    return posixpath.join("/", group.strip("/"))
+
+
+@checked(
+    target=PATH,
+    encodings=MAPPING.such_as("{'TS': {'dtype': 'f4'}}"),
+    unlimited_dims=NAMES,
+    checksum=FLAG,
+    larger=FLAG,
+    history=FLAG,
+    overwrite=FLAG,
+    progress=CALLBACK,
+)
 def save(
     datasets: Mapping[str, Dataset],
     target: str | os.PathLike[str],

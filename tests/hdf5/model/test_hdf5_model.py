@@ -130,8 +130,9 @@ def test_group_of_special_objects_leaves_out_what_has_no_values(tmp_path: Path) 
         assert set(group.variables) == {"v", "soft"}
         assert group.variables["v"].attributes == {}
         assert group.left_out == {
-            "null": "it has no values (a null dataspace)",
-            "refs": "references to objects mean nothing outside the file",
+            "null": "expected an array or a scalar, got a null dataspace, which has no values",
+            "refs": "expected numbers, characters or text, got references to objects, which mean nothing outside the"
+            " file",
         }
         assert model.group_paths() == ["/", "/g"]
         for path, kind in {"absent": "none", "v": "a dataset"}.items():

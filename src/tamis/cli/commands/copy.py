@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tamis.cli.commands.repack import POLICIES
-from tamis.cli.options import output_options, threads_option
+from tamis.cli.options import FILE, output_options, threads_option
 from tamis.cli.output import output_of_two_files, show_stored
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command("copy")
-@click.argument("source", metavar="IN", type=click.Path(readable=False))
-@click.argument("target", metavar="OUT", type=click.Path(readable=False))
+@click.argument("source", metavar="IN", type=FILE)
+@click.argument("target", metavar="OUT", type=FILE)
 @click.option(
     "-F",
     "filters",

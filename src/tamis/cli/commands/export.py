@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 import tamis
-from tamis.cli.options import json_option, quiet_option
+from tamis.cli.options import FILE, json_option, quiet_option
 from tamis.cli.output import Output
 
 KINDS = ("kerchunk", "icechunk", "zarr-manifest")
@@ -13,9 +13,11 @@ KINDS = ("kerchunk", "icechunk", "zarr-manifest")
 
 
 @click.command("export")
-@click.argument("files", nargs=-1, required=True, type=click.Path(readable=False))
+@click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("--to", "kind", type=click.Choice(KINDS), required=True, help="What to write.")
-@click.option("-o", "--output", "target", required=True, metavar="OUT", help="The JSON file, or the new folder.")
+@click.option(
+    "-o", "--output", "target", required=True, metavar="OUT", type=FILE, help="The JSON file, or the new folder."
+)
 @click.option("--concat", metavar="DIM", help="The dimension along which several FILES follow each other, in order.")
 @click.option("--url", metavar="URL", help="Address of the folder where readers find FILES, such as s3://bucket/run1.")
 @click.option("--drop", multiple=True, metavar="NAME", help="Leave out a dataset, or a pattern of them; repeatable.")

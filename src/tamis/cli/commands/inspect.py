@@ -9,7 +9,7 @@ import click
 
 import tamis
 from tamis.cli.ending import FAILED
-from tamis.cli.options import json_option, variables_option
+from tamis.cli.options import FILE, json_option, variables_option
 from tamis.cli.output import Output, print_arguments, print_header, show
 from tamis.errors import TamisError
 
@@ -21,7 +21,7 @@ TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "zarr2", "zarr3", "ncz
 
 
 @click.command("inspect")
-@click.argument("files", nargs=-1, required=True, type=click.Path(readable=False))
+@click.argument("files", nargs=-1, required=True, type=FILE)
 @variables_option
 @json_option
 @click.option(

@@ -8,7 +8,7 @@ import click
 
 import tamis
 from tamis.cli.ending import ended_by_signals
-from tamis.cli.options import by_name, output_options
+from tamis.cli.options import FILE, by_name, output_options
 from tamis.cli.output import output_of_two_files
 from tamis.errors import ParameterError
 
@@ -25,7 +25,7 @@ _SAMPLE = "16MB"
 
 
 @click.command("plan")
-@click.argument("files", nargs=-1, required=True, type=click.Path(readable=False))
+@click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option(
     "-w",
     "--want",
@@ -90,7 +90,7 @@ _SAMPLE = "16MB"
     "-o",
     "--recipe-out",
     metavar="FILE",
-    type=click.Path(readable=False),
+    type=FILE,
     help="Write the recipe to a TOML file, for `tamis repack --recipe`.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the file of -o if it exists.")

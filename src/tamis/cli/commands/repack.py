@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import tamis
-from tamis.cli.options import by_name, output_options, threads_option
+from tamis.cli.options import FILE, by_name, output_options, threads_option
 from tamis.cli.output import output_of_two_files, show_stored
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ POLICIES = ("exact", "companion", "refuse")
 
 
 @click.command("repack")
-@click.argument("source", metavar="IN", type=click.Path(readable=False))
-@click.argument("target", metavar="OUT", type=click.Path(readable=False))
+@click.argument("source", metavar="IN", type=FILE)
+@click.argument("target", metavar="OUT", type=FILE)
 @click.option(
     "-f",
     "--filter",
@@ -57,14 +57,14 @@ POLICIES = ("exact", "companion", "refuse")
     "--recipe",
     "recipe_path",
     metavar="FILE",
-    type=click.Path(readable=False),
+    type=FILE,
     help="Filters, chunks, --require and --missing from a TOML file, as --recipe-out writes it; -f, -c, --require and"
     " --missing count before it.",
 )
 @click.option(
     "--recipe-out",
     metavar="FILE",
-    type=click.Path(readable=False),
+    type=FILE,
     help="Write all of these, from options and --recipe, to such a file; also with --dry-run. --overwrite replaces it.",
 )
 @threads_option

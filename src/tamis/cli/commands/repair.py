@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 import tamis
-from tamis.cli.options import json_option, quiet_option
+from tamis.cli.options import FILE, json_option, quiet_option
 from tamis.cli.output import Output
 
 
 @click.command("repair")
-@click.argument("store", metavar="STORE", type=click.Path(readable=False))
+@click.argument("store", metavar="STORE", type=FILE)
 @click.option("--dry-run", is_flag=True, help="Only say what would be repaired.")
 @quiet_option
 @json_option

@@ -8,13 +8,13 @@ import click
 
 import tamis
 from tamis.cli.ending import FAILED, VIOLATED
-from tamis.cli.options import by_name, output_options, threads_option, variables_option
+from tamis.cli.options import FILE, by_name, output_options, threads_option, variables_option
 from tamis.cli.output import output_of_two_files
 
 
 @click.command("verify")
-@click.argument("source", metavar="SRC", type=click.Path(readable=False))
-@click.argument("target", metavar="DST", type=click.Path(readable=False))
+@click.argument("source", metavar="SRC", type=FILE)
+@click.argument("target", metavar="DST", type=FILE)
 @click.option(
     "--bound",
     "bounds",

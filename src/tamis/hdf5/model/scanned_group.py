@@ -137,13 +137,13 @@ def scan_group(file: h5py.File, path: str, group: h5py.Group) -> ScannedGroup:
 def _no_variable(array: Hdf5Array) -> str:
     """Return why a dataset cannot be a variable; empty if it can."""
     if array.shape is None:
-        return "it has no values (a null dataspace)"
+        return "expected an array or a scalar, got a null dataspace, which has no values"
     if array.numpy_type is None:
-        return "NumPy has no such type"
+        return f"expected numbers, characters or text, got {array.type_text}"
     if array.numpy_type.subdtype is not None:
-        return "its elements are arrays, which netCDF has in compound types alone"
+        return "expected numbers, characters or text, got elements that are arrays, which netCDF has in records alone"
     if array.datatype.detect_class(h5t.REFERENCE):
-        return "references to objects mean nothing outside the file"
+        return "expected numbers, characters or text, got references to objects, which mean nothing outside the file"
     return ""
 
 

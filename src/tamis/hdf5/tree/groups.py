@@ -16,6 +16,7 @@ from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.filter_list import listed_pipeline
 from tamis.hdf5.lib.quick_facts import bare_address
 from tamis.hdf5.tree.links import INSTALL, filter_text, link_plist, links_of
+from tamis.kinds import TEXT, Kind, checked
 from tamis.pipeline import Pipeline, as_pipeline
 
 _MOST_LINKS = 65535
@@ -41,6 +42,10 @@ class PhaseChange(NamedTuple):
 _DEFAULT = PhaseChange(8, 6)
 
 
+GROUP = Kind("an h5py file or group", lambda value: isinstance(value, h5py.Group))
+
+
+@checked(parent=GROUP, name=TEXT)
 def create_group(
     parent: h5py.Group,
     name: str,
@@ -117,6 +122,7 @@ def create_group(
         raise FileError(f"{path}: cannot create group {name!r}: {error}").at(path=path) from error
 
 
+@checked(group=GROUP)
 def group_filters(group: h5py.Group) -> Pipeline:
     """Return the filters of a group's links, with the parameters in the file.
 
@@ -129,6 +135,7 @@ def group_filters(group: h5py.Group) -> Pipeline:
     return Pipeline() if is_old_group(item) else listed_pipeline(item.get_create_plist())
 
 
+@checked(group=GROUP)
 def group_phase_change(group: h5py.Group) -> PhaseChange | None:
     """Return the link counts at which a group changes its storage; None in the format before HDF5 1.8.
 

@@ -16,6 +16,7 @@ from tamis.errors import ParameterError, TamisError, located
 from tamis.hdf5.writing.appender import Appender
 from tamis.hdf5.writing.creation import check_place, named, new_dataset, new_path
 from tamis.hdf5.writing.target import Target
+from tamis.kinds import WHOLE, checked
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.cast import cast
 from tamis.rewrite.padding import Padding
@@ -60,6 +61,7 @@ def bounded_dataset(
     return Target.of(dataset, recorded.within(filters.bound), label)
 
 
+@checked(axis=WHOLE)
 def create_appender(
     parent: h5py.Group,
     name: str,

@@ -18,6 +18,7 @@ from tamis.chunks.threads import checked_threads, ordered_map
 from tamis.errors import FileError, ParameterError, TamisError, located
 from tamis.filters import ChunkType, StoredZfp, Zfp
 from tamis.formatting import did_you_mean
+from tamis.hdf5.chunk_access import DATASET
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.direct_chunks import first_stored
@@ -25,6 +26,7 @@ from tamis.hdf5.writer import Hdf5Writer
 from tamis.hdf5.writing.bounded import bounded_dataset
 from tamis.hdf5.writing.creation import check_place, named, new_path
 from tamis.hdf5.writing.target import Target, array_like
+from tamis.kinds import BYTES, checked
 from tamis.pipeline import as_pipeline
 from tamis.rewrite.cast import cast
 from tamis.rewrite.encode import Encoded
@@ -135,6 +137,7 @@ def write(target: Any, *arguments: Any, threads: int | None = None, **options: A
         return _write_new(target, name, array_like(data), threads, **options)
 
 
+@checked(dataset=DATASET, stream=BYTES)
 def write_stream(
     dataset: h5py.Dataset, origin: Sequence[int], stream: bytes | bytearray | memoryview, mode: zfp.Mode
 ) -> None:

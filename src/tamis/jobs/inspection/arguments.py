@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from tamis.errors import ParameterError
 from tamis.filters import UnknownFilter
-from tamis.formatting import printable, shape_text
+from tamis.formatting import printable, shape_text, shell_line
 from tamis.jobs.inspection.result import DatasetInfo, Inspection
 from tamis.jobs.json_rule import json_text
 from tamis.jobs.recipe import has_pattern_signs
@@ -74,8 +73,8 @@ def _tamis(dataset: DatasetInfo) -> tuple[str, str]:
     name = (
         dataset.path if has_pattern_signs(dataset.path) else _name(dataset)
     )  # the whole path of an existing dataset is never a pattern
-    pipeline = shlex.quote(f"{name}:{dataset.pipeline}")
-    return f"-f {pipeline} -c {shlex.quote(f'{name}:{shape_text(dataset.chunks or ())}')}", ""
+    shape = shape_text(dataset.chunks or ())
+    return shell_line(("-f", f"{name}:{dataset.pipeline}", "-c", f"{name}:{shape}")), ""
 
 
 def _spec(notation: str) -> Callable[[DatasetInfo], tuple[str, str]]:

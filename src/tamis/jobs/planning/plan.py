@@ -24,9 +24,20 @@ from tamis.jobs.planning.sample import ALL
 from tamis.jobs.planning.wants import as_want
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.recipes.saved_recipe import POLICIES, MissingPolicy
+from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, NUMBER, PATHS, WHOLE, checked
 from tamis.store.array import Store
 
 
+@checked(
+    path=PATHS,
+    wants=MAPPING.such_as("{'TS': 'abs=0.1'}"),
+    sample=WHOLE,
+    ratio=NUMBER,
+    size=NUMBER,
+    confirm=FLAG,
+    compare=NAMES,
+    progress=CALLBACK,
+)
 def plan(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     wants: Mapping[str, object] | None = None,
@@ -103,14 +114,14 @@ def plan(
     ['/TS']
     """
     begin = time.perf_counter()
-    paths = [path] if isinstance(path, (str, os.PathLike)) else [*path]
+    paths = [path] if isinstance(path, str | bytes | os.PathLike) else [*path]
     asked = {name: as_want(value) for name, value in (wants or {}).items()}
-    if storage != "disk" and access is None and storage in STORAGES:
+    _check(paths, prefer, readers, sample, missing, storage)
+    if storage != "disk" and access is None:
         raise ParameterError(
             f"expected access with the storage {storage!r}, for which it chooses chunk shapes, got none"
         )
     budget = Budget(ratio, size)
-    _check(paths, prefer, readers, sample, missing, storage)
     budget.check(asked)
     nbytes, wanted_access = ALL if sample is None else sample, None if access is None else as_access(access)
     settings = Settings(prefer, readers, nbytes, wanted_access, storage, foreign_names(compare))
@@ -172,7 +183,7 @@ def _check(paths: Sequence[object], prefer: str, readers: str, sample: int | Non
         ("missing", missing, POLICIES[:2]),
         ("storage", storage, STORAGES),
     ):
-        if value not in known:
+        if not (isinstance(value, str) and value in known):
             raise ParameterError(f"expected {name} to be one of {', '.join(known)}, got {value!r}")
     if sample is not None and (isinstance(sample, bool) or operator.index(sample) < LEAST_SAMPLE):
         raise ParameterError(f"expected a sample of {LEAST_SAMPLE} bytes or more, got {sample!r}")

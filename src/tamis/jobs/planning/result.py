@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tamis import _native
-from tamis.formatting import shape_text
+from tamis.formatting import shape_text, shell_line
 from tamis.jobs.json_rule import SCHEMA, json_fields, json_value
 from tamis.jobs.result import DatasetsResult
 
@@ -289,7 +288,7 @@ class Plan(DatasetsResult[PlannedVariable]):
         words += [word for path, text in self.require.items() for word in ("--require", f"{path}:{text}")]
         if words and self.missing != "exact":
             words += ["--missing", self.missing]
-        return shlex.join(words)
+        return shell_line(words)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterator
 
 from tamis.accuracy.requirement import Requirement
-from tamis.formatting import percent_text, plural, printable, ratio_text, size_text
+from tamis.formatting import percent_text, plural, printable, ratio_text, shell_line, shell_path, size_text
 from tamis.jobs.parts import Part, Table, title
 from tamis.jobs.planning.result import Candidate, Compared, Confirmed, Plan, PlannedVariable
 from tamis.pipeline import Pipeline
@@ -55,9 +54,9 @@ def plan_parts(plan: Plan) -> Iterator[Part]:
     planned = f"{plural(len(plan.filters), 'dataset')} planned in {plan.seconds:.1f} s"
     read = f"from {size_text(sampled)} of {size_text(nbytes)}"
     yield "name", f"{files}: {planned}, {read}; repack proves the bounds of the filters"
-    yield "code", printable(f"tamis repack {_source(plan)} OUT {plan.options}")
+    yield "code", f"tamis repack {_source(plan)} OUT {plan.options}"
     if (bounds := _bounds(plan)) is not None:
-        yield "code", printable(f"tamis verify {_source(plan)} OUT{bounds}")
+        yield "code", f"tamis verify {_source(plan)} OUT{bounds}"
 
 
 def _bounds(plan: Plan) -> str | None:
@@ -71,7 +70,7 @@ def _bounds(plan: Plan) -> str | None:
             return None
         elif Pipeline.parse(filters).error_bound != 0 and "recorded" not in words:
             words[:0] = ["--bound", "recorded"]
-    return "".join(f" {shlex.quote(word)}" for word in words)
+    return f" {shell_line(words)}" if words else ""
 
 
 def _has_bound(pipeline: Pipeline) -> bool:
@@ -86,7 +85,7 @@ def _confirmed(confirmed: Confirmed, chosen: Candidate | None) -> str:
 
 
 def _source(plan: Plan) -> str:
-    return shlex.quote(plan.files[0]) if len(plan.files) == 1 else "IN"
+    return shell_path(plan.files[0]) if len(plan.files) == 1 else "IN"
 
 
 def _row(variable: PlannedVariable, candidate: Candidate) -> tuple[str, ...]:

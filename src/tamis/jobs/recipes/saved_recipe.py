@@ -14,6 +14,7 @@ from tamis.errors import FileError, ParameterError
 from tamis.filters import Filter
 from tamis.jobs.recipe import STANDARD_NAME, Recipes, absolute, has_pattern_signs
 from tamis.jobs.recipes.dimension_chunks import Chunks, DimensionChunks, as_chunks
+from tamis.kinds import FLAG, MAPPING, PATH, Kind, checked
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rounding import Rounding
 from tamis.store.disk import disk_text
@@ -23,6 +24,12 @@ T = TypeVar("T")
 MissingPolicy = Literal["exact", "companion", "refuse"]
 POLICIES = get_args(MissingPolicy)
 Evidence = Mapping[str, str | float]
+
+
+_EVIDENCE = Kind(
+    "a mapping such as {'TS': {'ratio': 3.8}}",
+    lambda value: isinstance(value, Mapping) and all(isinstance(item, Mapping) for item in value.values()),
+)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -66,6 +73,7 @@ class Recipe:
     require: Mapping[str, Requirement] = field(hash=False)
     missing: MissingPolicy | None
 
+    @checked(round=MAPPING.such_as("{'TS': 'bits(9)'}"), chunks=MAPPING.such_as("{'TS': (4, 96, 144)}"))
     def __init__(
         self,
         filters: Recipes | None = None,
@@ -78,9 +86,9 @@ class Recipe:
         filters, chunks = {} if filters is None else filters, {} if chunks is None else chunks
         if not isinstance(filters, Mapping) or isinstance(filters, Filter):
             raise ParameterError(f"expected recipes such as {{'TS': 'zfp(accuracy=0.1)'}}, got {filters!r}")
-        if not isinstance(chunks, Mapping) or not all(isinstance(name, str) for name in (*filters, *chunks)):
-            raise ParameterError(f"expected names as text, got {[*filters]!r} and chunks {chunks!r}")
-        if missing is not None and missing not in POLICIES:
+        if not all(isinstance(name, str) for name in (*filters, *chunks)):
+            raise ParameterError(f"expected names as text, got {[*filters, *chunks]!r}")
+        if missing is not None and not (isinstance(missing, str) and missing in POLICIES):
             raise ParameterError(f"expected missing to be one of {', '.join(POLICIES)}, got {missing!r}")
         pipelines = {name: as_pipeline(value) for name, value in filters.items()}
         for name, rounding in (round or {}).items():
@@ -93,6 +101,7 @@ class Recipe:
         object.__setattr__(self, "missing", missing)
 
     @classmethod
+    @checked(path=PATH)
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a recipe file.
 
@@ -106,13 +115,14 @@ class Recipe:
         from tamis.jobs.recipes.recipe_fields import fields_of
 
         try:
-            text = Path(path).read_bytes().decode()
+            text = Path(os.fsdecode(path)).read_bytes().decode()
         except (OSError, UnicodeDecodeError) as error:
             reason = disk_text(error) if isinstance(error, OSError) else "expected text in UTF-8"
             raise FileError(f"{os.fspath(path)}: cannot be read: {reason}").at(path=path) from error
         fields = fields_of(text, os.fspath(path))
         return cls(fields.filters, chunks=fields.chunks, require=fields.require, missing=fields.missing)
 
+    @checked(path=PATH, overwrite=FLAG, evidence=_EVIDENCE)
     def dump(
         self, path: str | os.PathLike[str], *, overwrite: bool = False, evidence: Mapping[str, Evidence] | None = None
     ) -> None:
@@ -133,7 +143,7 @@ class Recipe:
             If the file exists, and is not to be overwritten, or cannot be written.
         """
         try:
-            _write(Path(os.path.realpath(path)), self._text(evidence or {}).encode(), overwrite=overwrite)
+            _write(Path(os.path.realpath(os.fsdecode(path))), self._text(evidence or {}).encode(), overwrite=overwrite)
         except FileExistsError as error:
             raise _there_already(path) from error
         except OSError as error:

@@ -8,8 +8,10 @@ from pathlib import Path
 from tamis._open import open_store
 from tamis.errors import FileError
 from tamis.jobs.repairing.result import RepairedArray, RepairResult
+from tamis.kinds import FLAG, PATH, checked
 
 
+@checked(path=PATH, dry_run=FLAG)
 def repair(path: str | os.PathLike[str], *, dry_run: bool = False) -> RepairResult:
     """Repair the metadata of a Zarr store that netCDF-C wrote, which other readers of Zarr read wrong (D22).
 

@@ -1,0 +1,90 @@
+"""The kinds of arguments that public functions take, checked before anything is done."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import io
+import numbers
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from tamis.errors import ParameterError
+from tamis.formatting import shortened
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of argument: its words in messages, and whether a value is one."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+    def such_as(self, example: str) -> Kind:
+        """Return the kind with an example in its words."""
+        return Kind(f"{self.words} such as {example}", self.fits)
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise ParameterError if an argument is of another kind."""
+        if not self.fits(value):
+            raise ParameterError(f"expected {name} to be {self.words}, got {shortened(repr(value))}")
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str | bytes | os.PathLike)
+
+
+def _are(value: Any, fits: Callable[[Any], bool]) -> bool:
+    """Return whether a value yields items that fit; an iterator is not looked into, which would use it up."""
+    if isinstance(value, Mapping | io.IOBase) or not isinstance(value, Iterable):
+        return False
+    return iter(value) is value or all(map(fits, value))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+PATH = Kind("a path such as 'a.nc'", _is_path)
+PATHS = Kind("a path or several such as ['a.nc', 'b.nc']", lambda value: _is_path(value) or _are(value, _is_path))
+TEXT = Kind("text", _is_text)
+BYTES = Kind("bytes", lambda value: isinstance(value, bytes | bytearray | memoryview))
+NAMES = Kind("a name or several such as ['TS', '/group/*']", lambda value: _is_text(value) or _are(value, _is_text))
+MAPPING = Kind("a mapping", lambda value: isinstance(value, Mapping))
+NUMBER = Kind("a number", _is_number)
+WHOLE = Kind("a whole number", lambda value: _is_number(value) and isinstance(value, numbers.Integral))
+FLAG = Kind("True or False", lambda value: isinstance(value, bool | np.bool_))
+CALLBACK = Kind("a function", callable)
+
+
+def checked(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that raises ParameterError for arguments of other kinds; None is one where it is the default.
+
+    Each kind is for the parameter of its name.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+        optional = {name for name in kinds if signature.parameters[name].default is None}
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name, value in signature.bind(*args, **kwargs).arguments.items():
+                if name in kinds and not (value is None and name in optional):
+                    kinds[name].check(name, value)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
