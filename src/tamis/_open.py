@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import ParameterError
 from tamis.hdf5.compare.file_pair import Hdf5Pair
 from tamis.hdf5.store import Hdf5Store
+from tamis.hdf5.tree.left_out import check_scales
 from tamis.kinds import FLAG, PATH, checked
 from tamis.netcdf.classic.classic_signature import is_classic
 from tamis.rewrite.plan import Recreate
+from tamis.rewrite.transfer import check_storable, transfer
 from tamis.store.array import ArrayWriter, Store
 from tamis.store.first_bytes import is_zarr
 from tamis.store.folder_transaction import FolderTransaction
@@ -135,14 +138,31 @@ def begin(target: Path, *, overwrite: bool = True, **form: Any) -> Transaction:
     return Transaction(target, overwrite=overwrite)
 
 
+def check_copy(source: Store, target: Transaction, dropped: Collection[str] = ()) -> None:
+    """Raise an error if the format of a target cannot have an array of the source that is not left out."""
+    if isinstance(target, FolderTransaction):
+        from tamis.zarr.writing.storable import check_array as check_zarr
+        from tamis.zarr.writing.zarr_form import ZarrForm
+
+        assert isinstance(target.form, ZarrForm)
+        check_storable(source, partial(check_zarr, target.form), dropped)
+    elif not isinstance(source, Hdf5Store):
+        from tamis.hdf5.netcdf_target import check_array
+
+        check_storable(source, check_array, dropped)
+    elif dropped:
+        check_scales(source.file, dropped)
+
+
 def copy_store(
     source: Store,
     target: Transaction,
     recreate: Mapping[str, Recreate],
-    dropped: Collection[str],
+    outdated: Collection[str],
     companions: Callable[[], Mapping[str, ArrayWriter | None]],
     threads: int = 1,
     line: Callable[[], str] = str,
+    dropped: Collection[str] = (),
 ) -> list[str]:
     """Copy a store to a new one, except the arrays that functions create, and return notes about other files.
 
@@ -156,7 +176,7 @@ def copy_store(
         Transaction of the target, whose temporary name must be free.
     recreate
         Functions by path of an array. If a function raises `CopyInsteadError`, the array is copied as stored.
-    dropped
+    outdated
         Paths of outdated companions.
     companions
         Called when all arrays exist: returns new companions by the path of their variables, None for variables that
@@ -165,31 +185,32 @@ def copy_store(
         Number of threads that encode arrays without a function, where they cannot stay as they are.
     line
         Called when all arrays exist: returns a line for the history of the target, empty for none.
+    dropped
+        First paths of arrays that are left out.
 
     Raises
     ------
     FileError
         If something cannot be copied. Errors of functions are passed on.
     """
+    check_copy(source, target, dropped)
     if isinstance(target, FolderTransaction):
-        from tamis.rewrite.transfer import transfer
         from tamis.zarr.writing.zarr_form import ZarrForm
         from tamis.zarr.writing.zarr_target import ZarrTarget
 
         assert isinstance(target.form, ZarrForm)
         folder = ZarrTarget(target.path, target.form, threads)
         target.protect()
-        transfer(source, folder, recreate, companions, line)
+        transfer(source, folder, recreate, companions, line, dropped)
         return []
     if isinstance(source, Hdf5Store):
-        return source.copy_to(target.path, recreate, dropped, companions, target.protect, line)
+        return source.copy_to(target.path, recreate, outdated, companions, target.protect, line, dropped)
     from tamis.hdf5.netcdf_target import NetcdfTarget
-    from tamis.rewrite.transfer import transfer
 
     values_nbytes = sum(array.values_nbytes for array in source.arrays.values())
     with NetcdfTarget(target.path, values_nbytes) as out:
         target.protect()
-        transfer(source, out, recreate, companions, line)
+        transfer(source, out, recreate, companions, line, dropped)
     return out.notes
 
 
@@ -198,10 +219,13 @@ def is_copied_by_objects(source: Store, target: Transaction) -> bool:
     return isinstance(source, Hdf5Store) and not isinstance(target, FolderTransaction)
 
 
-def pair_of(source: Store, target: Store, *, whole: bool = False) -> Pair:
-    """Return what compares two stores except for the numbers in their arrays; `whole` if all arrays are compared."""
+def pair_of(source: Store, target: Store, *, whole: bool = False, dropped: Collection[str] = ()) -> Pair:
+    """Return what compares two stores except for the numbers in their arrays.
+
+    `whole` if all arrays are compared; `dropped` has those of the source that the target leaves out.
+    """
     if isinstance(source, Hdf5Store) and isinstance(target, Hdf5Store):
-        return Hdf5Pair(source, target, whole=whole)
+        return Hdf5Pair(source, target, whole=whole, dropped=dropped)
     from tamis.store.model_pair import ModelPair
 
     return ModelPair(source, target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -40,7 +40,7 @@ from tamis.rewrite.plan import Plan
 from tamis.rewrite.streams import as_stored, carry
 from tamis.rounding import Rounding
 from tamis.store.array import ArrayWriter, StoredArray
-from tamis.store.data_model import AttributeForm, Dimension, NamedArray, NamedGroup
+from tamis.store.data_model import AttributeForm, Dimension, NamedArray, NamedGroup, is_compound
 
 _ORDERED = h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED
 
@@ -266,10 +266,6 @@ class NetcdfTarget:
         chunk_shape: tuple[int, ...] | None,
         filters: Sequence[tuple[int, int, tuple[int, ...]]],
     ) -> h5py.Dataset:
-        if len(array.shape) > _MOST_RANK:
-            raise FileError(
-                f"{array.label}: expected at most {_MOST_RANK} axes, which HDF5 has, found {len(array.shape)}"
-            )
         plist = _dataset_plist()
         taken = self._names.get(posixpath.dirname(variable.path), ())
         datatype = named_type(self._file, variable, dtype, taken) or _datatype(dtype, array.label)
@@ -294,12 +290,8 @@ class NetcdfTarget:
     def _set_attributes(
         self, owner: h5py.HLObject, attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm]
     ) -> None:
+        _check_attributes(str(owner.name), attributes)
         for name, value in attributes.items():
-            if name in RESERVED:
-                raise FileError(
-                    f"{owner.name}: expected attributes with names that netCDF-4 does not use itself, found {name!r}:"
-                    " rename it in the source"
-                ).at(dataset=str(owner.name))
             if name not in forms or not write_attribute(owner, name, value, forms[name]):
                 set_attribute(owner, name, value)
 
@@ -339,6 +331,24 @@ class _Scale:
     number: int
     dimension: Dimension
     dataset: h5py.Dataset | None
+
+
+def check_array(variable: NamedArray, array: StoredArray) -> None:
+    """Raise FileError if netCDF-4 cannot have the shape, the type or an attribute of an array."""
+    if len(array.shape) > _MOST_RANK:
+        raise FileError(f"expected at most {_MOST_RANK} axes, which HDF5 has, found {len(array.shape)}")
+    if variable.enum is None and not is_compound(variable.dtype):
+        _datatype(variable.dtype, array.label)
+    _check_attributes(variable.path, variable.attributes)
+
+
+def _check_attributes(path: str, attributes: Iterable[str]) -> None:
+    for name in attributes:
+        if name in RESERVED:
+            raise FileError(
+                f"{path}: expected attributes with names that netCDF-4 does not use itself, found {name!r}:"
+                " rename it in the source"
+            ).at(dataset=path)
 
 
 def _is_carried(plan: Plan, array: StoredArray) -> bool:

@@ -209,10 +209,11 @@ class Hdf5Store:
         self,
         target: Path,
         recreate: Mapping[str, Recreate],
-        dropped: Collection[str],
+        outdated: Collection[str],
         companions: Callable[[], Mapping[str, ArrayWriter | None]],
         created: Callable[[], None],
         line: Callable[[], str] = str,
+        dropped: Collection[str] = (),
     ) -> list[str]:
         """Copy everything to a new file, except the arrays that functions create; see `tamis._open.copy_store`."""
         growing = GrowingFile(str(target))
@@ -236,8 +237,9 @@ class Hdf5Store:
         with create_target(self.file, target) as out:
             created()
             functions = {stored(path): adapted(path, function) for path, function in recreate.items()}
-            old = [*map(stored, dropped)]
-            notes, headers = copy_tree(self.file, out, {**functions, **dict.fromkeys(old, create_empty)}, history)
+            old = [*map(stored, outdated)]
+            recreated = {**functions, **dict.fromkeys(old, create_empty)}
+            notes, headers = copy_tree(self.file, out, recreated, history, [*map(stored, dropped)])
             datasets = {
                 stored(path): writer.dataset if isinstance(writer, Hdf5Writer) else None
                 for path, writer in companions().items()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tamis._open import begin, is_copied_by_objects, open_store
+from tamis._open import begin, check_copy, is_copied_by_objects, open_store
 from tamis.accuracy.requirement import Requirements
 from tamis.chunks.threads import checked_threads
 from tamis.errors import BoundError
@@ -29,7 +29,7 @@ from tamis.jobs.repacking.record import Record
 from tamis.jobs.repacking.requiring import Survey, refuse_missed, survey_alone, survey_reported
 from tamis.jobs.repacking.resuming import Resuming, interrupted, remove_leftovers
 from tamis.jobs.repacking.room import check_room
-from tamis.kinds import CALLBACK, FLAG, MAPPING, PATH, Kind, checked
+from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, PATH, Kind, checked
 from tamis.store.array import Store
 from tamis.store.disk import nbytes_of
 from tamis.store.transaction import Transaction
@@ -40,6 +40,7 @@ _NOTHING_ASKED = "no filters or chunks are asked for: all datasets keep theirs"
 
 _RECIPES = Kind("{'TS': 'zfp(accuracy=0.1)'}, a tamis.Recipe, or {} for a copy", lambda value: value is not None)
 _KINDS = {"source": PATH, "target": PATH, "recipes": _RECIPES, "chunks": MAPPING.such_as("{'TS': (4, 96, 144)}")}
+_KINDS["drop"] = NAMES
 _KINDS |= dict.fromkeys(("checksum", "resume", "follow", "larger", "keep_classic", "consolidated", "history"), FLAG)
 
 
@@ -64,6 +65,7 @@ def repack(
     shards: int | None = None,
     consolidated: bool | None = None,
     history: bool = True,
+    drop: Iterable[str] = (),
     progress: Progress | None = None,
 ) -> RepackResult:
     """Copy an HDF5 or netCDF file or a Zarr store, with other filters on some of its datasets.
@@ -138,6 +140,9 @@ def repack(
         Whether a target that follows the netCDF conventions, which shows by its attribute ``history`` or
         ``Conventions``, gets a line in its history that says what was done. It has no time, so that the same call
         makes the same bytes.
+    drop
+        Names or patterns of datasets that are left out, with all links to them, besides those of a `Recipe`: for
+        example what Zarr cannot store. References to them become null.
     progress
         Called before the first and after each chunk, with the step (`tamis.jobs.progress.Step`), the number of finished
         chunks, and the number of all chunks.
@@ -160,7 +165,7 @@ def repack(
         If decoded values differ by more than allowed, a measure of a dataset is missed, or the target does not hold the
         encoded bytes; it is removed.
     """
-    recipe = asked_recipe(recipes, chunks=chunks, require=require, missing=missing)
+    recipe = asked_recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop)
     request = _request(recipe, checksum, follow, min_size, larger, history, keep_classic)
     form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
     return run_repack(
@@ -200,6 +205,7 @@ def run_repack(
     ):
         request = request_for(store)
         planning = _planning(store, request, transaction, survey_reported(report, threads))
+        check_copy(store, transaction, planning.dropped)
         notes += _notes_of(planning, request)
         record = Record.of(source, planning, request, transaction.form_text)
         earlier = check_target(transaction, source, record, planning.plans, request, resume=resume)
@@ -254,6 +260,7 @@ def preview_repack(
     shards: int | None = None,
     consolidated: bool | None = None,
     history: bool = True,
+    drop: Iterable[str] = (),
 ) -> RepackPreview:
     """Return what `repack` would do to each dataset, and write nothing.
 
@@ -262,12 +269,12 @@ def preview_repack(
     Parameters
     ----------
     source, target, recipes, chunks, require, checksum, missing, follow,
-    min_size, larger, keep_classic, history
+    min_size, larger, keep_classic, history, drop
         See `repack`. Whether a dataset would grow is known only after encoding.
     resume
         Also report the chunks that could be taken over from an interrupted run.
     """
-    recipe = asked_recipe(recipes, chunks=chunks, require=require, missing=missing)
+    recipe = asked_recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop)
     request = _request(recipe, checksum, follow, min_size, larger, history, keep_classic)
     form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
     return run_preview(source, target, lambda _: request, resume=resume, form=form)
@@ -287,6 +294,7 @@ def run_preview(
         request = request_for(store)
         transaction = begin(target, **(form or {}))
         planning = _planning(store, request, transaction)
+        check_copy(store, transaction, planning.dropped)
         datasets = describe(planning)
         notes = [*_notes_of(planning, request), *store.survey_other_files(os.fspath(target))]
         if not resume:
@@ -312,7 +320,7 @@ def _request(
 ) -> Request:
     policy, least = recipe.missing or "exact", least_nbytes(min_size)
     request = Request(recipe.filters, recipe.chunks, checksum, policy, follow, least, larger, required=recipe.require)
-    return replace(request, history="repack" if history else "", keep_classic=keep_classic)
+    return replace(request, history="repack" if history else "", keep_classic=keep_classic, drop=recipe.drop)
 
 
 def _planning(store: Store, request: Request, transaction: Transaction, survey: Survey = survey_alone) -> Planning:
@@ -323,6 +331,7 @@ def _planning(store: Store, request: Request, transaction: Transaction, survey: 
 
 def _notes_of(planning: Planning, request: Request) -> list[str]:
     notes = [printable(f"{name}: {reason}") for name, reason in planning.unmatched.items()]
+    notes += [printable(f"{path}: left out of the target (drop)") for path in sorted(planning.dropped)]
     return [*notes, *[_NOTHING_ASKED] * request.is_empty]
 
 
@@ -363,7 +372,7 @@ def _run(
         transaction.begin_sync()
         stored = {path: plan for path, plan in planning.plans.items() if plan.copied or path in written}
         try:
-            done = prove(store, planning.datasets, stored, written, transaction, report, threads)
+            done = prove(store, planning.datasets, stored, written, transaction, report, threads, planning.dropped)
         except BoundError as error:
             if not any(result.reused for result in written.values()):
                 raise

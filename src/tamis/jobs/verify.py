@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,6 +20,7 @@ from tamis.errors import TamisError
 from tamis.hdf5.lib.damage import reading
 from tamis.jobs.naming import Names
 from tamis.jobs.progress import Progress, Step
+from tamis.jobs.repacking.planning import dropped_datasets
 from tamis.jobs.verification.bounds import (
     RECORDED,
     Bound,
@@ -39,13 +40,14 @@ from tamis.store.pair import Change, Pair, absent_text, companion_note
 _BOUNDS = Kind("a mapping such as {'TS': 0.1}, or 'recorded'", lambda value: isinstance(value, Mapping | str))
 
 
-@checked(source=PATH, target=PATH, bounds=_BOUNDS, variables=NAMES, progress=CALLBACK)
+@checked(source=PATH, target=PATH, bounds=_BOUNDS, variables=NAMES, drop=NAMES, progress=CALLBACK)
 def verify(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
     *,
     bounds: Bounds | None = None,
     variables: Sequence[str] = (),
+    drop: Iterable[str] = (),
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Verification:
@@ -69,6 +71,8 @@ def verify(
     variables
         Names of datasets, or patterns such as ``/group/*``, to compare only those; by default all datasets, groups,
         links and attributes.
+    drop
+        Names or patterns of datasets that were left out of the target on purpose, with links to them.
     threads
         Number of threads; by default as many as the process may use. The result does not depend on it.
     progress
@@ -98,10 +102,14 @@ def verify(
     selection = [variables] if isinstance(variables, str) else variables
     bounds = checked_bounds(bounds)
     with open_store(source) as first, open_store(target) as second, reading(source, target):
-        pair, datasets, names = pair_of(first, second, whole=not selection), first.arrays, Names(first)
+        datasets, names = first.arrays, Names(first)
+        dropped = dropped_datasets(first, names, [drop] if isinstance(drop, str) else drop)
+        pair = pair_of(first, second, whole=not selection, dropped=dropped)
         labels = names.labels(selection) if selection else {path: path for path in datasets}
+        labels = {path: label for path, label in labels.items() if path not in dropped}
         limits, named = assigned_bounds(bounds, names, datasets.labelled(labels, others=False), labels)
         comparison = _Comparison(first, second, pair, limits, threads, progress or (lambda *_: None), len(labels))
+        comparison.leave_out(dropped)
         for path in datasets:
             if (variable := pair.companions.get(path)) in labels and path in labels:
                 comparison.add(companion_note(path, variable))
@@ -134,6 +142,14 @@ class _Comparison:
     violations: list[Finding] = field(default_factory=list)
     notes: list[Finding] = field(default_factory=list)
     problems: list[Finding] = field(default_factory=list)
+    dropped: frozenset[str] = frozenset()
+
+    def leave_out(self, dropped: Collection[str]) -> None:
+        """Take for no differences that some datasets of the source, and links to them, are not in the target."""
+        for path in sorted(dropped):
+            self._note(path, "dropped", "left out on purpose, not compared")
+        paths = self.before.paths() if dropped else {}
+        self.dropped = frozenset(path for path, first in paths.items() if first in dropped)
 
     def dataset(self, own: str, path: str) -> None:
         """Compare a dataset of the source with that of the same path in the target; `own` is its first path."""
@@ -312,6 +328,8 @@ class _Comparison:
             self.problems.append(Finding(path, "unreadable", str(error)))
 
     def _violation(self, path: str, code: str, text: str) -> None:
+        if path in self.dropped:
+            return
         self.violations.append(Finding(path, code, text))
 
     def _note(self, path: str, code: str, text: str) -> None:

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from tamis.cf.history_attribute import with_line
-from tamis.errors import FileError
+from tamis.errors import FileError, TamisError
+from tamis.formatting import plural, printable
 from tamis.rewrite.plan import Plan, Recreate
 from tamis.store.array import ArrayWriter, CopyInsteadError, Store, StoredArray
 from tamis.store.data_model import NamedArray, NamedGroup
 
 Companions = Mapping[str, ArrayWriter | None]
+Check = Callable[[NamedArray, StoredArray], None]
+"""Raise an error if a target of another format cannot have an array."""
+
+
+class UnstorableError(FileError):
+    """Arrays that a target of another format cannot have.
+
+    Parameters
+    ----------
+    text
+        All of them with the reasons, for people.
+    paths
+        Their paths.
+    """
+
+    def __init__(self, text: str, paths: tuple[str, ...] = ()) -> None:
+        super().__init__(text)
+        self.paths = paths
 
 
 class Target(Protocol):
@@ -42,6 +62,7 @@ def transfer(
     recreate: Mapping[str, Recreate],
     companions: Callable[[], Companions],
     line: Callable[[], str] = str,
+    dropped: Collection[str] = (),
 ) -> None:
     """Write groups, dimensions, attributes and arrays of a store into a target, which is then complete.
 
@@ -56,6 +77,8 @@ def transfer(
         Called when all arrays exist: returns new companions by the path of their variables.
     line
         Called then, too: returns a line for the history of the target, empty for none.
+    dropped
+        First paths of arrays that are left out.
 
     Raises
     ------
@@ -64,9 +87,7 @@ def transfer(
     """
     functions = {source.first_path(path): function for path, function in recreate.items()}
     for path in source.model.group_paths():
-        group = source.model.group(path)
-        for name, reason in group.left_out.items():
-            raise FileError(f"{source.path}: {path.rstrip('/')}/{name}: cannot be stored in another format: {reason}")
+        group = _without(source, path, dropped)
         target.create_group(group)
         for variable in group.variables.values():
             array = source.array(variable.path).as_values()
@@ -76,6 +97,43 @@ def transfer(
     if history := with_line(source.model.group("/").attributes, line()):
         target.set_history(history)
     target.finish(companions())
+
+
+def check_storable(source: Store, check: Check, dropped: Collection[str]) -> None:
+    """Raise UnstorableError if a target of another format cannot have some arrays; names all of them."""
+    problems: dict[str, str] = {}
+    for group_path in source.model.group_paths():
+        group = _without(source, group_path, dropped)
+        problems |= {f"{group_path.rstrip('/')}/{name}": reason for name, reason in group.left_out.items()}
+        for variable in group.variables.values():
+            array = source.array(variable.path)
+            try:
+                check(variable, array)
+            except TamisError as error:
+                problems[variable.path] = str(error).removeprefix(f"{array.label}: ").removeprefix(f"{array.path}: ")
+    if problems:
+        lines = [printable(f"{path}: {reason}") for path, reason in problems.items()]
+        count = plural(len(lines), "dataset")
+        text = f"{source.path}: expected datasets that the format of the target has, got {count} to leave out (drop):"
+        raise UnstorableError("\n  ".join((text, *lines)), tuple(problems)).at(
+            path=source.path, dataset=next(iter(problems)) if len(problems) == 1 else None
+        )
+
+
+def _without(source: Store, path: str, dropped: Collection[str]) -> NamedGroup:
+    """Return a group without the arrays that are left out."""
+    group = source.model.group(path)
+    if not dropped:
+        return group
+    variables = {
+        name: variable for name, variable in group.variables.items() if source.first_path(variable.path) not in dropped
+    }
+    left_out = {
+        name: reason
+        for name, reason in group.left_out.items()
+        if source.first_path(f"{path.rstrip('/')}/{name}") not in dropped
+    }
+    return replace(group, variables=variables, left_out=left_out)
 
 
 def _recreate(target: Target, variable: NamedArray, array: StoredArray, function: Recreate) -> bool:

@@ -47,12 +47,12 @@ def group_path(group: str) -> str:
 @checked(
     target=PATH,
     encodings=MAPPING.such_as("{'TS': {'dtype': 'f4'}}"),
-    unlimited_dims=NAMES,
+    unlimited_dims=NAMES.or_none(),
     checksum=FLAG,
     larger=FLAG,
     history=FLAG,
     overwrite=FLAG,
-    progress=CALLBACK,
+    progress=CALLBACK.or_none(),
 )
 def save(
     datasets: Mapping[str, Dataset],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +13,7 @@ import click
 import tamis
 from tamis.cli.options import FILE, by_name, output_options, threads_option
 from tamis.cli.output import output_of_two_files, show_stored
+from tamis.formatting import shell_line
 
 if TYPE_CHECKING:
     from tamis.jobs.recipes.saved_recipe import MissingPolicy
@@ -111,6 +115,7 @@ POLICIES = ("exact", "companion", "refuse")
     show_default=True,
     help="Add a line to the attribute history of OUT, if it has one or Conventions, that says what was done.",
 )
+@click.option("--drop", multiple=True, metavar="NAME", help="Leave out a dataset, or a pattern of them; repeatable.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT as it is if it is done already.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
 @output_options
@@ -134,6 +139,7 @@ def command(
     shards: int | None,
     consolidated: bool | None,
     history: bool,
+    drop: tuple[str, ...],
     resume: bool,
     dry_run: bool,
     quiet: bool,
@@ -181,7 +187,7 @@ def command(
         chunks = {name: parse_chunks(text) for name, text in texts.items()}
         words = [split_recipe(text, "NAME:WORDS", "TS:abs=0.1") for text in required]
         require = joined_requirements((name, as_requirement(text)) for name, text in words)
-        recipe = tamis.Recipe(pipelines, chunks=chunks, require=require, missing=missing)
+        recipe = tamis.Recipe(pipelines, chunks=chunks, require=require, missing=missing, drop=drop)
         if recipe_path is not None:
             recipe = recipe.before(tamis.Recipe.load(recipe_path))
         if recipe_out is not None:
@@ -191,9 +197,24 @@ def command(
         options |= {"follow": follow, "min_size": min_size, "larger": larger}
         options["keep_classic"] = keep_classic
         options |= {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
-        if dry_run:
-            preview = tamis.preview_repack(source, target, recipe, **options)
-            output.result(preview)
-            return
-        run = partial(tamis.repack, source, target, recipe, overwrite=overwrite, threads=threads, **options)
-        show_stored(output, target, resume, run)
+        with _drops_to_paste():
+            if dry_run:
+                preview = tamis.preview_repack(source, target, recipe, **options)
+                output.result(preview)
+                return
+            run = partial(tamis.repack, source, target, recipe, overwrite=overwrite, threads=threads, **options)
+            show_stored(output, target, resume, run)
+
+
+@contextmanager
+def _drops_to_paste() -> Iterator[None]:
+    """Add the command that leaves them out to an error about datasets that the target cannot have."""
+    from tamis.rewrite.transfer import UnstorableError
+
+    try:
+        yield
+    except UnstorableError as error:
+        command, *arguments = sys.argv[1:]
+        options = [word for path in error.paths for word in ("--drop", path)]
+        line = shell_line(["tamis", command, *options, *arguments])
+        raise UnstorableError(f"{error}\nleave them out:\n{line}", error.paths) from error

@@ -24,6 +24,12 @@ from tamis.cli.output import output_of_two_files
     " bound, asks for the same bits; NAME:recorded, or recorded for all datasets, takes what the filters in DST"
     " record; repeatable.",
 )
+@click.option(
+    "--drop",
+    multiple=True,
+    metavar="NAME",
+    help="A dataset that was left out of DST on purpose, or a pattern; repeatable.",
+)
 @threads_option
 @variables_option
 @output_options
@@ -31,6 +37,7 @@ def command(
     source: str,
     target: str,
     bounds: tuple[str, ...],
+    drop: tuple[str, ...],
     threads: int | None,
     variables: tuple[str, ...],
     quiet: bool,
@@ -62,7 +69,13 @@ def command(
         requested: Bounds = RECORDED if bounds == (RECORDED,) else numbers
         with output.progress() as progress:
             result = tamis.verify(
-                source, target, bounds=requested, variables=variables, threads=threads, progress=progress
+                source,
+                target,
+                bounds=requested,
+                variables=variables,
+                drop=drop,
+                threads=threads,
+                progress=progress,
             )
     output.result(result)
     if not result.ok:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -45,15 +45,20 @@ class Hdf5Pair:
         The files.
     whole
         Whether all datasets are to be compared: small ones are then opened only once.
+    dropped
+        First paths of datasets that the second file leaves out: references to them are null there.
     """
 
     same_format = True
 
-    def __init__(self, before: Hdf5Store, after: Hdf5Store, *, whole: bool = False) -> None:
+    def __init__(
+        self, before: Hdf5Store, after: Hdf5Store, *, whole: bool = False, dropped: Collection[str] = ()
+    ) -> None:
         if whole:
             before.kept_nbytes = after.kept_nbytes = _KEPT_NBYTES
         self._before, self._after = before, after
-        self._objects = _objects(before), _objects(after, before.contents)
+        left_out = frozenset(before.arrays[path].address for path in dropped)
+        self._objects = _objects(before, left_out=left_out), _objects(after, before.contents)
 
     @property
     def companions(self) -> Mapping[str, str]:
@@ -158,6 +163,6 @@ class Hdf5Pair:
             yield Change(path, "attribute", change.text, harmless=bookkeeping or change.harmless)
 
 
-def _objects(store: Hdf5Store, like: Contents | None = None) -> Objects:
+def _objects(store: Hdf5Store, like: Contents | None = None, left_out: frozenset[int] = frozenset()) -> Objects:
     with reading(store.path):
-        return Objects(store.file, store.contents, like)
+        return Objects(store.file, store.contents, like, left_out)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ from tamis.hdf5.tree.create import (
     same_object,
     staging_name,
 )
+from tamis.hdf5.tree.left_out import addresses_of, leads_to, shorten_list
 from tamis.hdf5.tree.links import Link, in_order, link_plist, links_of
 from tamis.hdf5.tree.open_groups import OpenGroups
 from tamis.hdf5.tree.placed import Losses, placed, subject_of, text_of
@@ -89,7 +90,11 @@ class TreeCopy(NamedTuple):
 
 
 def copy_tree(
-    source: h5py.File, target: h5py.File, recreate: Mapping[str, Recreate], history: Callable[[], str] = str
+    source: h5py.File,
+    target: h5py.File,
+    recreate: Mapping[str, Recreate],
+    history: Callable[[], str] = str,
+    left_out: Iterable[str] = (),
 ) -> TreeCopy:
     """Copy everything in a file to an empty one, except the datasets that `recreate` creates.
 
@@ -109,6 +114,8 @@ def copy_tree(
         that is visited first. Attributes are copied afterwards; the function must not create any of the same names.
     history
         Called when all objects exist: returns the history of the root group, empty to copy that of the source.
+    left_out
+        Paths of datasets that are not copied, nor any link to them. References to them become null.
 
     Returns
     -------
@@ -136,7 +143,7 @@ def copy_tree(
         raise ParameterError(f"expected an empty target, got {len(target)} objects and {len(target.attrs)} attributes")
     if STAGING.decode() in source:
         raise ParameterError(f"expected no {STAGING.decode()!r} in the source's root, a name that tamis reserves")
-    copy = _Copy(source, target, recreate)
+    copy = _Copy(source, target, recreate, addresses_of(source, left_out))
     copy.run(history)
     return TreeCopy(copy.other_files.notes + copy.losses.notes(), copy.headers())
 
@@ -156,8 +163,10 @@ class _Copy:
     group on the way.
     """
 
-    def __init__(self, source: h5py.File, target: h5py.File, recreate: Mapping[str, Recreate]) -> None:
-        self.file = source
+    def __init__(
+        self, source: h5py.File, target: h5py.File, recreate: Mapping[str, Recreate], left_out: frozenset[int]
+    ) -> None:
+        self.file, self.left_out = source, left_out
         self.source = h5g.open(source.id, b"/")
         self.target = h5g.open(target.id, b"/")
         self.source_number, self.target_number = (h5o.get_info(root).fileno for root in (self.source, self.target))
@@ -240,6 +249,8 @@ class _Copy:
             link_path = path.rstrip(b"/") + b"/" + link.name
             link_place = _Place(link_path, address, link.name)
             hard = link.kind == h5l.TYPE_HARD
+            if link.address in self.left_out if hard else leads_to(source, link.name, self.left_out):
+                continue
             new = link.address not in self.places and link.address not in self.staged
             if hard and new and link.address in self.recreate:
                 self.places[link.address] = link_place
@@ -426,8 +437,11 @@ class _Copy:
                 if name in own:
                     set_text_like(source, target, name, own[name])
                     continue
-                rewire = partial(self._rewire, subject_of(path, name))
+                is_list = bool(self.left_out) and name == b"REFERENCE_LIST"
+                rewire = partial(self._rewire, None if is_list else subject_of(path, name))
                 copy_attribute(source, target, name, rewire, self._target_type)
+                if is_list:
+                    shorten_list(target)
 
     def _finish_staged(self) -> None:
         """Copy the attributes of objects without a link, which may need further ones, and let them stay."""
@@ -443,7 +457,7 @@ class _Copy:
                         calls.increment_links(target)
             finished |= pending
 
-    def _rewire(self, subject: str, place: Place) -> None:
+    def _rewire(self, subject: str | None, place: Place) -> None:
         """Let a reference of the source, in memory, lead to the copy of its target."""
         if (known := self.known.get(place.content)) is not None:
             place.put(known)
@@ -453,17 +467,25 @@ class _Copy:
         home = None if target is None or elsewhere else self._home(target.item)
         if target is None or home is None:
             place.clear()
-            what = "to no object" if target is None else "into another file" if elsewhere else "in a circle"
-            self.losses.add(subject, "reference", f"{what} became null")
+            if subject is not None:
+                self.losses.add(subject, "reference", f"{self._where(target)} became null")
             return
         place.lead_to(*home, target)
         if place.is_address:
             self.known[content] = place.content
 
+    def _where(self, target: Any) -> str:
+        """Return in words where a reference leads that becomes null."""
+        if target is None:
+            return "to no object"
+        if target.item is None:
+            return "into another file"
+        return "to a dataset that is left out" if h5o.get_info(target.item).addr in self.left_out else "in a circle"
+
     def _home(self, item: Any) -> tuple[Any, bytes] | None:
         """Return the group and name of the copy of an object; None if the object is being copied."""
         address = h5o.get_info(item).addr
-        if address in self.underway:
+        if address in self.underway or address in self.left_out:
             return None
         if address not in self.places and address not in self.staged:
             self._stage(item, address)

@@ -16,7 +16,7 @@ from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.filter_list import listed_pipeline
 from tamis.hdf5.lib.quick_facts import bare_address
 from tamis.hdf5.tree.links import INSTALL, filter_text, link_plist, links_of
-from tamis.kinds import TEXT, Kind, checked
+from tamis.kinds import Kind, checked
 from tamis.pipeline import Pipeline, as_pipeline
 
 _MOST_LINKS = 65535
@@ -45,7 +45,7 @@ _DEFAULT = PhaseChange(8, 6)
 GROUP = Kind("an h5py file or group", lambda value: isinstance(value, h5py.Group))
 
 
-@checked(parent=GROUP, name=TEXT)
+@checked(parent=GROUP)
 def create_group(
     parent: h5py.Group,
     name: str,

@@ -32,6 +32,8 @@ class Objects:
     like
         Contents of a file that this one is compared with. If several paths lead to an object, its name is the one that
         also exists in that file.
+    left_out
+        Addresses of datasets that are taken for absent.
 
     Attributes
     ----------
@@ -39,8 +41,15 @@ class Objects:
         Paths of the companions of missing values, with the paths of their variables.
     """
 
-    def __init__(self, file: h5py.File, contents: Contents, like: Contents | None = None) -> None:
+    def __init__(
+        self,
+        file: h5py.File,
+        contents: Contents,
+        like: Contents | None = None,
+        left_out: frozenset[int] = frozenset(),
+    ) -> None:
         self.companions: dict[str, str] = {}
+        self._left_out = left_out
         # References to whole objects → their targets in words.
         self._texts: dict[bytes, TargetText] = {}
         self.root = h5g.open(file.id, b"/")
@@ -86,7 +95,10 @@ class Objects:
                 return GONE
             if target.item is None:
                 return FOREIGN
-            name = self.path_at(h5o.get_info(target.item).addr)
+            address = h5o.get_info(target.item).addr
+            if address in self._left_out:
+                return GONE
+            name = self.path_at(address)
             if not name:  # a named type, or an object without links
                 name = (h5i.get_name(target.item) or b"an object without a path").decode("utf-8", "replace")
             if target.region is not None:

@@ -18,13 +18,13 @@ from tamis.filters import ChunkType, Stage
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.rounding_attributes import name_container, record_rounding
 from tamis.hdf5.tree.groups import GROUP
-from tamis.kinds import MAPPING, TEXT, checked
+from tamis.kinds import MAPPING, checked
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.padding import growing_chunks
 from tamis.rounding import Rounding, still_needed
 
 
-@checked(parent=GROUP, name=TEXT, attrs=MAPPING)
+@checked(parent=GROUP, attrs=MAPPING)
 def create_dataset(
     parent: h5py.Group,
     name: str,

@@ -31,7 +31,7 @@ from tamis.store.array import Store
 @checked(
     path=PATHS,
     wants=MAPPING.such_as("{'TS': 'abs=0.1'}"),
-    sample=WHOLE,
+    sample=WHOLE.or_none(),
     ratio=NUMBER,
     size=NUMBER,
     confirm=FLAG,

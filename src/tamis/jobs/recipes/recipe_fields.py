@@ -17,19 +17,20 @@ from tamis.jobs.recipes.toml_places import Key, places_of
 from tamis.pipeline import Pipeline
 
 _SCHEMA = 1
-_TOP = ("schema", "missing", "variable", "default", "evidence")
+_TOP = ("schema", "missing", "drop", "variable", "default", "evidence")
 _NAMES = ("name", "standard_name")
 _DEFAULT = ("round", "filters", "chunks", "require", "evidence")
 _ALL_OTHERS = "*"
 
 
 class RecipeFields(NamedTuple):
-    """Filters, chunks and requirements by name, and how missing values are treated."""
+    """Filters, chunks and requirements by name, how missing values are treated, and what is left out."""
 
     filters: dict[str, Pipeline]
     chunks: dict[str, Chunks]
     require: dict[str, Requirement]
     missing: MissingPolicy | None
+    drop: tuple[str, ...]
 
 
 def fields_of(text: str, label: str) -> RecipeFields:
@@ -67,10 +68,13 @@ class _Fields:
         missing = content.get("missing")
         if missing is not None and missing not in POLICIES:
             self._refuse(("missing",), f"one of {', '.join(POLICIES)}", repr(missing))
+        drop = content.get("drop", [])
+        if not isinstance(drop, list) or not all(isinstance(name, str) for name in drop):
+            self._refuse(("drop",), 'a list of names such as ["/group/x"]', repr(drop))
         variables = content.get("variable", [])
         if not isinstance(variables, list) or not all(isinstance(each, dict) for each in variables):
             self._refuse(("variable",), "tables [[variable]]", _kind(variables))
-        fields = RecipeFields({}, {}, {}, missing)
+        fields = RecipeFields({}, {}, {}, missing, tuple(drop))
         names: set[str] = set()
         for number, entry in enumerate(variables):
             self._variable(("variable", number), entry, names, fields)

@@ -14,7 +14,7 @@ from tamis.errors import FileError, ParameterError
 from tamis.filters import Filter
 from tamis.jobs.recipe import STANDARD_NAME, Recipes, absolute, has_pattern_signs
 from tamis.jobs.recipes.dimension_chunks import Chunks, DimensionChunks, as_chunks
-from tamis.kinds import FLAG, MAPPING, PATH, Kind, checked
+from tamis.kinds import FLAG, MAPPING, NAMES, PATH, Kind, checked
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rounding import Rounding
 from tamis.store.disk import disk_text
@@ -50,6 +50,8 @@ class Recipe:
         What values must keep, by name or pattern: a text such as ``abs=0.1,limits``, or values by word.
     missing
         How missing values are treated, see `tamis.repack`; None leaves that to the call.
+    drop
+        Names or patterns of datasets that are left out.
 
     Raises
     ------
@@ -72,8 +74,9 @@ class Recipe:
     chunks: Mapping[str, Chunks] = field(hash=False)
     require: Mapping[str, Requirement] = field(hash=False)
     missing: MissingPolicy | None
+    drop: tuple[str, ...]
 
-    @checked(round=MAPPING.such_as("{'TS': 'bits(9)'}"), chunks=MAPPING.such_as("{'TS': (4, 96, 144)}"))
+    @checked(drop=NAMES, round=MAPPING.such_as("{'TS': 'bits(9)'}"), chunks=MAPPING.such_as("{'TS': (4, 96, 144)}"))
     def __init__(
         self,
         filters: Recipes | None = None,
@@ -82,6 +85,7 @@ class Recipe:
         chunks: Mapping[str, object] | None = None,
         require: Requirements | None = None,
         missing: MissingPolicy | None = None,
+        drop: Iterable[str] = (),
     ) -> None:
         filters, chunks = {} if filters is None else filters, {} if chunks is None else chunks
         if not isinstance(filters, Mapping) or isinstance(filters, Filter):
@@ -99,6 +103,7 @@ class Recipe:
         object.__setattr__(self, "chunks", {name: as_chunks(value) for name, value in chunks.items()})
         object.__setattr__(self, "require", as_requirements({} if require is None else require))
         object.__setattr__(self, "missing", missing)
+        object.__setattr__(self, "drop", (drop,) if isinstance(drop, str) else tuple(drop))
 
     @classmethod
     @checked(path=PATH)
@@ -120,7 +125,9 @@ class Recipe:
             reason = disk_text(error) if isinstance(error, OSError) else "expected text in UTF-8"
             raise FileError(f"{os.fspath(path)}: cannot be read: {reason}").at(path=path) from error
         fields = fields_of(text, os.fspath(path))
-        return cls(fields.filters, chunks=fields.chunks, require=fields.require, missing=fields.missing)
+        return cls(
+            fields.filters, chunks=fields.chunks, require=fields.require, missing=fields.missing, drop=fields.drop
+        )
 
     @checked(path=PATH, overwrite=FLAG, evidence=_EVIDENCE)
     def dump(
@@ -159,6 +166,7 @@ class Recipe:
             chunks=_first(self.chunks, other.chunks),
             require=joined_requirements([*self.require.items(), *other.require.items()]),
             missing=self.missing or other.missing,
+            drop=tuple(dict.fromkeys((*self.drop, *other.drop))),
         )
 
     def __str__(self) -> str:
@@ -166,6 +174,7 @@ class Recipe:
 
     def _text(self, evidence: Mapping[str, Evidence]) -> str:
         lines = ["schema = 1", *([f'missing = "{self.missing}"'] if self.missing else [])]
+        lines += [f"drop = [{', '.join(map(_quoted, self.drop))}]"] if self.drop else []
         for name in dict.fromkeys((*self.filters, *self.chunks, *self.require)):
             standard_name = name.removeprefix(STANDARD_NAME)
             chosen = f"name = {_quoted(name)}"
@@ -233,11 +242,12 @@ def asked_recipe(
     chunks: Mapping[str, object] | None,
     require: Requirements | None,
     missing: MissingPolicy | None,
+    drop: Iterable[str] = (),
 ) -> Recipe:
     """Return what a call asks for: its other arguments count before those of a recipe."""
     if isinstance(recipes, Recipe):
-        return Recipe(chunks=chunks, require=require, missing=missing).before(recipes)
-    return Recipe(recipes, chunks=chunks, require=require, missing=missing)
+        return Recipe(chunks=chunks, require=require, missing=missing, drop=drop).before(recipes)
+    return Recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop)
 
 
 def rounded(rounding: object, filters: Pipeline) -> Pipeline:

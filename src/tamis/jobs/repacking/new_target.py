@@ -110,7 +110,7 @@ def write_target(
     try:
         anew = {path: partial(recreate, plan) for path, plan in plans.items() if not (plan.copied and by_objects)}
         old = replaced_companions(planning.datasets, plans)
-        notes = copy_store(store, transaction, anew, old, companions, threads, line)
+        notes = copy_store(store, transaction, anew, old, companions, threads, line, planning.dropped)
     except (TamisError, OSError, RuntimeError) as error:  # HDF5 reports a full disk as either of these
         if isinstance(error, TamisError) and not is_disk_full(error):
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
@@ -66,6 +66,8 @@ class Request:
         Name of the command in the line that the history of the target gets; empty for no line.
     keep_classic
         Whether a netCDF classic file that would grow is copied as it is.
+    drop
+        Names or patterns of datasets that are left out.
     """
 
     pipelines: Mapping[str, Pipeline]
@@ -80,6 +82,7 @@ class Request:
     required: Mapping[str, Requirement] = field(default_factory=dict)
     history: str = ""
     keep_classic: bool = False
+    drop: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -102,6 +105,8 @@ class Planning(NamedTuple):
         Paths that a recipe names exactly, not by a pattern.
     unmatched
         Patterns that match nothing, with this in words.
+    dropped
+        First paths of datasets that are left out.
     """
 
     plans: dict[str, Plan]
@@ -109,6 +114,7 @@ class Planning(NamedTuple):
     datasets: Arrays[StoredArray]
     exact: frozenset[str]
     unmatched: Mapping[str, str] = {}
+    dropped: frozenset[str] = frozenset()
 
     def of_values(self) -> Planning:
         """Return the planning for a target of another format, whose arrays have values where a dataset has bytes."""
@@ -147,6 +153,10 @@ def plan_datasets(store: Store, request: Request, survey: Survey = survey_alone)
     ]
     # Chunks without filters. A pattern for chunks is for datasets that get filters, unless there are no recipes.
     recipes += [shape for shape in shapes.values() if shape.exact or not recipes or shape.path in request.rule_chunks]
+    dropped = dropped_datasets(store, names, request.drop)
+    if unwanted := [recipe.label for recipe in recipes if recipe.exact and recipe.path in dropped]:
+        raise ParameterError(f"{unwanted[0]}: expected no recipe for a dataset that is left out (drop)")
+    recipes = [recipe for recipe in recipes if recipe.path not in dropped]
     labels: dict[str, str] = {}
     for recipe in recipes:
         labels.setdefault(recipe.path, recipe.label)
@@ -220,7 +230,30 @@ def plan_datasets(store: Store, request: Request, survey: Survey = survey_alone)
             )
         plans.pop(path, None)
         kept.pop(path, None)
-    return Planning(plans, kept, datasets, explicit, names.unmatched)
+    return Planning(plans, kept, datasets, explicit, names.unmatched, dropped)
+
+
+def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozenset[str]:
+    """Return the first paths of datasets that are left out, with companions of missing values.
+
+    Raises
+    ------
+    FileError
+        If there is no dataset of an exact name.
+    ParameterError
+        If a companion is left out without its variable.
+    """
+    dropped = {path for name in drop for path in names.match_any(name).labels}
+    if not dropped:
+        return frozenset()
+    for companion, variable in store.arrays.companions():
+        if store.first_path(variable) in dropped:
+            dropped.add(companion.path)
+        elif companion.path in dropped:
+            raise ParameterError(
+                f"{companion.path}: expected {variable} to be left out, too, whose missing values it has, got it alone"
+            )
+    return frozenset(dropped)
 
 
 def _of_values(plan: Plan, array: StoredArray) -> Plan:

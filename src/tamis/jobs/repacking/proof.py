@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -34,10 +34,11 @@ def prove(
     transaction: Transaction,
     report: Progress,
     threads: int,
+    dropped: Collection[str] = (),
 ) -> tuple[Repacked, ...]:
     """Compare the planned datasets of a written target with those of the source.
 
-    Datasets without a plan are compared, too, if they were not copied as they are stored.
+    Datasets without a plan are compared, too, if they were not copied as they are stored, nor left out.
 
     Raises
     ------
@@ -48,7 +49,8 @@ def prove(
     with open_store(transaction.path) as out:
         # A copy by objects has the same paths: its other objects need not be found.
         pair = None if is_copied_by_objects(store, transaction) else pair_of(store, out)
-        anew = [path for path in source if path not in plans and _is_compared(pair, source[path])] if pair else []
+        anew = [path for path in source if path not in plans and path not in dropped] if pair else []
+        anew = [path for path in anew if pair and _is_compared(pair, source[path])]
         count = len(plans) + len(anew)
         together = f"verifying {plural(count, 'dataset')}"
         counterpart = pair.counterpart if pair else out.array

@@ -63,6 +63,7 @@ class Record:
         place = _checksum([os.path.realpath(source)])
         choices = [request.missing, form, "history" if request.history else ""]
         choices.append("keep classic" if request.keep_classic else "")
+        choices.append(f"without {sorted(planning.dropped)}" if planning.dropped else "")
         recipe = _checksum_of_recipe(planning.plans, planning.kept, " ".join(filter(None, choices)))
         elsewhere = any(planning.datasets[path].layout in ELSEWHERE for path in planning.plans)
         return cls(source_identity(source), place, recipe, elsewhere=elsewhere)

@@ -61,6 +61,14 @@ DIMENSIONS = "_ARRAY_DIMENSIONS"
 _TYPES_3 = {"b": "bool", "i": "int{}", "u": "uint{}", "f": "float{}", "c": "complex{}", "S": "null_terminated_bytes"}
 
 
+def has_type(dtype: np.dtype[Any], zarr_format: int) -> bool:
+    """Return whether a version of Zarr has a type of values; no version has floats of more than 8 bytes."""
+    if dtype.names is not None:
+        return zarr_format == 2 and all(has_type(dtype[name].base, 2) for name in dtype.names)
+    known = dtype.kind in _TYPES_3 or (zarr_format == 2 and dtype.kind == "V")
+    return known and dtype.itemsize <= {"f": 8, "c": 16}.get(dtype.kind, dtype.itemsize)
+
+
 def metadata_2(array: Described) -> Json:
     """Return the content of ``.zarray``.
 
@@ -95,10 +103,12 @@ def metadata_3(array: Described) -> Json:
     FileError
         If Zarr 3 has no such type, or no codec for it.
     """
-    if array.codecs.version_3 is None or array.dtype.kind not in _TYPES_3:
-        raise FileError(f"{array.path}: expected a type that Zarr 3 has with these filters, found {array.dtype}").at(
-            dataset=array.path
-        )
+    if not has_type(array.dtype, 3):
+        raise FileError(f"{array.path}: expected a type that Zarr 3 has, got {array.dtype}").at(dataset=array.path)
+    if array.codecs.version_3 is None:
+        raise FileError(
+            f"{array.path}: expected filters that codecs of Zarr 3 decode for {array.dtype}, got others"
+        ).at(dataset=array.path)
     attributes = json_attributes(array.path, array.attributes)
     if "_FillValue" in attributes:
         attributes["_FillValue"] = _encoded_fill(array.attributes["_FillValue"])

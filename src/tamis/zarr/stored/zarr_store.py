@@ -184,7 +184,7 @@ class ZarrStore:
             if name not in hidden and (array.is_text or not array.varies)
         }
         left_out = {
-            name.rpartition("/")[2]: "objects that are no text"
+            name.rpartition("/")[2]: "expected numbers, characters or text, got objects"
             for name, array in own.items()
             if array.varies and not array.is_text
         }

@@ -72,7 +72,7 @@ def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm,
     FileError
         If a file cannot be copied, or its copy has other bytes.
     """
-    if not isinstance(array, ZarrArray) or not _stays(array, form):
+    if not isinstance(array, ZarrArray) or not stays(array, form):
         return None
     target = root / variable.path.strip("/")
 
@@ -97,8 +97,10 @@ def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm,
     return CopiedArray(array.folder, variable.path, variable.dimensions, attributes, types)
 
 
-def _stays(array: ZarrArray, form: ZarrForm) -> bool:
+def stays(array: StoredArray, form: ZarrForm) -> bool:
     """Return whether the new hierarchy has chunks of the same files, and no filters of HDF5 make others."""
+    if not isinstance(array, ZarrArray):
+        return False
     metadata = array.folder / ("zarr.json" if form.zarr_format == 3 else ".zarray")
     return (
         array.filters is None

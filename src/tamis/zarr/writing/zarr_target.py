@@ -14,7 +14,7 @@ import zarr
 
 from tamis.cf.history_attribute import HISTORY
 from tamis.chunks.grid import Grid
-from tamis.errors import FileError, located
+from tamis.errors import located
 from tamis.filters import ChunkType
 from tamis.missing.companion_attributes import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
 from tamis.missing.table import Flags
@@ -95,7 +95,7 @@ class ZarrTarget:
     def create_like(self, variable: NamedArray, array: StoredArray, plan: Plan) -> ZarrWriter:
         """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
         dtype = _value_type(array, plan)
-        self._begin(variable, array)
+        self._begin(variable)
         fill = array.fill_as(plan.dtype)
         raw = np.asarray(fill, plan.dtype).tobytes()
         chunk = ChunkType(dtype, plan.chunk_shape, raw if any(raw) else b"")
@@ -113,7 +113,7 @@ class ZarrTarget:
 
     def copy(self, variable: NamedArray, array: StoredArray) -> None:
         """Store an array as it is: its chunks if Zarr has codecs for them, otherwise its values, without loss."""
-        self._begin(variable, array)
+        self._begin(variable)
         if (as_it_is := copied(variable, array, self.folder, self.form, self._threads)) is not None:
             self._arrays[variable.path] = as_it_is
             return
@@ -193,14 +193,8 @@ class ZarrTarget:
             array.attributes = {**array.attributes, CONTAINER: name}
             return
 
-    def _begin(self, variable: NamedArray, array: StoredArray) -> None:
+    def _begin(self, variable: NamedArray) -> None:
         """Make room for an array, in place of one that was begun."""
-        if variable.shape != tuple(array.shape):
-            raise FileError(
-                f"{array.label}: expected as many values as its dimensions have, {variable.shape}, found {array.shape}:"
-                " extend the variable in the source"
-            ).at(dataset=array.path)
-        json_attributes(variable.path, variable.attributes)  # refused before chunks are encoded
         begun = [variable.path]
         if (companion := self._companions.pop(variable.path, None)) is not None:
             begun.append(companion.path)
