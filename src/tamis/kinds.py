@@ -75,7 +75,8 @@ CALLBACK = Kind("a function", callable)
 def checked(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator that raises ParameterError for arguments of other kinds; None is one where it is the default.
 
-    Each kind is for the parameter of its name.
+    Each kind is for the parameter of its name. The function has one frame more between it and its caller, which counts
+    for the ``stacklevel`` of its warnings.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

@@ -197,7 +197,7 @@ def encoding(
                 raise
             skipped[variable] = error
     if skipped:
-        warnings.warn(f"left as they are: {'; '.join(map(str, skipped.values()))}", UserWarning, stacklevel=2)
+        warnings.warn(f"left as they are: {'; '.join(map(str, skipped.values()))}", UserWarning, stacklevel=3)
     return Encoding({name: encodings[name] for name in ds.variables if name in encodings}, engine, pipelines)
 
 

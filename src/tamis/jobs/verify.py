@@ -15,6 +15,8 @@ from tamis._open import open_store, pair_of
 from tamis.accuracy.compare import compared
 from tamis.accuracy.statistics import Tally, compare, unchanged
 from tamis.cf import Packing
+from tamis.chunks.grid import Grid
+from tamis.chunks.regions import Parts, joined
 from tamis.chunks.threads import checked_threads
 from tamis.errors import TamisError
 from tamis.hdf5.lib.damage import reading
@@ -299,7 +301,11 @@ class _Comparison:
             return None, unequal is None or unequal.harmless
         with closing(source.open_reader()) as before, closing(target.open_reader()) as after:
             packing = source.packing
-            tally = compared(before, after, source.missing, self.threads, report, _zero_of(packing))
+
+            def stored(grid: Grid) -> Parts:
+                return Parts(grid) if grid.chunk_count == 1 else joined(source.parts(grid), target.parts(grid))
+
+            tally = compared(before, after, source.missing, self.threads, report, _zero_of(packing), stored)
             tally = in_units(tally, packing)
         self._judge(result, source, target, tally)
         same_type = self._type_words(source) == self._type_words(target)

@@ -63,7 +63,7 @@ def encode_group(dataset: Dataset, unlimited: Collection[str] | None) -> Encoded
     if unlimited is None:
         names = frozenset(map(str, dataset.encoding.get("unlimited_dims", ())))
         if gone := names - dims:
-            warnings.warn(f"no longer unlimited dimensions: {', '.join(sorted(gone))}", UserWarning, stacklevel=4)
+            warnings.warn(f"no longer unlimited dimensions: {', '.join(sorted(gone))}", UserWarning, stacklevel=5)
         names &= dims
     else:
         names = frozenset([unlimited] if isinstance(unlimited, str) else unlimited)

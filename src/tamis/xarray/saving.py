@@ -142,7 +142,7 @@ def _warn_of_unfiltered(groups: Mapping[str, EncodedGroup], encodings: Encodings
         warnings.warn(
             f"{path}: filters in its encoding are left out: it is a scalar, text or without values",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

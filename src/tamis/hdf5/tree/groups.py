@@ -281,7 +281,7 @@ def _check_filters(pipeline: Pipeline) -> None:
         missing = f"expected {link_filter} (HDF5 filter {link_filter.id}) in h5py's libhdf5, found none"
         if not stage.optional:
             raise MissingFilterError(f"{missing}: {INSTALL}")
-        warnings.warn(f"{missing}: links are stored without it, because it is optional", stacklevel=3)
+        warnings.warn(f"{missing}: links are stored without it, because it is optional", stacklevel=4)
 
 
 def _try(pipeline: Pipeline, gcpl: h5p.PropGCID) -> None:

@@ -14,7 +14,7 @@ import zarr
 
 from tamis.cf.history_attribute import HISTORY
 from tamis.chunks.grid import Grid
-from tamis.errors import located
+from tamis.errors import FileError, located
 from tamis.filters import ChunkType
 from tamis.missing.companion_attributes import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
 from tamis.missing.table import Flags
