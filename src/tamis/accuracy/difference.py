@@ -6,7 +6,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.recfunctions import repack_fields
 from numpy.typing import NDArray
 
 from tamis import _native
@@ -84,7 +83,11 @@ def native(values: NDArray[Any]) -> NDArray[Any]:
     if dtype.hasobject or dtype.kind == "T":
         return values
     dtype = dtype.newbyteorder("=")
-    return np.array(values, repack_fields(dtype, recurse=True) if dtype.names else dtype, order="C", copy=None)
+    if dtype.names:
+        from numpy.lib.recfunctions import repack_fields  # late: it imports numpy.ma
+
+        dtype = repack_fields(dtype, recurse=True)
+    return np.array(values, dtype, order="C", copy=None)
 
 
 def equal_values(expected: NDArray[Any], actual: NDArray[Any]) -> bool:
