@@ -240,6 +240,24 @@ def test_open_complex_numbers_as_netcdf4(tmp_path: Path) -> None:
         xr.testing.assert_identical(ours.load(), theirs.load())
 
 
+@pytest.mark.parametrize("chunks", [None, (2,)], ids=["contiguous", "chunked"])
+@pytest.mark.parametrize("order", "<>")
+def test_open_records_of_any_byte_order_as_h5py(tmp_path: Path, order: str, chunks: tuple[int, ...] | None) -> None:
+    names = ["number", "text", "parts"]
+    dtype = np.dtype({"names": names, "formats": [f"{order}i8", "S3", (f"{order}f4", (2,))], "offsets": [0, 9, 16]})
+    values = np.zeros(5, dtype)
+    values["number"], values["text"], values["parts"] = np.arange(5) - 2, b"abc", np.arange(10.0).reshape(5, 2)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=values, chunks=chunks)
+        expected = file["v"][...]
+    with xr.open_dataset(tmp_path / "a.h5", engine="tamis") as ds:
+        for selection in (slice(None), slice(4, 0, -2), [1, 3], 3):
+            selected = ds["v"][selection].to_numpy()
+            for name in names:
+                np.testing.assert_array_equal(selected[name], expected[selection][name])
+        assert ds["v"].encoding["dtype"] == expected.dtype
+
+
 def test_open_restores_missing_values_of_companion(tmp_path: Path) -> None:
     values = VALUES[0].copy()
     values[5:9, 5:9] = np.nan

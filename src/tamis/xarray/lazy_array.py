@@ -32,7 +32,7 @@ class LazyArray(BackendArray):
         self._stored_shape, self._is_text = variable.stored_shape, variable.is_text
         self._prepared: _Prepared | None = None
         self.shape = variable.shape
-        self.dtype = np.dtype("O", metadata={"vlen": str}) if variable.is_text else variable.dtype
+        self.dtype = np.dtype("O", metadata={"vlen": str}) if variable.is_text else _value_type(variable.dtype)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER_1VECTOR, self.read)
@@ -40,6 +40,8 @@ class LazyArray(BackendArray):
     def read(self, key: Key) -> Any:
         """Return a selection by integers, slices, and at most one array of increasing indices."""
         values = self._read_stored(key) if self._stored_shape == self.shape else self._read_grown(key)
+        if self.dtype.names:
+            values = values.astype(self.dtype, copy=False)
         if self.dtype.kind != "O" or self._is_text or not all(isinstance(index, (int, np.integer)) for index in key):
             return values
         element = np.empty((), object)  # a sequence, which stays one value
@@ -75,6 +77,11 @@ class LazyArray(BackendArray):
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_prepared": None}
+
+
+def _value_type(stored: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type in which xarray gets values: records in native byte order, because it converts numbers alone."""
+    return stored.newbyteorder("=") if stored.names and not stored.isnative else stored
 
 
 class ComplexArray(BackendArray):
