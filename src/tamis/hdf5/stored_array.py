@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +26,7 @@ from tamis.filters import ChunkType
 from tamis.hdf5 import companions
 from tamis.hdf5.conversion import Conversion
 from tamis.hdf5.dataset_facts import DatasetFacts
-from tamis.hdf5.lib.chunk_index import read_index
+from tamis.hdf5.lib.chunk_index import has_moved_axis, read_index
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.file_facts import descriptor_of, filename_of, first_offset, has_tree_indexes, is_plain, is_read_only
 from tamis.hdf5.lib.other_files import absent_sources, unreadable_source
@@ -132,7 +131,7 @@ class Hdf5Array(DatasetFacts):
 
     def stored_parts(self) -> Parts:
         """Return the parts that have values in the file: chunks, or the whole array."""
-        if self.chunk_shape is not None:
+        if self.chunk_shape is not None and self._is_index_sure:
             return self.chunk_index().parts
         # A virtual dataset has values in other files, and no bytes in this one.
         anything = self.size and (self.layout == "virtual" or self.stored_nbytes > 0)
@@ -158,14 +157,27 @@ class Hdf5Array(DatasetFacts):
 
     @cached_property
     def can_read_chunks(self) -> bool:
-        """True if the values are chunks in one ordinary file, and tamis can decode all filters."""
+        """True if the values are chunks in one ordinary file, their places are sure, and tamis has all filters."""
         return (
             self.chunk_shape is not None
             and self.dtype is not None
             and is_plain(self.file)
             and not self.pipeline.missing()
             and not self.problem
+            and self._is_index_sure
         )
+
+    @cached_property
+    def _is_index_sure(self) -> bool:
+        """True unless HDF5 lists other chunks than it finds: its own reading, by lookup, is then right."""
+        if self._columns is None and self.size and has_moved_axis(self.dataset.id):
+            try:
+                self.chunk_index()
+            except UnsureIndexError:
+                return False
+            except FileError:
+                return True  # a reader of the chunks says what is damaged
+        return True
 
     @property
     def can_read_independently(self) -> bool:
@@ -294,8 +306,7 @@ class Hdf5Array(DatasetFacts):
             return TextReader(self.dataset, self.label)
         if not independent:
             if self.can_read_chunks:
-                with suppress(UnsureIndexError):
-                    return ChunkedReader(self.open_chunks())
+                return ChunkedReader(self.open_chunks())
             if (offset := self.contiguous_offset) is not None and self.number_type is not None:
                 source, scattered = FileSource(descriptor_of(self.file)), self._library_reader().read
                 return ContiguousReader(self.label, self.shape, self.number_type, source, offset, scattered)

@@ -129,7 +129,7 @@ def _chunks(dataset: StoredArray) -> tuple[dict[int, int], int, str]:
     try:
         index = dataset.chunk_index()
     except UnsureIndexError as error:
-        return {}, dataset.stored_nbytes, str(error)
+        return {}, dataset.stored_nbytes, str(error).removeprefix(f"{dataset.label}: ")
     return index.mask_counts(), index.nbytes, ""
 
 

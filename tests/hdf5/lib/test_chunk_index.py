@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+import xarray
 from numpy.typing import NDArray
 
 import tamis
-from tamis.errors import FileError
-from tamis.hdf5.lib import calls, chunk_index
+from tamis.chunks.index import UnsureIndexError
+from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.chunk_index import chunk_info, stored_chunks
+
+TAMIS = Path(sys.executable).with_name("tamis")
 
 CASES = [
     ((3, 4), (2, 3), (4, None)),
@@ -103,12 +108,61 @@ def test_appender_along_an_axis_that_is_not_the_first(tmp_path: Path) -> None:
         assert np.array_equal(again["d"][...], file["d"][...])
 
 
-def test_stored_chunks_that_are_others_than_hdf5_finds_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(tmp_path / "a.h5", *CASES[1])
-    monkeypatch.setattr(chunk_index, "_has_defect", lambda: True)
-    monkeypatch.setattr(calls, "stored_nbytes", lambda dataset, origin: 5)
-    with (
-        h5py.File(tmp_path / "a.h5") as file,
-        pytest.raises(FileError, match="expected HDF5 to list the chunks that it finds"),
-    ):
-        stored_chunks(file["d"].id)
+@pytest.fixture
+def doubtful(tmp_path: Path) -> Path:
+    """A dataset of four chunks, of which HDF5 lists four and finds two, as in its own test file ``h5fc_ext1_i.h5``.
+
+    The place of a chunk in the index follows from the largest extents; those in the header are exchanged.
+    """
+    values = np.arange(24).reshape(4, 6)
+    for name, rows, origins in (("a.h5", 4, [(0, 0), (2, 0), (0, 3), (2, 3)]), ("b.h5", 10, [(0, 0), (2, 0)])):
+        with h5py.File(tmp_path / name, "w", libver="latest") as file:
+            made = file.create_dataset("d", (4, 6), "i4", chunks=(2, 3), maxshape=(rows, None))
+            for row, column in origins:
+                part = slice(row, row + 2), slice(column, column + 3)
+                made[part] = values[part]
+    data, other = ((tmp_path / name).read_bytes() for name in ("a.h5", "b.h5"))
+    start, end = (data.index(signature, data.index(b"OHDR") + 4) for signature in (b"OHDR", b"EAHD"))
+    (tmp_path / "d.h5").write_bytes(data[:start] + other[start:end] + data[end:])
+    return tmp_path / "d.h5"
+
+
+def test_chunks_that_hdf5_lists_and_does_not_find_have_its_values(doubtful: Path) -> None:
+    with h5py.File(doubtful) as file:
+        assert file["d"].id.get_num_chunks() == 4
+        expected = file["d"][...]
+        assert expected.any()
+        assert not expected[:, 3:].any()
+        with pytest.raises(UnsureIndexError, match="expected HDF5 to find the 4 chunks that it lists, got 2"):
+            stored_chunks(file["d"].id)
+    with tamis.open(doubtful) as file:
+        assert np.array_equal(file["d"][...], expected)
+        assert np.array_equal(file["d"].read(), expected)
+        assert file["d"][3, 1:5].tolist() == expected[3, 1:5].tolist()
+    with xarray.open_dataset(doubtful, engine="tamis") as dataset:
+        assert np.array_equal(dataset["d"].values, expected)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-f", "d:shuffle|deflate(4)"], ["-f", "d:deflate(1)", "-c", "d:4x6"], []], ids=str
+)
+@pytest.mark.parametrize("name", ["out.h5", "out.zarr"])
+def test_commands_take_the_values_of_hdf5_where_it_does_not_find_chunks(
+    doubtful: Path, arguments: list[str], name: str
+) -> None:
+    with h5py.File(doubtful) as file:
+        expected = file["d"][...]
+    target = doubtful.parent / name
+    for command in (["repack", doubtful, target, *arguments], ["verify", doubtful, target]):
+        done = subprocess.run([TAMIS, *map(str, command)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    with tamis.open(target) as file:
+        assert np.array_equal(file["d"][...], expected)
+
+
+@pytest.mark.parametrize("notation", [[], ["--as", "h5py"], ["--json"]], ids=str)
+def test_inspect_says_that_hdf5_does_not_find_chunks(doubtful: Path, notation: list[str]) -> None:
+    done = subprocess.run([TAMIS, "inspect", str(doubtful), *notation], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    text = "damaged chunk index: expected HDF5 to find the 4 chunks that it lists, got 2; it reads the fill value for"
+    assert text in done.stdout + done.stderr

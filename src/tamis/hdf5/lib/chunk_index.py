@@ -154,6 +154,11 @@ def chunk_info(dataset: h5d.DatasetID, origin: tuple[int, ...]) -> h5d.StoreInfo
     return next((record for record in stored_chunks(dataset) if record.chunk_offset == origin), _NO_CHUNK)
 
 
+def has_moved_axis(dataset: h5d.DatasetID) -> bool:
+    """Return whether HDF5 reports wrong origins of chunks, so that each has to be looked up."""
+    return _moved_axis(dataset) is not None
+
+
 def _moved_axis(dataset: h5d.DatasetID) -> int | None:
     """Return the unlimited axis if HDF5 reports wrong origins because of it."""
     limits = dataset.get_space().get_simple_extent_dims(True)
@@ -175,7 +180,8 @@ def _corrected(dataset: h5d.DatasetID, axis: int, records: list[h5d.StoreInfo]) 
     stored = [(origin, nbytes) for origin in origins if (nbytes := calls.stored_nbytes(dataset, origin))]
     if [nbytes for _, nbytes in stored] != [record.size for record in records]:
         raise UnsureIndexError(
-            "expected HDF5 to list the chunks that it finds by lookup, got others: the chunk index is damaged"
+            f"damaged chunk index: expected HDF5 to find the {len(records)} chunks that it lists, got {len(stored)}; it"
+            " reads the fill value for the others"
         )
     return [record._replace(chunk_offset=origin) for record, (origin, _) in zip(records, stored, strict=True)]
 

@@ -27,7 +27,7 @@ class Arguments:
     text
         Lines of arguments; empty if the notation has none for any dataset.
     problems
-        Datasets whose filters the notation cannot express, and why.
+        Datasets that cannot be read right, or whose filters the notation cannot express, and why.
     notes
         Surprising effects of the arguments.
     """
@@ -44,6 +44,8 @@ def arguments(inspection: Inspection, notation: str) -> Arguments:
     notes: dict[str, None] = {}
     for dataset in inspection.datasets:
         if not dataset.pipeline.stages:
+            if dataset.problem:
+                problems.append(printable(f"{inspection.path}: {dataset.path}: {dataset.problem}"))
             continue
         try:
             _check(dataset, notation)
