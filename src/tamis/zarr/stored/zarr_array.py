@@ -176,7 +176,7 @@ class ZarrArray(PartByPart, DescribedArray):
     @property
     def chunk_shape(self) -> tuple[int, ...] | None:
         """Chunk shape, of the inner chunks if there are shards; None for an array without axes."""
-        return tuple(map(int, self.array.chunks)) if self.shape else None
+        return tuple(max(int(step), 1) for step in self.array.chunks) if self.shape else None
 
     @property
     def is_sharded(self) -> bool:

@@ -24,6 +24,7 @@ from tamis.store.model_header import header_of
 from tamis.store.readability import Readers
 from tamis.zarr.attribute_types import NAME as TYPES
 from tamis.zarr.attribute_types import Types, known_forms, known_types
+from tamis.zarr.stored.array_sizes import check_sizes
 from tamis.zarr.stored.zarr_array import ZarrArray
 from tamis.zarr.stored.zarr_attributes import dimension_names, netcdf_attributes, variable_of
 
@@ -88,6 +89,8 @@ class ZarrStore:
                     members += sorted(node.members(max_depth=None))
                 for name, member in members:
                     _check_attributes(name, member.metadata.attributes)
+                    if not isinstance(member, zarr.Group):
+                        check_sizes(name, member)
         except Exception as error:  # zarr-python raises many kinds for damaged metadata
             raise FileError(f"{self.path}: its Zarr metadata cannot be read: {error}").at(path=self.path) from error
         groups: dict[str, Any] = {f"/{name}": member for name, member in members if isinstance(member, zarr.Group)}
