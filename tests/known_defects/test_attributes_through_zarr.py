@@ -11,6 +11,10 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
+import xarray
+import zarr
+
+import tamis
 
 TAMIS = Path(sys.executable).with_name("tamis")
 STRINGS = h5py.string_dtype()
@@ -41,6 +45,7 @@ VALUES: dict[str, Any] = {
     "one of a length": np.array([b"abc"]),
 }
 FORMS = {"2": ["--zarr-format", "2"], "3": []}
+FILLS = {"i4": [-999, -9999], ">i2": [-1, -2, 3], "u8": [1, 2], "f4": [np.nan, 0.1], "f8": [1e20, -np.inf]}
 
 
 def run(*arguments: object, code: int = 0) -> str:
@@ -119,3 +124,42 @@ def test_u54_netcdf_c_reads_the_types_of_numbers(tmp_path: Path) -> None:
             known = np.asarray(dataset["x"].getncattr(name))
             assert known.dtype == value.dtype.newbyteorder("=")
             assert known.tolist() == value.tolist()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_u54_several_fill_values_come_back(form: str, tmp_path: Path) -> None:
+    """Zarr 3 has the first one as the attribute that xarray reads, and all of them in the types."""
+    source, store, back = tmp_path / "a.h5", tmp_path / "a.zarr", tmp_path / "b.h5"
+    with h5py.File(source, "w") as file:
+        for kind, fills in FILLS.items():
+            file.create_dataset(kind, data=np.arange(3).astype(kind)).attrs["_FillValue"] = np.array(fills, kind)
+    run("repack", source, store, *FORMS[form])
+    run("verify", source, store)
+    with xarray.open_zarr(store, mask_and_scale=False) as dataset:
+        for kind, fills in FILLS.items():
+            expected = np.array(fills[: 1 if form == "3" else None], kind).tolist()
+            assert repr(np.atleast_1d(dataset[kind].attrs["_FillValue"]).tolist()) == repr(expected)
+    run("repack", store, back)
+    run("verify", store, back)
+    with h5py.File(source) as before, h5py.File(back) as after:
+        for kind in FILLS:
+            assert facts(after[kind], "_FillValue") == facts(before[kind], "_FillValue")
+
+
+def test_u54_changed_fill_value_counts_more_than_the_types(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=np.arange(3)).attrs["_FillValue"] = np.array([-1, -2])
+    run("repack", tmp_path / "a.h5", tmp_path / "a.zarr", "--no-consolidated")
+    zarr.open_group(tmp_path / "a.zarr", mode="r+")["x"].attrs["_FillValue"] = 7
+    with tamis.open(tmp_path / "a.zarr") as file:
+        assert file["x"].attrs["_FillValue"] == 7
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_u54_list_of_one_text_stays_a_list(zarr_format: Any, tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=zarr_format, attributes={"labels": ["nuclei"]})
+    group.create_array("x", data=np.arange(3))
+    run("repack", tmp_path / "a.zarr", tmp_path / "b.h5")
+    run("verify", tmp_path / "a.zarr", tmp_path / "b.h5")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file.attrs["labels"].tolist() == ["nuclei"]

@@ -20,7 +20,10 @@ NAME = "_nczarr_attr"
 """The attribute of netCDF-C that has them."""
 
 Types = dict[str, Any]
-"""By name of an attribute its type, or its type and shape in a list."""
+"""By name of an attribute its type, or its type and shape in a list, with its values if its JSON has one of several."""
+
+_FILL = "_FillValue"
+"""The attribute of which Zarr 3 has the first value alone, as xarray reads it: types have all of them then."""
 
 _OF_ARRAYS = "arrays"
 _FORMS = "forms"
@@ -38,6 +41,9 @@ def types_of(attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm]) 
     for name, form in forms.items():
         if name in attributes:
             types[name] = [form.type, None if form.shape is None else [*form.shape]]
+    if (values := np.asarray(attributes.get(_FILL, ""))).size > 1 and values.dtype.kind in "iuf":
+        kind = forms[_FILL].type if _FILL in forms else values.dtype.str
+        types[_FILL] = [kind, [*values.shape], values.tolist()]
     return types  # netCDF-C has no "|"
 
 
@@ -64,7 +70,7 @@ def _netcdf_type(kind: Any) -> str:
     """Return the type that netCDF-C takes for an attribute; empty for attributes that it does not have."""
     if isinstance(kind, str):
         return kind
-    name, shape = kind
+    name, shape, *_ = kind
     little = f"<{name[1:]}"
     has_type = little in _KNOWN or f"|{name[1:]}" in _KNOWN
     return little if has_type and shape is not None and len(shape) <= 1 else ""
@@ -97,7 +103,7 @@ def known_forms(types: Types) -> dict[str, AttributeForm]:
 
 def form_of(kind: object) -> AttributeForm | None:
     """Return the form of a type and shape in a list; None for anything else."""
-    if not isinstance(kind, list) or len(kind) != 2 or not isinstance(kind[0], str):
+    if not isinstance(kind, list) or len(kind) not in (2, 3) or not isinstance(kind[0], str):
         return None
     shape = kind[1]
     if shape is not None and not (isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)):
@@ -108,6 +114,8 @@ def form_of(kind: object) -> AttributeForm | None:
 def in_type(value: Any, kind: object) -> Any:
     """Return the numbers of a value of JSON in a type; None if that is no type, or does not hold them."""
     form = form_of(kind)
+    if form is not None and isinstance(kind, list):
+        value = _all_values(value, *kind[2:])
     dtype = _number_type(kind if form is None else form.type, any_type=form is not None)
     if dtype is None:
         return None
@@ -130,6 +138,12 @@ def in_type(value: Any, kind: object) -> Any:
         return values[:0] if form.shape is None and not items else None
     shaped = values.reshape(form.shape)
     return shaped.reshape(-1)[0] if shaped.size == 1 else shaped
+
+
+def _all_values(value: Any, values: Any = None) -> Any:
+    """Return all values of an attribute, unless its JSON has another one than the first of them."""
+    first = next(_flat(values), None) if isinstance(values, list) else None
+    return values if first is not None and (value == first or (value != value and first != first)) else value
 
 
 def _number_type(name: object, *, any_type: bool) -> np.dtype[Any] | None:

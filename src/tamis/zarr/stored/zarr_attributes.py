@@ -37,16 +37,15 @@ def netcdf_attributes(
         Types of attributes by name, as far as they are known; see `tamis.zarr.attribute_types`.
     """
     known = {name: value for name, value in attributes.items() if not name.startswith(_HIDDEN)}
+    is_number = dtype is not None and dtype.kind in "iuf"
+    if zarr_format == 3 and is_number and isinstance(fill := known.get("_FillValue"), str):
+        known["_FillValue"] = _decoded_fill(fill)
     result = {name: _value(value) for name, value in known.items()}
     typed = {name: in_type(value, types.get(name)) for name, value in known.items()}
     typed = {name: value for name, value in typed.items() if value is not None}
     result |= typed
-    if dtype is None or dtype.kind not in "iuf":
+    if dtype is None or not is_number:
         return result
-    if zarr_format == 3 and isinstance(known.get("_FillValue"), str):
-        decoded = _decoded_fill(known["_FillValue"])
-        if decoded is not None:
-            result["_FillValue"] = decoded
     for name in _OF_VALUES:
         value = result.get(name)
         if isinstance(value, (np.generic, np.ndarray)) and name not in typed:
@@ -72,11 +71,11 @@ def _value(value: Any) -> Any:
 
 
 def _decoded_fill(text: str) -> Any:
-    """Return the number of ``_FillValue`` as xarray writes it for Zarr 3; None if it is none."""
+    """Return the number of ``_FillValue`` as xarray writes it for Zarr 3; the text itself if it is none."""
     try:
-        return np.float64(struct.unpack("<d", base64.standard_b64decode(text))[0])
+        return float(struct.unpack("<d", base64.standard_b64decode(text))[0])
     except (binascii.Error, struct.error, ValueError):
-        return None
+        return text
 
 
 def _as_values(value: Any, dtype: np.dtype[Any]) -> Any:
