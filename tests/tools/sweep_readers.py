@@ -141,6 +141,10 @@ class Zarr:
     def attributes(self, path: str) -> dict[str, Any]:
         return dict(self._array(path).attrs)
 
+    def is_dimension(self, path: str) -> bool:
+        """Return False: dimensions are names of axes alone."""
+        return False
+
     def close(self) -> None:
         pass
 
@@ -392,8 +396,9 @@ def _name_in(own: Any, other: Any, name: str) -> str | None:
             return None
         base = posixpath.basename(name)
         return posixpath.join(posixpath.dirname(name), base.removeprefix(PLACEHOLDER))
-    if isinstance(own, Classic) and isinstance(other, Hdf5) and PLACEHOLDER + name in other.file:
-        return PLACEHOLDER + name
+    placeholder = posixpath.join(posixpath.dirname(name), PLACEHOLDER + posixpath.basename(name))
+    if not isinstance(own, Hdf5) and isinstance(other, Hdf5) and placeholder in other.file:
+        return placeholder
     return name
 
 

@@ -14,6 +14,7 @@ from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.reader import put
 from tamis.errors import FileError
 from tamis.filters import Filter
+from tamis.hdf5.lib.datatypes import memory_type
 from tamis.hdf5.readers import library_failure
 
 
@@ -145,11 +146,20 @@ class WitnessReader:
     def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read a part of the array; raises FileError if h5py cannot."""
         try:
-            return put(np.asarray(self._dataset[part or ()], self.dtype), out)
+            return put(self._values(part), out)
         except (OSError, RuntimeError, TypeError, ValueError) as error:
             raise FileError(
                 f"{self._label}: values from {origin_of(part)} on cannot be read by h5py: {error}"
             ) from error
+
+    def _values(self, part: Region) -> NDArray[Any]:
+        """Read a part as h5py does, but opaque values by their tag, without which HDF5 does not convert them."""
+        datatype = self._dataset.id.get_type()
+        if not datatype.detect_class(h5t.OPAQUE) and not datatype.detect_class(h5t.BITFIELD):
+            return np.asarray(self._dataset[part or ()], self.dtype)
+        values = np.zeros(tuple(axis.stop - axis.start for axis in part), self.dtype)
+        self._dataset.id.read(*selected(self._dataset, part), values, memory_type(datatype, self.dtype))
+        return values
 
     def close(self) -> None:
         """Do nothing: the owner closes the dataset."""

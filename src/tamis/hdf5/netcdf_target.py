@@ -240,6 +240,11 @@ class NetcdfTarget:
             path: writer.dataset if isinstance(writer, Hdf5Writer) else None
             for path, writer in (self._companions | {**companions}).items()
         }
+        if nameless := [path for path, dataset in self._variables.items() if _has_no_name(dataset.dtype)]:
+            self.notes.append(
+                f"{plural(len(nameless), 'variable')} such as {nameless[0]} with booleans or opaque values, as h5py"
+                " stores them: ncdump and other programs may leave them out"
+            )
         if self._tight:
             self.notes.append(
                 f"{plural(len(self._tight), 'variable')} such as {self._tight[0]} in chunks as long as the data are"
@@ -284,7 +289,8 @@ class NetcdfTarget:
         name, lcpl = raw_name(path)
         dataset = h5py.Dataset(h5d.create(self._file.id, name, datatype, space, plist, lcpl))
         self._variables[path], self._axes[path], self._paths[variable.path] = dataset, axes, path
-        self._set_attributes(dataset, variable.attributes, variable.forms)
+        marks = {"dtype": "bool"} if dtype.kind == "b" else {}  # by which xarray reads booleans, whatever the engine
+        self._set_attributes(dataset, marks | {**variable.attributes}, variable.forms)
         return dataset
 
     def _set_attributes(
@@ -374,10 +380,15 @@ def _set_order(plist: Any) -> None:
     calls.set_link_phase_change(plist, _MOST_LINKS, 0)
 
 
+def _has_no_name(dtype: np.dtype[Any]) -> bool:
+    """Return whether values are booleans or opaque: if their types had names, h5netcdf could not open the file."""
+    return dtype.kind == "b" or (dtype.kind == "V" and dtype.names is None)
+
+
 def _datatype(dtype: np.dtype[Any], label: str) -> Any:
-    """Return the HDF5 type of numbers, characters or texts of varying length."""
-    if dtype.kind in "iuf":
-        return h5t.py_create(dtype)
+    """Return the HDF5 type of numbers, booleans, bytes, characters or texts of varying length."""
+    if dtype.kind in "iuf" or _has_no_name(dtype):
+        return h5t.py_create(dtype, logical=True)
     if dtype == np.dtype("S1"):
         kind = h5t.C_S1.copy()
         kind.set_size(1)
@@ -385,6 +396,6 @@ def _datatype(dtype: np.dtype[Any], label: str) -> Any:
     if h5py.check_string_dtype(dtype) is not None:
         return h5t.py_create(dtype, logical=True)
     raise FileError(
-        f"{label}: expected numbers, complex numbers, records of numbers, characters or text, which netCDF-4 has, got"
-        f" {dtype}"
+        f"{label}: expected numbers, booleans, complex numbers, records of numbers, bytes or text, which netCDF-4 has,"
+        f" got {dtype}"
     )

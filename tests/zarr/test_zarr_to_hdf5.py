@@ -1,0 +1,81 @@
+"""Arrays of Zarr whose types netCDF does not have by a name go to HDF5 as h5py stores them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+import xarray
+import zarr
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+
+TAMIS = Path(sys.executable).with_name("tamis")
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    done = subprocess.run([TAMIS, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("recipe", [[], ["-f", "*:deflate(1)", "--min-size", 0, "--larger"]], ids=["kept", "deflate"])
+def test_booleans_are_booleans_for_h5py_and_every_engine(
+    zarr_format: Any, recipe: list[object], tmp_path: Path
+) -> None:
+    store, file, again = tmp_path / "a.zarr", tmp_path / "a.nc", tmp_path / "b.zarr"
+    group = zarr.open_group(store, mode="w", zarr_format=zarr_format)
+    values = np.arange(20).reshape(4, 5) % 3 == 0
+    group.create_array("bool", data=values, chunks=(2, 5), fill_value=True)
+    group.create_array("x", data=np.arange(4.0))
+    said = run("repack", store, file, *recipe)
+    assert "1 variable such as /bool with booleans or opaque values, as h5py stores them" in " ".join(said.split())
+    said = run("verify", store, file)
+    assert "/bool: bool became enum of int8 {FALSE=0, TRUE=1}" in said
+    with h5py.File(file) as opened:
+        assert opened["bool"].dtype == bool
+        assert opened["bool"].fillvalue
+        np.testing.assert_array_equal(opened["bool"][:], values)
+    with netCDF4.Dataset(file) as opened:
+        assert opened["bool"].datatype.enum_dict == {"FALSE": 0, "TRUE": 1}
+        np.testing.assert_array_equal(opened["bool"][:], values)
+    for engine in ("netcdf4", "h5netcdf", "tamis"):
+        with xarray.open_dataset(file, engine=engine) as opened:
+            assert opened["bool"].dtype == bool, engine
+            np.testing.assert_array_equal(opened["bool"], values, err_msg=engine)
+    run("repack", file, again)
+    run("verify", file, again)
+    array = zarr.open_group(again, mode="r")["bool"]
+    assert array.dtype == bool
+    np.testing.assert_array_equal(array[:], values)
+
+
+def test_opaque_values_and_records_come_back_through_zarr_2(tmp_path: Path) -> None:
+    source, store, back = tmp_path / "a.h5", tmp_path / "a.zarr", tmp_path / "b.h5"
+    tagged = h5py.h5t.create(h5py.h5t.OPAQUE, 4)
+    tagged.set_tag(b"a tag, by which h5py alone does not read them")
+    with h5py.File(source, "w") as file:
+        file["opaque"] = np.array([b"abc", b"d", b"\0\1\2"], "V3")
+        file["record"] = np.array([(1, 2.5), (3, -1)], [("a", "<i2"), ("b", ">f8")])
+        dataset = h5py.h5d.create(file.id, b"tagged", tagged, h5py.h5s.create_simple((2,)))
+        dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, np.array([b"abcd", b"efgh"], "V4"), tagged)
+    run("repack", source, store, "--zarr-format", 2)
+    run("verify", source, store)
+    group = zarr.open_group(store, mode="r")
+    assert group["tagged"][:].tolist() == [b"abcd", b"efgh"]
+    run("repack", store, back)
+    run("verify", store, back)
+    with h5py.File(source) as before, h5py.File(back) as after:
+        for name in ("opaque", "record"):
+            assert after[name][:].tolist() == before[name][:].tolist()
+        assert after["tagged"][:].tolist() == [b"abcd", b"efgh"]
+    with xarray.open_dataset(back, engine="h5netcdf", phony_dims="access") as opened:
+        assert opened["opaque"].values.tolist() == [b"abc", b"d\0\0", b"\0\1\2"]
