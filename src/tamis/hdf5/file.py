@@ -189,7 +189,7 @@ class File(Group):
             Numbers of dimensions without a name: ``"sort"`` as in netCDF-C, ``"access"`` from 0 on in each group.
         """
         self.check_open()
-        return Hdf5Model(self._group, phony_dims, restore=self.restore)
+        return Hdf5Model(self._group, phony_dims, restore=self.restore, follow=True)
 
     def source(self, name: str, array: Hdf5Array) -> ChunkReader:
         """Return the chunks of a dataset by its path; the chunk index is read once."""

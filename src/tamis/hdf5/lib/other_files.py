@@ -53,7 +53,7 @@ def absent_sources(dataset: h5py.Dataset, filename: str) -> list[str]:
         if file != SAME_FILE:
             if _found(file, inner, filename) is None:
                 absent[file] = None
-        elif _NUMBER not in inner and _end_of(dataset.file, inner) is None:
+        elif _NUMBER not in inner and end_of(dataset.file, inner) is None:
             absent[f"{inner} in this file"] = None
     return list(absent)
 
@@ -103,7 +103,7 @@ def same_sources(first: tuple[h5py.Dataset, str], second: tuple[h5py.Dataset, st
 def _place(source: Source, dataset: h5py.Dataset, filename: str) -> NamedFile | h5py.File | None:
     """Return where a source is: in another file or in this one; None if it is absent."""
     if source.file == SAME_FILE:
-        return _end_of(dataset.file, source.inner)
+        return end_of(dataset.file, source.inner)
     return _found(source.file, source.inner, filename)
 
 
@@ -111,7 +111,7 @@ def _found(file: str, inner: str, filename: str) -> NamedFile | None:
     return find_virtual(file, filename) if inner else find_raw(file, filename)
 
 
-def _end_of(file: h5py.File, path: str, links: int = 0) -> NamedFile | h5py.File | None:
+def end_of(file: h5py.File, path: str, links: int = 0) -> NamedFile | h5py.File | None:
     """Return the file in which a path ends: another one, behind a link, or its own; None if it leads nowhere."""
     group: h5py.Group = file["/"]
     parts = [part for part in path.split("/") if part not in ("", ".")]
@@ -122,7 +122,7 @@ def _end_of(file: h5py.File, path: str, links: int = 0) -> NamedFile | h5py.File
             return find_linked(os.fsdecode(link.filename), os.path.abspath(file.filename))
         if isinstance(link, h5py.SoftLink):
             start = "" if link.path.startswith("/") else group.name
-            return _end_of(file, "/".join((start, link.path, *rest)), links + 1) if links < _MOST_LINKS else None
+            return end_of(file, "/".join((start, link.path, *rest)), links + 1) if links < _MOST_LINKS else None
         if link is None or (rest and not isinstance(group[part], h5py.Group)):
             return None
         group = group[part] if rest else group

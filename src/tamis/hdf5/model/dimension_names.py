@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tamis.hdf5.model.scanned_group import ScannedArray, ScannedGroup, largest_extent
+from tamis.hdf5.model.scanned_group import Place, ScannedArray, ScannedGroup, largest_extent
 from tamis.store.data_model import Dimension
 
 
@@ -18,8 +18,8 @@ class GroupDimensions:
         Dimensions of the group around it; None for the root group.
     own
         Dimensions by name. Those without a name of their own are numbered: see `phony_name`.
-    addresses
-        Names by address of their datasets.
+    places
+        Names by place of their datasets.
     ids
         Names by number.
     axes
@@ -28,7 +28,7 @@ class GroupDimensions:
 
     around: GroupDimensions | None
     own: dict[str, Dimension] = field(default_factory=dict)
-    addresses: dict[int, str] = field(default_factory=dict)
+    places: dict[Place, str] = field(default_factory=dict)
     ids: dict[int, str] = field(default_factory=dict)
     axes: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -36,11 +36,11 @@ class GroupDimensions:
         """Return the size of a dimension of this group or of one around it."""
         return self.own[name].size if name in self.own or self.around is None else self.around.size(name)
 
-    def at(self, address: int) -> str | None:
-        """Return the name of the dimension at an address, in this group or one around it."""
-        if address in self.addresses or self.around is None:
-            return self.addresses.get(address)
-        return self.around.at(address)
+    def at(self, place: Place) -> str | None:
+        """Return the name of the dimension at a place, in this group or one around it."""
+        if place in self.places or self.around is None:
+            return self.places.get(place)
+        return self.around.at(place)
 
     def of_id(self, number: int) -> str | None:
         """Return the name of the dimension with a number, in this group or one around it."""
@@ -50,21 +50,21 @@ class GroupDimensions:
 def named_dimensions(group: ScannedGroup, around: GroupDimensions | None) -> GroupDimensions:
     """Return the named dimensions of a group; `axes` is empty still."""
     dimensions = GroupDimensions(around)
-    users: dict[int, list[int]] = {}
+    users: dict[Place, list[int]] = {}
     for item in group.arrays:
         for scale, extent in zip(item.scales, item.array.shape, strict=True):
             if scale is not None:
                 users.setdefault(scale, []).append(extent)
     for item in group.arrays:
         if item.is_scale:
-            size, address = item.array.shape[0], item.array.address
+            size = item.array.shape[0]
             if item.is_unlimited:
-                extents = users.get(address, [])
+                extents = users.get(item.place, [])
                 # Its other users are in other groups.
                 elsewhere = item.user_count > len(extents)
                 size = largest_extent(item.array.dataset) if elsewhere else max(size, *extents, size)
             dimensions.own[item.name] = Dimension(size, item.is_unlimited)
-            dimensions.addresses[address] = item.name
+            dimensions.places[item.place] = item.name
             if item.dimension_id is not None:
                 dimensions.ids[item.dimension_id] = item.name
     return dimensions
@@ -73,7 +73,7 @@ def named_dimensions(group: ScannedGroup, around: GroupDimensions | None) -> Gro
 def count_phony(group: ScannedGroup, dimensions: GroupDimensions) -> int:
     """Return how many numbered dimensions a group has."""
     before = len(dimensions.own)
-    trial = GroupDimensions(dimensions.around, dict(dimensions.own), dimensions.addresses, dimensions.ids)
+    trial = GroupDimensions(dimensions.around, dict(dimensions.own), dimensions.places, dimensions.ids)
     name_axes(group, trial, 0)
     return len(trial.own) - before
 
@@ -105,7 +105,7 @@ def _known_names(item: ScannedArray, dimensions: GroupDimensions) -> tuple[str |
     elif item.is_scale:
         names = (item.name, *(None,) * (len(array.shape) - 1))
     else:
-        names = tuple(None if address is None else dimensions.at(address) for address in item.scales)
+        names = tuple(None if place is None else dimensions.at(place) for place in item.scales)
     # HDF5 accepts scales of another length, such as edges of cells; netCDF does not.
     lengths = zip(names, array.shape, array.maxshape, strict=True)
     return tuple(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cached_property
 
 import h5py
@@ -13,15 +14,12 @@ from tamis.hdf5.companions import without_companion
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.file_facts import filename_of
 from tamis.hdf5.model.dimension_names import GroupDimensions, count_phony, name_axes, named_dimensions
-from tamis.hdf5.model.scanned_group import ScannedArray, ScannedGroup, scan_group
-from tamis.hdf5.tree.walk import address_of
+from tamis.hdf5.model.group_paths import GroupPaths
+from tamis.hdf5.model.scanned_group import LinkedFiles, ScannedArray, ScannedGroup, scan_group
 from tamis.store.data_model import EnumType, NamedArray, NamedGroup
 
 PHONY_NAMES = ("sort", "access")
 """How dimensions without a name are numbered."""
-
-_MOST_LEVELS = 500
-"""Limit of groups within groups, which Python can recurse into."""
 
 
 class Hdf5Model:
@@ -36,14 +34,20 @@ class Hdf5Model:
         or ``"access"`` from 0 on, in the order in which groups are asked for.
     restore
         Whether missing values in companions are restored: companions are then no variables.
+    follow
+        Whether soft and external links lead to groups, and external ones to variables, as in netCDF-C; each group is
+        then at all its paths, except within itself. Otherwise it is at one path, and no other file is opened.
     """
 
     is_loose = False
 
-    def __init__(self, file: h5py.File, phony_dims: str = "sort", *, restore: bool = True) -> None:
+    def __init__(
+        self, file: h5py.File, phony_dims: str = "sort", *, restore: bool = True, follow: bool = False
+    ) -> None:
         if phony_dims not in PHONY_NAMES:
             raise ParameterError(f"expected phony_dims to be {' or '.join(map(repr, PHONY_NAMES))}, got {phony_dims!r}")
-        self._file, self._phony_dims, self._restore = file, phony_dims, restore
+        self._file, self._phony_dims, self._restore, self._follow = file, phony_dims, restore, follow
+        self._linked_files = LinkedFiles(file)
         self._scanned: dict[str, ScannedGroup] = {}
         self._named: dict[str, GroupDimensions] = {}
         self._phony_count = 0
@@ -65,12 +69,15 @@ class Hdf5Model:
         scanned, dimensions = self._scan(path), self._dimensions(path)
         if not dimensions.axes:
             self._name_axes(path, scanned, dimensions)
-        companions = (item.array.companion for item in scanned.arrays if self._restored(item))
-        hidden = {companion.address for companion in companions if companion is not None}
+        hidden = {
+            (item.place[0], item.array.companion.address)
+            for item in scanned.arrays
+            if self._restored(item) and item.array.companion is not None
+        }
         variables = {
             item.name: self._variable(item, dimensions, path)
             for item in scanned.arrays
-            if not item.is_bare and item.array.address not in hidden
+            if not item.is_bare and item.place not in hidden
         }
         return NamedGroup(path, dimensions.own, variables, scanned.attributes, scanned.left_out, scanned.forms)
 
@@ -82,13 +89,13 @@ class Hdf5Model:
         FileError
             If a group cannot be read.
         """
-        return list(self._inner_paths(_normal(path), set(), own_first=True))
+        return list(self._inner_paths(_normal(path), own_first=True))
 
     def _variable(self, item: ScannedArray, dimensions: GroupDimensions, group: str) -> NamedArray:
         array, names = item.array, dimensions.axes[item.link]
         restored = self._restored(item)
         return NamedArray(
-            array.path,
+            posixpath.join(group, item.name),
             names,
             tuple(map(dimensions.size, names)),
             array.shape,
@@ -121,13 +128,15 @@ class Hdf5Model:
                 if not isinstance(group, h5py.Group):
                     kind = "none" if group is None else "a dataset"
                     raise FileError(f"{filename}: expected a group at {path!r}, found {kind}").at(dataset=path)
-                self._scanned[path] = scan_group(self._file, path, group)
+                self._scanned[path] = scan_group(self._linked_files, path, group, follow=self._follow)
         return self._scanned[path]
 
     def _dimensions(self, path: str) -> GroupDimensions:
         """Return the dimensions of a group, those without a name perhaps still missing."""
         if path not in self._named:
             around = None if path == "/" else self._dimensions(posixpath.dirname(path))
+            if around is not None and self._scan(path).place[0] != self._scan(posixpath.dirname(path)).place[0]:
+                around = None  # dimensions of another file are others
             with reading(filename_of(self._file), dataset=path):
                 self._named[path] = named_dimensions(self._scan(path), around)
         return self._named[path]
@@ -141,7 +150,7 @@ class Hdf5Model:
     @cached_property
     def _first_numbers(self) -> dict[str, int]:
         """The number of the first dimension without a name in each group, by path, as netCDF-C numbers them."""
-        paths = list(self._inner_paths("/", set(), own_first=False))
+        paths = list(self._inner_paths("/", own_first=False))
         ids = [number for path in paths for number in self._dimensions(path).ids]
         first = max(sum(len(self._dimensions(path).own) for path in paths), *(number + 1 for number in ids), 0)
         numbers = {}
@@ -150,18 +159,15 @@ class Hdf5Model:
             first += count_phony(self._scan(path), self._dimensions(path))
         return numbers
 
-    def _inner_paths(self, path: str, visited: set[int], *, own_first: bool) -> Iterator[str]:
-        """Yield the paths of a group and of the groups in it."""
-        if path.count("/") > _MOST_LEVELS:
-            raise FileError(f"{filename_of(self._file)}: expected at most {_MOST_LEVELS} levels of groups, found more")
-        visited.add(address_of(self._scan(path).group))
-        if own_first:
-            yield path
-        for name, address in self._scan(path).groups.items():
-            if address not in visited:
-                yield from self._inner_paths(posixpath.join(path, name), visited, own_first=own_first)
-        if not own_first:
-            yield path
+    def _inner_paths(self, path: str, *, own_first: bool) -> Iterator[str]:
+        """Return the paths of a group and of the groups in it."""
+        return GroupPaths(self._scan, self._leads_to_group, self._follow, own_first=own_first).inside(path)
+
+    def _leads_to_group(self, path: str) -> bool:
+        """Return whether HDF5 finds a group at a path: it follows a few links only."""
+        with suppress(OSError, RuntimeError, ValueError, KeyError):
+            return isinstance(self._file.get(path.encode("utf-8", "surrogateescape")), h5py.Group)
+        return False
 
 
 def _normal(path: str) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
-from h5py import h5a, h5d, h5g, h5l, h5o, h5r, h5t
+from h5py import h5a, h5d, h5g, h5i, h5l, h5o, h5r, h5t
 
 from tamis.hdf5.lib.attributes import is_bare_name
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.file_facts import filename_of
 from tamis.hdf5.lib.netcdf_names import renamed_paths
+from tamis.hdf5.lib.other_files import end_of
 from tamis.hdf5.model.attribute_forms import attribute_forms
 from tamis.hdf5.model.attribute_values import attribute_value, attribute_values, names_of, references
 from tamis.hdf5.stored_array import Hdf5Array
@@ -23,6 +24,36 @@ from tamis.store.data_model import AttributeForm
 
 Enum = tuple[np.dtype[Any], Mapping[str, int]]
 """An enumeration: type of its numbers, and numbers by member."""
+
+
+Place = tuple[int, int]
+"""What identifies an object in open files: HDF5's number of its file, and its address there."""
+
+_NOWHERE = "expected an object, got a link that leads nowhere"
+
+
+class LinkedFiles:
+    """A file, and the other files that its links lead to, which stay open so that HDF5 keeps their numbers.
+
+    Parameters
+    ----------
+    file
+        The file.
+    """
+
+    def __init__(self, file: h5py.File) -> None:
+        self.file = file
+        self._number = h5o.get_info(file.id).fileno
+        self._others: dict[int, h5py.File] = {}
+
+    def file_of(self, item: h5d.DatasetID | h5g.GroupID) -> h5py.File:
+        """Return the file of an object."""
+        number = h5o.get_info(item).fileno
+        if number == self._number:
+            return self.file
+        if number not in self._others:
+            self._others[number] = h5py.File(h5i.get_file_id(item))
+        return self._others[number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +68,8 @@ class ScannedArray:
         Name in the file.
     array
         The dataset, closed.
+    place
+        Its place.
     attributes
         Its attributes, without internal ones.
     is_scale, is_bare
@@ -44,7 +77,7 @@ class ScannedArray:
     dimension_id, dimension_ids
         Number of its dimension, and those of its axes if it is a coordinate of several; None and none if not known.
     scales
-        Address of the dimension of each axis; None for an axis without one.
+        Place of the dimension of each axis; None for an axis without one.
     user_count
         Number of axes of datasets that have this dimension.
     enum
@@ -56,12 +89,13 @@ class ScannedArray:
     name: str
     link: str
     array: Hdf5Array
+    place: Place
     attributes: Mapping[str, Any]
     is_scale: bool
     is_bare: bool
     dimension_id: int | None
     dimension_ids: tuple[int, ...]
-    scales: tuple[int | None, ...]
+    scales: tuple[Place | None, ...]
     user_count: int
     enum: Enum | None
     forms: Mapping[str, AttributeForm]
@@ -72,21 +106,29 @@ class ScannedArray:
         return self.is_scale and self.array.maxshape[0] is None
 
 
+class InnerGroup(NamedTuple):
+    """A group in another one: its place, and whether a soft or external link leads to it."""
+
+    place: Place
+    is_linked: bool
+
+
 @dataclass(frozen=True, slots=True)
 class ScannedGroup:
-    """A group: datasets in the order of the file, addresses of groups, named enumerations, forms of attributes."""
+    """A group: datasets in the order of the file, groups in it, named enumerations, forms of attributes."""
 
     group: h5py.Group
+    place: Place
     attributes: Mapping[str, Any]
     arrays: tuple[ScannedArray, ...]
-    groups: Mapping[str, int]
+    groups: Mapping[str, InnerGroup]
     enums: Mapping[str, Enum]
     left_out: dict[str, str] = field(default_factory=dict)
     forms: Mapping[str, AttributeForm] = field(default_factory=dict)
 
 
-def scan_group(file: h5py.File, path: str, group: h5py.Group) -> ScannedGroup:
-    """Look at all objects of a group; external links are not followed.
+def scan_group(files: LinkedFiles, path: str, group: h5py.Group, *, follow: bool) -> ScannedGroup:
+    """Look at all objects of a group; external links, and soft links to groups, are followed only if asked for.
 
     Raises
     ------
@@ -94,29 +136,34 @@ def scan_group(file: h5py.File, path: str, group: h5py.Group) -> ScannedGroup:
         If an object cannot be read.
     """
     arrays: dict[str, Hdf5Array] = {}
-    groups: dict[str, int] = {}
+    groups: dict[str, InnerGroup] = {}
     enums: dict[str, Enum] = {}
     left_out: dict[str, str] = {}
+    filename = filename_of(files.file)
+    kinds = (h5l.TYPE_HARD, h5l.TYPE_SOFT, *((h5l.TYPE_EXTERNAL,) if follow else ()))
     for link in in_order(links_of(group.id)):
-        if link.kind not in (h5l.TYPE_HARD, h5l.TYPE_SOFT):
+        if link.kind not in kinds:
             continue
         name = link.name.decode("utf-8", "surrogateescape")
         item_path = f"{path.rstrip('/')}/{name}"
-        with reading(filename_of(file), dataset=item_path):
+        with reading(filename, dataset=item_path):
             try:
+                if link.kind == h5l.TYPE_SOFT and not follow and end_of(files.file, item_path) is not files.file:
+                    continue  # it leads to another file, or nowhere
                 item = h5o.open(group.id, link.name)
             except (KeyError, OSError, RuntimeError):
                 if link.kind == h5l.TYPE_HARD and h5o.get_info(group.id, link.name).type == h5o.TYPE_DATASET:
                     raise
+                if link.kind != h5l.TYPE_HARD and follow:
+                    left_out[name] = _NOWHERE
                 continue  # a link that leads nowhere, or a type of values that HDF5 cannot open
             if isinstance(item, h5g.GroupID):
-                if link.kind == h5l.TYPE_HARD:
-                    groups[name] = link.address
+                if link.kind == h5l.TYPE_HARD or follow:
+                    groups[name] = InnerGroup(_place(item), link.kind != h5l.TYPE_HARD)
             elif isinstance(item, h5t.TypeID) and (enum := _enum(item)):
                 enums[name] = enum
             elif isinstance(item, h5d.DatasetID):
-                array = Hdf5Array(file, item_path, stored_path=item_path)
-                array.keep(h5py.Dataset(item, readonly=True))
+                array = _array(files, item, item_path)
                 if reason := _no_variable(array):
                     left_out[name] = reason
                 else:
@@ -127,11 +174,24 @@ def scan_group(file: h5py.File, path: str, group: h5py.Group) -> ScannedGroup:
     names = renamed_paths(group, [*arrays, *left_out])
     left_out = {names.get(name, name): reason for name, reason in left_out.items()}
     for name, array in arrays.items():
-        array.path = f"{path.rstrip('/')}/{names.get(name, name)}"
-        with reading(filename_of(file), dataset=array.path):
+        with reading(filename, dataset=f"{path.rstrip('/')}/{name}"):
             scanned.append(_scanned(array, names.get(name, name), name))
     attributes, forms = attribute_values(group), attribute_forms(group)
-    return ScannedGroup(group, attributes, tuple(scanned), groups, enums, left_out, forms)
+    return ScannedGroup(group, _place(group.id), attributes, tuple(scanned), groups, enums, left_out, forms)
+
+
+def _array(files: LinkedFiles, item: h5d.DatasetID, path: str) -> Hdf5Array:
+    """Return an open dataset as a stored array of its own file."""
+    file, dataset = files.file_of(item), h5py.Dataset(item, readonly=True)
+    own_path = path if file is files.file else str(dataset.name)
+    array = Hdf5Array(file, own_path, stored_path=own_path)
+    array.keep(dataset)
+    return array
+
+
+def _place(item: h5d.DatasetID | h5g.GroupID) -> Place:
+    info = h5o.get_info(item)
+    return int(info.fileno), int(info.addr)
 
 
 def _no_variable(array: Hdf5Array) -> str:
@@ -155,11 +215,12 @@ def _scanned(array: Hdf5Array, name: str, link: str) -> ScannedArray:
     is_bare = is_scale and is_bare_name(_internal(dataset, names, "NAME", ""))
     ids = np.atleast_1d(_internal(dataset, names, "_Netcdf4Coordinates", ())).tolist() if is_scale else ()
     number = _internal(dataset, names, "_Netcdf4Dimid") if is_scale else None
-    _ = array.maxshape, array.chunk_shape, array.pipeline, array.fill_value, array.has_companion, array.address
+    _ = array.maxshape, array.chunk_shape, array.pipeline, array.fill_value, array.has_companion
     return ScannedArray(
         link if is_bare else name,
         link,
         array,
+        _place(dataset.id),
         attribute_values(dataset, names),
         is_scale,
         is_bare,
@@ -180,8 +241,8 @@ def _internal(dataset: h5py.Dataset, names: list[str], name: str, default: Any =
     return default
 
 
-def _scales(dataset: h5py.Dataset, names: list[str]) -> tuple[int | None, ...]:
-    """Return the address of the last scale of each axis, which is the one that netCDF takes."""
+def _scales(dataset: h5py.Dataset, names: list[str]) -> tuple[Place | None, ...]:
+    """Return the place of the last scale of each axis, which is the one that netCDF takes."""
     nothing = (None,) * len(dataset.shape)
     if "DIMENSION_LIST" in names:
         with suppress(Exception):  # HDF5 and h5py raise many kinds
@@ -190,8 +251,8 @@ def _scales(dataset: h5py.Dataset, names: list[str]) -> tuple[int | None, ...]:
     return nothing
 
 
-def _target(dataset: h5py.Dataset, refs: list[Any]) -> int | None:
-    return int(h5o.get_info(h5r.dereference(refs[-1], dataset.id)).addr) if refs else None
+def _target(dataset: h5py.Dataset, refs: list[Any]) -> Place | None:
+    return _place(h5r.dereference(refs[-1], dataset.id)) if refs else None
 
 
 def largest_extent(scale: h5py.Dataset) -> int:
