@@ -62,9 +62,11 @@ _TYPES_3 = {"b": "bool", "i": "int{}", "u": "uint{}", "f": "float{}", "c": "comp
 
 
 def has_type(dtype: np.dtype[Any], zarr_format: int) -> bool:
-    """Return whether a version of Zarr has a type of values; no version has floats of more than 8 bytes."""
+    """Return whether a version of Zarr has a type of values: floats of at most 8 bytes, records of plain members."""
     if dtype.names is not None:
-        return zarr_format == 2 and all(has_type(dtype[name].base, 2) for name in dtype.names)
+        members = [dtype[name] for name in dtype.names]
+        plain = all(member.names is None and not member.shape and has_type(member, 2) for member in members)
+        return zarr_format == 2 and plain
     known = dtype.kind in _TYPES_3 or (zarr_format == 2 and dtype.kind == "V")
     return known and dtype.itemsize <= {"f": 8, "c": 16}.get(dtype.kind, dtype.itemsize)
 

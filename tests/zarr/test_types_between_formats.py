@@ -1,4 +1,4 @@
-"""Arrays of Zarr whose types netCDF does not have by a name go to HDF5 as h5py stores them."""
+"""Booleans, bytes and records between HDF5 and Zarr: as h5py stores them, or refused by name."""
 
 from __future__ import annotations
 
@@ -79,3 +79,22 @@ def test_opaque_values_and_records_come_back_through_zarr_2(tmp_path: Path) -> N
         assert after["tagged"][:].tolist() == [b"abcd", b"efgh"]
     with xarray.open_dataset(back, engine="h5netcdf", phony_dims="access") as opened:
         assert opened["opaque"].values.tolist() == [b"abc", b"d\0\0", b"\0\1\2"]
+
+
+def test_records_that_zarr_has_not_are_refused_by_name(tmp_path: Path) -> None:
+    """zarr-python has neither records in records nor members with axes: it cannot open a store that has them."""
+    source, store = tmp_path / "a.h5", tmp_path / "a.zarr"
+    with h5py.File(source, "w") as file:
+        file["nested"] = np.zeros(2, [("a", "<i4"), ("inner", [("x", "<f4"), ("y", "S1")])])
+        file["tables"] = np.zeros(2, [("a", "<i4"), ("t", "<f8", (3,))])
+        file["plain"] = np.array([(1, b"ab")], [("a", "<i4"), ("s", "S2")])
+    said = run("repack", source, store, "--zarr-format", 2, code=1)
+    assert "/nested: expected a type that Zarr 2 has" in said
+    assert "/tables: expected a type that Zarr 2 has" in said
+    assert f"tamis repack --drop /nested --drop /tables {source} {store} --zarr-format 2" in said
+    assert not store.exists()
+    run("repack", "--drop", "/nested", "--drop", "/tables", source, store, "--zarr-format", 2)
+    assert zarr.open_group(store, mode="r")["plain"][:].tolist() == [(1, b"ab")]
+    said = run("repack", store, tmp_path / "b.h5", code=1)
+    assert "/plain: expected numbers, booleans, complex numbers, records of numbers, bytes or text" in said
+    assert "tamis repack --drop /plain" in said
