@@ -20,7 +20,7 @@ from turns import times_in_turns
 
 import tamis
 from tamis.filters import ChunkType
-from tamis.filters._plugin_worker import LIBC, Callback, load_filter
+from tamis.filters._plugin_worker import LIBC, Callback, load_class
 
 UNPROVEN = 0x666F7270
 OPTIONAL = 1
@@ -28,7 +28,7 @@ OPTIONAL = 1
 
 def plugin_filter() -> Callback:
     """The callback of the installed plugin."""
-    return load_filter(str(tamis.plugin_path() / "libh5ztamis.so"))
+    return load_class(str(tamis.plugin_path() / "libh5ztamis.so")).filter
 
 
 def encoder(callback: Callback, values: NDArray[np.generic], words: tuple[int, ...]) -> Callable[[], float]:

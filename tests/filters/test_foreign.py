@@ -91,7 +91,7 @@ def test_foreign_worker_killed_error_and_a_new_one(stored: list[Stored]) -> None
     assert one.decode(data, chunk, words) == plain
     before = worker_pid()
     os.kill(before, signal.SIGKILL)
-    with pytest.raises(StreamError, match=r"the process that decodes with libh5sz3.so died, took too much memory or"):
+    with pytest.raises(StreamError, match=r"the process that decodes with libh5sz3.so was ended by SIGKILL: the chunk"):
         one.decode(data, chunk, words)
     assert one.decode(data, chunk, words) == plain
     assert worker_pid() != before
@@ -103,7 +103,7 @@ def test_foreign_worker_silent_error_and_a_new_one(stored: list[Stored], monkeyp
     monkeypatch.setattr(_plugin_client, "_SECONDS", 0.2)
     before = worker_pid()
     os.kill(before, signal.SIGSTOP)
-    with pytest.raises(StreamError, match="did not answer in time"):
+    with pytest.raises(StreamError, match=r"did not answer within 0 s"):
         one.decode(data, chunk, words)
     assert one.decode(data, chunk, words) == plain
 
@@ -207,7 +207,7 @@ def test_foreign_under_a_limit_of_addresses_sound_chunk_decoded(foreign_file: Pa
 def test_foreign_process_that_does_not_start_missing_not_damaged(foreign_file: Path) -> None:
     before = "import shutil, sys; sys.executable = shutil.which('false')"
     found = run_limited(DECODE.format(path=str(foreign_file), before=before))
-    assert found.startswith("expected a process that decodes with hdf5plugin, but ")
+    assert found.startswith("expected a process that runs plugins, but ")
     assert found.endswith("did not start one (exit code 1): it may lack memory, see ulimit -v")
 
 
@@ -216,12 +216,12 @@ def test_foreign_plugin_file_absent_or_of_another_machine_missing_not_damaged(
 ) -> None:
     before = (
         "from tamis.filters import _plugin_client\n"
-        f"_plugin_client._plugins = lambda: __import__('pathlib').Path({str(tmp_path)!r})"
+        f"_plugin_client.hdf5plugin_folder = lambda: __import__('pathlib').Path({str(tmp_path)!r})"
     )
     code = DECODE.format(path=str(foreign_file), before=before)
     assert run_limited(code).startswith("expected hdf5plugin to have libh5sz3.so, found no ")
     (tmp_path / "libh5sz3.so").write_bytes(b"no library")
-    assert run_limited(code) == "libh5sz3.so of hdf5plugin cannot be loaded here: it is built for other machines"
+    assert run_limited(code) == f"{tmp_path}/libh5sz3.so cannot be loaded here: it is built for other machines"
 
 
 @pytest.mark.parametrize(

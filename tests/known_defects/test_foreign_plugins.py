@@ -1,11 +1,14 @@
-"""U56: datasets that are kept are copied as stored; no filter of another package encodes them again."""
+"""U56: filters of other packages run in a process of their own, and what is kept is copied as stored, without them."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,11 +20,262 @@ import pytest
 from tamis.hdf5.store import Hdf5Store
 
 COMMAND = Path(sys.executable).parent / "tamis"
+SOURCE = Path(__file__).with_name("foreign_filter.c")
+Run = Callable[..., str]
+Write = Callable[[str, int], dict[str, str]]
+RIGHT, CRASHES_ON_DECODE, ABORTS_ON_DECODE, CRASHES_ON_ENCODE, REFUSES, WAITS = range(6)
+WRITE_ALL = """
+import sys, h5py, numpy as np
+path, names, kind = sys.argv[1], sys.argv[2], int(sys.argv[3])
+stored = {"compression": 40056, "compression_opts": (kind,)}
+with h5py.File(path, "w") as file:
+    file.create_dataset("plain", data=np.arange(4000.0).reshape(40, 100), chunks=(20, 50))
+    if "x" in names:
+        file.create_dataset("x", data=np.arange(4000, dtype="f4").reshape(40, 100), chunks=(20, 50), **stored)
+    if "t" in names:
+        texts = np.array(["a", "bb", "", "ccc"] * 3, object)
+        file.create_dataset("t", data=texts, dtype=h5py.string_dtype(), chunks=(5,), **stored)
+    if "s" in names:
+        file.create_dataset("s", (4,), h5py.vlen_dtype("i4"), chunks=(2,), **stored)[1] = np.arange(3)
+    if "r" in names:
+        file.create_dataset("r", (3,), h5py.ref_dtype, chunks=(3,), **stored)[1] = file["plain"].ref
+    if "f" in names:
+        file.create_dataset("f", (4,), h5py.string_dtype(), fillvalue="none", chunks=(2,), **stored)[...] = "one"
+"""
+READ_ALL = """
+import sys, numpy as np, tamis
+file = tamis.open(sys.argv[1])
+assert np.array_equal(file["x"][3:30, 7:], np.arange(4000.0).reshape(40, 100)[3:30, 7:])
+assert file["t"][...].tolist() == [b"a", b"bb", b"", b"ccc"] * 3
+assert file["s"][1].tolist() == [0, 1, 2]
+assert file["r"][1] and not file["r"][0]
+assert file["f"][...].tolist() == [b"one"] * 4
+"""
+READ_BY_XARRAY = """
+import sys, numpy as np, xarray
+dataset = xarray.open_dataset(sys.argv[1], engine="tamis")
+assert np.array_equal(dataset["x"].values, np.arange(4000.0).reshape(40, 100))
+assert dataset["t"].values.tolist() == ["a", "bb", "", "ccc"] * 3
+"""
+NOT_LOADED_HERE = """
+assert "foreign_filter" not in open("/proc/self/maps").read()
+"""
+READ_TWICE = """
+import sys, pytest, tamis, xarray
+for _ in range(2):
+    for name in ("x", "t"):
+        reason = rf"a.h5: /{name}: .*filter 40056 \\(xor\\) of .*/libforeign_filter.so: .* was ended by SIGSEGV: copy"
+        with tamis.open(sys.argv[1]) as file, pytest.raises(tamis.FileError, match=reason):
+            file[name][...]
+        with tamis.open(sys.argv[1]) as file:
+            assert file["plain"][0, 3] == 3
+with pytest.raises(tamis.FileError, match="a.h5: /[xt]: .*SIGSEGV"):
+    xarray.open_dataset(sys.argv[1], engine="tamis")["x"].load()
+"""
+WRITE_AFTER_TAMIS = """
+import sys, h5py, numpy as np, tamis
+with h5py.File(sys.argv[1]) as file:
+    assert tamis.hdf5.pipeline_of(file["x"]).stages
+file = h5py.File(sys.argv[2], "w")
+stored = {"compression": 40056, "compression_opts": (int(sys.argv[3]),)}
+"""
+REFUSED = """
+import pytest
+with file, pytest.raises(ValueError, match="the process that creates a dataset with it was ended by SIGSEGV"):
+    file.create_dataset("x", data=np.arange(9), chunks=(9,), **stored)
+"""
+STORED_WITHOUT_FILTER = """
+with file:  # h5py asks for optional filters: HDF5 leaves out one that fails
+    dataset = file.create_dataset("x", data=np.arange(9), chunks=(9,), **stored)
+    file.flush()
+    assert dataset.id.get_chunk_info(0).filter_mask == 1
+with h5py.File(sys.argv[2]) as file:
+    assert file["x"][...].tolist() == list(range(9))
+"""
+WRITE_SZ_AFTER_TAMIS = """
+import sys, h5py, hdf5plugin, numpy as np, tamis
+path, copy = sys.argv[1:]
+assert tamis.open(path)["x"][0, 0, 0] < 10
+values = np.random.default_rng(56).normal(size=(8, 8, 128)).cumsum(2).astype("f4")
+with h5py.File(copy, "w") as file:
+    file.create_dataset("x", data=values, chunks=(8, 8, 128), **hdf5plugin.SZ(absolute=0.01))
+with h5py.File(path) as file, h5py.File(copy) as other:
+    lists = [group["x"].id.get_create_plist().get_filter(0) for group in (file, other)]
+    assert lists[0] == lists[1]
+    assert np.abs(other["x"][...] - values).max() <= 0.01
+"""
+LEFT_OPEN = """
+file.create_dataset("x", (40, 100), "f4", chunks=(40, 100), **stored)
+file["x"][...] = np.arange(4000).reshape(40, 100)
+"""
 WRITE = (
     "import sys, h5py, hdf5plugin, numpy as np\n"
     "file, values = h5py.File(sys.argv[1], 'w'), np.random.default_rng(56).normal(size=(8, 8, 128)).cumsum(2)\n"
     "file.create_dataset('x', data=values.astype('f4'), chunks=(8, 8, 128), **hdf5plugin.SZ(absolute=0.01))\n"
 )
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Compile the plugin, with its macros, and return its folder."""
+    if shutil.which("cc") is None:
+        pytest.skip("no cc here")
+    if sys.platform != "linux":
+        pytest.skip("needs Linux, whose plugins end in .so")
+
+    def call(*macros: str) -> Path:
+        folder = tmp_path_factory.mktemp("plugin")
+        options = [f"-D{macro}" for macro in macros]
+        subprocess.run(["cc", "-shared", "-fPIC", *options, "-o", folder / "libforeign_filter.so", SOURCE], check=True)
+        return folder
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def plugins(build: Callable[..., Path]) -> Path:
+    return build()
+
+
+@pytest.fixture
+def write(python: Run, plugins: Path, tmp_path: Path) -> Callable[[str, int], dict[str, str]]:
+    """Write datasets to ``a.h5`` by h5py and a plugin that behaves so; return the variable that names its folder."""
+
+    def call(names: str, kind: int) -> dict[str, str]:
+        env = {"HDF5_PLUGIN_PATH": str(plugins)}
+        python(WRITE_ALL, tmp_path / "a.h5", names, str(kind), env=env)
+        return env
+
+    return call
+
+
+def run(words: str, folder: Path, plugins: Path) -> tuple[int, str]:
+    env = os.environ | {"HDF5_PLUGIN_PATH": str(plugins)}
+    command = [COMMAND, *words.split()]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("kind", "end"), [(CRASHES_ON_DECODE, "SIGSEGV"), (ABORTS_ON_DECODE, "SIGABRT")])
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ("t", "repack a.h5 b.h5 -f *:shuffle|deflate(4)"),
+        ("s", "repack a.h5 b.h5 -f *:shuffle|deflate(4)"),
+        ("r", "copy a.h5 b.h5 -d 4"),
+        ("f", "copy a.h5 b.h5 -d 4"),
+        ("x", "repack a.h5 b.zarr"),
+        ("t", "repack a.h5 b.zarr"),
+        ("tsr", "verify a.h5 a.h5"),
+    ],
+)
+def test_u56_plugin_that_crashes_is_an_error_and_nothing_is_left(
+    names: str, words: str, kind: int, end: str, write: Write, plugins: Path, tmp_path: Path
+) -> None:
+    write(names, kind)
+    code, said = run(words, tmp_path, plugins)
+    assert code == 1, said
+    assert [line for line in said.splitlines() if f"/{names[0]}" in line and f"ended by {end}" in line], said
+    assert f"filter 40056 (xor) of {plugins}/libforeign_filter.so: the process that decodes with it was" in said
+    assert "copy the file again, or install another version of the plugin" in said
+    assert "Traceback" not in said
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
+def test_u56_plugin_that_refuses_a_chunk_is_an_error(write: Write, plugins: Path, tmp_path: Path) -> None:
+    write("x", REFUSES)
+    code, said = run("repack a.h5 b.zarr", tmp_path, plugins)
+    assert code == 1
+    assert "libforeign_filter.so cannot decode the chunk" in said
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
+@pytest.mark.parametrize("words", ["inspect a.h5", "repack a.h5 b.h5 -f *:deflate(1)", "verify a.h5 a.h5"])
+def test_u56_plugin_that_crashes_where_it_is_loaded_is_an_error(
+    words: str, write: Write, build: Callable[..., Path], tmp_path: Path
+) -> None:
+    write("xt", RIGHT)
+    code, said = run(words, tmp_path, broken := build("CRASHES_ON_LOADING"))
+    assert code == 1, said
+    assert f"filter 40056: the process that loads the plugins in {broken} was ended by SIGSEGV: remove" in said
+    assert "Traceback" not in said
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
+@pytest.mark.parametrize(
+    ("macros", "kind", "write_on"),
+    [(("CRASHES_ON_CREATION",), RIGHT, REFUSED), ((), CRASHES_ON_ENCODE, STORED_WITHOUT_FILTER)],
+    ids=["creation", "encode"],
+)
+def test_u56_plugin_that_crashes_where_h5py_writes_does_not_end_the_program(
+    macros: tuple[str, ...],
+    kind: int,
+    write_on: str,
+    python: Run,
+    write: Write,
+    build: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    write("x", RIGHT)
+    env = {"HDF5_PLUGIN_PATH": str(build(*macros))}
+    python(WRITE_AFTER_TAMIS + write_on, tmp_path / "a.h5", tmp_path / "b.h5", str(kind), env=env)
+
+
+def test_u56_sz_of_hdf5plugin_writes_the_same_after_tamis(python: Run, tmp_path: Path) -> None:
+    if importlib.util.find_spec("hdf5plugin") is None:
+        pytest.skip("could not import 'hdf5plugin'")
+    python(WRITE, tmp_path / "a.h5")
+    python(WRITE_SZ_AFTER_TAMIS, tmp_path / "a.h5", tmp_path / "b.h5")
+
+
+def test_u56_plugin_that_crashes_is_an_error_in_python_and_other_values_are_read(
+    python: Run, write: Write, tmp_path: Path
+) -> None:
+    env = write("xt", CRASHES_ON_DECODE)
+    python(READ_TWICE, tmp_path / "a.h5", env=env)
+
+
+def test_u56_values_through_a_right_plugin_are_those_of_h5py(
+    python: Run, write: Write, plugins: Path, tmp_path: Path
+) -> None:
+    env = write("xtsrf", RIGHT)
+    python(READ_ALL + NOT_LOADED_HERE, tmp_path / "a.h5", env=env)
+    for words in ("inspect a.h5", "repack a.h5 b.h5 -f *:shuffle|deflate(4)", "verify a.h5 b.h5"):
+        code, said = run(words, tmp_path, plugins)
+        assert code == 0, said
+    python(READ_ALL, tmp_path / "b.h5", env=env)
+
+
+def test_u56_numbers_and_texts_through_a_right_plugin_go_to_zarr_and_xarray(
+    python: Run, write: Write, plugins: Path, tmp_path: Path
+) -> None:
+    env = write("xt", RIGHT)
+    python(READ_BY_XARRAY + NOT_LOADED_HERE, tmp_path / "a.h5", env=env)
+    for words in ("repack a.h5 b.zarr", "verify a.h5 b.zarr"):
+        code, said = run(words, tmp_path, plugins)
+        assert code == 0, said
+    python(READ_BY_XARRAY, tmp_path / "b.zarr")
+
+
+def test_u56_file_that_a_program_leaves_open_has_its_values(python: Run, write: Write, tmp_path: Path) -> None:
+    env = write("x", RIGHT)
+    python(WRITE_AFTER_TAMIS + LEFT_OPEN, tmp_path / "a.h5", tmp_path / "b.h5", str(RIGHT), env=env)
+    read = "import sys, h5py; assert h5py.File(sys.argv[1])['x'][39, 99] == 3999"
+    python(read, tmp_path / "b.h5", env=env)
+
+
+def test_u56_interrupt_while_a_plugin_decodes_ends_the_command(write: Write, plugins: Path, tmp_path: Path) -> None:
+    write("x", WAITS)
+    mark = plugins / "mark"
+    env = os.environ | {"HDF5_PLUGIN_PATH": str(plugins), "TAMIS_TEST_MARK": str(mark)}
+    command = [COMMAND, "repack", "a.h5", "b.zarr"]
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stderr=subprocess.PIPE) as process:
+        while not mark.exists() and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+    assert (process.returncode, b"tamis: interrupted" in said) == (128 + signal.SIGINT, True), said
+    assert os.listdir(tmp_path) == ["a.h5"]
 
 
 def stored(path: Path, origin: tuple[int, ...]) -> tuple[int, bytes]:
@@ -33,7 +287,7 @@ def stored(path: Path, origin: tuple[int, ...]) -> tuple[int, bytes]:
     "words", [("repack", "a.h5", "b.h5", "-f", "*:shuffle|deflate(4)"), ("copy", "a.h5", "b.h5", "-d", "4")]
 )
 def test_u56_lossy_chunks_of_foreign_plugins_are_kept_as_they_are(
-    words: tuple[str, ...], python: Callable[..., str], tmp_path: Path
+    words: tuple[str, ...], python: Run, tmp_path: Path
 ) -> None:
     spec = importlib.util.find_spec("hdf5plugin")
     if spec is None or spec.origin is None:

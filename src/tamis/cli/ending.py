@@ -67,9 +67,9 @@ class Commands(click.Group):
 def ended_by_signals() -> Iterator[Callable[[], None]]:
     """Raise an exception at Ctrl-C and at the signals of batch systems, so that the block inside cleans up.
 
-    Python drops exceptions of signal handlers in some places, such as callbacks of weak references. The yielded
-    function raises a dropped exception again: call it now and then. Signals that the process was started to ignore, as
-    by nohup, stay ignored.
+    Python drops exceptions of signal handlers in some places, such as callbacks of weak references, and tamis where
+    HDF5 calls it. The yielded function raises a dropped exception again: call it now and then. Signals that the process
+    was started to ignore, as by nohup, stay ignored.
     """
     raised: list[BaseException] = []
 
@@ -97,6 +97,9 @@ def ended_by_signals() -> Iterator[Callable[[], None]]:
         for number in replaced:
             signal.signal(number, end)
         yield check
+    except TamisError:  # it may follow from a dropped exception
+        check()
+        raise
     finally:
         for number, handler in replaced.items():
             signal.signal(number, handler)

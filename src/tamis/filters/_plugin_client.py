@@ -1,4 +1,4 @@
-"""A separate process for filters that may abort on damaged bytes."""
+"""A separate process for filters of other packages, which may abort on damaged bytes."""
 
 from __future__ import annotations
 
@@ -6,41 +6,71 @@ import atexit
 import importlib.util
 import os
 import select
+import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from tamis.errors import DataError, MissingFilterError, StreamError
-from tamis.filters._plugin_worker import ANSWER, DECODE, ENCODE, READY, REQUEST, UNLOADABLE
+from tamis.filters._plugin_worker import (
+    ANSWER,
+    CALL,
+    DECODE,
+    ENCODE,
+    FIND,
+    READY,
+    REQUEST,
+    TOO_MUCH_MEMORY,
+    UNLOADABLE,
+)
 from tamis.filters.base import Data
 
+_START_SECONDS = 30.0  # timeout of the start of the process, and of a search for a plugin
 _SECONDS = 30.0  # timeout of a chunk, extended by one second for each _NBYTES_PER_SECOND
 _TRIAL_SECONDS = 5.0  # the same for encoding: SZ3 takes 15 s for 30 kB with NaN
+_FOREIGN_SECONDS = 300.0  # timeout of a filter of which nothing is known
 _NBYTES_PER_SECOND = 1 << 20
+_MOST_NBYTES = (1 << 32) - 1  # HDF5's limit of a chunk
+_ENDING_SECONDS = 5.0  # until a process that closed its pipe has ended
+
+
+class _EndedError(Exception):
+    """The process ended over a request; the text says how."""
+
+
+class _Request(NamedTuple):
+    """A request of `tamis.filters._plugin_worker`, and how long it may take."""
+
+    task: int
+    plugin: str
+    cd_values: tuple[int, ...]
+    data: Data
+    most: int
+    seconds: float
 
 
 class _Worker:
-    """The process; it starts on first use, again after it dies or we fork, and takes one chunk at a time."""
+    """The process; it starts on first use, again after it dies or we fork, and takes one request at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
 
-    def filtered(self, flags: int, plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int) -> bytes | None:
-        """Return what a filter makes of a chunk; None if the process ends over it, or takes too long."""
-        if not (file := _plugins() / plugin).is_file():
-            raise MissingFilterError(f"expected hdf5plugin to have {plugin}, found no {file}: install another version")
+    def answer(self, request: _Request) -> bytes:
+        """Return the result; raises _EndedError if the process ends over it, or takes too long."""
         with self._lock:
             process = self._running()
             try:
-                answer = _exchange(process, flags, plugin, cd_values, data, nbytes)
+                answer = _exchange(process, request)
+                if answer is None:
+                    raise _EndedError(_ending(process, request.seconds))
             except BaseException:  # an interrupt, for example, leaves half an answer in the pipe
                 self.stop()
                 raise
-            if answer is None:
-                self.stop()
         return answer
 
     def stop(self) -> None:
@@ -56,7 +86,7 @@ class _Worker:
             self._process = None
             script = Path(__file__).with_name("_plugin_worker.py")
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(script), str(_plugins())],
+                [sys.executable, "-I", "-S", str(script)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -72,37 +102,34 @@ class _Worker:
     @staticmethod
     def _await_start(process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
-        if not _answers(process, _SECONDS) or process.stdout.read(len(READY)) != READY:
+        if not _answers(process, _START_SECONDS) or process.stdout.read(len(READY)) != READY:
             process.kill()
             raise MissingFilterError(
-                f"expected a process that decodes with hdf5plugin, but {sys.executable} did not start one (exit code"
+                f"expected a process that runs plugins, but {sys.executable} did not start one (exit code"
                 f" {process.wait()}): it may lack memory, see ulimit -v"
             )
 
 
-def _exchange(
-    process: subprocess.Popen[bytes], flags: int, plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int
-) -> bytes | None:
+def _exchange(process: subprocess.Popen[bytes], request: _Request) -> bytes | None:
     """Send a request and return the answer; None if the process ends or does not answer in time."""
     assert process.stdin is not None
     assert process.stdout is not None
-    name = plugin.encode()
-    header = REQUEST.pack(flags, len(cd_values), nbytes, len(data), len(name))
+    path, cd_values, data = os.fsencode(request.plugin), request.cd_values, request.data
+    header = REQUEST.pack(request.task, len(cd_values), request.most, len(data), len(path))
     try:
-        for part in (header, name, b"".join(word.to_bytes(4, "little") for word in cd_values), data):
+        for part in (header, path, b"".join(word.to_bytes(4, "little") for word in cd_values), data):
             process.stdin.write(part)
         process.stdin.flush()
     except BrokenPipeError:
         return None
-    seconds = _TRIAL_SECONDS if flags == ENCODE else _SECONDS
-    if not _answers(process, seconds + nbytes / _NBYTES_PER_SECOND):
+    if not _answers(process, request.seconds):
         return None
     size = process.stdout.read(ANSWER.size)
     if len(size) < ANSWER.size:
         return None
     (length,) = ANSWER.unpack(size)
     if length == UNLOADABLE:
-        raise MissingFilterError(f"{plugin} of hdf5plugin cannot be loaded here: it is built for other machines")
+        raise MissingFilterError(f"{request.plugin} cannot be loaded here: it is built for other machines")
     answer = process.stdout.read(length)
     return answer if len(answer) == length else None
 
@@ -114,8 +141,29 @@ def _answers(process: subprocess.Popen[bytes], seconds: float) -> bool:
     return bool(ready.poll(1000 * seconds))
 
 
-def _plugins() -> Path:
-    """Return the folder of hdf5plugin's plugins, without importing it, which would change h5py's filters."""
+def _ending(process: subprocess.Popen[bytes], seconds: float) -> str:
+    """Return how a process ended, or why it is to be ended."""
+    if not _answers(process, 0):
+        return f"did not answer within {seconds:.0f} s"
+    try:
+        code = process.wait(_ENDING_SECONDS)
+    except subprocess.TimeoutExpired:
+        return "did not answer"
+    if code < 0:
+        return f"was ended by {signal.Signals(-code).name}"
+    return "took too much memory" if code == TOO_MUCH_MEMORY else f"ended with exit code {code}"
+
+
+def _hdf5plugin_file(plugin: str) -> str:
+    """Return the path of one of hdf5plugin's plugins, without importing it, which would change h5py's filters."""
+    file = hdf5plugin_folder() / plugin
+    if not file.is_file():
+        raise MissingFilterError(f"expected hdf5plugin to have {plugin}, found no {file}: install another version")
+    return str(file)
+
+
+def hdf5plugin_folder() -> Path:
+    """Return the folder of hdf5plugin's plugins; raises MissingFilterError if it is not installed."""
     spec = importlib.util.find_spec("hdf5plugin")
     if spec is None or not spec.submodule_search_locations:
         raise MissingFilterError("hdf5plugin is not installed here: pip install 'tamis[hdf5plugin]'")
@@ -137,12 +185,13 @@ def decode(plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int) -> 
     MissingFilterError
         If hdf5plugin is not installed.
     """
-    answer = _WORKER.filtered(DECODE, plugin, cd_values, data, nbytes)
-    if answer is None:
+    request = _Request(DECODE, _hdf5plugin_file(plugin), cd_values, data, nbytes, _seconds(_SECONDS, nbytes))
+    try:
+        answer = _WORKER.answer(request)
+    except _EndedError as error:
         raise StreamError(
-            f"the process that decodes with {plugin} died, took too much memory or did not answer in time: the"
-            " chunk or its parameters are damaged"
-        )
+            f"the process that decodes with {plugin} {error}: the chunk or its parameters are damaged"
+        ) from None
     if len(answer) != nbytes:
         raise StreamError(f"{plugin} cannot decode the chunk: it or its parameters are damaged")
     return answer
@@ -158,8 +207,100 @@ def encode(plugin: str, cd_values: tuple[int, ...], data: Data, most: int) -> by
     MissingFilterError
         If hdf5plugin is not installed.
     """
-    answer = _WORKER.filtered(ENCODE, plugin, cd_values, data, most)
+    request = _Request(ENCODE, _hdf5plugin_file(plugin), cd_values, data, most, _seconds(_TRIAL_SECONDS, most))
+    try:
+        answer = _WORKER.answer(request)
+    except _EndedError:
+        raise DataError(f"{plugin} crashed over, or took too long for, the values of a chunk") from None
     if not answer:
-        how = "crashed over, or took too long for," if answer is None else "refused"
-        raise DataError(f"{plugin} {how} the values of a chunk")
+        raise DataError(f"{plugin} refused the values of a chunk")
     return answer
+
+
+class Plugin(NamedTuple):
+    """A plugin of HDF5 for a filter, which only the separate process loads.
+
+    Parameters
+    ----------
+    id
+        Number of the filter.
+    path
+        Path of the plugin.
+    label
+        Name of the filter.
+    encodes, decodes
+        Whether it can.
+    sees_datasets
+        Whether it may refuse a dataset that is created, or change its own parameters then.
+    """
+
+    id: int
+    path: str
+    label: str
+    encodes: bool
+    decodes: bool
+    sees_datasets: bool
+
+    @classmethod
+    def find(cls, code: int, folders: tuple[str, ...]) -> Plugin | None:
+        """Return the first plugin for a filter in folders; None if there is none.
+
+        Raises
+        ------
+        MissingFilterError
+            If a plugin ends the process that loads it.
+        """
+        import json  # late: it takes as long as all filters, and few commands need it
+
+        question = json.dumps([code, folders]).encode()
+        try:
+            answer = _WORKER.answer(_Request(FIND, "", (), question, 0, _START_SECONDS))
+        except _EndedError as error:
+            raise MissingFilterError(
+                f"filter {code}: the process that loads the plugins in {', '.join(folders)} {error}: remove the plugin"
+                " that does this from HDF5_PLUGIN_PATH"
+            ) from None
+        return cls(code, *json.loads(answer)) if answer else None
+
+    def filtered(self, data: Data, cd_values: tuple[int, ...], *, encodes: bool) -> bytes:
+        """Return what the filter makes of a chunk.
+
+        Raises
+        ------
+        StreamError
+            If it fails, or ends the process.
+        """
+        task, verb = (ENCODE, "encode") if encodes else (DECODE, "decode")
+        answer = self._answer(_Request(task, self.path, cd_values, data, _MOST_NBYTES, _FOREIGN_SECONDS), f"{verb}s")
+        if not answer:
+            raise StreamError(f"{self} cannot {verb} the chunk")
+        return answer
+
+    def call(self, function: Callable[..., Any], *arguments: object) -> Any:
+        """Call a function of a module, with arguments that JSON has, where it may load the plugin to create a dataset.
+
+        Raises
+        ------
+        StreamError
+            If the plugin ends the process.
+        """
+        import json
+
+        data = json.dumps([sys.path, function.__module__, function.__name__, arguments]).encode()
+        return json.loads(self._answer(_Request(CALL, self.path, (), data, 0, _FOREIGN_SECONDS), "creates a dataset"))
+
+    def _answer(self, request: _Request, verb: str) -> bytes:
+        try:
+            return _WORKER.answer(request)
+        except _EndedError as error:
+            raise StreamError(
+                f"{self}: the process that {verb} with it {error}: copy the file again, or install another"
+                " version of the plugin"
+            ) from None
+
+    def __str__(self) -> str:
+        return f"filter {self.id} ({self.label.partition(';')[0]}) of {self.path}"
+
+
+def _seconds(least: float, nbytes: int) -> float:
+    return least + nbytes / _NBYTES_PER_SECOND

@@ -1,14 +1,19 @@
-"""A process that runs hdf5plugin's HDF5 filters on chunks, which may end it: ``python _plugin_worker.py FOLDER``.
+"""A process that runs HDF5 filters of other packages on chunks, which may end it: ``python _plugin_worker.py``.
 
-FOLDER holds the plugins. `tamis.filters._plugin_client` runs this file as a script, which imports nothing of tamis. It
-calls the plugins directly, so that they get the parameters exactly as they stand in a file.
+`tamis.filters._plugin_client` runs this file as a script, which imports nothing of tamis for chunks. It calls the
+plugins directly, so that they get the parameters exactly as they stand in a file.
 
 ::
 
     ready   : READY, once, before the first request
-    request : DECODE or ENCODE, u32 | parameter count, u32 | size of the result, at most if it is encoded, u64
-              | size of the chunk, u64 | size of the name, u32 | name | parameters | chunk
+    request : task, u32 | parameter count, u32 | size of the result, at most, u64 | size of the data, u64
+              | size of the path of the plugin, u32 | path | parameters | data
     answer  : size, u64 | result; size 0 if there is none, UNLOADABLE if the plugin could not be loaded
+
+    ENCODE, DECODE : data is a chunk, and so is the result
+    FIND           : data is JSON of a filter's number and of folders; the result is JSON of a plugin in them
+    CALL           : data is JSON of folders of modules, a module, one of its functions and the arguments; the result is
+                     JSON of what the function returns
 
 All numbers are little-endian.
 """
@@ -20,6 +25,8 @@ import struct
 import sys
 import threading
 import time
+from contextlib import suppress
+from importlib import import_module
 from typing import Any, BinaryIO
 
 REQUEST = struct.Struct("<IIQQI")
@@ -28,8 +35,11 @@ READY = b"\1"
 UNLOADABLE = (1 << 64) - 1
 """The size in an answer if the plugin cannot be loaded."""
 
-ENCODE, DECODE = 0, 0x100
-"""Flags that HDF5 passes to a filter."""
+TOO_MUCH_MEMORY = 9
+"""The exit code of a process that takes more memory than a chunk can need."""
+
+ENCODE, DECODE, FIND, CALL = 0, 0x100, 1, 2
+"""Tasks: the first two are the flags that HDF5 passes to a filter."""
 # Bytes of address space: for byte-swapped values SZ3 allocates 9 GiB and touches little of it.
 _ADDRESSES = 1 << 34
 _RESIDENT = 1 << 30  # bytes of resident memory, in addition to _TIMES the size of the chunk
@@ -48,7 +58,7 @@ Callback = ctypes.CFUNCTYPE(
 )
 
 
-class _Class(ctypes.Structure):
+class FilterClass(ctypes.Structure):
     """H5Z_class2_t of H5Zpublic.h, which a plugin returns."""
 
     _fields_ = (
@@ -67,16 +77,57 @@ LIBC = ctypes.CDLL(None)
 LIBC.malloc.restype = ctypes.c_void_p
 LIBC.malloc.argtypes = (ctypes.c_size_t,)
 LIBC.free.argtypes = (ctypes.c_void_p,)
+LIBC.dlopen.restype = ctypes.c_void_p
+LIBC.dlopen.argtypes = (ctypes.c_char_p, ctypes.c_int)
+
+CLASS_VERSION = 1
+"""H5Z_CLASS_T_VERS."""
+
+_loaded: dict[str, FilterClass] = {}
 
 
-def load_filter(path: str) -> Any:
-    """Return the callback of a plugin."""
-    plugin = ctypes.CDLL(path)
-    plugin.H5PLget_plugin_info.restype = ctypes.POINTER(_Class)
-    return plugin.H5PLget_plugin_info().contents.filter
+def load_class(path: str) -> FilterClass:
+    """Return what a plugin tells of its filter; raises OSError or AttributeError if it is no plugin for filters."""
+    if path not in _loaded:
+        # Symbols are found when they are called, as HDF5 does it: some plugins lack those of HDF5.
+        handle = LIBC.dlopen(os.fsencode(path), os.RTLD_LAZY)
+        if not handle:
+            raise OSError(f"{path} cannot be loaded")
+        plugin = ctypes.CDLL(path, handle=handle)
+        if plugin.H5PLget_plugin_type():
+            raise AttributeError(f"{path} has no filter")
+        plugin.H5PLget_plugin_info.restype = ctypes.POINTER(FilterClass)
+        _loaded[path] = plugin.H5PLget_plugin_info().contents
+    return _loaded[path]
 
 
-def _filtered(call: Any, flags: int, cd_values: tuple[int, ...], data: bytes, expected: int) -> bytes:
+def _find(question: bytes) -> bytes:
+    """Return the first plugin for a filter in folders; nothing if there is none."""
+    import json
+
+    code, folders = json.loads(question)
+    for folder in folders:
+        for name in sorted(os.listdir(folder)):
+            path = os.path.join(folder, name)
+            if name.startswith("lib") and (".so" in name or ".dylib" in name):
+                with suppress(OSError, AttributeError):
+                    plugin = load_class(path)
+                    if plugin.id == code and plugin.version == CLASS_VERSION:
+                        label = (plugin.name or b"").decode("utf-8", "replace")
+                        abilities = plugin.encodes, plugin.decodes, plugin.can_apply or plugin.set_local
+                        return json.dumps([path, label, *map(bool, abilities)]).encode()
+    return b""
+
+
+def _call(request: bytes) -> bytes:
+    """Call a function by its module and name; the process that asks says where modules are."""
+    import json
+
+    sys.path[:], module, name, arguments = json.loads(request)
+    return json.dumps(getattr(import_module(module), name)(*arguments)).encode()
+
+
+def _filtered(call: Any, flags: int, cd_values: tuple[int, ...], data: bytes, most: int) -> bytes:
     """Call a filter as HDF5 does: it may replace the buffer with another."""
     buffer = ctypes.c_void_p(LIBC.malloc(max(1, len(data))))
     ctypes.memmove(buffer, data, len(data))
@@ -84,8 +135,7 @@ def _filtered(call: Any, flags: int, cd_values: tuple[int, ...], data: bytes, ex
     c_values = (ctypes.c_uint * len(cd_values))(*cd_values)
     nbytes = call(flags, len(cd_values), c_values, len(data), ctypes.byref(size), ctypes.byref(buffer))
     # in bounds: a filter returns the bytes of the buffer that it leaves.
-    is_result = nbytes <= expected if flags == ENCODE else nbytes == expected
-    result = ctypes.string_at(buffer, nbytes) if is_result and buffer else b""
+    result = ctypes.string_at(buffer, nbytes) if nbytes <= most and buffer else b""
     LIBC.free(buffer)
     return result
 
@@ -111,29 +161,33 @@ class _Limits:
             while True:
                 statm.seek(0)
                 if int(statm.read(256).split()[1]) * resource.getpagesize() > self._most:
-                    os._exit(1)
+                    os._exit(TOO_MUCH_MEMORY)
                 time.sleep(_EVERY)
 
 
-def _serve(folder: str, source: BinaryIO, sink: BinaryIO) -> None:
-    filters: dict[str, Any] = {}
+def _answer(task: int, path: str, cd_values: tuple[int, ...], data: bytes, most: int) -> bytes:
+    if task == FIND:
+        return _find(data)
+    if task == CALL:
+        return _call(data)
+    return _filtered(load_class(path).filter, task, cd_values, data, most)
+
+
+def _serve(source: BinaryIO, sink: BinaryIO) -> None:
     limits = _Limits()
     sink.write(READY)
     sink.flush()
     while header := source.read(REQUEST.size):
-        flags, count, expected, length, name_length = REQUEST.unpack(header)
-        name = source.read(name_length).decode()
+        task, count, most, length, path_length = REQUEST.unpack(header)
+        path = os.fsdecode(source.read(path_length))
         cd_values = struct.unpack(f"<{count}I", source.read(4 * count))
         data = source.read(length)
+        limits.set(most + length)
         try:
-            filters[name] = filters.get(name) or load_filter(os.path.join(folder, name))
+            result = _answer(task, path, cd_values, data, most)
+            sink.write(ANSWER.pack(len(result)) + result)
         except (OSError, AttributeError):
             sink.write(ANSWER.pack(UNLOADABLE))
-            sink.flush()
-            continue
-        limits.set(expected + length)
-        result = _filtered(filters[name], flags, cd_values, data, expected)
-        sink.write(ANSWER.pack(len(result)) + result)
         sink.flush()
 
 
@@ -144,7 +198,7 @@ def main() -> None:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
-        _serve(sys.argv[1], sys.stdin.buffer, sink)
+        _serve(sys.stdin.buffer, sink)
 
 
 if __name__ == "__main__":

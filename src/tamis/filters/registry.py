@@ -85,6 +85,11 @@ def _kind(code: int) -> type[Filter] | None:
     return _OWN_BY_ID.get(code) or by_id().get(code)
 
 
+def is_known(code: int) -> bool:
+    """Return whether tamis, or an installed package, has a class for a filter."""
+    return _kind(code) is not None
+
+
 def from_values(request: Request, label: str = "", *, stored: bool = False) -> Filter:
     """Return the filter that an id and parameters stand for, requested or stored.
 

@@ -14,12 +14,14 @@ import numpy as np
 from h5py import h5d, h5o, h5p, h5t
 from numpy.typing import NDArray
 
+from tamis.errors import MissingFilterError
 from tamis.filters import ChunkType, StoredZfp, UnknownFilter, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.hdf5.lib import calls, datatypes
 from tamis.hdf5.lib.attributes import is_bare_dimension, is_known, known_attributes, known_texts
 from tamis.hdf5.lib.file_facts import address_nbytes, filename_of, is_read_only
 from tamis.hdf5.lib.filter_list import listed_pipeline
+from tamis.hdf5.lib.foreign_filters import isolate
 from tamis.hdf5.lib.netcdf_names import stored_path
 from tamis.hdf5.lib.quick_facts import Form, QuickFacts, quick_facts
 from tamis.hdf5.lib.type_text import type_words
@@ -115,7 +117,9 @@ class DatasetFacts(DescribedArray):
     def of(cls, dataset: h5py.Dataset) -> Self:
         """Return the facts of an h5py dataset."""
         name = str(dataset.name)
-        return cls(dataset.file, name, dataset, stored_path=name)
+        facts = cls(dataset.file, name, dataset, stored_path=name)
+        isolate(stage.filter.id for stage in facts.pipeline.stages)
+        return facts
 
     def survey(self) -> None:
         """Read all facts in one call, if the dataset is a small one and they were not; others are read one by one."""
@@ -163,6 +167,11 @@ class DatasetFacts(DescribedArray):
         if self._dataset is not None:
             return self._dataset
         self._dataset = dataset
+        try:
+            isolate(stage.filter.id for stage in self.pipeline.stages)
+        except MissingFilterError:
+            self._release()
+            raise
         others: deque[ref[DatasetFacts]] = vars(self.file).setdefault(_OPEN, deque())
         others.append(ref(self))
         if len(others) > _MOST_OPEN and (oldest := others.popleft()()) is not None:

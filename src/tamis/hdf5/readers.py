@@ -6,10 +6,9 @@ import importlib.util
 import sys
 from collections.abc import Iterable
 
-from h5py import h5z
-
 from tamis.filters import Filter, UnknownFilter, Zfp
 from tamis.filters.registered import REGISTERED
+from tamis.hdf5.lib.foreign_filters import decodes
 from tamis.store.readability import Readers
 
 _EVERYWHERE = frozenset({1, 2, 3, 5, 6})
@@ -54,7 +53,7 @@ def library_failure(applied: Iterable[Filter], error: Exception) -> str:
 def _has(entry: Filter) -> bool:
     if entry.id == Zfp.id and isinstance(entry, UnknownFilter):
         return False  # its parameters are damaged, or of another codec: the plugin refuses them
-    return h5z.filter_avail(entry.id) and bool(h5z.get_filter_info(entry.id) & h5z.FILTER_CONFIG_DECODE_ENABLED)
+    return decodes(entry.id)
 
 
 def _plugin(entry: Filter) -> str:

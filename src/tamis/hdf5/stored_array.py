@@ -9,7 +9,6 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5z
 from numpy.typing import NDArray
 
 from tamis.chunks.array_reader import ChunkedReader
@@ -29,6 +28,7 @@ from tamis.hdf5.dataset_facts import DatasetFacts
 from tamis.hdf5.lib.chunk_index import has_moved_axis, read_index
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.file_facts import descriptor_of, filename_of, first_offset, has_tree_indexes, is_plain, is_read_only
+from tamis.hdf5.lib.foreign_filters import is_available
 from tamis.hdf5.lib.other_files import absent_sources, unreadable_source
 from tamis.hdf5.lib.quick_facts import Columns, Depth, QuickFacts, quick_facts
 from tamis.hdf5.library_reader import LibraryReader, TextReader, WitnessReader, read_bytes
@@ -182,7 +182,7 @@ class Hdf5Array(DatasetFacts):
     @property
     def can_read_independently(self) -> bool:
         """True if HDF5 itself has all filters."""
-        return all(h5z.filter_avail(stage.filter.id) for stage in self.pipeline.stages)
+        return all(is_available(stage.filter.id) for stage in self.pipeline.stages)
 
     @property
     def absent_files(self) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ from tamis.filters import ChunkType, Filter, Stage, UnknownFilter
 from tamis.filters.base import is_enum
 from tamis.formatting import printable, shape_text
 from tamis.hdf5.chunk_access import pipeline_of
+from tamis.hdf5.lib.foreign_filters import encodes
 from tamis.hdf5.lib.netcdf_names import stored_path
-from tamis.hdf5.lib.plugin import writes
 from tamis.hdf5.lib.source_file import is_hdf5, open_source
 from tamis.jobs.dataset_meaning import attributes_of, refuse_limits, refuse_spoiled, roles_in_dataset
 from tamis.jobs.json_rule import SCHEMA, json_value
@@ -277,7 +277,7 @@ def _chunks(ds: Any, variable: Any, requested: tuple[int, ...] | None) -> tuple[
 
 def _check_known(pipeline: Pipeline, engine: str) -> None:
     for item in pipeline.filters:
-        if isinstance(item, UnknownFilter) or (engine == "h5netcdf" and not writes(item.id)):
+        if isinstance(item, UnknownFilter) or (engine == "h5netcdf" and not encodes(item.id)):
             raise MissingFilterError(
                 f"{item.name} cannot be written by h5py here: import hdf5plugin first if it has it, or name other"
                 " filters"

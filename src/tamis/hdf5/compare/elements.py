@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tamis.chunks.boxes import block_shape, cut, whole
 from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.reader import ArrayReader
-from tamis.errors import FileError
+from tamis.errors import FileError, located
 from tamis.formatting import shortened
 from tamis.hdf5.compare.followed_values import followed_value, followed_values
 from tamis.hdf5.lib.datatypes import memory_type
@@ -91,7 +91,8 @@ def _elements(array: Hdf5Array, values: ArrayReader | None, own: Objects, part: 
         dataset, dtype = array.dataset, array.numpy_type
         memory, space = selected(dataset, part)
         if has_references(array.datatype):
-            return followed_values(dataset.id, array.datatype, memory, space, own)
+            with located(array.label):
+                return followed_values(dataset.id, array.datatype, memory, space, own)
         if dtype is None:  # its bytes
             return read_bytes(dataset, part, array.datatype) if values is None else values.read(part)
         # Elements that are arrays become a field of a record, so that they stay elements.

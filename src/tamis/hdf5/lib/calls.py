@@ -72,6 +72,8 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "H5Rcreate_region": (_hid, ctypes.c_char_p, _hid, _hid, ctypes.c_void_p),
     "H5Rcreate_attr": (_hid, ctypes.c_char_p, ctypes.c_char_p, _hid, ctypes.c_void_p),
     "H5Rdestroy": (ctypes.c_void_p,),
+    "H5Pmodify_filter": (_hid, ctypes.c_int, _unsigned, ctypes.c_size_t, ctypes.POINTER(_unsigned)),
+    "H5PLget_loading_state": (ctypes.POINTER(_unsigned),),
 }
 _WIDE = frozenset(
     (
@@ -82,6 +84,7 @@ _WIDE = frozenset(
 """Calls that return 64 bits."""
 
 _DONT_FILTER_PARTIAL_CHUNKS = 2
+_FILTER_PLUGIN = 1  # H5PL_FILTER_PLUGIN
 _UNUSED_BITS = 1  # H5F_RFIC_UNUSUAL_NUM_UNUSED_NUMERIC_BITS
 _EXTENSIBLE_ARRAY = 4  # of H5D_chunk_index_t
 _LABEL_NBYTES = 512  # limit of a filter's label that is read
@@ -208,6 +211,56 @@ def _filter_at(plist: h5p.PropDCID, index: int) -> ListedFilter:
     number = call("H5Pget_filter2", plist.id, index, *out)
     cd_values = tuple(values[: min(count.value, _MOST_VALUES)])
     return ListedFilter(number, flags.value, cd_values, label.value.decode("utf-8", "replace"), count.value)
+
+
+def modify_filter(plist: h5p.PropDCID, code: int, flags: int, values: tuple[int, ...]) -> None:
+    """Set flags and parameters of a filter in creation properties."""
+    call("H5Pmodify_filter", plist.id, code, flags, len(values), (_unsigned * len(values))(*values))
+
+
+def loads_filters() -> bool:
+    """Return whether libhdf5 loads plugins of filters; True if it cannot tell."""
+    kinds = _unsigned(_FILTER_PLUGIN)
+    if has("H5PLget_loading_state"):
+        call("H5PLget_loading_state", ctypes.byref(kinds))
+    return bool(kinds.value & _FILTER_PLUGIN)
+
+
+def push_error(text: str) -> None:
+    """Tell libhdf5 why a filter that it has called fails; errors of h5py and of `call` then have the text."""
+    # libhdf5 drops what a filter puts on the current stack. This does not use `call`: the thread that has the lock may
+    # wait for this one.
+    library = _loaded()
+    library.H5Ecreate_stack.restype = _hid
+    numbers = [_hid.in_dll(library, f"H5E_{name}_g") for name in ("ERR_CLS", "PLINE", "CANTFILTER")]
+    stack = _hid(library.H5Ecreate_stack())
+    library.H5Epush2(stack, b"tamis", b"filter", _unsigned(0), *numbers, text.replace("%", "%%").encode())
+    library.H5Eset_current_stack(stack)
+
+
+class _Error(ctypes.Structure):
+    """H5E_error2_t."""
+
+    _fields_ = (
+        *((name, _hid) for name in ("class", "major", "minor")),
+        ("line", _unsigned),
+        *((name, ctypes.c_char_p) for name in ("function", "file", "description")),
+    )
+
+
+_Walk = ctypes.CFUNCTYPE(ctypes.c_int, _unsigned, ctypes.POINTER(_Error), ctypes.c_void_p)
+
+
+def _reason() -> str:
+    """Return the innermost description on the error stack of libhdf5; empty if there is none."""
+    descriptions: list[str] = []
+
+    def note(_: int, error: Any, __: object) -> int:
+        descriptions.append((error.contents.description or b"").decode("utf-8", "replace"))
+        return 0
+
+    _loaded().H5Ewalk2(_hid(0), ctypes.c_int(0), _Walk(note), None)
+    return next(iter(descriptions), "")
 
 
 def filters_partial_chunks(plist: h5p.PropDCID) -> bool:
@@ -368,8 +421,9 @@ def call(name: str, *arguments: Any) -> int:
         raise FileError(f"expected {name} in the libhdf5 that h5py uses, found none: use another build of h5py")
     with lock:
         result = int(function(*arguments))
+        reason = _reason() if result < 0 else ""
     if result < 0:
-        raise FileError(f"{name} of libhdf5 failed")
+        raise FileError(f"{name} of libhdf5 failed" + f": {reason}" * bool(reason))
     return result
 
 

@@ -21,6 +21,7 @@ from tamis.cf.history_attribute import HISTORY
 from tamis.errors import FileError, ParameterError
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.file_facts import shares_messages
+from tamis.hdf5.lib.foreign_filters import isolate
 from tamis.hdf5.lib.netcdf_attributes import set_text_like
 from tamis.hdf5.lib.quick_facts import copy_plain_attributes
 from tamis.hdf5.lib.references import Place, has_references
@@ -299,6 +300,7 @@ class _Copy:
         datatype = item.get_type()
         named = datatype.committed()
         plist = item.get_create_plist()
+        isolate(plist.get_filter(index)[0] for index in range(plist.get_nfilters()))
         has_fill = plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
         variable = is_variable(datatype)
         check_sizes(item, datatype)

@@ -8,12 +8,13 @@ from io import BytesIO
 from typing import NamedTuple
 
 import h5py
-from h5py import h5, h5g, h5o, h5p, h5t, h5z
+from h5py import h5, h5g, h5o, h5p, h5t
 
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import Parameter
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.filter_list import listed_pipeline
+from tamis.hdf5.lib.foreign_filters import is_available
 from tamis.hdf5.lib.quick_facts import bare_address
 from tamis.hdf5.tree.links import INSTALL, filter_text, link_plist, links_of
 from tamis.kinds import Kind, checked
@@ -223,7 +224,7 @@ class GroupSettings(NamedTuple):
             If h5py's libhdf5 does not have a required filter, without which links cannot be stored.
         """
         for (code, flags, _), label in zip(self.filters, self.labels, strict=True):
-            if not flags & _OPTIONAL and not h5z.filter_avail(code):
+            if not flags & _OPTIONAL and not is_available(code):
                 raise FileError(
                     f"links cannot be written without {filter_text(code, label)}, which they require: {INSTALL}"
                 )
@@ -276,7 +277,7 @@ def _check_filters(pipeline: Pipeline) -> None:
                 f" {'the type of values' if link_filter.needs_values else 'a type and a chunk shape'}, and links have"
                 " none"
             )
-        if h5z.filter_avail(link_filter.id):
+        if is_available(link_filter.id):
             continue
         missing = f"expected {link_filter} (HDF5 filter {link_filter.id}) in h5py's libhdf5, found none"
         if not stage.optional:

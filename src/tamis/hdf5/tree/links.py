@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import h5py
-from h5py import h5, h5g, h5p, h5t, h5z
+from h5py import h5, h5g, h5p, h5t
 
 from tamis.errors import FileError, MissingFilterError, TamisError
 from tamis.hdf5.lib import calls
+from tamis.hdf5.lib.foreign_filters import is_available
 from tamis.hdf5.lib.quick_facts import quick_links
 
 INSTALL = "set HDF5_PLUGIN_PATH to the folder of its plugin, or import hdf5plugin first in Python"
@@ -87,7 +88,7 @@ def filter_text(code: int, label: str) -> str:
 
 def _listing_error(group: h5py.Group, error: Exception) -> TamisError:
     filters = calls.filter_list(group.id.get_create_plist())
-    missing = [filter_text(entry.id, entry.label) for entry in filters if not h5z.filter_avail(entry.id)]
+    missing = [filter_text(entry.id, entry.label) for entry in filters if not is_available(entry.id)]
     if missing:
         return MissingFilterError(f"links of {group.name} cannot be read without {' and '.join(missing)}: {INSTALL}")
     return FileError(f"{group.file.filename}: {group.name}: damaged or incomplete: links cannot be read: {error}")

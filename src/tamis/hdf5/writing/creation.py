@@ -10,12 +10,13 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5p, h5s, h5t, h5z
+from h5py import h5d, h5p, h5s, h5t
 from numpy.typing import DTypeLike
 
 from tamis.errors import FileError, MissingFilterError, ParameterError, located
 from tamis.filters import ChunkType, Stage
 from tamis.hdf5.lib import calls
+from tamis.hdf5.lib.foreign_filters import is_available
 from tamis.hdf5.lib.rounding_attributes import name_container, record_rounding
 from tamis.hdf5.tree.groups import GROUP
 from tamis.kinds import MAPPING, checked
@@ -196,7 +197,7 @@ def filter_parameters(stage: Stage, chunk: ChunkType) -> tuple[int, ...]:
     MissingFilterError
         If libhdf5 does not have the filter, and it is required.
     """
-    if h5z.filter_avail(stage.filter.id):
+    if is_available(stage.filter.id):
         return stage.filter.requested
     if not stage.optional:
         raise MissingFilterError(
