@@ -258,6 +258,20 @@ def test_open_records_of_any_byte_order_as_h5py(tmp_path: Path, order: str, chun
         assert ds["v"].encoding["dtype"] == expected.dtype
 
 
+@pytest.mark.parametrize("dtype", [np.dtype("V3"), np.dtype([("a", "<i4"), ("b", "<f4")])], ids=["opaque", "records"])
+def test_open_fill_values_of_opaque_values_and_records_in_encoding(tmp_path: Path, dtype: np.dtype[Any]) -> None:
+    values = np.frombuffer(bytes(range(5 * dtype.itemsize)), dtype)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["v"] = values
+        file["v"].attrs.create("_FillValue", values[1], dtype=dtype)
+        file["v"].attrs["units"] = "1"
+    for mask_and_scale in (True, False):
+        with xr.open_dataset(tmp_path / "a.h5", engine="tamis", mask_and_scale=mask_and_scale) as ds:
+            assert ds["v"].to_numpy().tobytes() == values.tobytes()
+            assert ds["v"].attrs == {"units": "1"}
+            assert np.asarray(ds["v"].encoding["_FillValue"]).tobytes() == values[1].tobytes()
+
+
 def test_open_restores_missing_values_of_companion(tmp_path: Path) -> None:
     values = VALUES[0].copy()
     values[5:9, 5:9] = np.nan

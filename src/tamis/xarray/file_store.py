@@ -10,6 +10,7 @@ from xarray import Variable
 from xarray.backends import AbstractDataStore, CachingFileManager
 from xarray.core import indexing
 
+from tamis import cf
 from tamis.store.data_model import NamedArray, NamedGroup
 from tamis.xarray.encoding_filters import filter_encoding
 from tamis.xarray.lazy_array import ComplexArray, LazyArray
@@ -48,7 +49,10 @@ class FileStore(AbstractDataStore):
         data, encoding = LazyArray(self._manager, item), self._encoding(item)
         if self._auto_complex and _has_parts(item):
             return self._complex_variable(item, ComplexArray(data), encoding)
-        return Variable(item.dimensions, indexing.LazilyIndexedArray(data), dict(item.attributes), encoding)
+        attributes = dict(item.attributes)
+        if item.dtype.kind == "V":  # xarray compares values with these one by one, which opaque ones and records refuse
+            encoding |= {name: attributes.pop(name) for name in cf.FILL_ATTRIBUTES if name in attributes}
+        return Variable(item.dimensions, indexing.LazilyIndexedArray(data), attributes, encoding)
 
     def _complex_variable(self, item: NamedArray, data: ComplexArray, encoding: dict[str, Any]) -> Variable:
         dimensions, chunks = item.dimensions[:-1], item.chunk_shape
