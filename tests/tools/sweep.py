@@ -178,7 +178,7 @@ class Sweep:
     ) -> bool:
         """Repack, verify and compare the values; return whether there is a copy."""
         origin, target = source or self.path, self.folder / name
-        call = self.with_drops if name.endswith(".zarr") else self.must
+        call = self.with_drops if name.endswith(".zarr") or origin.is_dir() else self.must
         done = call(step, "repack", origin, target, *options, target=target)
         if not done.ok:
             return False
@@ -248,7 +248,7 @@ class Sweep:
     def others_refuse(self) -> bool:
         """Return whether the usual program cannot copy the file, either."""
         if self.kind == "zarr":
-            return False
+            return bool(self.read("readable", "can_read", self.path, judge=False))
         target = self.folder / "others"
         program = ["nccopy", "-4"] if self.kind == "classic" else ["h5repack"]
         done = run([*program, str(self.path), str(target)], self.limit, self.folder)

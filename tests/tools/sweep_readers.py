@@ -139,7 +139,8 @@ class Zarr:
         return self._array(path)[...]
 
     def attributes(self, path: str) -> dict[str, Any]:
-        return dict(self._array(path).attrs)
+        attributes = dict(self._array(path).attrs)
+        return {name: value for name, value in attributes.items() if not name.startswith(("_ARRAY_", "_nczarr", "_NC"))}
 
     def is_dimension(self, path: str) -> bool:
         """Return False: dimensions are names of axes alone."""
@@ -165,6 +166,19 @@ def can_open(path: Path) -> list[str]:
             stack.callback(opened.close)
             for name in opened.paths():
                 opened.shape(name)
+        except Exception as error:
+            return [f"{type(error).__name__}: {error}"]
+    return []
+
+
+def can_read(path: Path) -> list[str]:
+    """Return why the library of the format cannot read the values of an array; nothing where it can."""
+    with ExitStack() as stack:
+        try:
+            opened = library(path)
+            stack.callback(opened.close)
+            for name in opened.paths():
+                opened.values(name)
         except Exception as error:
             return [f"{type(error).__name__}: {error}"]
     return []

@@ -114,3 +114,13 @@ def test_shard_of_too_many_chunks_refused_without_memory_for_them(tmp_path: Path
     metadata.write_text(json.dumps(content))
     with tamis.open(tmp_path / "a.zarr") as file, pytest.raises(FileError, match="expected an index of 7036874"):
         file["a"][0, 0, 0]
+
+
+def test_index_without_codecs_is_an_error_of_the_file(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "a.zarr", shape=(4,), chunks=(2,), shards=(4,), dtype="f4")[:] = 1
+    file = tmp_path / "a.zarr" / "zarr.json"
+    metadata = json.loads(file.read_text())
+    metadata["codecs"][0]["configuration"]["index_codecs"] = []
+    file.write_text(json.dumps(metadata))
+    with tamis.open(tmp_path / "a.zarr") as store, pytest.raises(FileError, match="cannot be read"):
+        _ = store["a"][:]

@@ -46,10 +46,10 @@ class ShardForm:
         if len(codecs) != 1 or codecs[0].get("name") != "sharding_indexed":
             return None
         config = codecs[0]["configuration"]
-        first, *others = config["index_codecs"]
-        if first != _LITTLE or [codec.get("name") for codec in others] not in ([], ["crc32c"]):
+        of_index = list(config["index_codecs"])
+        if of_index[:1] != [_LITTLE] or [codec.get("name") for codec in of_index[1:]] not in ([], ["crc32c"]):
             return None
-        return cls(tuple(config["codecs"]), config.get("index_location", "end") == "end", bool(others))
+        return cls(tuple(config["codecs"]), config.get("index_location", "end") == "end", len(of_index) > 1)
 
     def entries(self, path: Path, count: int) -> NDArray[np.uint64]:
         """Return offset and size of each chunk of a file, read from its index.
