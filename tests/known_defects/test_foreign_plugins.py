@@ -273,7 +273,10 @@ def test_u56_interrupt_while_a_plugin_decodes_ends_the_command(write: Write, plu
         while not mark.exists() and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate()
+        try:
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, b"tamis: interrupted" in said) == (128 + signal.SIGINT, True), said
     assert os.listdir(tmp_path) == ["a.h5"]
 
