@@ -32,12 +32,20 @@ class FileStore(AbstractDataStore):
         The group.
     auto_complex
         Whether a last dimension of complex numbers, as netCDF4 has them, is no dimension.
+    masked
+        Whether xarray masks fill values.
     """
 
     def __init__(
-        self, path: str, manager: CachingFileManager[Any], group: NamedGroup, auto_complex: bool = False
+        self,
+        path: str,
+        manager: CachingFileManager[Any],
+        group: NamedGroup,
+        auto_complex: bool = False,
+        masked: bool = True,
     ) -> None:
-        self._path, self._manager, self._group, self._auto_complex = path, manager, group, auto_complex
+        self._path, self._manager, self._group = path, manager, group
+        self._auto_complex, self._masked = auto_complex, masked
 
     def get_variables(self) -> dict[str, Variable]:
         """Return the variables by name."""
@@ -50,7 +58,8 @@ class FileStore(AbstractDataStore):
         if self._auto_complex and _has_parts(item):
             return self._complex_variable(item, ComplexArray(data), encoding)
         attributes = dict(item.attributes)
-        if item.dtype.kind == "V":  # xarray compares values with these one by one, which opaque ones and records refuse
+        # xarray compares values with these one by one, which opaque ones and records refuse.
+        if self._masked and item.dtype.kind == "V":
             encoding |= {name: attributes.pop(name) for name in cf.FILL_ATTRIBUTES if name in attributes}
         return Variable(item.dimensions, indexing.LazilyIndexedArray(data), attributes, encoding)
 

@@ -48,7 +48,8 @@ class OpenFile:
         try:
             with HDF5_LOCK:
                 group = self._model.group(path)
-            store = FileStore(self._path, self._manager, group, self._auto_complex)
+            masked = bool(decoders.get("mask_and_scale", True))
+            store = FileStore(self._path, self._manager, group, self._auto_complex, masked)
             return StoreBackendEntrypoint().open_dataset(store, **decoders)
         except Exception:
             self._manager.close()
