@@ -187,7 +187,8 @@ class NetcdfTarget:
         most = max(_COPIED_NBYTES // dataset.dtype.itemsize, 1)
         box = several_chunks(array.shape, chunk_shape or (1,) * len(array.shape), most)
         with closing(array.open_reader()) as reader:
-            for part in Parts(Grid(array.shape, box)):
+            grid = Grid(array.shape, box)  # texts have no fill value in the file
+            for part in Parts(grid) if dataset.dtype.kind == "O" else array.parts(grid):
                 values = np.ascontiguousarray(reader.read(part), object if dataset.dtype.kind == "O" else None)
                 if values.dtype.kind == "V":
                     values = values.view(dataset.dtype)

@@ -166,9 +166,9 @@ def verify_kept(
     if not source.size or not (source.varies or source.dtype):
         return
     nbytes = 1 if source.dtype is None else source.dtype.itemsize
-    grid = grid_of(source.shape, target.chunk_shape or tuple(max(extent, 1) for extent in source.shape))
     steps = target.chunk_shape or (1,) * len(source.shape)
     parts = Parts(Grid(source.shape, several_chunks(source.shape, steps, max(_KEPT_NBYTES // nbytes, 1))))
+    grid = grid_of(source.shape, target.chunk_shape) if target.chunk_shape else parts.grid
 
     def compare(part: Region) -> None:
         _check_equal(path, part, before.read(part), after.read(part))
