@@ -48,6 +48,8 @@ _MARK, _TABLE = MARK.encode(), TABLE.encode()
 class Hdf5Array(DatasetFacts):
     """A dataset with chunks, values and companion; see `tamis.store.array.StoredArray`."""
 
+    has_slow_library = False
+
     _columns: Columns | None = None
     """The chunk index, if it was read with all facts."""
 

@@ -62,6 +62,8 @@ def verify(
     progress: Callable[[int, int], None],
     threads: int = 1,
     written: Written | None = None,
+    *,
+    witness: bool = True,
 ) -> Verified:
     """Read an array from its store and compare it with its source, value by value.
 
@@ -84,6 +86,8 @@ def verify(
         Number of threads that read, decode and compare.
     written
         Result of `write`; without it every chunk is decoded and compared.
+    witness
+        Whether the libraries of the formats read a sample; see `tamis.rewrite.witness.SmallArrays`.
 
     Raises
     ------
@@ -117,7 +121,7 @@ def verify(
             for done, (error, part) in enumerate(itertools.chain(sealed, errors), start=1):
                 largest, measured = max(largest, error), measured.plus(part) if part else measured
                 progress(done, len(parts))
-        count = check_witness(plan.path, source, target, after, parts, _compare_values(plan))
+        count = check_witness(plan.path, source, target, after, parts, _compare_values(plan)) if witness else 0
     return Verified(largest, count, measured, parts.are_all)
 
 
@@ -152,9 +156,17 @@ def _unstored(plan: Plan, source: StoredArray, parts: Parts) -> Measured:
 
 
 def verify_kept(
-    path: str, source: StoredArray, target: StoredArray, progress: Callable[[int, int], None], threads: int = 1
+    path: str,
+    source: StoredArray,
+    target: StoredArray,
+    progress: Callable[[int, int], None],
+    threads: int = 1,
+    *,
+    witness: bool = True,
 ) -> None:
     """Compare the values of an array that was written anew without a recipe, bit by bit, texts character by character.
+
+    With `witness`, the libraries of the formats read a sample.
 
     Raises
     ------
@@ -178,16 +190,22 @@ def verify_kept(
         with closing(ordered_map(compare, parts, threads)) as compared:
             for done, _ in enumerate(compared, 1):
                 progress(done, len(parts))
-        if not source.varies:  # texts are read by the library anyway
+        if witness and not source.varies:  # texts are read by the library anyway
             check_witness(path, source, target, after, target.parts(grid), partial(_check_equal, path))
 
 
 def verify_copied(
-    plan: Plan, source: StoredArray, target: StoredArray, progress: Callable[[int, int], None], threads: int = 1
+    plan: Plan,
+    source: StoredArray,
+    target: StoredArray,
+    progress: Callable[[int, int], None],
+    threads: int = 1,
+    *,
+    witness: bool = True,
 ) -> NDArray[np.uint32]:
     """Compare the stored chunks of two arrays: numbers, masks and bytes, and a sample as other programs read it.
 
-    Return the masks.
+    Without `witness`, there is no sample. Return the masks.
 
     Raises
     ------
@@ -219,8 +237,9 @@ def verify_copied(
             for _ in range(count):
                 done += 1
                 progress(done, len(expected))
-    with closing(target.open_values()) as values:
-        check_witness(plan.path, source, target, values, expected.parts, partial(_check_equal, plan.path))
+    if witness:
+        with closing(target.open_values()) as values:
+            check_witness(plan.path, source, target, values, expected.parts, partial(_check_equal, plan.path))
     return expected.masks
 
 

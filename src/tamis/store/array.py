@@ -264,6 +264,10 @@ class StoredArray(Protocol):
     def can_read_independently(self) -> bool:
         """True if the library of the format can read the array here."""
 
+    @property
+    def has_slow_library(self) -> bool:
+        """True if the library of the format takes many times as long as tamis to read a small array."""
+
     def chunk_index(self) -> ChunkIndex:
         """Return the chunk index."""
 
@@ -335,6 +339,7 @@ class PartByPart(ABC):
     """What an array answers if it is read and compared part by part, and its bytes are the values."""
 
     likeness: None = None
+    has_slow_library = False
 
     @property
     @abstractmethod

@@ -21,6 +21,7 @@ from tamis.rewrite.plan import Plan, Written
 from tamis.rewrite.prove import Verified, verify, verify_copied, verify_kept
 from tamis.rewrite.surveys.count_missing import count_partial
 from tamis.rewrite.surveys.fields import measured_fields
+from tamis.rewrite.witness import SmallArrays
 from tamis.store.array import Store, StoredArray
 from tamis.store.pair import Pair
 from tamis.store.transaction import Transaction
@@ -45,7 +46,7 @@ def prove(
     BoundError
         If a dataset differs from its plan.
     """
-    results = []
+    results, small = [], SmallArrays()
     with open_store(transaction.path) as out:
         # A copy by objects has the same paths: its other objects need not be found.
         pair = None if is_copied_by_objects(store, transaction) else pair_of(store, out)
@@ -60,12 +61,14 @@ def prove(
             if after is None:
                 raise BoundError(f"{path}: expected it in the target, found none").at(path=transaction.target)
             with located(path=transaction.target), reading(store.path, out.path, dataset=path):
+                witness = small.takes(before, after)
                 if plan is None:
-                    verify_kept(path, before, after, partial(report, step), threads)
+                    verify_kept(path, before, after, partial(report, step), threads, witness=witness)
                 elif plan.copied:
-                    results.append(_check_copied(plan, before, after, report, step, threads))
+                    results.append(_check_copied(plan, before, after, report, step, threads, witness=witness))
                 else:
-                    results.append(_check_written(plan, before, after, written[path], report, step, threads))
+                    result = _check_written(plan, before, after, written[path], report, step, threads, witness=witness)
+                    results.append(result)
     return tuple(results)
 
 
@@ -75,9 +78,9 @@ def _is_compared(pair: Pair, array: StoredArray) -> bool:
 
 
 def _check_copied(
-    plan: Plan, source: StoredArray, target: StoredArray, report: Progress, step: Step, threads: int
+    plan: Plan, source: StoredArray, target: StoredArray, report: Progress, step: Step, threads: int, *, witness: bool
 ) -> Repacked:
-    masks = verify_copied(plan, source, target, partial(report, step), threads)
+    masks = verify_copied(plan, source, target, partial(report, step), threads, witness=witness)
     before, after = source.companion, target.companion
     if before and after:
         # Compare the companion's values, not its bytes, because it may have a recipe of its own.
@@ -102,8 +105,10 @@ def _check_written(
     report: Progress,
     step: Step,
     threads: int,
+    *,
+    witness: bool,
 ) -> Repacked:
-    verified = verify(plan, source, target, partial(report, step), threads, written)
+    verified = verify(plan, source, target, partial(report, step), threads, written, witness=witness)
     measures = _measures(plan, source, target, verified, report, threads)
     partial_count = count_partial(plan, target)
     filters = recorded_filters(plan, target)

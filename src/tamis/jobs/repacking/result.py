@@ -45,7 +45,7 @@ class Repacked:
     copied
         Whether chunks were copied as stored because they already had these filters, type and shape.
     read_by_hdf5
-        Number of chunks that HDF5 itself reads as tamis does.
+        Number of chunks that HDF5 or zarr-python themselves read as tamis does; 0 outside their sample.
     companion
         Path of the dataset that records missing values; empty if there is none.
     companion_nbytes

@@ -66,7 +66,7 @@ class ZarrArray(PartByPart, DescribedArray):
     """
 
     has_named_type = is_bare_dimension = False
-    partial_filtered = has_fill = can_read_independently = True
+    partial_filtered = has_fill = can_read_independently = has_slow_library = True
     contiguous_offset: int | None = None
     layout = "chunked"
 
