@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+from calls import calls_of
 
 import tamis
 
@@ -26,22 +25,6 @@ def write(path: Path, count: int) -> None:
     with h5py.File(path, "w", libver="latest") as file:
         for number in range(count):
             file.create_dataset(f"g{number % 5}/v{number}", data=values, chunks=(4, 8)).attrs["units"] = "K"
-
-
-def calls_of(job: Callable[[], Any]) -> int:
-    """Count the calls of functions of Python and C during a job."""
-    count = 0
-
-    def note(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        job()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 @pytest.mark.parametrize("name", JOBS)

@@ -6,7 +6,6 @@ Calls are counted instead of times, which would depend on the machine.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from calls import calls_of
 
 import tamis
 from tamis.hdf5 import writer
@@ -55,22 +55,6 @@ def write(path: Path, count: int) -> None:
         for number in range(count):
             values = smooth((32, 32), "f4", number)
             file.create_dataset(f"g{number % 5}/v{number}", data=values, chunks=(16, 32)).attrs["units"] = "K"
-
-
-def calls_of(job: Callable[[], object]) -> int:
-    """Count the calls of functions of Python and C during a job."""
-    count = 0
-
-    def note(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        job()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 @pytest.mark.parametrize("name", JOBS)

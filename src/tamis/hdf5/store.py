@@ -193,6 +193,8 @@ class Hdf5Store:
 
     def first_path(self, path: str) -> str:
         """Return the first path of the array at a path, through any links; empty if there is none."""
+        if path in self.contents.datasets:
+            return path
         array = array_at(self.file, path)
         return "" if array is None else self.contents.places.get(array.address, "")
 

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from tamis.errors import TamisError
@@ -38,17 +39,18 @@ class ChunkFilters:
     raw_nbytes: int | None = None
 
 
-def chunk_filters(codecs: Sequence[Json], chunk: ChunkType) -> ChunkFilters | None:
+@lru_cache(maxsize=256)
+def chunk_filters(codecs: str, chunk: ChunkType) -> ChunkFilters | None:
     """Return the filters that HDF5 would have for chunks of these codecs; None if there are none.
 
     Parameters
     ----------
     codecs
-        Metadata of version 2 or 3, in the order of encoding.
+        JSON of their metadata of version 2 or 3, in the order of encoding.
     chunk
         Type, as stored, and shape of the chunks.
     """
-    rest = [codec for codec in codecs if codec.get("name") != "bytes"]
+    rest = [codec for codec in json.loads(codecs) if codec.get("name") != "bytes"]
     if rest[:1] and rest[0].get("name") == "reshape":
         rest = rest[1:] if _squeezes(rest[0], chunk.shape) and rest[1:] and rest[1].get("name") == "zfp" else []
         if not rest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -215,9 +216,9 @@ class ZarrArray(PartByPart, DescribedArray):
             return None
         if self.number_type is None and self.stored_type != self.numpy_type:
             return None  # bytes of other values are not swapped
-        return chunk_filters(self._chunk_codecs, self.chunk)
+        return chunk_filters(json.dumps(self._chunk_codecs, default=str), self.chunk)
 
-    @property
+    @cached_property
     def pipeline(self) -> Pipeline:
         """Filters with stored parameters; the codecs themselves if HDF5 has no filters for them."""
         if self.filters is not None:

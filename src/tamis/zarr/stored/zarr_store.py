@@ -168,7 +168,7 @@ class ZarrStore:
         path = f"/{path.strip('/')}"
         if path not in self._groups:
             raise FileError(f"{self.path}: expected a group at {path!r}, found none")
-        own = {name: array for name, array in self._arrays.items() if (name.rpartition("/")[0] or "/") == path}
+        own = self._arrays_by_group.get(path, {})
         dimensions: dict[str, Dimension] = {}
         for array in own.values():
             for name, extent in zip(array.dimensions, array.shape, strict=True):
@@ -180,11 +180,10 @@ class ZarrStore:
                     )
                 if known is None:
                     dimensions[name] = Dimension(extent, is_unlimited=None)
-        hidden = {companion.path for companion, _ in self.arrays.companions()}
         variables = {
             name.rpartition("/")[2]: array.named()
             for name, array in own.items()
-            if name not in hidden and (array.is_text or not array.varies)
+            if name not in self._hidden and (array.is_text or not array.varies)
         }
         left_out = {
             name.rpartition("/")[2]: "expected numbers, characters or text, got objects"
@@ -193,6 +192,19 @@ class ZarrStore:
         }
         forms = known_forms(self._attribute_types(path))
         return NamedGroup(path, dimensions, variables, self.group_attributes(path), left_out, forms)
+
+    @cached_property
+    def _arrays_by_group(self) -> Mapping[str, Mapping[str, ZarrArray]]:
+        """The arrays of each group, by the paths of both."""
+        groups: dict[str, dict[str, ZarrArray]] = {}
+        for path, array in self._arrays.items():
+            groups.setdefault(path.rpartition("/")[0] or "/", {})[path] = array
+        return groups
+
+    @cached_property
+    def _hidden(self) -> frozenset[str]:
+        """The paths of companions."""
+        return frozenset(companion.path for companion, _ in self.arrays.companions())
 
     def _dimension_around(self, path: str, name: str) -> Dimension | None:
         """Return the dimension of that name in the groups around a group: that of the variable of this name."""

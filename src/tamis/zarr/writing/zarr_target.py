@@ -76,7 +76,15 @@ class ZarrTarget:
         self._groups[group.path] = group
         json_attributes(group.path, group.attributes)  # refused before chunks are encoded
 
-    def _write_group(self, group: NamedGroup) -> None:
+    def _types_by_group(self) -> Mapping[str, Mapping[str, Types]]:
+        """Return the types of the attributes of all arrays: by path of a group, then by name in it."""
+        groups: dict[str, dict[str, Types]] = {}
+        for path, types in (self._text_types | {array.path: array.types for array in self._arrays.values()}).items():
+            group, _, name = path.rpartition("/")
+            groups.setdefault(group or "/", {})[name] = types
+        return groups
+
+    def _write_group(self, group: NamedGroup, inner: Mapping[str, Types]) -> None:
         """Write the metadata of a group, which in Zarr 3 have the types of attributes of its arrays."""
         folder = self.folder / group.path.strip("/")
         attributes, types = json_attributes(group.path, group.attributes), types_of(group.attributes, group.forms)
@@ -86,9 +94,6 @@ class ZarrTarget:
             if attributes:
                 write_json(folder / ".zattrs", attributes)
             return
-        known = self._text_types | {array.path: array.types for array in self._arrays.values()}
-        places = ((path.rpartition("/"), own) for path, own in known.items())
-        inner = {name: own for (place, _, name), own in places if (place or "/") == group.path}
         attributes |= with_types_of(types, inner)
         write_json(folder / "zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": attributes})
 
@@ -162,8 +167,9 @@ class ZarrTarget:
             }
         for path, rounding in self._roundings.items():
             self._name_container(path, rounding)
-        for group in self._groups.values():
-            self._write_group(group)
+        types = self._types_by_group()
+        for path, group in self._groups.items():
+            self._write_group(group, types.get(path, {}))
         for array in self._arrays.values():
             array.write_metadata(self.folder, self.form)
         if self.form.consolidated:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -93,7 +94,7 @@ class ZarrWriter:
         self._usual: int | None = None
         self._is_marked = False
         self._shards: dict[str, NDArray[np.uint64]] = {}
-        self._folder = ""
+        self._folder = self.path.strip("/").rpartition("/")[0]
 
     @property
     def path(self) -> str:
@@ -154,14 +155,22 @@ class ZarrWriter:
 
     def _write(self, name: str, data: bytes) -> int:
         """Write bytes to a file, behind those that it has; return their offset."""
-        path = self._target.folder / name
         if (folder := os.path.dirname(name)) != self._folder:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            self._make_folders(folder)
             self._folder = folder
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        handle = os.open(f"{self._target.folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         try:
             offset = os.lseek(handle, 0, os.SEEK_END)
             write_all(handle, data)
         finally:
             close_handle(handle)
         return offset
+
+    def _make_folders(self, folder: str) -> None:
+        """Create a folder and those around it, below the one that it shares with the last file or the array's group."""
+        around = f"{self._folder}/"
+        ends = [at for at, letter in enumerate(f"{folder}/") if letter == "/"]
+        for end in ends:
+            if not around.startswith(f"{folder[:end]}/"):
+                with suppress(FileExistsError):
+                    os.mkdir(f"{self._target.folder}/{folder[:end]}")

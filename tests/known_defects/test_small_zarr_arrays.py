@@ -1,0 +1,63 @@
+"""Known defect U59: what a small array costs on its way to Zarr, in calls: times would depend on the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from calls import calls_of
+
+import tamis
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+
+# About 10% more than they take, so that no regression goes unseen.
+MOST_CALLS = {"repack": 4700, "verify": 2340}
+JOBS: dict[str, Callable[[Path, Path], object]] = {
+    "repack": lambda path, out: tamis.repack(path, out, {"*": "shuffle|deflate(4)"}, overwrite=True, threads=1),
+    "verify": lambda path, out: tamis.verify(path, out, threads=1),
+}
+
+
+def write(path: Path, count: int) -> None:
+    """Write small datasets, four in each group."""
+    values = np.arange(64.0, dtype="f4").reshape(8, 8)
+    with h5py.File(path, "w", libver="latest") as file:
+        for number in range(count):
+            file.create_dataset(f"g{number // 4}/v{number}", data=values, chunks=(4, 8)).attrs["units"] = "K"
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_u59_calls_for_a_small_zarr_array_are_few_and_grow_with_no_other(name: str, tmp_path: Path) -> None:
+    counts = {}
+    for datasets in (20, 60, 140):
+        path, out = tmp_path / f"{datasets}.h5", tmp_path / f"{datasets}.zarr"
+        write(path, datasets)
+        for job in ("repack", name):
+            JOBS[job](path, out)  # what is imported or cached the first time is not counted
+        counts[datasets] = calls_of(lambda path=path, out=out: JOBS[name](path, out))  # type: ignore[misc]
+    few, many = (counts[60] - counts[20]) / 40, (counts[140] - counts[60]) / 80
+    assert many <= MOST_CALLS[name]
+    assert many <= 1.1 * few
+
+
+def test_u59_zarr_python_reads_the_first_16_of_a_kind_and_each_16th_and_all_larger_arrays(tmp_path: Path) -> None:
+    path, out = tmp_path / "in.h5", tmp_path / "out.zarr"
+    kinds = {"a": ("f4", (4,), 0), "b": ("f8", (4,), 0), "c": ("f4", (8,), 0), "d": ("f4", (4,), -1)}
+    with h5py.File(path, "w") as file:
+        for number in range(40):
+            for kind, (dtype, chunks, fill) in kinds.items():
+                data = np.arange(8, dtype=dtype) + number
+                file.create_dataset(f"{kind}{number:02}", data=data, chunks=chunks, fillvalue=fill)
+            file.create_dataset(f"large{number:02}", data=np.zeros(20_000, "f4"), chunks=(10_000,))
+    result = tamis.repack(path, out, {"*": "shuffle|deflate(4)"}, larger=True)
+    read = [dataset.path.strip("/") for dataset in result.datasets if dataset.read_by_hdf5]
+    small = [*range(16), 16, 32]
+    assert read == [
+        *(f"{kind}{number:02}" for kind in kinds for number in small),
+        *(f"large{number:02}" for number in range(40)),
+    ]
+    assert tamis.verify(path, out).ok
