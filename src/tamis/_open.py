@@ -12,13 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import ParameterError
-from tamis.hdf5.compare.file_pair import Hdf5Pair
 from tamis.hdf5.store import Hdf5Store
 from tamis.hdf5.tree.left_out import check_scales
 from tamis.kinds import FLAG, PATH, checked
 from tamis.netcdf.classic.classic_signature import is_classic
-from tamis.rewrite.plan import Recreate
-from tamis.rewrite.transfer import check_storable, transfer
 from tamis.store.array import ArrayWriter, Store
 from tamis.store.first_bytes import is_zarr
 from tamis.store.folder_transaction import FolderTransaction
@@ -27,6 +24,7 @@ from tamis.store.transaction import Transaction
 
 if TYPE_CHECKING:
     from tamis.hdf5.file import File
+    from tamis.rewrite.plan import Recreate
     from tamis.store.opened.opened_store import GroupedStore, OpenedStore
 
 
@@ -141,6 +139,7 @@ def begin(target: Path, *, overwrite: bool = True, **form: Any) -> Transaction:
 def check_copy(source: Store, target: Transaction, dropped: Collection[str] = ()) -> None:
     """Raise an error if the format of a target cannot have an array of the source that is not left out."""
     if isinstance(target, FolderTransaction):
+        from tamis.rewrite.transfer import check_storable
         from tamis.zarr.writing.storable import check_array as check_zarr
         from tamis.zarr.writing.zarr_form import ZarrForm
 
@@ -148,6 +147,7 @@ def check_copy(source: Store, target: Transaction, dropped: Collection[str] = ()
         check_storable(source, partial(check_zarr, target.form), dropped)
     elif not isinstance(source, Hdf5Store):
         from tamis.hdf5.netcdf_target import check_array
+        from tamis.rewrite.transfer import check_storable
 
         check_storable(source, check_array, dropped)
     elif dropped:
@@ -195,6 +195,7 @@ def copy_store(
     """
     check_copy(source, target, dropped)
     if isinstance(target, FolderTransaction):
+        from tamis.rewrite.transfer import transfer
         from tamis.zarr.writing.zarr_form import ZarrForm
         from tamis.zarr.writing.zarr_target import ZarrTarget
 
@@ -204,8 +205,11 @@ def copy_store(
         transfer(source, folder, recreate, companions, line, dropped)
         return []
     if isinstance(source, Hdf5Store):
-        return source.copy_to(target.path, recreate, outdated, companions, target.protect, line, dropped)
+        from tamis.hdf5.copying import copy_file
+
+        return copy_file(source, target.path, recreate, outdated, companions, target.protect, line, dropped)
     from tamis.hdf5.netcdf_target import NetcdfTarget
+    from tamis.rewrite.transfer import transfer
 
     values_nbytes = sum(array.values_nbytes for array in source.arrays.values())
     with NetcdfTarget(target.path, values_nbytes) as out:
@@ -225,6 +229,8 @@ def pair_of(source: Store, target: Store, *, whole: bool = False, dropped: Colle
     `whole` if all arrays are compared; `dropped` has those of the source that the target leaves out.
     """
     if isinstance(source, Hdf5Store) and isinstance(target, Hdf5Store):
+        from tamis.hdf5.compare.file_pair import Hdf5Pair
+
         return Hdf5Pair(source, target, whole=whole, dropped=dropped)
     from tamis.store.model_pair import ModelPair
 

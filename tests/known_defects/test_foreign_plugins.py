@@ -17,6 +17,7 @@ import h5py
 import numpy as np
 import pytest
 
+from tamis.hdf5.copying import copy_file
 from tamis.hdf5.store import Hdf5Store
 
 COMMAND = Path(sys.executable).parent / "tamis"
@@ -313,5 +314,5 @@ def test_u56_chunks_that_hdf5_has_read_are_copied_as_stored(tmp_path: Path) -> N
     with Hdf5Store.open(source) as store:
         array = store.arrays["/x"]
         assert np.array_equal(array.dataset[...], values)
-        store.copy_to(target, {}, (), dict, lambda: None)
+        copy_file(store, target, {}, (), dict, lambda: None)
     assert stored(target, (0, 0)) == stored(source, (0, 0))

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from tamis.filters.base import ChunkType, Data, Filter, Parameter, Request, choice, number, real
-from tamis.filters.bitshuffle import Bitshuffle
-from tamis.filters.blosc import Blosc
-from tamis.filters.blosc2 import Blosc2
-from tamis.filters.foreign import Sperr, Sz3
-from tamis.filters.lz4 import Lz4
-from tamis.filters.nbit import Nbit
-from tamis.filters.plain import Bzip2, Lzf, Zstd
 from tamis.filters.registry import by_id, by_name, filter_named, from_values, requested_filter
-from tamis.filters.scaleoffset import Scaleoffset
 from tamis.filters.stage import Stage
 from tamis.filters.standard import Deflate, Fletcher32, Shuffle
-from tamis.filters.szip import Szip
 from tamis.filters.unknown import UnknownFilter
 from tamis.filters.zfp import StoredZfp, Zfp
+
+if TYPE_CHECKING:
+    from tamis.filters.bitshuffle import Bitshuffle
+    from tamis.filters.blosc import Blosc
+    from tamis.filters.blosc2 import Blosc2
+    from tamis.filters.foreign import Sperr, Sz3
+    from tamis.filters.lz4 import Lz4
+    from tamis.filters.nbit import Nbit
+    from tamis.filters.plain import Bzip2, Lzf, Zstd
+    from tamis.filters.scaleoffset import Scaleoffset
+    from tamis.filters.szip import Szip
 
 __all__ = [
     "Bitshuffle",
@@ -52,6 +57,31 @@ __all__ = [
     "real",
     "requested_filter",
 ]
+
+
+_LATE = {
+    "Bitshuffle": "bitshuffle",
+    "Blosc": "blosc",
+    "Blosc2": "blosc2",
+    "Bzip2": "plain",
+    "Lz4": "lz4",
+    "Lzf": "plain",
+    "Nbit": "nbit",
+    "Scaleoffset": "scaleoffset",
+    "Sperr": "foreign",
+    "Sz3": "foreign",
+    "Szip": "szip",
+    "Zstd": "plain",
+}
+"""Modules of filters that few files have, imported when they are first used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -5,46 +5,43 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from types import MappingProxyType
 
 from tamis.errors import ParameterError, StreamError
 from tamis.filters.base import Filter, Request
-from tamis.filters.bitshuffle import Bitshuffle
-from tamis.filters.blosc import Blosc
-from tamis.filters.blosc2 import Blosc2
-from tamis.filters.foreign import Sperr, Sz3
-from tamis.filters.lz4 import Lz4
-from tamis.filters.nbit import Nbit
-from tamis.filters.plain import Bzip2, Lzf, Zstd
-from tamis.filters.scaleoffset import Scaleoffset
-from tamis.filters.standard import Deflate, Fletcher32, Shuffle
-from tamis.filters.szip import Szip
 from tamis.filters.unknown import UnknownFilter
-from tamis.filters.zfp import Zfp
 from tamis.kinds import TEXT, checked
 
 ENTRY_POINTS = "tamis.filters"
 """Group of entry points under which a package names its filters: ``name = "module:Class"``."""
 
-_OWN: tuple[type[Filter], ...] = (
-    Deflate,
-    Shuffle,
-    Fletcher32,
-    Szip,
-    Nbit,
-    Scaleoffset,
-    Bzip2,
-    Lzf,
-    Blosc,
-    Lz4,
-    Bitshuffle,
-    Zfp,
-    Zstd,
-    Sz3,
-    Blosc2,
-    Sperr,
-)
-_OWN_BY_ID = {kind.id: kind for kind in _OWN}
+_OWN = {
+    1: ("deflate", "standard:Deflate"),
+    2: ("shuffle", "standard:Shuffle"),
+    3: ("fletcher32", "standard:Fletcher32"),
+    4: ("szip", "szip:Szip"),
+    5: ("nbit", "nbit:Nbit"),
+    6: ("scaleoffset", "scaleoffset:Scaleoffset"),
+    307: ("bzip2", "plain:Bzip2"),
+    32000: ("lzf", "plain:Lzf"),
+    32001: ("blosc", "blosc:Blosc"),
+    32004: ("lz4", "lz4:Lz4"),
+    32008: ("bitshuffle", "bitshuffle:Bitshuffle"),
+    32013: ("zfp", "zfp:Zfp"),
+    32015: ("zstd", "plain:Zstd"),
+    32024: ("sz3", "foreign:Sz3"),
+    32026: ("blosc2", "blosc2:Blosc2"),
+    32028: ("sperr", "foreign:Sperr"),
+}
+"""Filters of tamis by id: name, and module and class, which are imported when they are used."""
+
+
+def _imported(place: str) -> type[Filter]:
+    """Return the class at a place in the table."""
+    module, _, name = place.partition(":")
+    kind: type[Filter] = getattr(import_module(f"tamis.filters.{module}"), name)
+    return kind
 
 
 @cache
@@ -52,7 +49,7 @@ def by_id() -> Mapping[int, type[Filter]]:
     """Return every filter class by its HDF5 id, smallest first."""
     from importlib.metadata import entry_points  # imported late: it takes as long as all of h5py
 
-    kinds = dict(_OWN_BY_ID)
+    kinds = {code: _imported(place) for code, (_, place) in _OWN.items()}
     for entry_point in entry_points(group=ENTRY_POINTS):
         try:
             kind = entry_point.load()
@@ -77,12 +74,13 @@ def by_name() -> Mapping[str, type[Filter]]:
 @checked(name=TEXT)
 def filter_named(name: str) -> type[Filter] | None:
     """Return a filter class by its name; other packages are searched only for names that tamis does not have."""
-    return next((kind for kind in _OWN if kind.name == name), None) or by_name().get(name)
+    own = next((place for own_name, place in _OWN.values() if own_name == name), None)
+    return by_name().get(name) if own is None else _imported(own)
 
 
 def _kind(code: int) -> type[Filter] | None:
     """Return a filter class by its id; other packages are searched only for ids that tamis does not have."""
-    return _OWN_BY_ID.get(code) or by_id().get(code)
+    return _imported(_OWN[code][1]) if code in _OWN else by_id().get(code)
 
 
 def is_known(code: int) -> bool:

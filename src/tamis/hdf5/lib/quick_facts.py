@@ -8,7 +8,7 @@ sure: all other datasets, and damaged ones, are left to the general code, which 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h5py
 from h5py import h5d, h5g, h5p, h5t
@@ -18,7 +18,9 @@ from tamis.hdf5.lib.calls import id_of, lock
 from tamis.hdf5.lib.file_facts import driver_of, first_offset, is_plain, is_read_only, once
 from tamis.missing.definition import Missing
 from tamis.pipeline import Pipeline
-from tamis.rewrite.new_chunk import NativeEncoder
+
+if TYPE_CHECKING:
+    from tamis.rewrite.new_chunk import NativeEncoder
 
 Form = tuple[Any, ...]
 """Type and creation properties: datasets of equal forms share all facts that follow from these."""
