@@ -108,3 +108,11 @@ def test_values_that_were_never_written_take_no_room_in_hdf5(tmp_path: Path) -> 
     with h5py.File(tmp_path / "b.h5") as file:
         assert file["x"].shape == (1 << 33,)
         assert file["x"][-1] == 7
+
+
+def test_verify_arrays_without_values_of_records_and_bytes(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("record", shape=(0,), maxshape=(None,), dtype=[("a", "<i4"), ("b", "<f4")])
+        file.create_dataset("text", shape=(0, 3), maxshape=(None, 3), dtype="S4")
+    run("repack", tmp_path / "a.h5", tmp_path / "a.zarr", "--zarr-format", 2)
+    assert "equal: 2 datasets compared" in run("verify", tmp_path / "a.h5", tmp_path / "a.zarr")

@@ -110,10 +110,12 @@ class ModelPair:
         shape, count, done = source.shape, 0, 0
         first: tuple[tuple[int, ...], str] | None = None
         progress(0, source.size)
+        if not source.size:
+            return None
         grids = [array.chunk_shape for array in (source, target) if array.chunk_shape]
         block = block_shape(shape, grids, max(_BLOCK_NBYTES // max(source.chunk.dtype.itemsize, 1), 1))
         with closing(source.open_values()) as before, closing(target.open_values()) as after:
-            for part in Parts(Grid(shape, block)) if source.size else ():
+            for part in Parts(Grid(shape, block)):
                 values = [_elements(reader.read(part)) for reader in (before, after)]
                 different = values[0] != values[1]
                 if different.any():
