@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable
 
 from tamis.errors import FileError, ParameterError
-from tamis.kinds import PATH, PATHS, checked
+from tamis.kinds import PATH, Kind, checked
 from tamis.netcdf.library import call
 from tamis.netcdf.status import status_error
 
@@ -39,7 +39,10 @@ def plugin_path_get() -> list[str]:
     return [os.fsdecode(folder) for folder in room[: folders.ndirs] if folder is not None]
 
 
-@checked(folders=PATHS)
+_FOLDERS = Kind("a list of folders such as ['plugins']", lambda value: isinstance(value, Iterable | os.PathLike))
+
+
+@checked(folders=_FOLDERS)
 def plugin_path_set(folders: Iterable[str | os.PathLike[str]]) -> None:
     """Replace the folders.
 

@@ -51,7 +51,7 @@ def lines(found: Inspection) -> list[str]:
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_show_lines_stay_within_the_terminal_but_for_names(width: int, odd: Path) -> None:
     for line in shown(odd, width)[1:]:
-        assert len(line) <= width or line == f"/{LONG}"
+        assert len(line) <= width or " " not in line.strip()  # a long word stays whole, so that it can be pasted
 
 
 def test_show_at_80_columns_is_a_readable_table(odd: Path) -> None:
