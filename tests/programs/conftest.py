@@ -64,10 +64,13 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
 
 
 class Done(NamedTuple):
-    """What a program left: exit code, and what it printed."""
+    """What a program left behind."""
 
     code: int
     output: str
+    """All that it printed, with its errors."""
+    values: str
+    """What it printed on standard output."""
 
 
 Run = Callable[..., Done]
@@ -84,7 +87,7 @@ def run(tmp_path: Path) -> Run:
             pytest.skip(f"no {command[0]} here")
         env = os.environ | {"HDF5_PLUGIN_PATH": str(tamis.plugin_path()) if plugin else "/nonexistent"}
         done = subprocess.run([*map(str, command)], env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
-        return Done(done.returncode, done.stdout + done.stderr)
+        return Done(done.returncode, done.stdout + done.stderr, done.stdout)
 
     return call
 

@@ -177,7 +177,9 @@ class ZarrTarget:
                 with quietly():
                     zarr.consolidate_metadata(str(self.folder), zarr_format=self.form.zarr_format)
             except Exception as error:  # zarr-python raises many kinds for metadata that were copied and are damaged
-                raise FileError(f"{self.folder.name}: its Zarr metadata cannot be read: {error}") from error
+                raise FileError(f"{self.folder}: its Zarr metadata cannot be read: {error}").at(
+                    path=self.folder
+                ) from error
 
     def close(self) -> None:
         """Do nothing: no file is open."""
