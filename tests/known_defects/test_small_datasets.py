@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-from calls import calls_of
+from calls import Job, calls_by_count
 
 import tamis
 
 # About 10% more than they take, so that no regression goes unseen; each call takes 0.3 µs or more.
 MOST_CALLS = {"repack": 450, "verify": 237}
-JOBS: dict[str, Callable[[Path, Path], object]] = {
+JOBS: dict[str, Job] = {
     "repack": lambda path, out: tamis.repack(path, out, {"*": "shuffle|deflate(4)"}, overwrite=True, threads=1),
     "verify": lambda path, out: tamis.verify(path, out, threads=1),
 }
@@ -29,13 +28,12 @@ def write(path: Path, count: int) -> None:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_u13_calls_for_a_small_dataset_are_few_and_grow_with_no_other(name: str, tmp_path: Path) -> None:
-    counts = {}
-    for datasets in (20, 40, 120):
-        path, out = tmp_path / f"{datasets}.h5", tmp_path / f"{datasets}.out"
+    def written(datasets: int) -> tuple[Path, Path]:
+        path = tmp_path / f"{datasets}.h5"
         write(path, datasets)
-        for job in ("repack", name):
-            JOBS[job](path, out)  # what is imported or cached the first time is not counted
-        counts[datasets] = calls_of(lambda path=path, out=out: JOBS[name](path, out))  # type: ignore[misc]
+        return path, tmp_path / f"{datasets}.out"
+
+    counts = calls_by_count((20, 40, 120), written, JOBS["repack"], JOBS[name])
     few, many = (counts[40] - counts[20]) / 20, (counts[120] - counts[40]) / 80
     assert many <= MOST_CALLS[name]
     assert many <= 1.1 * few

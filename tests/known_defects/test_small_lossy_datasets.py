@@ -6,14 +6,13 @@ Calls are counted instead of times, which would depend on the machine.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
-from calls import calls_of
+from calls import Job, calls_by_count
 
 import tamis
 from tamis.hdf5 import writer
@@ -23,7 +22,7 @@ from tamis.hdf5.stored_array import Hdf5Array
 # About 10% more than they take, so that no regression goes unseen; each call takes 0.3 µs or more.
 MOST_CALLS = {"repack": 1270, "verify": 500}
 RECIPE = {"*": "zfp(accuracy=0.01)"}
-JOBS: dict[str, Callable[[Path, Path], object]] = {
+JOBS: dict[str, Job] = {
     "repack": lambda path, out: tamis.repack(path, out, RECIPE, overwrite=True, threads=1),
     "verify": lambda path, out: tamis.verify(path, out, bounds={"*": 0.01}, threads=1),
 }
@@ -59,13 +58,12 @@ def write(path: Path, count: int) -> None:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_u36_calls_for_a_small_lossy_dataset_are_few(name: str, tmp_path: Path) -> None:
-    counts = {}
-    for datasets in (20, 60):
-        path, out = tmp_path / f"{datasets}.h5", tmp_path / f"{datasets}.out"
+    def written(datasets: int) -> tuple[Path, Path]:
+        path = tmp_path / f"{datasets}.h5"
         write(path, datasets)
-        for job in ("repack", name):
-            JOBS[job](path, out)  # what is imported or cached the first time is not counted
-        counts[datasets] = calls_of(lambda path=path, out=out: JOBS[name](path, out))  # type: ignore[misc]
+        return path, tmp_path / f"{datasets}.out"
+
+    counts = calls_by_count((20, 60), written, JOBS["repack"], JOBS[name])
     assert (counts[60] - counts[20]) / 40 <= MOST_CALLS[name]
 
 

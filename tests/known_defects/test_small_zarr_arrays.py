@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-from calls import calls_of
+from calls import Job, calls_by_count
 
 import tamis
 
@@ -16,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWa
 
 # About 10% more than they take, so that no regression goes unseen.
 MOST_CALLS = {"repack": 4700, "verify": 2340}
-JOBS: dict[str, Callable[[Path, Path], object]] = {
+JOBS: dict[str, Job] = {
     "repack": lambda path, out: tamis.repack(path, out, {"*": "shuffle|deflate(4)"}, overwrite=True, threads=1),
     "verify": lambda path, out: tamis.verify(path, out, threads=1),
 }
@@ -32,13 +31,12 @@ def write(path: Path, count: int) -> None:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_u59_calls_for_a_small_zarr_array_are_few_and_grow_with_no_other(name: str, tmp_path: Path) -> None:
-    counts = {}
-    for datasets in (20, 60, 140):
-        path, out = tmp_path / f"{datasets}.h5", tmp_path / f"{datasets}.zarr"
+    def written(datasets: int) -> tuple[Path, Path]:
+        path = tmp_path / f"{datasets}.h5"
         write(path, datasets)
-        for job in ("repack", name):
-            JOBS[job](path, out)  # what is imported or cached the first time is not counted
-        counts[datasets] = calls_of(lambda path=path, out=out: JOBS[name](path, out))  # type: ignore[misc]
+        return path, tmp_path / f"{datasets}.zarr"
+
+    counts = calls_by_count((20, 60, 140), written, JOBS["repack"], JOBS[name])
     few, many = (counts[60] - counts[20]) / 40, (counts[140] - counts[60]) / 80
     assert many <= MOST_CALLS[name]
     assert many <= 1.1 * few

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+Job = Callable[[Path, Path], object]
+"""Reads a source, and writes a target or compares it."""
 
 
 def calls_of(job: Callable[[], object]) -> int:
@@ -20,3 +25,17 @@ def calls_of(job: Callable[[], object]) -> int:
     finally:
         sys.setprofile(None)
     return count
+
+
+def calls_by_count(counts: Sequence[int], write: Callable[[int], tuple[Path, Path]], *jobs: Job) -> dict[int, int]:
+    """Return the calls of the last of several jobs, by the number of datasets in the source that `write` makes.
+
+    All jobs run once before, so that what is imported or cached the first time is not counted.
+    """
+    calls = {}
+    for count in counts:
+        files = write(count)
+        for job in jobs:
+            job(*files)
+        calls[count] = calls_of(partial(jobs[-1], *files))
+    return calls

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -160,25 +160,22 @@ def library(path: Path) -> Any:
 
 def can_open(path: Path) -> list[str]:
     """Return why the library of the format cannot open a file and list its arrays; nothing where it can."""
-    with ExitStack() as stack:
-        try:
-            opened = library(path)
-            stack.callback(opened.close)
-            for name in opened.paths():
-                opened.shape(name)
-        except Exception as error:
-            return [f"{type(error).__name__}: {error}"]
-    return []
+    return _obstacles(path, lambda opened, name: opened.shape(name))
 
 
 def can_read(path: Path) -> list[str]:
     """Return why the library of the format cannot read the values of an array; nothing where it can."""
+    return _obstacles(path, lambda opened, name: opened.values(name))
+
+
+def _obstacles(path: Path, look: Callable[[Any, str], object]) -> list[str]:
+    """Return why the library of the format cannot open a file, or look at one of its arrays; nothing where it can."""
     with ExitStack() as stack:
         try:
             opened = library(path)
             stack.callback(opened.close)
             for name in opened.paths():
-                opened.values(name)
+                look(opened, name)
         except Exception as error:
             return [f"{type(error).__name__}: {error}"]
     return []
