@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from tamis.errors import ParameterError
+from tamis.errors import ParameterError, TamisError
 from tamis.formatting import shortened
 
 P = ParamSpec("P")
@@ -52,6 +52,13 @@ def _are(value: Any, fits: Callable[[Any], bool]) -> bool:
     return iter(value) is value or all(map(fits, value))
 
 
+def _is_type(value: Any) -> bool:
+    try:
+        return value is not None and np.dtype(value).itemsize > 0
+    except (AttributeError, TypeError, ValueError):
+        return False
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
@@ -68,8 +75,25 @@ NAMES = Kind("a name or several such as ['TS', '/group/*']", lambda value: _is_t
 MAPPING = Kind("a mapping", lambda value: isinstance(value, Mapping))
 NUMBER = Kind("a number", _is_number)
 WHOLE = Kind("a whole number", lambda value: _is_number(value) and isinstance(value, numbers.Integral))
+WHOLES = Kind("whole numbers such as (4, 96)", lambda value: _are(value, WHOLE.fits))
+STORED = Kind(
+    "a tuple of 32-bit whole numbers such as (4,)", lambda value: isinstance(value, tuple) and WHOLES.fits(value)
+)
+RANK = Kind("a number of axes from 1 to 4", lambda value: WHOLE.fits(value) and 1 <= value <= 4)
+ATTRIBUTES = Kind(
+    "a mapping of names to values such as {'units': 'K'}",
+    lambda value: MAPPING.fits(value) and _are(list(value), _is_text),
+)
+DTYPE = Kind("a type such as numpy.dtype('float32')", lambda value: isinstance(value, np.dtype))
+DTYPE_LIKE = Kind("a type such as 'float32'", _is_type)
+ARRAY = Kind("an array of NumPy", lambda value: isinstance(value, np.ndarray))
 FLAG = Kind("True or False", lambda value: isinstance(value, bool | np.bool_))
 CALLBACK = Kind("a function", callable)
+
+
+def instance(words: str, *types: type) -> Kind:
+    """Return the kind of the instances of classes."""
+    return Kind(words, lambda value: isinstance(value, types))
 
 
 def checked(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -80,16 +104,46 @@ def checked(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        signature = inspect.signature(function)
-        optional = {name for name in kinds if signature.parameters[name].default is None}
+        check = _checker(function, kinds)
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            for name, value in signature.bind(*args, **kwargs).arguments.items():
-                if name in kinds and not (value is None and name in optional):
-                    kinds[name].check(name, value)
+            check(*args, **kwargs)
             return function(*args, **kwargs)
 
         return call
 
     return decorate
+
+
+def explained(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator like `checked` for functions without effects, which checks arguments only after a failure."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        check = _checker(function, kinds)
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return function(*args, **kwargs)
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                if not isinstance(error, TamisError):
+                    check(*args, **kwargs)
+                raise
+
+        return call
+
+    return decorate
+
+
+def _checker(function: Callable[P, R], kinds: dict[str, Kind]) -> Callable[P, None]:
+    """Return a function that raises ParameterError for arguments of other kinds than those of the parameters."""
+    signature = inspect.signature(function)
+    optional = {name for name in kinds if signature.parameters[name].default is None}
+
+    def check(*args: P.args, **kwargs: P.kwargs) -> None:
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            if name in kinds and not (value is None and name in optional):
+                kinds[name].check(name, value)
+
+    return check

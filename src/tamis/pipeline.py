@@ -12,11 +12,23 @@ from numpy.typing import NDArray
 
 from tamis.errors import MissingFilterError, ParameterError, StreamError, TamisError, located
 from tamis.filters import ChunkType, Data, Filter, Stage, UnknownFilter, Zfp
+from tamis.kinds import BYTES, FLAG, NUMBER, WHOLE, Kind, explained, instance
 from tamis.notation.text import NONE, parse_filters
 from tamis.rounding import Rounding
 
 MAX_FILTERS = 32
 """Limit of filters: a chunk's filter mask has 32 bits."""
+
+
+def _is_several(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+
+
+_CHUNK = instance("a tamis.filters.ChunkType", ChunkType)
+_FILTERS = Kind(
+    "classes of filters such as (tamis.Zfp,)",
+    lambda value: _is_several(value) and all(isinstance(item, type) for item in value),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +79,7 @@ class Pipeline:
     error_bound: float | None = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
+    @explained(stages=Kind("filters such as [tamis.Shuffle(), tamis.Deflate(4)]", _is_several), bound=NUMBER)
     def __init__(self, stages: Iterable[Stage | Filter | Rounding] = (), *, bound: float | None = None) -> None:
         steps = [step if isinstance(step, Rounding) else _stage(step) for step in stages]
         rounding, all_stages = _divided(steps)
@@ -109,10 +122,12 @@ class Pipeline:
         """The filters alone."""
         return self if self.rounding is None else Pipeline(self.stages)
 
+    @explained(bound=NUMBER.or_none())
     def within(self, bound: float | None) -> Pipeline:
         """Return the filters with another allowed error, or with their own for None; see `bound`."""
         return self if bound == self.bound else Pipeline(self.stages, bound=bound)
 
+    @explained(chunk=_CHUNK)
     def check(self, chunk: ChunkType) -> None:
         """Raise ParameterError if a filter, optional or not, cannot encode such chunks, or values cannot be rounded."""
         if self.rounding is not None:
@@ -139,6 +154,7 @@ class Pipeline:
             if reason := stage.filter.unencodable():
                 raise self.name_filter(i, MissingFilterError(reason))
 
+    @explained(skip=_FILTERS, prove=FLAG)
     def encode(
         self, values: NDArray[Any], *, skip: Sequence[type[Filter]] = (), prove: bool = True
     ) -> tuple[bytes, int]:
@@ -181,6 +197,7 @@ class Pipeline:
         data: Data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
         return self._run(data, chunk, 0, skip, prove=prove)
 
+    @explained(data=BYTES, chunk=_CHUNK, skip=_FILTERS)
     def encode_rest(self, data: Data, chunk: ChunkType, *, skip: Sequence[type[Filter]] = ()) -> tuple[bytes, int]:
         """Encode the output of the first filter by the filters after it; see `encode`."""
         return self._run(data, chunk, 1, skip)
@@ -203,6 +220,7 @@ class Pipeline:
                 mask |= 1 << i
         return bytes(data), mask
 
+    @explained(data=BYTES, chunk=_CHUNK)
     def decode(self, data: Data, mask: int, chunk: ChunkType) -> NDArray[Any]:
         """Undo `encode`.
 
@@ -238,6 +256,7 @@ class Pipeline:
             raise StreamError(f"expected a chunk of {chunk.nbytes} bytes, got {len(data)} after decoding {self}")
         return np.frombuffer(data, np.uint8).view(chunk.dtype).reshape(chunk.shape)
 
+    @explained(data=BYTES, mask=WHOLE, chunk=_CHUNK)
     def decode_rest(self, data: Data, mask: int, chunk: ChunkType) -> Data:
         """Undo `encode_rest`: return what the first filter made of a chunk, which must not be skipped."""
         return self._undo(data, mask, chunk, 1)
@@ -254,6 +273,7 @@ class Pipeline:
                     raise
         return data
 
+    @explained(index=WHOLE, error=instance("an error of tamis", TamisError))
     def name_filter(self, index: int, error: TamisError) -> TamisError:
         """Add to an error which filter it is about, and return the error."""
         stage = self.stages[index]

@@ -282,6 +282,51 @@ def test_u56_interrupt_while_a_plugin_decodes_ends_the_command(write: Write, plu
     assert os.listdir(tmp_path) == ["a.h5"]
 
 
+INTERRUPTED = """
+import os, signal, sys, threading, time, tamis
+def interrupt():
+    while not os.path.exists(os.environ["TAMIS_TEST_MARK"]):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    tamis.open(sys.argv[1])["t"][...]
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_u56_interrupt_in_python_while_a_plugin_decodes_is_a_keyboard_interrupt(
+    python: Run, write: Write, plugins: Path, tmp_path: Path
+) -> None:
+    env = write("t", WAITS) | {"TAMIS_TEST_MARK": str(plugins / "python")}
+    assert python(INTERRUPTED, tmp_path / "a.h5", env=env).strip() == "interrupted"
+
+
+SZ3_BY_HDF5 = """
+import sys, h5py, hdf5plugin, numpy as np
+with h5py.File(sys.argv[1], "w") as file:
+    values = np.linspace(0, 1, 4096, dtype="f4").reshape(64, 64)
+    file.create_dataset("x", data=values, chunks=(32, 32), **hdf5plugin.SZ3(absolute=0.01))
+"""
+READ_SZ3_BY_HDF5 = """
+import sys, h5py, numpy as np, tamis
+with h5py.File(sys.argv[1]) as file:
+    assert tamis.hdf5.pipeline_of(file["x"]).filters[0].name == "sz3"
+    assert np.abs(file["x"][...] - np.linspace(0, 1, 4096).reshape(64, 64)).max() <= 0.0101
+assert "libh5sz3" not in open("/proc/self/maps").read()
+"""
+
+
+def test_u56_sz3_that_hdf5_decodes_runs_in_a_process_of_its_own(python: Run, tmp_path: Path) -> None:
+    spec = importlib.util.find_spec("hdf5plugin")
+    if spec is None or spec.origin is None:
+        pytest.skip("could not import 'hdf5plugin'")
+    python(SZ3_BY_HDF5, tmp_path / "a.h5")
+    env = {"HDF5_PLUGIN_PATH": str(Path(spec.origin).parent / "plugins")}
+    python(READ_SZ3_BY_HDF5, tmp_path / "a.h5", env=env)
+
+
 def stored(path: Path, origin: tuple[int, ...]) -> tuple[int, bytes]:
     with h5py.File(path) as file:
         return file["x"].id.read_direct_chunk(origin)  # type: ignore[no-any-return]

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from tamis.cf.variables import Attributes, numbers
+from tamis.kinds import ATTRIBUTES, explained
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ def _in_15_digits(value: float) -> float:
     return float(f"{value:.15g}")
 
 
+@explained(attributes=ATTRIBUTES)
 def packing_of(attributes: Attributes) -> Packing | None:
     """Return how values are packed; None if they are not, or if the attributes are not single finite numbers."""
     factors: list[float] = []

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tamis.cf.packing import packing_of
 from tamis.cf.variables import Attributes, Variable, text
+from tamis.kinds import MAPPING, Kind, explained
 
 _LISTS = {
     "coordinates": "auxiliary coordinate",
@@ -83,6 +84,13 @@ class Role:
 DATA = Role("data")
 
 
+_VARIABLES = Kind(
+    "several tamis.cf.Variable",
+    lambda value: isinstance(value, Iterable) and all(type(item) is Variable for item in value),
+)
+
+
+@explained(variables=_VARIABLES, groups=MAPPING)
 def roles_of(variables: Iterable[Variable], groups: Mapping[str, Attributes] | None = None) -> dict[str, Role]:
     """Return the role of each variable of a file.
 

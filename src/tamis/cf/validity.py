@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tamis.cf.packing import packing_of
 from tamis.cf.variables import Attributes, is_unsigned, numbers
+from tamis.kinds import ATTRIBUTES, DTYPE, explained
 
 FILL_ATTRIBUTES = ("_FillValue", "missing_value")
 """Attributes whose values mark missing ones."""
@@ -25,6 +26,7 @@ class ValidRange(NamedTuple):
     high: Any = None
 
 
+@explained(attributes=ATTRIBUTES, dtype=DTYPE)
 def missing_values(
     attributes: Attributes, dtype: np.dtype[Any], fill: NDArray[Any] | None = None
 ) -> tuple[np.generic, ...]:
@@ -53,6 +55,7 @@ def missing_values(
     return tuple(unique)
 
 
+@explained(attributes=ATTRIBUTES, dtype=DTYPE)
 def valid_range(attributes: Attributes, dtype: np.dtype[Any]) -> ValidRange:
     """Return the limits of valid values, by ``valid_range``, or else ``valid_min`` and ``valid_max``.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.kinds import ATTRIBUTES, TEXT, explained
 from tamis.rounding import CONTAINER_ATTRIBUTES, ROUNDING_ATTRIBUTES
 
 Attributes = Mapping[str, Any]
@@ -64,11 +65,13 @@ class Variable:
         return self.path[1:] if self.path.count("/") == 1 else self.path
 
 
+@explained(name=TEXT)
 def is_known(name: str) -> bool:
     """Return whether this package uses an attribute."""
     return name in _KNOWN or name.endswith(_KNOWN_ENDINGS)
 
 
+@explained(attributes=ATTRIBUTES, name=TEXT)
 def text(attributes: Attributes, name: str) -> str:
     """Return an attribute as text; empty if it does not exist or is not text."""
     value = attributes.get(name)
@@ -79,6 +82,7 @@ def text(attributes: Attributes, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+@explained(attributes=ATTRIBUTES, name=TEXT)
 def numbers(attributes: Attributes, name: str) -> NDArray[Any]:
     """Return the numbers of an attribute as a 1-D array; empty if it has no real numbers."""
     value = attributes.get(name)
@@ -91,6 +95,7 @@ def numbers(attributes: Attributes, name: str) -> NDArray[Any]:
     return array.reshape(-1) if array.dtype.kind in "iuf" else np.empty(0)
 
 
+@explained(attributes=ATTRIBUTES)
 def is_unsigned(attributes: Attributes) -> bool:
     """Return whether the attribute ``_Unsigned`` says that signed integers mean unsigned ones."""
     return text(attributes, "_Unsigned").strip().lower() == "true"

@@ -14,6 +14,8 @@ from tamis.filters.base import ChunkType, Data
 
 def chunk_values(data: Data, chunk: ChunkType) -> NDArray[Any]:
     """Return the bytes of a chunk as an array without unit axes; a view."""
+    if len(data) != chunk.nbytes:
+        raise ParameterError(f"expected the {chunk.nbytes} bytes of a chunk, got {len(data)}")
     return np.frombuffer(data, chunk.dtype).reshape(squeezed(chunk))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import math
 import operator
 import sys
@@ -15,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from tamis.errors import MissingFilterError, ParameterError, located
+from tamis.kinds import BYTES, NUMBER, STORED, Kind, explained
 
 _LARGEST = sys.float_info.max
 
@@ -151,6 +153,7 @@ def number(about: str, low: int, high: int, default: int | None = None) -> Any:
     return field(metadata=metadata) if default is None else field(default=default, metadata=metadata)
 
 
+@explained(low=NUMBER, high=NUMBER)
 def real(about: str, low: float, high: float = _LARGEST, default: float | None = None, bounds: str = "") -> Any:
     """Return a dataclass field for a number with a fraction, bounds included; `bounds` says them in words."""
     text = bounds or (f"{low:g} or more" if high == _LARGEST else f"{low:g} to {high:g}")
@@ -193,6 +196,16 @@ class Parameterized:
         return {name: parameter for name, parameter in parameters.items() if parameter is not None}
 
 
+_METHODS = ("check", "stored", "encode", "decode", "in_words", "from_values", "from_stored", "from_requested")
+_KINDS: Mapping[str, Kind] = {
+    "chunk": Kind("a tamis.filters.ChunkType", lambda value: isinstance(value, ChunkType)),
+    "data": BYTES,
+    "stored": STORED,
+    "values": STORED,
+}
+"""Kinds of the arguments of the methods that filters implement."""
+
+
 class Filter(Parameterized, ABC):
     """An entry of HDF5's registry with its parameters. Frozen; equal where id and parameters are.
 
@@ -210,6 +223,8 @@ class Filter(Parameterized, ABC):
         Whether it encodes values, not bytes, and must therefore be the first filter.
     decode_only
         Whether tamis can only read it.
+    may_crash
+        Whether the library that runs it may end the process, so that a process of its own runs it for HDF5, too.
     needs
         Modules that encoding and decoding import.
     install
@@ -224,8 +239,19 @@ class Filter(Parameterized, ABC):
     group_safe: ClassVar[bool] = False
     needs_values: ClassVar[bool] = False
     decode_only: ClassVar[bool] = False
+    may_crash: ClassVar[bool] = False
     needs: ClassVar[tuple[str, ...]] = ()
     install: ClassVar[str] = "pip install 'tamis[codecs]'"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in _METHODS:
+            method = vars(cls).get(name)
+            function = getattr(method, "__func__", method)
+            if function is not None and not hasattr(function, "__wrapped__"):
+                parameters = inspect.signature(function).parameters
+                wrapped = explained(**{key: kind for key, kind in _KINDS.items() if key in parameters})(function)
+                setattr(cls, name, classmethod(wrapped) if isinstance(method, classmethod) else wrapped)
 
     @classmethod
     @abstractmethod

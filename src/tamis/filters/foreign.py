@@ -23,6 +23,7 @@ class Foreign(Filter):
 
     needs_values: ClassVar[bool] = True
     decode_only: ClassVar[bool] = True
+    may_crash: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("hdf5plugin",)
     install: ClassVar[str] = "pip install 'tamis[hdf5plugin]'"
     plugin: ClassVar[str]

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from tamis.errors import ParameterError, StreamError
 from tamis.filters.base import Filter, Request
 from tamis.filters.unknown import UnknownFilter
-from tamis.kinds import TEXT, checked
+from tamis.kinds import TEXT, WHOLE, WHOLES, Kind, checked, explained
 
 ENTRY_POINTS = "tamis.filters"
 """Group of entry points under which a package names its filters: ``name = "module:Class"``."""
@@ -71,6 +71,12 @@ def by_name() -> Mapping[str, type[Filter]]:
     return MappingProxyType({kind.name: kind for kind in by_id().values()})
 
 
+_REQUEST = Kind(
+    "a tamis.filters.Request such as Request(1, (4,))",
+    lambda value: isinstance(value, Request) and WHOLE.fits(value.id) and WHOLES.fits(value.values),
+)
+
+
 @checked(name=TEXT)
 def filter_named(name: str) -> type[Filter] | None:
     """Return a filter class by its name; other packages are searched only for names that tamis does not have."""
@@ -83,11 +89,13 @@ def _kind(code: int) -> type[Filter] | None:
     return _imported(_OWN[code][1]) if code in _OWN else by_id().get(code)
 
 
-def is_known(code: int) -> bool:
-    """Return whether tamis, or an installed package, has a class for a filter."""
-    return _kind(code) is not None
+def is_safe(code: int) -> bool:
+    """Return whether tamis, or an installed package, has a class for a filter, which does not end the process."""
+    kind = _kind(code)
+    return kind is not None and not kind.may_crash
 
 
+@explained(request=_REQUEST)
 def from_values(request: Request, label: str = "", *, stored: bool = False) -> Filter:
     """Return the filter that an id and parameters stand for, requested or stored.
 
@@ -115,6 +123,7 @@ def from_values(request: Request, label: str = "", *, stored: bool = False) -> F
         return UnknownFilter(request.id, cd_values, label or kind.name, str(error))
 
 
+@explained(request=_REQUEST)
 def requested_filter(request: Request) -> Filter:
     """Return the filter of a requested id and parameters.
 

@@ -8,6 +8,7 @@ from typing import Self
 from tamis.filters.base import Filter, Request
 from tamis.filters.registry import from_values, requested_filter
 from tamis.filters.unknown import UnknownFilter
+from tamis.kinds import explained, instance
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Stage:
     stored: tuple[int, ...] | None = None
 
     @classmethod
+    @explained(requested=instance("a filter such as tamis.Deflate(4), or a Request", Filter, Request))
     def of(cls, requested: Filter | Request) -> Self:
         """Return a stage of a filter or of a request by id, with the flag that HDF5's own calls give it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
@@ -10,11 +11,15 @@ import numpy as np
 from tamis.errors import MissingFilterError, ParameterError, StreamError
 from tamis.filters.base import ChunkType, Data, Filter
 from tamis.filters.registered import REGISTERED
+from tamis.kinds import instance
 
 _LONGEST_LABEL = 30
 
 MAX_ID = 65535
 """HDF5 stores ids in 16 bits."""
+
+
+_VALUES = instance("whole numbers such as (4, 96)", Iterable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class UnknownFilter(Filter):
     def __post_init__(self) -> None:
         """Check the numbers."""
         object.__setattr__(self, "id", _whole(self.id, MAX_ID, "a filter id"))
+        _VALUES.check("values", self.values)
         subject = f"parameters of filter {self.id}"
         object.__setattr__(self, "values", tuple(_whole(value, 0xFFFFFFFF, subject) for value in self.values))
 

@@ -17,6 +17,7 @@ from tamis.errors import DataError, ParameterError, StreamError, located
 from tamis.filters._zfp_bound import Bound, mode_or_bound
 from tamis.filters._zfp_chunk import chunk_values, squeezed
 from tamis.filters.base import ChunkType, Data, Filter, Parameter
+from tamis.kinds import TEXT, explained
 from tamis.zfp.checks import refuse
 from tamis.zfp.modes import native_type
 
@@ -256,6 +257,7 @@ class Zfp(Filter, Mapping[str, Any]):
         proof = "" if header.proven else ", not proven on writing"
         return f"{text}{fill}{proof} ({header.versions}{order})"
 
+    @explained(key=TEXT)
     def __getitem__(self, key: str) -> Any:
         if key == "compression":
             return self.id

@@ -14,6 +14,7 @@ from tamis.chunks.grid import Region, origin_of
 from tamis.chunks.reader import put
 from tamis.errors import FileError
 from tamis.filters import Filter
+from tamis.hdf5.lib.damage import pass_interrupt
 from tamis.hdf5.lib.datatypes import memory_type
 from tamis.hdf5.readers import library_failure
 
@@ -116,6 +117,7 @@ class TextReader:
             self._dataset.id.read(*selected(self._dataset, part), values, h5t.py_create(self._dataset.dtype))
             texts = [value.decode() if isinstance(value, bytes) else str(value or "") for value in values.reshape(-1)]
         except (OSError, RuntimeError) as error:
+            pass_interrupt(error)
             raise FileError(f"{self._label}: texts from {origin_of(part)} on cannot be read: {error}") from error
         except UnicodeDecodeError as error:
             raise FileError(
@@ -148,6 +150,7 @@ class WitnessReader:
         try:
             return put(self._values(part), out)
         except (OSError, RuntimeError, TypeError, ValueError) as error:
+            pass_interrupt(error)
             raise FileError(
                 f"{self._label}: values from {origin_of(part)} on cannot be read by h5py: {error}"
             ) from error

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from tamis.filters import Filter, UnknownFilter, Zfp
 from tamis.filters.registered import REGISTERED
+from tamis.hdf5.lib.damage import pass_interrupt
 from tamis.hdf5.lib.foreign_filters import decodes
 from tamis.store.readability import Readers
 
@@ -35,6 +36,7 @@ def readers_of(filters: Iterable[Filter]) -> Readers:
 
 def library_failure(applied: Iterable[Filter], error: Exception) -> str:
     """Return why HDF5 could not read a dataset with these filters, and how to get an absent filter."""
+    pass_interrupt(error)
     filters = dict.fromkeys(applied)
     absent = [entry.in_words().removeprefix("filter ") for entry in filters if not _has(entry)]
     if not absent:

@@ -60,6 +60,7 @@ class Encoding(Result, dict[str, dict[str, Any]]):
         Filters by variable; requested accuracies are in units of the variable.
     """
 
+    @checked(encodings=MAPPING, engine=TEXT, pipelines=MAPPING)
     def __init__(self, encodings: Mapping[str, dict[str, Any]], engine: str, pipelines: Mapping[str, Pipeline]) -> None:
         super().__init__(encodings)
         self.engine, self.pipelines = engine, dict(pipelines)

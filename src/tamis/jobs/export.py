@@ -126,8 +126,9 @@ class ReferenceParser:
 
     @checked(group=TEXT, drop_variables=NAMES)
     def __init__(self, group: str | None = None, drop_variables: Iterable[str] | None = None) -> None:
-        self.group, self.drop_variables = group, tuple(drop_variables or ())
+        self.group, self.drop_variables = group, () if drop_variables is None else tuple(drop_variables)
 
+    @checked(url=TEXT)
     def __call__(self, url: str, registry: Any) -> Any:
         """Return the ``ManifestStore`` of a local file.
 

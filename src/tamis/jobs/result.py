@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from tamis.jobs.json_rule import json_text
-from tamis.kinds import TEXT, checked
+from tamis.kinds import TEXT, WHOLE, Kind, checked
 
 if TYPE_CHECKING:
     from tamis.jobs.parts import Line, Part
@@ -21,6 +21,7 @@ class HasPath(Protocol):
         """Path of the dataset."""
 
 
+_SPACES = Kind("a number of spaces up to 80", lambda value: WHOLE.fits(value) and value <= 80)
 D_co = TypeVar("D_co", bound=HasPath, covariant=True)
 
 
@@ -37,10 +38,12 @@ class Result(ABC):
     def _parts(self) -> Iterable[Part]:
         """Return the parts that people see."""
 
+    @checked(indent=_SPACES)
     def to_json(self, *, indent: int | None = None) -> str:
         """Return JSON in ASCII; numbers that are not finite are the texts ``inf``, ``-inf`` and ``nan``."""
         return json_text(self.to_dict(), indent=indent)
 
+    @checked(width=WHOLE)
     def lines(self, width: int | None = None) -> Iterator[Line]:
         """Yield kind and text of each line, folded to `width` characters; in full if None."""
         from tamis.jobs.parts import lines_of
@@ -80,4 +83,4 @@ class DatasetsResult(Result, Generic[D_co]):
         return (dataset.path for dataset in self.datasets)
 
     def __contains__(self, path: object) -> bool:
-        return path in {known for own in self for known in (own, own.removeprefix("/"))}
+        return isinstance(path, str) and path in {known for own in self for known in (own, own.removeprefix("/"))}

@@ -129,6 +129,7 @@ class Spec(Result):
     filters: tuple[FilterSpec, ...]
     notations: dict[str, NotationText] = field(hash=False)
 
+    @checked(notation=TEXT)
     def __getitem__(self, notation: str) -> str:
         """Return the text in a notation.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from tamis.errors import ParameterError, located
 from tamis.filters import Blosc, Bzip2, Deflate, Fletcher32, Request, Shuffle, Szip, Zfp, Zstd
+from tamis.kinds import FLAG, WHOLE, explained
 from tamis.netcdf import explain
 from tamis.netcdf.filter_order import check_order, completed
 from tamis.netcdf.library import Unsigned, call, version
@@ -75,6 +76,7 @@ def define(handle: VariableHandle, requested: Requested) -> None:
         _quantize(handle, KINDS.index(type(rounding)) + 1, int(rounding.number))
 
 
+@explained(shuffle=FLAG, deflate=FLAG, level=WHOLE)
 def def_var_deflate(variable: Any, shuffle: bool = False, deflate: bool = True, level: int = 4) -> None:
     """Define deflate, and shuffle before it.
 
@@ -91,6 +93,7 @@ def def_var_deflate(variable: Any, shuffle: bool = False, deflate: bool = True, 
     _define_by("nc_def_var_deflate", variable, ids, bool(shuffle), bool(deflate), level)
 
 
+@explained(shuffle=FLAG)
 def def_var_shuffle(variable: Any, shuffle: bool = True) -> None:
     """Define shuffle alone, for which netCDF-C has no function; False is refused where shuffle is defined already."""
     handle = variable_handle(variable)
@@ -100,6 +103,7 @@ def def_var_shuffle(variable: Any, shuffle: bool = True) -> None:
         _refuse_removal(handle, Shuffle.id)
 
 
+@explained(fletcher32=FLAG)
 def def_var_fletcher32(variable: Any, fletcher32: bool = True) -> None:
     """Define fletcher32; False is refused where fletcher32 is defined already, because netCDF cannot remove it."""
     if not fletcher32:

@@ -172,6 +172,7 @@ def _filter_id(subject: int | str | type[Filter] | Filter) -> int:
         if kind is None:
             raise ParameterError(f"expected the name or id of a filter, got {subject!r}")
         return kind.id
-    if isinstance(subject, bool) or not isinstance(subject, (int, Filter, type)):
+    is_class = isinstance(subject, type) and issubclass(subject, Filter)
+    if isinstance(subject, bool) or not (is_class or isinstance(subject, (int, Filter))):
         raise ParameterError(f"expected a filter, its name or id, got {subject!r}")
     return subject if isinstance(subject, int) else subject.id

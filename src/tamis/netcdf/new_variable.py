@@ -10,7 +10,7 @@ import numpy as np
 
 from tamis.errors import ParameterError, located
 from tamis.filters import ChunkType
-from tamis.kinds import TEXT, checked
+from tamis.kinds import WHOLES, Kind, checked
 from tamis.netcdf import define, explain
 from tamis.netcdf.filter_order import check_order
 from tamis.netcdf.library import call, netcdf4
@@ -23,7 +23,14 @@ from tamis.rewrite.padding import growing_chunks
 _BYTE_ORDERS = {"<": "little", ">": "big"}
 
 
-@checked(name=TEXT)
+_NAME = Kind("a name", lambda value: isinstance(value, str) and value != "")
+_SIZES = Kind("one whole number for each axis", lambda value: WHOLES.fits(np.atleast_1d(value)))
+_ENDIAN = Kind(
+    "'native', 'little' or 'big'", lambda value: isinstance(value, str) and value in ("native", "little", "big")
+)
+
+
+@checked(name=_NAME, chunksizes=_SIZES, endian=_ENDIAN)
 def create_variable(
     dataset: Any,
     name: str,
@@ -180,7 +187,7 @@ def _check_fill(fill_value: Any, kind: np.dtype[Any]) -> None:
     """Raise ParameterError if a type cannot hold a fill value: netCDF4 notices when the variable is there."""
     if fill_value is not None and fill_value is not False:
         try:
-            np.asarray(fill_value).astype(kind)
+            np.asarray(fill_value).astype(kind).reshape(())
         except (TypeError, ValueError, OverflowError) as error:
             raise ParameterError(f"expected a fill value that {kind} can hold, got {fill_value!r}") from error
 

@@ -15,6 +15,7 @@ from tamis import _native
 from tamis.errors import ParameterError
 from tamis.filters.base import Parameterized
 from tamis.formatting import relative_text
+from tamis.kinds import DTYPE, WHOLES, Kind, explained
 
 _UNLIMITED = (-math.inf, math.inf)
 
@@ -33,6 +34,13 @@ class Rounded(NamedTuple):
 
     values: NDArray[Any]
     unrounded: int
+
+
+_NUMBERS = Kind("numbers such as (-999.0,)", lambda value: np.asarray(value).dtype.kind in "biuf")
+_PAIR = Kind(
+    "two numbers such as (0.0, 1.0), each of which may be None",
+    lambda value: isinstance(value, tuple | list) and len(value) == 2,
+)
 
 
 class Rounding(Parameterized, ABC):
@@ -106,6 +114,7 @@ class Rounding(Parameterized, ABC):
             "absolute_bound": self.absolute_bound,
         }
 
+    @explained(dtype=DTYPE)
     def check(self, dtype: np.dtype[Any]) -> None:
         """Raise ParameterError if values of a type cannot be rounded so."""
         if dtype.kind != "f" or dtype.itemsize not in self.most:
@@ -124,6 +133,7 @@ class Rounding(Parameterized, ABC):
                 " lossless filters alone do"
             ).at(filter=self)
 
+    @explained(missing_values=_NUMBERS, valid_range=_PAIR, origin=WHOLES, shape=WHOLES)
     def round(
         self,
         values: NDArray[Any],
@@ -163,6 +173,9 @@ class Rounding(Parameterized, ABC):
         if isinstance(values, np.ma.MaskedArray):
             raise ParameterError("expected plain values, got a masked array: fill it first, values.filled(…)")
         values = np.asarray(values)
+        for name, extents in (("origin", origin), ("shape", shape)):
+            if extents is not None and len(extents) != values.ndim:
+                raise ParameterError(f"expected {name} with {values.ndim} numbers, one for each axis, got {extents!r}")
         return self.rounded(
             values, missing_values, valid_range, origin, values.shape if shape is None else shape
         ).values
@@ -183,7 +196,7 @@ class Rounding(Parameterized, ABC):
         unrounded = _quantizer(self, native.itemsize).round(
             native if native.flags.aligned else native.copy(),
             result,
-            self._odd_rows(values.shape, origin or (0,) * values.ndim, tuple(shape)),
+            self._odd_rows(values.shape, (0,) * values.ndim if origin is None else origin, tuple(shape)),
             np.array(missing_values, native.dtype),
             (low, high),
         )

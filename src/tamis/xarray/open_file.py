@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from xarray import Dataset
@@ -10,6 +11,7 @@ from xarray.backends import CachingFileManager, StoreBackendEntrypoint
 from xarray.backends.locks import HDF5_LOCK
 
 from tamis.errors import ParameterError
+from tamis.kinds import FLAG, NAMES, TEXT, WHOLE, checked
 from tamis.xarray.file_store import FileStore
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ def _opened(path: str, threads: int | None, restore: bool, mode: str) -> File | 
 class OpenFile:
     """A file that was just opened, to make datasets of its groups."""
 
+    @checked(phony_dims=TEXT, threads=WHOLE.or_none(), restore=FLAG, auto_complex=FLAG)
     def __init__(self, path: Any, phony_dims: str, threads: int | None, restore: bool, auto_complex: bool) -> None:
         if not isinstance(path, (str, os.PathLike)) or "://" in os.fspath(path):
             raise ParameterError(
@@ -46,6 +49,7 @@ class OpenFile:
     def dataset(self, path: str, **decoders: Any) -> Dataset:
         """Return the dataset of a group."""
         try:
+            _check(path, decoders)
             with HDF5_LOCK:
                 group = self._model.group(path)
             masked = bool(decoders.get("mask_and_scale", True))
@@ -58,6 +62,7 @@ class OpenFile:
     def groups(self, path: str, **decoders: Any) -> dict[str, Dataset]:
         """Return the datasets of a group and of all groups in it, by path from the first."""
         try:
+            _check(path, decoders)
             with HDF5_LOCK:
                 paths = self._model.group_paths(path)
         except Exception:
@@ -65,3 +70,8 @@ class OpenFile:
             raise
         start = paths[0].rstrip("/")
         return {inner.removeprefix(start) or "/": self.dataset(inner, **decoders) for inner in paths}
+
+
+def _check(path: object, decoders: Mapping[str, Any]) -> None:
+    TEXT.check("group", path)
+    NAMES.or_none().check("drop_variables", decoders.get("drop_variables"))

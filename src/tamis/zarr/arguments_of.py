@@ -8,12 +8,14 @@ import numpy as np
 
 from tamis.errors import ParameterError
 from tamis.filters import Filter, Shuffle, Stage
+from tamis.kinds import DTYPE_LIKE, WHOLE, WHOLES, checked
 from tamis.notation.zarr import version_2, version_3
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.zarr.reshape_codec import ReshapeCodec
 from tamis.zarr.zarr2_codecs import H5zZfp
 
 
+@checked(dtype=DTYPE_LIKE, chunk_shape=WHOLES, zarr_format=WHOLE)
 def codecs(
     filters: Pipeline | Filter | str, dtype: Any, chunk_shape: tuple[int, ...], *, zarr_format: int = 3
 ) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tamis.errors import ParameterError, located
 from tamis.filters import ChunkType, Filter
+from tamis.kinds import MAPPING, explained
 from tamis.pipeline import Pipeline
 from tamis.zarr.masked_chunk import MaskedPipeline
 from tamis.zarr.zarr2_codecs import as_bytes, into
@@ -59,6 +60,7 @@ class Pipeline2Codec(Codec):  # type: ignore[misc]  # numcodecs has no type info
         return {**config, "dtype": self._chunk.dtype.str, "shape": [*self._chunk.shape], **fill}
 
     @classmethod
+    @explained(config=MAPPING)
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """Read the codec's metadata; raises ParameterError if something is missing or unknown."""
         known = {"filters", "dtype", "shape"}
@@ -70,10 +72,13 @@ class Pipeline2Codec(Codec):  # type: ignore[misc]  # numcodecs has no type info
 
     def encode(self, buf: Any) -> bytes:
         """Encode the values of a chunk; raises the errors of `tamis.Pipeline.encode`."""
-        values = np.frombuffer(as_bytes(buf), self._chunk.dtype)
-        if values.size != self._chunk.size:
-            raise ParameterError(f"expected {self._chunk.size} values of {self._chunk.dtype}, got {values.size}")
-        return self._masked.encode(values.reshape(self._chunk.shape), self._chunk)
+        data = as_bytes(buf)
+        if data.nbytes != self._chunk.nbytes:
+            raise ParameterError(
+                f"expected the {self._chunk.nbytes} bytes of {self._chunk.size} values of {self._chunk.dtype}, got"
+                f" {data.nbytes}"
+            )
+        return self._masked.encode(np.frombuffer(data, self._chunk.dtype).reshape(self._chunk.shape), self._chunk)
 
     def decode(self, buf: Any, out: Any = None) -> NDArray[Any]:
         """Decode a chunk; raises StreamError if it is damaged."""

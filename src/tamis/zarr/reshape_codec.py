@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from zarr.abc.codec import ArrayArrayCodec
 
 from tamis.errors import ParameterError, located
+from tamis.kinds import WHOLES, explained
 from tamis.notation.zarr import squeezed_axes
 from tamis.zarr.zfp_codec import configuration_of
 
@@ -51,6 +52,7 @@ class ReshapeCodec(ArrayArrayCodec):
             object.__setattr__(self, "shape", _parse(shape))
 
     @classmethod
+    @explained(chunk_shape=WHOLES)
     def squeezing(cls, chunk_shape: tuple[int, ...]) -> Self | None:
         """Return the codec that joins unit axes with others; None if there are none, or nothing else."""
         axes = squeezed_axes(chunk_shape)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tamis import zfp
 from tamis.errors import DataError, ParameterError, StreamError, located
 from tamis.filters import Zfp
+from tamis.kinds import ARRAY, DTYPE_LIKE, MAPPING, WHOLES, explained, instance
 from tamis.notation.zarr import zfp_configuration, zfp_of
 
 _ZFPY_MODES = {2: "rate", 3: "precision", 4: "tolerance"}
@@ -115,6 +116,7 @@ class H5zZfp(Codec):  # type: ignore[misc]  # numcodecs has no type information
             zfp.check_encodable(self._dtype, self._filter.mode)
 
     @classmethod
+    @explained(zfp_filter=instance("a tamis.Zfp", Zfp), dtype=DTYPE_LIKE, chunk_shape=WHOLES)
     def of(cls, zfp_filter: Zfp, dtype: Any, chunk_shape: tuple[int, ...]) -> Self:
         """Return the codec of a filter for chunks of a type and shape, unit axes included."""
         shape = [extent for extent in chunk_shape if extent > 1]
@@ -126,6 +128,7 @@ class H5zZfp(Codec):  # type: ignore[misc]  # numcodecs has no type information
         return {"id": self.codec_id, **configuration, "dtype": self._dtype.name, "shape": [*self._shape]}
 
     @classmethod
+    @explained(config=MAPPING)
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """Read the codec's metadata; raises ParameterError if something is missing."""
         if missing := sorted({"mode", "dtype", "shape"} - config.keys()):
@@ -192,6 +195,7 @@ def as_bytes(buf: Any) -> memoryview:
         raise StreamError(f"expected the bytes of a chunk, got {type(buf).__name__}") from error
 
 
+@explained(out=ARRAY.or_none())
 def into(values: NDArray[Any], out: Any) -> NDArray[Any]:
     """Return decoded values, in the memory that numcodecs wants them in."""
     if out is None:

@@ -11,10 +11,18 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tamis import _native
 from tamis.errors import DataError, ParameterError, StreamError
+from tamis.kinds import ARRAY, BYTES, DTYPE_LIKE, WHOLE, WHOLES, Kind, explained
 from tamis.zfp.blocks import block_count
 from tamis.zfp.checks import check_dtype, check_encodable, check_shape, check_threads, refuse
 from tamis.zfp.header import Bytes, as_view, unpack
 from tamis.zfp.modes import Mode, as_mode
+
+_SHAPE = Kind("a whole number, or several such as (96, 144)", lambda value: WHOLE.fits(value) or WHOLES.fits(value))
+
+_NUMBERS = Kind(
+    "an array of int32, int64, float32 or float64 with 1 to 4 axes",
+    lambda value: ARRAY.fits(value) and value.dtype.name in {"int32", "int64", "float32", "float64"},
+)
 
 
 def encode(array: ArrayLike, mode: Mode, *, threads: int = 1) -> bytes:
@@ -54,6 +62,7 @@ def encode_with_header(array: ArrayLike, mode: Mode, *, threads: int = 1) -> byt
     return stream + bytes(-len(stream) % 8)
 
 
+@explained(buffer=BYTES, shape=_SHAPE, dtype=DTYPE_LIKE, out=ARRAY)
 def decode(
     buffer: Bytes,
     shape: int | Iterable[int],
@@ -96,6 +105,7 @@ def decode(
     return _decode(buffer, extents, np.dtype(dtype), mode, out, 0, threads)
 
 
+@explained(buffer=BYTES, out=ARRAY)
 def decode_with_header(buffer: Bytes, out: NDArray[Any] | None = None, *, threads: int = 1) -> NDArray[Any]:
     """Decode a stream that begins with a ZFP header, from tamis, zfpy or the ``zfp`` program.
 
@@ -105,6 +115,7 @@ def decode_with_header(buffer: Bytes, out: NDArray[Any] | None = None, *, thread
     return _decode(buffer, header.shape, header.dtype, header.mode, out, nbits, threads)
 
 
+@explained(array=_NUMBERS, stream=BYTES)
 def prove(array: NDArray[Any], stream: Bytes, mode: Mode, fill_bits: int | None = None) -> None:
     """Raise DataError unless a stream of `encode` keeps the tolerance of accuracy mode on every value.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tamis import _native
 from tamis.errors import DataError, ParameterError, StreamError
+from tamis.kinds import DTYPE, RANK, explained
 from tamis.zfp.modes import Accuracy, Mode, is_lossless
 
 DTYPES = ("int32", "int64", "float32", "float64", "uint32", "uint64")
@@ -19,6 +20,7 @@ BLOCK_SIDE = _native.block_side
 """Values of a block along each axis."""
 
 
+@explained(rank=RANK)
 def max_extent(rank: int) -> int:
     """Return the longest extent that the ZFP header can store, with `rank` axes."""
     return int(1 << 48 // rank)
@@ -32,6 +34,7 @@ def check_dtype(dtype: np.dtype[Any]) -> None:
         )
 
 
+@explained(dtype=DTYPE)
 def check_encodable(dtype: np.dtype[Any], mode: Mode) -> None:
     """Raise ParameterError if ZFP does not support the type, or the mode does not work for it."""
     check_dtype(dtype)

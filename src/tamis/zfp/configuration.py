@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tamis import _native
+from tamis.kinds import FLAG, checked
 
 CODEC = "ZFP codec 5"
 
@@ -48,6 +49,7 @@ class Config:
         """Options for the compiler."""
         return f"-I{self.include_path}"
 
+    @checked(codec=FLAG, static=FLAG)
     def libs(self, *, codec: bool = False, static: bool = False) -> str:
         """Return options for the linker, to stand before those of HDF5.
 

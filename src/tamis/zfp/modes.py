@@ -10,6 +10,7 @@ import numpy as np
 
 from tamis import _native
 from tamis.errors import ParameterError
+from tamis.kinds import DTYPE, FLAG, RANK, checked, explained, instance
 
 _MAX_BITS, _MAX_PREC, _MIN_EXP = _native.max_bits, _native.max_prec, _native.min_exp
 
@@ -32,6 +33,7 @@ class Rate:
             raise ParameterError(f"expected a finite rate above 0 bits per value, got rate={self.rate!r}")
         _make_float(self, "rate")
 
+    @explained(dtype=DTYPE, rank=RANK)
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
         """Return the numbers for the native codec."""
         return _checked_params(_native.rate_params(self.rate, native_type(dtype), rank), str(self))
@@ -57,6 +59,7 @@ class Precision:
             raise ParameterError(f"expected a precision of 1 to 64 bit planes, got precision={self.precision!r}")
         _make_plain(self, "precision")
 
+    @explained(dtype=DTYPE, rank=RANK)
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
         """Return the numbers for the native codec."""
         return _checked_params(_native.precision_params(int(self.precision)), str(self))
@@ -96,6 +99,7 @@ class Accuracy:
         """The tolerance rounded down to a power of two, which the codec uses."""
         return math.ldexp(1.0, math.frexp(self.tolerance)[1] - 1)
 
+    @explained(dtype=DTYPE, rank=RANK)
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
         """Return the numbers for the native codec."""
         return _checked_params(_native.accuracy_params(self.tolerance), str(self))
@@ -142,6 +146,7 @@ class Expert:
             )
         _make_plain(self, "minbits", "maxbits", "maxprec", "minexp")
 
+    @explained(dtype=DTYPE, rank=RANK)
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
         """Return the numbers for the native codec."""
         return _checked_params(_native.expert_params(self.minbits, self.maxbits, self.maxprec, self.minexp), str(self))
@@ -154,6 +159,7 @@ class Expert:
 class Reversible:
     """Lossless: every bit is kept, NaN, infinities and -0.0 included."""
 
+    @explained(dtype=DTYPE, rank=RANK)
     def params(self, dtype: np.dtype[Any], rank: int) -> _native.Params:
         """Return the numbers for the native codec."""
         return _native.reversible_params()
@@ -165,6 +171,7 @@ class Reversible:
 Mode = Rate | Precision | Accuracy | Expert | Reversible
 
 
+@explained(reversible=FLAG)
 def mode(
     *,
     rate: float | None = None,
@@ -227,6 +234,7 @@ def as_mode(value: Any) -> Mode:
     return result
 
 
+@checked(params=instance("the parameters of a mode, mode.params(…)", _native.Params), rank=RANK)
 def mode_of(params: _native.Params, rank: int) -> Mode:
     """Return the mode of the codec's four numbers, as libzfp classifies them."""
     numbers = Expert(params.minbits, params.maxbits, params.maxprec, params.minexp)

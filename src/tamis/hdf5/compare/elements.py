@@ -19,6 +19,7 @@ from tamis.chunks.reader import ArrayReader
 from tamis.errors import FileError, located
 from tamis.formatting import shortened
 from tamis.hdf5.compare.followed_values import followed_value, followed_values
+from tamis.hdf5.lib.damage import pass_interrupt
 from tamis.hdf5.lib.datatypes import memory_type
 from tamis.hdf5.lib.references import has_references
 from tamis.hdf5.library_reader import read_bytes, selected
@@ -106,6 +107,7 @@ def _elements(array: Hdf5Array, values: ArrayReader | None, own: Objects, part: 
     except FileError:
         raise
     except (OSError, RuntimeError, TypeError, ValueError) as error:
+        pass_interrupt(error)
         raise FileError(f"{array.label}: values cannot be read: {error}") from error
 
 

@@ -12,6 +12,9 @@ import h5py
 from tamis.errors import FileError, TamisError
 from tamis.store.disk import system_error
 
+INTERRUPTED = "KeyboardInterrupt while a filter of another package ran"
+"""Why such a filter fails at Ctrl-C: no exception passes through HDF5."""
+
 _COMPILED = "h5py" + os.sep
 _PACKAGE = os.path.dirname(h5py.__file__) + os.sep
 
@@ -41,12 +44,19 @@ def reading(*paths: str | os.PathLike[str], dataset: str = "", only_damage: bool
         error.at(path=path, dataset=dataset or None)
         raise
     except Exception as error:
+        pass_interrupt(error)
         system_text = system_error(error)
         if not is_of_h5py(error) or (only_damage and system_text):
             raise
         place = " or ".join(os.fspath(candidate) for candidate in paths) + f": {dataset}" * bool(dataset)
         text = f"cannot be read: {system_text}" if system_text else f"damaged or incomplete: {error_text(error)}"
         raise FileError(f"{place}: {text}").at(path=path, dataset=dataset or None) from error
+
+
+def pass_interrupt(error: BaseException) -> None:
+    """Raise KeyboardInterrupt in place of an error of h5py, if Ctrl-C is what ended the filter that it tells of."""
+    if INTERRUPTED in str(error):
+        raise KeyboardInterrupt from None
 
 
 def is_of_h5py(error: BaseException) -> bool:

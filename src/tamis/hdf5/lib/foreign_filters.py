@@ -1,7 +1,7 @@
 """Filters of other packages in h5py's libhdf5: a process of their own runs them, which they may end.
 
 HDF5 loads a plugin into the process that reads, and a plugin that crashes over a chunk ends that process. Therefore,
-before HDF5 loads the plugin of a filter that neither tamis nor HDF5 itself has, another function takes its place in
+before HDF5 loads the plugin of a filter that neither tamis nor HDF5 itself decodes, another function takes its place in
 HDF5's table of filters: it sends each chunk to the process, whatever HDF5 reads or copies the chunk for.
 """
 
@@ -23,8 +23,9 @@ from h5py import h5d, h5f, h5p, h5pl, h5s, h5t, h5z
 from tamis.errors import StreamError
 from tamis.filters._plugin_client import Plugin, hdf5plugin_folder
 from tamis.filters._plugin_worker import CLASS_VERSION, DECODE, LIBC, Callback, FilterClass
-from tamis.filters.registry import is_known
+from tamis.filters.registry import is_safe
 from tamis.hdf5.lib import calls
+from tamis.hdf5.lib.damage import INTERRUPTED
 
 _SetLocal = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
@@ -61,7 +62,7 @@ def encodes(code: int) -> bool:
 
 
 def _isolate(code: int) -> None:
-    if code in _classes or is_known(code):
+    if code in _classes or is_safe(code):
         return
     if (folders := _folders()) and (plugin := _plugin(code, folders)) is not None:
         with calls.lock:
@@ -113,7 +114,7 @@ def _class_of(plugin: Plugin) -> FilterClass:
 
 
 def _failure(error: BaseException, status: int) -> int:
-    calls.push_error(str(error) or type(error).__name__)
+    calls.push_error(INTERRUPTED if isinstance(error, KeyboardInterrupt) else str(error) or type(error).__name__)
     return status
 
 

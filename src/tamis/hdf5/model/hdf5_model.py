@@ -44,7 +44,7 @@ class Hdf5Model:
     def __init__(
         self, file: h5py.File, phony_dims: str = "sort", *, restore: bool = True, follow: bool = False
     ) -> None:
-        if phony_dims not in PHONY_NAMES:
+        if not isinstance(phony_dims, str) or phony_dims not in PHONY_NAMES:
             raise ParameterError(f"expected phony_dims to be {' or '.join(map(repr, PHONY_NAMES))}, got {phony_dims!r}")
         self._file, self._phony_dims, self._restore, self._follow = file, phony_dims, restore, follow
         self._linked_files = LinkedFiles(file)

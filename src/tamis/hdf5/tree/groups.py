@@ -17,7 +17,7 @@ from tamis.hdf5.lib.filter_list import listed_pipeline
 from tamis.hdf5.lib.foreign_filters import is_available
 from tamis.hdf5.lib.quick_facts import bare_address
 from tamis.hdf5.tree.links import INSTALL, filter_text, link_plist, links_of
-from tamis.kinds import Kind, checked
+from tamis.kinds import FLAG, Kind, checked
 from tamis.pipeline import Pipeline, as_pipeline
 
 _MOST_LINKS = 65535
@@ -46,7 +46,7 @@ _DEFAULT = PhaseChange(8, 6)
 GROUP = Kind("an h5py file or group", lambda value: isinstance(value, h5py.Group))
 
 
-@checked(parent=GROUP)
+@checked(parent=GROUP, track_order=FLAG)
 def create_group(
     parent: h5py.Group,
     name: str,

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from tamis.errors import FileError
 from tamis.formatting import plural
+from tamis.hdf5.lib.damage import pass_interrupt
 
 
 def text_of(path: bytes) -> str:
@@ -47,4 +48,5 @@ def placed(path: bytes, attribute: bytes | None = None) -> Iterator[None]:
     except _PlacedError:
         raise
     except Exception as error:
+        pass_interrupt(error)
         raise _PlacedError(f"cannot copy {subject_of(path, attribute)}: {error}").at(dataset=text_of(path)) from error

@@ -19,10 +19,12 @@ from tamis.chunks.regions import Parts
 from tamis.chunks.threads import checked_threads, ordered_map
 from tamis.errors import FileError, ParameterError, StreamError, TamisError, located
 from tamis.formatting import printable
+from tamis.hdf5.chunk_access import DATASET
 from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.damage import reading
 from tamis.hdf5.lib.direct_chunks import check_recorded, noted, put_chunk, record_of, settle
 from tamis.hdf5.writing.target import Target, growing_axis
+from tamis.kinds import checked
 from tamis.rewrite.cast import cast, rounding_of
 from tamis.rewrite.encode import Encoded, can_skip_loss, is_lossy
 from tamis.store.disk import disk_text
@@ -98,6 +100,7 @@ class Appender:
                 appender.append(step)
     """
 
+    @checked(dataset=DATASET)
     def __init__(
         self,
         dataset: h5py.Dataset,

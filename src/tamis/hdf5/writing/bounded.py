@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from tamis.chunks.grid import Region
 from tamis.chunks.regions import Parts
 from tamis.errors import ParameterError, TamisError, located
+from tamis.hdf5.tree.groups import GROUP
 from tamis.hdf5.writing.appender import Appender
 from tamis.hdf5.writing.creation import check_place, named, new_dataset, new_path
 from tamis.hdf5.writing.target import Target
@@ -61,7 +62,7 @@ def bounded_dataset(
     return Target.of(dataset, recorded.within(filters.bound), label)
 
 
-@checked(axis=WHOLE)
+@checked(parent=GROUP, axis=WHOLE)
 def create_appender(
     parent: h5py.Group,
     name: str,

@@ -19,13 +19,13 @@ from tamis.hdf5.lib import calls
 from tamis.hdf5.lib.foreign_filters import is_available
 from tamis.hdf5.lib.rounding_attributes import name_container, record_rounding
 from tamis.hdf5.tree.groups import GROUP
-from tamis.kinds import MAPPING, checked
+from tamis.kinds import ATTRIBUTES, DTYPE_LIKE, checked
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rewrite.padding import growing_chunks
 from tamis.rounding import Rounding, still_needed
 
 
-@checked(parent=GROUP, attrs=MAPPING)
+@checked(parent=GROUP)
 def create_dataset(
     parent: h5py.Group,
     name: str,
@@ -82,6 +82,7 @@ def create_dataset(
         return named(dataset, parent, name, as_pipeline(filters).rounding)
 
 
+@checked(dtype=DTYPE_LIKE, attrs=ATTRIBUTES.or_none())
 def new_dataset(
     parent: h5py.Group,
     shape: tuple[int, ...],

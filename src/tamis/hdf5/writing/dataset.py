@@ -26,7 +26,7 @@ from tamis.hdf5.writer import Hdf5Writer
 from tamis.hdf5.writing.bounded import bounded_dataset
 from tamis.hdf5.writing.creation import check_place, named, new_path
 from tamis.hdf5.writing.target import Target, array_like
-from tamis.kinds import BYTES, checked
+from tamis.kinds import BYTES, WHOLES, checked
 from tamis.pipeline import as_pipeline
 from tamis.rewrite.cast import cast
 from tamis.rewrite.encode import Encoded
@@ -137,7 +137,7 @@ def write(target: Any, *arguments: Any, threads: int | None = None, **options: A
         return _write_new(target, name, array_like(data), threads, **options)
 
 
-@checked(dataset=DATASET, stream=BYTES)
+@checked(dataset=DATASET, stream=BYTES, origin=WHOLES)
 def write_stream(
     dataset: h5py.Dataset, origin: Sequence[int], stream: bytes | bytearray | memoryview, mode: zfp.Mode
 ) -> None:

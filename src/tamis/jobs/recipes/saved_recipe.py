@@ -14,7 +14,7 @@ from tamis.errors import FileError, ParameterError
 from tamis.filters import Filter
 from tamis.jobs.recipe import STANDARD_NAME, Recipes, absolute, has_pattern_signs
 from tamis.jobs.recipes.dimension_chunks import Chunks, DimensionChunks, as_chunks
-from tamis.kinds import FLAG, MAPPING, NAMES, PATH, Kind, checked
+from tamis.kinds import FLAG, MAPPING, NAMES, PATH, Kind, checked, explained
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rounding import Rounding
 from tamis.store.disk import disk_text
@@ -156,6 +156,7 @@ class Recipe:
         except OSError as error:
             raise FileError(f"{os.fspath(path)}: cannot be written: {disk_text(error)}").at(path=path) from error
 
+    @explained(other=Kind("a tamis.Recipe", lambda value: isinstance(value, Recipe)))
     def before(self, other: Recipe) -> Recipe:
         """Return both recipes as one; for a name that both have, and for missing values, this one counts.
 

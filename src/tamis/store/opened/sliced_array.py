@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from tamis.errors import ParameterError
 from tamis.formatting import printable
+from tamis.kinds import ARRAY, explained
 
 
 class OpenFile(Protocol):
@@ -110,6 +111,7 @@ class SlicedArray:
         out[...] = self[()]
         return out
 
+    @explained(out=ARRAY)
     def _check_out(self, out: NDArray[Any]) -> None:
         base, shape = self.dtype.base, self.shape + self.dtype.shape
         if out.shape != shape or not np.can_cast(base, out.dtype, "safe"):
