@@ -42,8 +42,11 @@ public:
         : random_(random), hdf5_("absent"), honest_(random.one_in(4)), file_(memfd_create("dataset", MFD_CLOEXEC)) {
         require(file_ >= 0, "a file can be made");
         now = this;
-        values_.resize(rows * columns * itemsize);
-        for (auto& byte : values_) byte = random.byte();
+        for (std::size_t i = 0; i < rows * columns; ++i) {
+            const auto value = static_cast<float>(random.between(-1000, 1000));
+            const auto* bytes = reinterpret_cast<const std::uint8_t*>(&value);
+            values_.insert(values_.end(), bytes, bytes + itemsize);
+        }
         require(pwrite(file_, values_.data(), values_.size(), 0) == static_cast<ssize_t>(values_.size()), "it is kept");
         bind_datasets();
         bind_types_and_spaces();
@@ -65,6 +68,7 @@ public:
             if (known) {
                 require(!honest_ || values == values_, "its values are read");
                 rewrite(source, values);
+                rewrite_with_loss(source, values);
                 if (attribute_names(hdf5_, source.id(), names)) read(source.id(), names);
             }
         }
@@ -102,6 +106,38 @@ private:
         require(rewriter.has_attributes() && rewriter.chunks().size() == written_.size(), "all of it is");
         for (const auto& chunk : rewriter.chunks())
             require(chunk.offset > 0 && chunk.checksum != 0, "its place is told");
+    }
+
+    // Through zfp, which keeps the bound of its tolerance, but not one that is far smaller, nor limits within the values.
+    void rewrite_with_loss(const datasets::SmallDataset& source, const datasets::Memory& values) {
+        constexpr double tolerance = 1;
+        const chunks::Shape shape{2, {rows / 2, columns}};
+        chunks::Pipeline pipeline(shape, itemsize, fake_libdeflate);
+        zfp::Params params;
+        params.minexp = 0;
+        unsigned words[hdf5::max_stored];
+        std::size_t count = 0;
+        const zfp::Layout layout = zfp::Layout::contiguous(2, {columns, rows / 2, 1, 1});
+        require(static_cast<bool>(hdf5::stored_of_params(params, zfp::Type::float32, layout, words, count)), "is zfp");
+        pipeline.add(chunks::zfp_id, {words, count});
+        constexpr double infinity = std::numeric_limits<double>::infinity();
+        const chunks::Loss within{0, {}, -infinity, infinity, tolerance, false};
+        const chunks::Loss nearer{0, {}, -infinity, infinity, 1e-30, false};
+        const chunks::Loss limited{0, {}, 2000, infinity, tolerance, false};
+        for (const chunks::Loss* loss : {&nearer, &limited}) {
+            datasets::Rewriter refused(hdf5_, source, pipeline);
+            require(!refused.encode(values, zfp::portable_kernel, 1 << 20, loss) || (!honest_ && loss == &nearer),
+                    "what breaks the terms is refused");
+        }
+        datasets::Rewriter rewriter(hdf5_, source, pipeline);
+        if (!rewriter.encode(values, zfp::portable_kernel, 1 << 20, &within))
+            return require(!honest_, "values are within the tolerance");
+        for (const datasets::NewChunk& chunk : rewriter.chunks())
+            require(chunk.encoded.kept && chunk.encoded.error <= tolerance, "the largest error is told");
+        written_.clear();
+        const auto rewritten = rewriter.write({file_id, "w", 0, type_id, list_id}, 0);
+        require(!honest_ || rewritten == datasets::Rewritten::done, "it is written");
+        require(!honest_ || written_.size() == rewriter.chunks().size(), "all of it is");
     }
 
     // Write a chunk for each record, in the grid of the records.
