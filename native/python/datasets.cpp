@@ -56,20 +56,20 @@ nb::tuple form_of(const datasets::Form& form) {
                           form.least_dense);
 }
 
-// The name of an attribute, and its text if it is one.
-nb::object attribute_of(const datasets::AttributeName& name, const datasets::Attribute& attribute) {
-    const auto text = attribute.is_read() ? attribute.text() : std::nullopt;
-    nb::object value = text ? nb::object(nb::bytes(text->data(), text->size())) : nb::none();
-    return nb::make_tuple(nb::bytes(name.name.data(), name.name.size()), value);
-}
-
-// All of an attribute; None if that is not known.
+// All of an attribute: name, type, dataspace and values; None if that is not known.
 nb::object content_of(const datasets::AttributeName& name, const datasets::Attribute& attribute) {
     if (!attribute.is_read()) return nb::none();
     const datasets::Memory type = attribute.type_code(), space = attribute.space_code();
     if (type.empty() || space.empty()) return nb::none();
     return nb::make_tuple(nb::bytes(name.name.data(), name.name.size()), bytes_of(type), bytes_of(space),
                           bytes_of(attribute.value_code()));
+}
+
+// The name of an attribute, and its text if it is one, otherwise all of it.
+nb::object attribute_of(const datasets::AttributeName& name, const datasets::Attribute& attribute) {
+    const auto text = attribute.is_read() ? attribute.text() : std::nullopt;
+    nb::object value = text ? nb::object(nb::bytes(text->data(), text->size())) : content_of(name, attribute);
+    return nb::make_tuple(nb::bytes(name.name.data(), name.name.size()), value);
 }
 
 // How much is asked for: facts; values, decoded without HDF5, and attributes, too; or values that HDF5 reads alike.

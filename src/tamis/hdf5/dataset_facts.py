@@ -18,7 +18,7 @@ from tamis.errors import MissingFilterError
 from tamis.filters import ChunkType, StoredZfp, UnknownFilter, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.hdf5.lib import calls, datatypes
-from tamis.hdf5.lib.attributes import is_bare_dimension, is_known, known_attributes, known_texts
+from tamis.hdf5.lib.attributes import is_bare_dimension, is_known, known_attributes, known_values
 from tamis.hdf5.lib.file_facts import address_nbytes, filename_of, is_read_only
 from tamis.hdf5.lib.filter_list import listed_pipeline
 from tamis.hdf5.lib.foreign_filters import isolate
@@ -64,10 +64,10 @@ _SHARED = (
 """Facts that follow from the form of a dataset."""
 
 _OF_ATTRIBUTES = ("attributes", "missing", "packing")
-"""Facts that follow from the form and the attributes of the conventions, if these are texts."""
+"""Facts that follow from the form and the attributes of the conventions, if these are known."""
 
-_TEXTS = "attribute_texts"
-"""Name of the fact, if it is known: names of the attributes of the conventions, with those that are texts."""
+_CONTENTS = "attribute_contents"
+"""Name of the fact, if it is known: the attributes of the conventions, as `QuickFacts` has them."""
 
 _MOST_OPEN = 8
 """Limit of open datasets: HDF5 takes 64 KiB or more for each, and a file may have very many."""
@@ -132,11 +132,11 @@ class DatasetFacts(DescribedArray):
         """Take over facts that were read at once; what follows from form and attributes is read once for all."""
         self._surveyed = True
         known = tuple(entry for entry in facts.attributes if is_known(entry[0]))
-        names = (*_SHARED, *_OF_ATTRIBUTES) if all(text is not None for _, text in known) else _SHARED
+        names = (*_SHARED, *_OF_ATTRIBUTES) if all(content is not None for _, content in known) else _SHARED
         forms = vars(self.file).setdefault(_FORMS, {})
         own = self.__dict__
         own["shape"], own["maxshape"], own["stored_nbytes"] = facts.shape, facts.maxshape, facts.stored_nbytes
-        own[_TEXTS] = known
+        own[_CONTENTS] = known
         if not any(name == b"NAME" for name, _ in facts.attributes):
             own["is_bare_dimension"] = False
         if (shared := forms.get((facts.form, known))) is None:
@@ -365,18 +365,18 @@ class DatasetFacts(DescribedArray):
     def likeness(self) -> object:
         """What datasets have in common that differ only in path, values and where these are stored; None if unknown."""
         self.survey()
-        texts = self.__dict__.get(_TEXTS, ())
-        if self.form is None or self.is_bare_dimension or any(text is None for _, text in texts):
+        contents = self.__dict__.get(_CONTENTS, ())
+        if self.form is None or self.is_bare_dimension or any(content is None for _, content in contents):
             return None
-        return self.form, self.shape, self.maxshape, texts
+        return self.form, self.shape, self.maxshape, contents
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
         """The attributes of the conventions, without unreadable ones."""
-        texts = self.__dict__.get(_TEXTS)
-        if texts is None:
+        contents = self.__dict__.get(_CONTENTS)
+        if contents is None:
             return known_attributes(self.dataset, "CLASS")
-        return known_texts(lambda: self.dataset, texts)
+        return known_values(lambda: self.dataset, contents)
 
     @cached_property
     def is_bare_dimension(self) -> bool:

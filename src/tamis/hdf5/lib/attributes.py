@@ -76,12 +76,12 @@ def is_known(name: bytes) -> bool:
     return cf.is_known(text) or text == "CLASS"
 
 
-def known_texts(owner: Callable[[], h5py.HLObject], texts: Iterable[tuple[bytes, bytes | None]]) -> dict[str, Any]:
-    """Return what `known_attributes` does, from names and texts that were read before; `owner` opens the object."""
+def known_values(owner: Callable[[], h5py.HLObject], contents: Iterable[tuple[bytes, object]]) -> dict[str, Any]:
+    """Return what `known_attributes` does, without reading texts again; `owner` opens the object."""
     known = {}
-    for raw, text in texts:
+    for raw, content in contents:
         name = raw.decode("utf-8", "surrogateescape")
-        value = _value(owner(), name) if text is None else text.decode("utf-8", "surrogateescape")
+        value = content.decode("utf-8", "surrogateescape") if isinstance(content, bytes) else _value(owner(), name)
         if value is not None:
             known[name] = value
     return known

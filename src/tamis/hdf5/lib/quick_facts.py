@@ -54,7 +54,7 @@ class QuickFacts(NamedTuple):
     chunks
         The chunk index.
     attributes
-        Name of each attribute; and its text, if it is one.
+        Name of each attribute; and its text if it is one, otherwise all of it; None if that is not known.
     values
         Bytes of the values, in the type of the file, if they are asked for and decoded.
     contents
@@ -66,7 +66,7 @@ class QuickFacts(NamedTuple):
     maxshape: tuple[int | None, ...]
     stored_nbytes: int
     chunks: Columns
-    attributes: tuple[tuple[bytes, bytes | None], ...]
+    attributes: tuple[tuple[bytes, bytes | Content | None], ...]
     values: bytes | None
     contents: tuple[Content | None, ...] | None
 

@@ -172,8 +172,10 @@ def plan_datasets(store: Store, request: Request, survey: Survey = survey_alone)
         filters = recipe.value if isinstance(recipe.value, Pipeline) else None
         named = recipe.exact or (recipe.path in shapes and shapes[recipe.path].exact)
         by_rule = filters is None and recipe.path in request.rule_chunks and not named
-        likeness = None if dataset.likeness is None else (dataset.likeness, filters, asked, named, by_rule)
+        likeness: object = None if dataset.likeness is None else (dataset.likeness, filters, asked, named, by_rule)
         likeness = None if isinstance(asked, DimensionChunks) or recipe.path in required else likeness
+        if likeness is not None and filters is not None and filters.error_bound != 0 and not recipe.exact:
+            likeness = (likeness, store.roles.get(recipe.path, cf.DATA).is_exact)
         if (plan_alike := plans_by_likeness.get(likeness)) is not None and path.isprintable():
             plans[path] = plan_alike.at(path)
             kept.pop(path, None)
@@ -207,12 +209,8 @@ def plan_datasets(store: Store, request: Request, survey: Survey = survey_alone)
             plan = with_requirement(plan, dataset, required.get(recipe.path), survey)
             plans[path] = plan = with_loosest_tolerance(plan, dataset) if has_bound else plan
             kept.pop(path, None)
-            if (
-                likeness is not None
-                and not (plan.lossy or plan.rounding)
-                and not any(path in note for note in plan.notes)
-            ):
-                plans_by_likeness[likeness] = plan  # a lossy plan also depends on the role
+            if likeness is not None and _is_general(plan, dataset) and not any(path in note for note in plan.notes):
+                plans_by_likeness[likeness] = plan
         except MissingFilterError as error:
             error.at(path, path=store.path, dataset=path)
             raise
@@ -254,6 +252,13 @@ def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozens
                 f"{companion.path}: expected {variable} to be left out, too, whose missing values it has, got it alone"
             )
     return frozenset(dropped)
+
+
+def _is_general(plan: Plan, dataset: StoredArray) -> bool:
+    """Return whether the plan depends on what makes datasets alike, and on no value or chunk of its dataset."""
+    if not (plan.lossy or plan.rounding):
+        return True
+    return plan.recoded and plan.pipeline.bound is None and dataset.pipeline.zfp is None
 
 
 def _of_values(plan: Plan, array: StoredArray) -> Plan:
