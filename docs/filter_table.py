@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tamis.filters.catalogue import catalogue
+from tamis.filters.registry import catalogue
 
 PAGE = Path(__file__).with_name("filters.md")
 BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"

@@ -18,9 +18,9 @@ import skip_report
 from hypothesis import settings
 
 from tamis import _native
-from tamis.hdf5.stored_array import Hdf5Array
-from tamis.hdf5.writer import GrowingFile, Hdf5Writer, create_writer
-from tamis.rewrite.plan import Plan, Written
+from tamis.formats.hdf5.stored_array import Hdf5Array
+from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, create_writer
+from tamis.rewrite.rewrite import Plan, Written
 from tamis.rewrite.write import write as write_array
 
 SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "cam_ts.nc"

@@ -14,7 +14,7 @@ import pytest
 import tamis
 import tamis.hdf5
 from tamis.errors import located
-from tamis.jobs.json_rule import error_dict
+from tamis.jobs.result import error_dict
 
 ZFP = "zfp(accuracy=0.001)|fletcher32"
 

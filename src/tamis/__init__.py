@@ -45,24 +45,23 @@ if TYPE_CHECKING:
         Zfp,
         Zstd,
     )
-    from tamis.filters._plugin_file import plugin_path
-    from tamis.jobs.encoding import Encoding, encoding
-    from tamis.jobs.export import ReferenceParser, export
-    from tamis.jobs.exporting import ExportResult
-    from tamis.jobs.inspect import inspect
-    from tamis.jobs.inspection import Inspection
-    from tamis.jobs.planning.plan import plan
-    from tamis.jobs.planning.result import Plan
+    from tamis.filters._plugin_client import plugin_path
+    from tamis.jobs.export import ExportResult
+    from tamis.jobs.export.job import ReferenceParser, export
+    from tamis.jobs.inspect import Inspection
+    from tamis.jobs.inspect.job import inspect
+    from tamis.jobs.plan.job import plan
+    from tamis.jobs.plan.result import Plan
     from tamis.jobs.recipes import Recipe
-    from tamis.jobs.repack import preview_repack, repack
-    from tamis.jobs.repacking import RepackPreview, RepackResult
-    from tamis.jobs.repairing.repair import repair
-    from tamis.jobs.repairing.result import RepairResult
+    from tamis.jobs.repack import RepackPreview, RepackResult
+    from tamis.jobs.repack.job import preview_repack, repack
+    from tamis.jobs.repair import RepairResult, repair
     from tamis.jobs.spec import Spec, spec
-    from tamis.jobs.verification import Verification
-    from tamis.jobs.verify import verify
+    from tamis.jobs.verify import Verification
+    from tamis.jobs.verify.job import verify
     from tamis.pipeline import Pipeline
     from tamis.rounding import Absolute, BitGroom, BitRound, Granular
+    from tamis.xarray.encoding import Encoding, encoding
     from tamis.zfp.configuration import Config, config
 
 __all__ = [
@@ -136,22 +135,21 @@ _LATE = {
     "tamis.filters": "Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Scaleoffset Shuffle Sperr Sz3 Szip"
     " UnknownFilter Zfp Zstd",
     "tamis._open": "open",
-    "tamis.filters._plugin_file": "plugin_path",
-    "tamis.jobs.encoding": "Encoding encoding",
-    "tamis.jobs.export": "ReferenceParser export",
-    "tamis.jobs.exporting": "ExportResult",
-    "tamis.jobs.inspect": "inspect",
-    "tamis.jobs.inspection": "Inspection",
-    "tamis.jobs.planning.plan": "plan",
-    "tamis.jobs.planning.result": "Plan",
+    "tamis.filters._plugin_client": "plugin_path",
+    "tamis.xarray.encoding": "Encoding encoding",
+    "tamis.jobs.export.job": "ReferenceParser export",
+    "tamis.jobs.export": "ExportResult",
+    "tamis.jobs.inspect.job": "inspect",
+    "tamis.jobs.inspect": "Inspection",
+    "tamis.jobs.plan.job": "plan",
+    "tamis.jobs.plan.result": "Plan",
     "tamis.jobs.recipes": "Recipe",
-    "tamis.jobs.repack": "preview_repack repack",
-    "tamis.jobs.repacking": "RepackPreview RepackResult",
-    "tamis.jobs.repairing.repair": "repair",
-    "tamis.jobs.repairing.result": "RepairResult",
+    "tamis.jobs.repack.job": "preview_repack repack",
+    "tamis.jobs.repack": "RepackPreview RepackResult",
+    "tamis.jobs.repair": "RepairResult repair",
     "tamis.jobs.spec": "Spec spec",
-    "tamis.jobs.verification": "Verification",
-    "tamis.jobs.verify": "verify",
+    "tamis.jobs.verify": "Verification",
+    "tamis.jobs.verify.job": "verify",
     "tamis.pipeline": "Pipeline",
     "tamis.rounding": "Absolute BitGroom BitRound Granular",
     "tamis.zfp.configuration": "Config config",
@@ -183,6 +181,6 @@ def _add_accessors(_: ModuleType) -> None:
 if not _native.kernel_as_asked():
     import_module("tamis.zfp.configuration").warn_unless_as_asked()
 if "tamis_command" not in sys.modules:  # each command imports h5py itself, if it needs it
-    import_module("tamis.hdf5")
+    import_module("tamis.formats.hdf5")
     import_module("tamis.netcdf.registration").register()
     after_import("xarray", _add_accessors)

@@ -12,20 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import ParameterError
-from tamis.hdf5.store import Hdf5Store
-from tamis.hdf5.tree.left_out import check_scales
+from tamis.formats.classic.header import is_classic
+from tamis.formats.hdf5.store import Hdf5Store
+from tamis.formats.hdf5.tree.copy import check_scales
 from tamis.kinds import FLAG, PATH, checked
-from tamis.netcdf.classic.classic_signature import is_classic
-from tamis.store.array import ArrayWriter, Store
-from tamis.store.first_bytes import is_zarr
-from tamis.store.folder_transaction import FolderTransaction
-from tamis.store.pair import Pair
-from tamis.store.transaction import Transaction
+from tamis.safety.transaction import FolderTransaction, Transaction
+from tamis.stores.first_bytes import is_zarr
 
 if TYPE_CHECKING:
-    from tamis.hdf5.file import File
-    from tamis.rewrite.plan import Recreate
-    from tamis.store.opened.opened_store import GroupedStore, OpenedStore
+    from tamis.formats.hdf5.file import File
+    from tamis.reading.opened_store import GroupedStore, OpenedStore
+    from tamis.rewrite.rewrite import Recreate
+    from tamis.stores.comparison import Pair
+    from tamis.stores.protocols import ArrayWriter, Store
 
 
 @checked(path=PATH, restore=FLAG)
@@ -64,8 +63,8 @@ def open(  # noqa: A001 - as xarray and gzip name it
             ts = file["TS"]
             first = ts[0]
     """
-    from tamis.hdf5.file import File
-    from tamis.store.opened.opened_store import OpenedStore
+    from tamis.formats.hdf5.file import File
+    from tamis.reading.opened_store import OpenedStore
 
     opens = _other_format(path)
     return File(path, threads, restore) if opens is None else OpenedStore(opens, path, threads, restore)
@@ -86,12 +85,12 @@ def open_store(path: str | os.PathLike[str]) -> Store:
 def _other_format(path: str | os.PathLike[str]) -> Callable[[str], GroupedStore] | None:
     """Return what opens what is at a path, if it is not HDF5; None for anything else."""
     if is_zarr(path):
-        from tamis.zarr.stored.zarr_store import ZarrStore
+        from tamis.formats.zarr.stored.store import ZarrStore
 
         return ZarrStore
     if not is_classic(path):
         return None
-    from tamis.netcdf.classic.classic_store import ClassicStore
+    from tamis.formats.classic.store import ClassicStore
 
     return ClassicStore
 
@@ -111,7 +110,7 @@ def begin(target: Path, *, overwrite: bool = True, **form: Any) -> Transaction:
     overwrite
         Whether what is there is replaced.
     **form
-        Parameters of `tamis.zarr.writing.zarr_form.ZarrForm`; those that are None are left out.
+        Parameters of `tamis.formats.zarr.writing.writer.ZarrForm`; those that are None are left out.
 
     Raises
     ------
@@ -124,8 +123,8 @@ def begin(target: Path, *, overwrite: bool = True, **form: Any) -> Transaction:
     """
     known = {name: value for name, value in form.items() if value is not None}
     if is_zarr_name(target):
-        from tamis.zarr.stored.zarr_store import check_installed
-        from tamis.zarr.writing.zarr_form import ZarrForm
+        from tamis.formats.zarr.stored.store import check_installed
+        from tamis.formats.zarr.writing.writer import ZarrForm
 
         check_installed(target)
         return FolderTransaction(target, ZarrForm(**known), overwrite=overwrite)
@@ -139,14 +138,14 @@ def begin(target: Path, *, overwrite: bool = True, **form: Any) -> Transaction:
 def check_copy(source: Store, target: Transaction, dropped: Collection[str] = ()) -> None:
     """Raise an error if the format of a target cannot have an array of the source that is not left out."""
     if isinstance(target, FolderTransaction):
+        from tamis.formats.zarr.writing.new_array import check_array as check_zarr
+        from tamis.formats.zarr.writing.writer import ZarrForm
         from tamis.rewrite.transfer import check_storable
-        from tamis.zarr.writing.storable import check_array as check_zarr
-        from tamis.zarr.writing.zarr_form import ZarrForm
 
         assert isinstance(target.form, ZarrForm)
         check_storable(source, partial(check_zarr, target.form), dropped)
     elif not isinstance(source, Hdf5Store):
-        from tamis.hdf5.netcdf_target import check_array
+        from tamis.formats.hdf5.netcdf_target import check_array
         from tamis.rewrite.transfer import check_storable
 
         check_storable(source, check_array, dropped)
@@ -195,9 +194,9 @@ def copy_store(
     """
     check_copy(source, target, dropped)
     if isinstance(target, FolderTransaction):
+        from tamis.formats.zarr.writing.target import ZarrTarget
+        from tamis.formats.zarr.writing.writer import ZarrForm
         from tamis.rewrite.transfer import transfer
-        from tamis.zarr.writing.zarr_form import ZarrForm
-        from tamis.zarr.writing.zarr_target import ZarrTarget
 
         assert isinstance(target.form, ZarrForm)
         folder = ZarrTarget(target.path, target.form, threads)
@@ -205,10 +204,10 @@ def copy_store(
         transfer(source, folder, recreate, companions, line, dropped)
         return []
     if isinstance(source, Hdf5Store):
-        from tamis.hdf5.copying import copy_file
+        from tamis.formats.hdf5.copying import copy_file
 
         return copy_file(source, target.path, recreate, outdated, companions, target.protect, line, dropped)
-    from tamis.hdf5.netcdf_target import NetcdfTarget
+    from tamis.formats.hdf5.netcdf_target import NetcdfTarget
     from tamis.rewrite.transfer import transfer
 
     values_nbytes = sum(array.values_nbytes for array in source.arrays.values())
@@ -229,9 +228,9 @@ def pair_of(source: Store, target: Store, *, whole: bool = False, dropped: Colle
     `whole` if all arrays are compared; `dropped` has those of the source that the target leaves out.
     """
     if isinstance(source, Hdf5Store) and isinstance(target, Hdf5Store):
-        from tamis.hdf5.compare.file_pair import Hdf5Pair
+        from tamis.formats.hdf5.compare.file_pair import Hdf5Pair
 
         return Hdf5Pair(source, target, whole=whole, dropped=dropped)
-    from tamis.store.model_pair import ModelPair
+    from tamis.stores.comparison import ModelPair
 
     return ModelPair(source, target)

@@ -348,13 +348,7 @@ def _stage(value: object) -> Stage:
 
 
 def as_pipeline(value: object) -> Pipeline:
-    """Return a pipeline as it is, a filter or rounding as a pipeline of one, and tamis text parsed.
-
-    Raises
-    ------
-    ParameterError
-        If the value is anything else, or text that cannot be read.
-    """
+    """Return a pipeline as it is, a filter or rounding as a pipeline of one, and tamis text parsed."""
     if isinstance(value, Pipeline):
         return value
     if isinstance(value, (Filter, Stage, Rounding)):

@@ -11,10 +11,10 @@ from xarray import Dataset, DataTree, register_dataset_accessor, register_datatr
 
 if TYPE_CHECKING:  # imported when they are used, because xarray imports this module with every first file
     from tamis.accuracy.requirement import Requirements
-    from tamis.jobs.recipe import Recipes
+    from tamis.jobs.recipes.names import Recipes
     from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe
-    from tamis.jobs.repacking import RepackResult
-    from tamis.xarray.filter_table import Filters
+    from tamis.jobs.repack import RepackResult
+    from tamis.xarray.filter_encoding import Filters
     from tamis.xarray.saving import Encodings
 
 
@@ -34,7 +34,7 @@ class DatasetAccessor:
     @property
     def filters(self) -> Filters:
         """Filters of each variable by its encoding, as the file has them that it was opened from by engine tamis."""
-        from tamis.xarray.filter_table import Filters
+        from tamis.xarray.filter_encoding import Filters
 
         return Filters(self._dataset)
 

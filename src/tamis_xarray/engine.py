@@ -11,7 +11,7 @@ from xarray.backends import BackendEntrypoint
 import tamis_xarray.accessor  # noqa: F401 - registers Dataset.tamis with whatever looks for engines
 
 if TYPE_CHECKING:
-    from tamis.xarray.open_file import OpenFile
+    from tamis.xarray.backend import OpenFile
 
 
 class TamisEngine(BackendEntrypoint):
@@ -109,6 +109,6 @@ class TamisEngine(BackendEntrypoint):
 
 def _open(path: Any, phony_dims: str, threads: int | None, restore: bool, auto_complex: bool) -> OpenFile:
     """Open a file; tamis is imported only now."""
-    from tamis.xarray.open_file import OpenFile
+    from tamis.xarray.backend import OpenFile
 
     return OpenFile(path, phony_dims, threads, restore, auto_complex)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamis import _native
-from tamis.accuracy import changes
-from tamis.accuracy.changes import Changes
+from tamis.accuracy import distribution as changes
+from tamis.accuracy.distribution import Changes
 
 COUNT = 20_000
 

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tamis.accuracy import compare as pairing
-from tamis.accuracy.compare import compared
-from tamis.accuracy.statistics import compare
-from tamis.chunks.boxes import block_shape, pieces_read, several_chunks
-from tamis.chunks.grid import Region
-from tamis.missing.definition import Missing
+from tamis.accuracy import statistics as pairing
+from tamis.accuracy.statistics import compare, compared
+from tamis.arrays.gather import block_shape, pieces_read, several_chunks
+from tamis.arrays.grid import Region
+from tamis.meaning.missing import Missing
 
 Shape = tuple[int, ...]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tamis.accuracy import statistics
 from tamis.accuracy.difference import Comparison, compare, largest_error, same_bits
-from tamis.missing.definition import Missing
+from tamis.meaning.missing import Missing
 
 NAN, INF = np.nan, np.inf
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tamis.accuracy.information import BitPairs, bit_pairs, information_by_chance, keepbits
+from tamis.accuracy.fields import BitPairs, bit_pairs, information_by_chance, keepbits
 
 
 def bits_of(value: Any) -> str:

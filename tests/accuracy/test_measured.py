@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.accuracy.measured import Measured, is_missed, reached
-from tamis.missing.definition import Missing
+from tamis.meaning.missing import Missing
 
 WORDS = ("rmse", "psnr", "corr")
 

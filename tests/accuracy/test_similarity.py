@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tamis.accuracy.moments import Moments
-from tamis.accuracy.similarity import dssim
+from tamis.accuracy.fields import dssim
+from tamis.accuracy.statistics import Moments
 
 REACH, STABLE = 5, 1e-8
 

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from tamis.accuracy.statistics import Place, Squares, Tally, compare
-from tamis.missing.definition import Missing
+from tamis.meaning.missing import Missing
 
 FILL = np.float32(9.96921e36)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tamis.cli.commands import inspect, repack, spec
-from tamis.jobs.inspection import arguments
+from tamis.jobs.inspect import arguments
 from tamis.jobs.recipes import saved_recipe
 from tamis.notation import detect
 
@@ -61,8 +61,15 @@ def test_repack_imports_nothing_that_it_does_not_need(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, "repack", SAMPLE, tmp_path / "a.nc", *RECIPE]
     done = subprocess.run([str(each) for each in command], capture_output=True, text=True, check=True)
     loaded = {*done.stdout.splitlines()[-1].split()}
-    assert "tamis.jobs.repack" in loaded
-    slow = {"importlib.metadata", "numpy.ma", "rich.console", "tamis.jobs.verify", "tamis.jobs.inspect", "email"}
+    assert "tamis.jobs.repack.job" in loaded
+    slow = {
+        "importlib.metadata",
+        "numpy.ma",
+        "rich.console",
+        "tamis.jobs.verify.job",
+        "tamis.jobs.inspect.job",
+        "email",
+    }
     assert not slow & loaded
 
 

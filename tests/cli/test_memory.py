@@ -8,7 +8,7 @@ import sys
 COUNTED = """
 import resource, sys
 import numpy as np
-from tamis.cli.memory import keep_freed_memory
+from tamis.cli.ending import keep_freed_memory
 if sys.argv[1] == "kept" and not keep_freed_memory():
     print("no glibc")
     sys.exit()

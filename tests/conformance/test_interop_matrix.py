@@ -23,11 +23,11 @@ import pytest
 from numpy.typing import NDArray
 
 import tamis
-from tamis.chunks.grid import Grid, Region, region
-from tamis.chunks.regions import Parts
+from tamis.arrays.grid import Grid, Region, region
+from tamis.arrays.index import Parts
 from tamis.errors import MissingFilterError
 from tamis.filters import ChunkType, Filter
-from tamis.hdf5.chunk_access import chunk_type, pipeline_of
+from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
 
 HERE = Path(__file__).resolve().parent
 SHAPES = {(50,): (16,), (13, 21): (8, 8), (5, 9, 11): (2, 4, 11)}

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tamis.filters import by_id
-from tamis.hdf5.chunk_access import chunk_type, pipeline_of
+from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
 
 HERE = Path(__file__).resolve().parent
 TEXTS = [

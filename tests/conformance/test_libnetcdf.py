@@ -15,8 +15,8 @@ import pytest
 
 from tamis.errors import ParameterError
 from tamis.filters.base import Request
-from tamis.notation.fix8 import fix8
 from tamis.notation.netcdf import Compat, chain_text, parse_chain, parse_filterspec, parse_parameter
+from tamis.notation.netcdf_scanf import fix8
 
 TAGS = ["", "", "", "b", "B", "ub", "UB", "s", "S", "us", "u", "U", "l", "L", "ul", "UL", "f", "F", "d", "D"]
 WRONG_TAGS = [

@@ -16,8 +16,7 @@ import tamis
 from tamis import zfp
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.filters import ChunkType, StoredZfp, Zfp
-from tamis.filters._zfp_chunk import squeezed
-from tamis.filters.zfp import is_stored
+from tamis.filters.zfp import is_stored, squeezed
 
 VERSION_WORD = 0x10105111  # zfp 1.0.1, codec 5, H5Z-ZFP 1.1.1
 FIXTURES = Path(__file__).resolve().parents[3] / "shared" / "data" / "h5zzfp"

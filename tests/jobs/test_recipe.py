@@ -8,7 +8,7 @@ import pytest
 
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Deflate, Shuffle, Zfp
-from tamis.jobs.recipe import assigned, has_pattern_signs, matching, parse_chunks, split_filters, split_recipe
+from tamis.jobs.recipes.names import assigned, has_pattern_signs, matching, parse_chunks, split_filters, split_recipe
 from tamis.pipeline import Pipeline, as_pipeline
 
 PATHS = {path: path for path in ("/TS", "/grp/T", "/grp/sub/T", "/lat", "/x1", "/x[1]")}

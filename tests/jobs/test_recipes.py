@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import tamis
 from tamis.cli.main import main
 from tamis.errors import FileError, ParameterError
-from tamis.jobs.recipes.toml_places import places_of
+from tamis.jobs.recipes.fields import places_of
 
 TEXT = """# what the analysis allows
 schema = 1

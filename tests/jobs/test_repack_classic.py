@@ -16,8 +16,8 @@ import xarray
 
 import tamis
 from tamis.errors import DataError, FileError
-from tamis.jobs.copy import CopyOptions, copy
-from tamis.jobs.inspection.cdl_text import cdl_header
+from tamis.jobs.copy.job import CopyOptions, copy
+from tamis.jobs.inspect.cdl import cdl_header
 
 FORMATS = {"classic": "NETCDF3_CLASSIC", "64-bit-offset": "NETCDF3_64BIT_OFFSET", "cdf5": "NETCDF3_64BIT_DATA"}
 FILL = np.float32(9.96921e36)

@@ -12,10 +12,10 @@ import pytest
 
 import tamis
 from tamis.errors import BoundError
-from tamis.hdf5.stored_array import Hdf5Array
+from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.pipeline import Pipeline
-from tamis.rewrite.plan import Plan
 from tamis.rewrite.prove import verify_copied
+from tamis.rewrite.rewrite import Plan
 
 FIELD = (100 * np.sin(np.arange(30 * 50) / 17)).reshape(30, 50).astype("f4")
 

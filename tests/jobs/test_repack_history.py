@@ -14,8 +14,8 @@ import xarray as xr
 from click.testing import CliRunner
 
 import tamis
-from tamis.cf.history_attribute import added_line, with_line
 from tamis.cli.main import main
+from tamis.meaning.variables import added_line, with_line
 
 Run = Callable[..., str]
 

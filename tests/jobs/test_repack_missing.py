@@ -13,10 +13,10 @@ import pytest
 
 import tamis
 from tamis.errors import BoundError, DataError, ParameterError
-from tamis.hdf5.stored_array import Hdf5Array
+from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.pipeline import Pipeline
-from tamis.rewrite.plan import Plan
 from tamis.rewrite.prove import verify
+from tamis.rewrite.rewrite import Plan
 
 Real = Callable[[str], Path]
 Run = Callable[..., str]

@@ -16,13 +16,12 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.chunks import read_many
-from tamis.chunks.array_reader import ChunkedReader
-from tamis.chunks.chunk_reader import ChunkReader
-from tamis.chunks.contiguous_reader import ContiguousReader
+from tamis.arrays import read_many
+from tamis.arrays.chunk_reader import ChunkedReader, ChunkReader
+from tamis.arrays.reader import ContiguousReader
 from tamis.errors import FileError, ParameterError
-from tamis.hdf5.library_reader import LibraryReader
-from tamis.hdf5.stored_array import Hdf5Array
+from tamis.formats.hdf5.library_reader import LibraryReader
+from tamis.formats.hdf5.stored_array import Hdf5Array
 
 Real = Callable[[str], Path]
 

@@ -18,12 +18,11 @@ from hypothesis import strategies as st
 
 import tamis
 from tamis.accuracy.distribution import ks_probability
-from tamis.accuracy.similarity import dssim
-from tamis.accuracy.spectrum import Spectra
+from tamis.accuracy.fields import Spectra, dssim
 from tamis.cli.main import main
 from tamis.errors import BoundError, FileError, ParameterError
-from tamis.jobs.repacking import proof, requiring
-from tamis.rewrite.surveys.fields import measured_fields
+from tamis.jobs.repack import proof, requiring
+from tamis.rewrite.surveys import measured_fields
 
 Make = Callable[..., Path]
 Run = Callable[..., str]

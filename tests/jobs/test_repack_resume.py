@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 import tamis
 from tamis.cli import main
 from tamis.errors import FileError
-from tamis.store.leftovers import find_leftovers
+from tamis.safety.journal import find_leftovers
 
 RECIPES = {"x": "zfp(accuracy=0.01)|shuffle|deflate(4)", "y": "shuffle|deflate(4)", "z": "deflate(1)"}
 CHUNKS = {"x": (4, 32, 32)}
@@ -71,11 +71,11 @@ def kill(source: Path, target: Path, what: str = "writing /y", after: int = 1, *
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
-def resume(source: Path, target: Path, recipes: dict[str, str] = RECIPES) -> tamis.jobs.repack.RepackResult:
+def resume(source: Path, target: Path, recipes: dict[str, str] = RECIPES) -> tamis.jobs.repack.job.RepackResult:
     return tamis.repack(source, target, recipes, chunks=CHUNKS, overwrite=True, resume=True)
 
 
-def reused(found: tamis.jobs.repack.RepackResult) -> dict[str, int]:
+def reused(found: tamis.jobs.repack.job.RepackResult) -> dict[str, int]:
     return {each.path: each.reused_chunks for each in found.datasets}
 
 

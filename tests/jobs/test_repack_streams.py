@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 import tamis
 from tamis.errors import BoundError, FileError
-from tamis.hdf5.store import Hdf5Store
-from tamis.hdf5.stored_array import Hdf5Array
-from tamis.jobs.repacking.planning import Request, plan_datasets
+from tamis.formats.hdf5.store import Hdf5Store
+from tamis.formats.hdf5.stored_array import Hdf5Array
+from tamis.jobs.repack.planning import Request, plan_datasets
 from tamis.pipeline import Pipeline
-from tamis.rewrite.sampled.estimate import likely_nbytes
+from tamis.rewrite.growth import likely_nbytes
 
 NOTE = "zfp streams are kept: only filters after zfp change, and no error is added"
 WRITTEN = "zfp(accuracy=0.1)|shuffle|deflate(4)|fletcher32"

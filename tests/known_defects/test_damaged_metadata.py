@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import tamis
 from tamis.cli import main
-from tamis.hdf5.lib.damage import reading
+from tamis.formats.hdf5.lib.calls import reading
 
 VALUES = np.arange(16 * 8, dtype="f4").reshape(16, 8)
 Damaged = Callable[[str], Path]

@@ -14,7 +14,7 @@ import pytest
 from h5py import h5a, h5d, h5p, h5s, h5t
 
 import tamis
-from tamis.hdf5.lib import calls
+from tamis.formats.hdf5.lib import calls
 
 TAMIS = Path(sys.executable).with_name("tamis")
 RUBBISH = 0xDEADBEEF

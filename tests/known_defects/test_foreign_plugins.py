@@ -17,8 +17,8 @@ import h5py
 import numpy as np
 import pytest
 
-from tamis.hdf5.copying import copy_file
-from tamis.hdf5.store import Hdf5Store
+from tamis.formats.hdf5.copying import copy_file
+from tamis.formats.hdf5.store import Hdf5Store
 
 COMMAND = Path(sys.executable).parent / "tamis"
 SOURCE = Path(__file__).with_name("foreign_filter.c")

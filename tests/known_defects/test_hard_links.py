@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 import tamis
 from tamis.cli import main
 from tamis.errors import FileError
-from tamis.hdf5.lib.source_file import open_source
-from tamis.hdf5.tree.walk import walk
+from tamis.formats.hdf5.lib.source_file import open_source
+from tamis.formats.hdf5.tree.walk import walk
 
 VALUES = np.arange(64 * 64, dtype="f4").reshape(64, 64)
 COUNTS = "/entry/instrument/detector/counts"

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.jobs.repacking import resuming
-from tamis.rewrite import history
-from tamis.store import disk, journal, transaction
-from tamis.store.leftovers import find_leftovers
+from tamis.jobs.repack import resuming
+from tamis.rewrite import resumed_chunks as history
+from tamis.safety import disk, journal, transaction
+from tamis.safety.journal import find_leftovers
 
 RECIPE = {"*": "shuffle|deflate(1)"}
 CHUNKS = 8

@@ -16,10 +16,10 @@ import zarr
 from numpy.typing import NDArray
 
 import tamis
-from tamis.accuracy.compare import compared
-from tamis.chunks.grid import Grid, Region
-from tamis.chunks.regions import Parts
-from tamis.missing.definition import NONE_MISSING
+from tamis.accuracy.statistics import compared
+from tamis.arrays.grid import Grid, Region
+from tamis.arrays.index import Parts
+from tamis.meaning.missing import NONE_MISSING
 
 TAMIS = Path(sys.executable).with_name("tamis")
 SHAPE, CHUNK = (40_000, 50_000), (500, 500)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from h5py import h5d, h5f, h5o, h5p, h5r, h5s, h5t
 
-from tamis.hdf5.lib import calls
+from tamis.formats.hdf5.lib import calls
 
 Run = Callable[..., str]
 TAMIS = Path(sys.executable).with_name("tamis")

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.missing.companion_attributes import MARK
+from tamis.meaning.companions import MARK
 
 TAMIS = Path(sys.executable).with_name("tamis")
 CAM_TS = Path(__file__).resolve().parents[2] / "examples" / "data" / "cam_ts.nc"

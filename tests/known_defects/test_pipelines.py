@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 import tamis
 from tamis import Pipeline
-from tamis.chunks.grid import Grid
+from tamis.arrays.grid import Grid
 from tamis.errors import FileError, MissingFilterError, ParameterError
 from tamis.filters import Deflate
-from tamis.hdf5.chunk_access import chunk_type, pipeline_of
-from tamis.hdf5.lib.direct_chunks import check_recorded, noted
-from tamis.hdf5.stored_array import Hdf5Array
-from tamis.rewrite.plan import Plan, Written
+from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
+from tamis.formats.hdf5.lib.direct_chunks import check_recorded, noted
+from tamis.formats.hdf5.stored_array import Hdf5Array
+from tamis.rewrite.rewrite import Plan, Written
 
 Run = Callable[..., str]
 Write = Callable[..., tuple[h5py.Dataset, Written]]

@@ -21,7 +21,7 @@ from rich.console import Console
 import tamis
 from tamis.cli import main
 from tamis.cli.output import paint
-from tamis.jobs.json_rule import json_text
+from tamis.jobs.result import json_text
 
 Lines = Callable[[int | None], Iterator[tuple[str, str]]]
 

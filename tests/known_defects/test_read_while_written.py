@@ -14,8 +14,9 @@ import pytest
 from numpy.typing import NDArray
 
 import tamis
-from tamis.hdf5 import Appender, create_dataset, write, write_stream, writer
-from tamis.hdf5.writing import appender as appending
+from tamis.formats.hdf5 import writer
+from tamis.formats.hdf5.writing import appender as appending
+from tamis.hdf5 import Appender, create_dataset, write, write_stream
 
 FILTERS = "zfp(accuracy=0.01)|shuffle|deflate(1)|fletcher32"
 STEPS = np.cumsum(np.random.default_rng(0).normal(size=(24, 16, 16)), axis=0).astype("f4") + 1000

@@ -18,9 +18,8 @@ import pytest
 
 import tamis
 from tamis.errors import FileError
-from tamis.jobs.repacking.record import source_identity
-from tamis.store.journal import Journal, Run
-from tamis.store.leftovers import find_leftovers
+from tamis.jobs.repack.record import source_identity
+from tamis.safety.journal import Journal, Run, find_leftovers
 
 RECIPES = {"x": "zfp(accuracy=0.01)|shuffle|deflate(4)", "y": "shuffle|deflate(4)"}
 OPTIONS = [word for name, text in RECIPES.items() for word in ("-f", f"{name}:{text}")]

@@ -15,9 +15,9 @@ import pytest
 from calls import Job, calls_by_count
 
 import tamis
-from tamis.hdf5 import writer
-from tamis.hdf5.lib.quick_facts import rewrite_small
-from tamis.hdf5.stored_array import Hdf5Array
+from tamis.formats.hdf5 import writer
+from tamis.formats.hdf5.lib.quick_facts import rewrite_small
+from tamis.formats.hdf5.stored_array import Hdf5Array
 
 # About 10% more than they take, so that no regression goes unseen; each call takes 0.3 µs or more.
 MOST_CALLS = {"repack": 1270, "verify": 500}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis.hdf5.tree.times import _Header
+from tamis.formats.hdf5.tree.times import _Header
 
 FILTERS = ("none", "shuffle|deflate(4)", "fletcher32", "bitshuffle", "blosc2", "lzf", "nbit", "scaleoffset", "szip")
 TYPES = (">f4", ">f8", ">i2", ">i4", ">u8", ">f2")

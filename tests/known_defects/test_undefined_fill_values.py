@@ -12,7 +12,7 @@ from h5py import h5d, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 import tamis
-from tamis.hdf5.lib import calls
+from tamis.formats.hdf5.lib import calls
 
 VALUES: NDArray[Any] = (280 + np.sin(np.arange(40 * 40) / 50)).reshape(40, 40)
 

@@ -166,7 +166,7 @@ def test_u02_verify_counts_values_that_became_invalid(tmp_path: Path) -> None:
 
 
 def test_u02_resumed_run_says_the_same(tmp_path: Path) -> None:
-    """The counts are in the journal: see `tamis.store.journal`."""
+    """The counts are in the journal: see `tamis.safety.journal`."""
     source = make(tmp_path / "a.nc", rain(), valid_min=np.float32(0))
 
     whole = tamis.repack(source, tmp_path / "b.nc", {"v": RECIPE}).datasets[0]

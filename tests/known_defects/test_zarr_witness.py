@@ -17,7 +17,7 @@ from h5py import h5d, h5p, h5s, h5t
 from numpy.typing import NDArray
 
 import tamis
-from tamis.zarr.writing import new_array
+from tamis.formats.zarr.writing import new_array
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 

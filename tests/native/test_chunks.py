@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tamis import Pipeline, _native
 from tamis.errors import TamisError
 from tamis.filters import ChunkType, Shuffle, Stage
-from tamis.missing.definition import Missing
+from tamis.meaning.missing import Missing
 from tamis.rewrite.encode import encode_compared
 
 _native.use_libdeflate(deflate._deflate.__file__)  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from tamis import Pipeline
 from tamis.errors import ParameterError
 from tamis.filters import Request, Stage
 from tamis.notation.cdl import CdlAttributes, Value, attributes, attributes_text, parse_attributes, parse_text
-from tamis.notation.netcdf_order import in_netcdf_order, netcdf_requests
+from tamis.notation.netcdf import in_netcdf_order, netcdf_requests
 
 ZFP = (32013, (3, 0, 2576980378, 1069128089))
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.errors import ParameterError
-from tamis.notation.fix8 import ByteOrder, double_words, fix8, words_double
+from tamis.notation.netcdf_scanf import ByteOrder, double_words, fix8, words_double
 
 
 def swap8(data: bytes) -> bytes:

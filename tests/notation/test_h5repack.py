@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 from tamis.errors import ParameterError
 from tamis.filters import Deflate, Filter, Fletcher32, Shuffle, Stage, UnknownFilter, Zfp
 from tamis.notation.h5repack import (
+    Command,
     FilterArgument,
     LayoutArgument,
+    command_text,
     filter_arguments,
     layout_argument,
+    parse_command,
     parse_filter,
     parse_layout,
 )
-from tamis.notation.h5repack_command import Command, command_text, parse_command
 
 
 @pytest.mark.parametrize(

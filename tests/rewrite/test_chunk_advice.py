@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis import Pipeline, Zfp
-from tamis.chunks.grid import zfp_padding
+from tamis.advice.chunk_shapes import Chunking, Note, better_for_zfp, judge, outside
+from tamis.arrays.grid import zfp_padding
 from tamis.filters import ChunkType, Fletcher32, Stage, StoredZfp, UnknownFilter
-from tamis.rewrite.chunk_advice import Chunking, Note, better_for_zfp, judge, outside
 
 CHECKED = "zfp(accuracy=0.1)|fletcher32"
 

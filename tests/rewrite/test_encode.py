@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tamis.accuracy.difference import largest_error
 from tamis.errors import BoundError, ParameterError
 from tamis.filters import ChunkType
-from tamis.missing.definition import Missing
+from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import can_skip_loss, encode_chunk, is_lossy
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tamis.accuracy.difference import largest_error
 from tamis.filters import ChunkType
-from tamis.missing.definition import Missing
+from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import Encoded, encode_chunk
 

@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 import tamis
-from tamis.chunks.grid import Grid
-from tamis.chunks.regions import Parts
+from tamis.arrays.grid import Grid
+from tamis.arrays.index import Parts
 from tamis.filters import ChunkType, Stage
-from tamis.missing.definition import Missing
+from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite import new_chunk as module
 from tamis.rewrite.encode import encode_compared

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from tamis.errors import BoundError
 from tamis.filters import ChunkType
-from tamis.missing.definition import Missing
-from tamis.missing.table import Flags
+from tamis.meaning.missing import Flags, Missing
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import encode_chunk, encode_compared, encode_filled
-from tamis.rewrite.padding import Padding
+from tamis.rewrite.values import Padding
 
 REST = "zfp(accuracy=0.1)|shuffle|deflate(4)"
 FILL = np.float32(-999)

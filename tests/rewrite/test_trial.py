@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tamis.missing.definition import Missing
-from tamis.missing.table import Flags
+from tamis.meaning.missing import Flags, Missing
 from tamis.pipeline import Pipeline
+from tamis.rewrite import tolerance as module
 from tamis.rewrite.new_chunk import make_chunk
-from tamis.rewrite.padding import Padding
-from tamis.rewrite.plan import Plan
-from tamis.rewrite.sampled import trial as module
-from tamis.rewrite.sampled.tolerance import provisional
-from tamis.rewrite.sampled.trial import Trial
+from tamis.rewrite.rewrite import Plan
+from tamis.rewrite.tolerance import Trial, provisional
+from tamis.rewrite.values import Padding
 
 CHUNK = (4, 9, 10)
 TOLERANCES = [2.0**exponent for exponent in range(-5, 4)]

@@ -15,15 +15,15 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import largest_error
-from tamis.chunks.chunk_reader import ChunkReader
-from tamis.chunks.grid import Grid
+from tamis.arrays.chunk_reader import ChunkReader
+from tamis.arrays.grid import Grid
 from tamis.errors import BoundError
 from tamis.filters import Zfp
-from tamis.hdf5.stored_array import Hdf5Array
+from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.pipeline import Pipeline
-from tamis.rewrite.plan import Plan, Written
 from tamis.rewrite.prove import Verified
 from tamis.rewrite.prove import verify as verify_array
+from tamis.rewrite.rewrite import Plan, Written
 
 Write = Callable[..., tuple[h5py.Dataset, Written]]
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis import zfp
-from tamis.chunks.selection import select
+from tamis.arrays.selection import select
 from tamis.errors import StreamError
 from tamis.zfp.blocks import block_count, block_nbits, decode_blocks, nbytes_of, touched
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tamis import DataError, zfp
 from tamis.accuracy.difference import largest_error
-from tamis.zfp.rungs import rungs_of
+from tamis.zfp.arrays import rungs_of
 
 SHAPES = ((37,), (9, 14), (6, 5, 11), (3, 5, 4, 7))
 SCALES = {"f4": (1.0, 1e-40, 3e38, 1e-30), "f8": (1.0, 5e-320, 1e308, 1e-200)}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis import _native
-from tamis.missing.definition import Missing, contiguous, has_native
+from tamis.meaning.missing import NONE_MISSING, Missing, contiguous, has_native
 
 _NO_MARKS = np.empty(0)
 
@@ -18,13 +18,7 @@ _COMPARED_COUNT = 1 << 20
 
 
 def largest_error(expected: NDArray[Any], actual: NDArray[Any]) -> float:
-    """Return the largest absolute difference; infinite if NaN or an infinity changed.
-
-    Parameters
-    ----------
-    expected, actual
-        Arrays of one shape and type, float or integer.
-    """
+    """Return the largest absolute difference; infinite if NaN or an infinity changed."""
     if has_native(expected.dtype):
         return _compare(expected, actual, _NO_MARKS)[0]
     errors = differences(expected, actual)
@@ -104,24 +98,13 @@ def equal_values(expected: NDArray[Any], actual: NDArray[Any]) -> bool:
 
 
 class Comparison(NamedTuple):
-    """The result of comparing values with their source.
+    """The result of comparing values with their source."""
 
-    Parameters
-    ----------
-    error
-        Largest absolute difference, as by `largest_error`.
-    kept
-        Whether missing values have the same bits, no other value became missing, and no value crossed a limit.
-    missing
-        Number of missing values of the source.
-    crossed
-        Number of values that crossed a limit of the valid range, in either direction.
-    """
-
-    error: float
+    error: float  # Largest absolute difference, as by `largest_error`
+    # Whether missing values have the same bits, no other value became missing, and no value crossed a limit
     kept: bool
-    missing: int
-    crossed: int = 0
+    missing: int  # Number of missing values of the source
+    crossed: int = 0  # Number of values that crossed a limit of the valid range, in either direction
 
     def keeps(self, bound: float | None) -> bool:
         """Return whether all values keep an absolute bound (None: any), missing ones and limits."""
@@ -129,15 +112,7 @@ class Comparison(NamedTuple):
 
 
 def compare(expected: NDArray[Any], actual: NDArray[Any], missing: Missing | None) -> Comparison:
-    """Compare values with their source.
-
-    Parameters
-    ----------
-    expected, actual
-        Arrays of one shape and type, of numbers or bytes.
-    missing
-        Markers of missing values; None if every bit should be the same: `kept` is then the answer.
-    """
+    """Compare values with their source."""
     if missing is not None:
         error, kept, count = _differences(expected, actual, missing)
         beyond = crossed(expected, actual, missing)
@@ -180,3 +155,35 @@ def _extreme(values: NDArray[Any], beyond: np.ufunc) -> Any:
 def _compare(expected: NDArray[Any], actual: NDArray[Any], marks: NDArray[Any]) -> tuple[float, bool, int]:
     marks = marks.view(expected.dtype) if marks is _NO_MARKS else marks
     return _native.compare(contiguous(expected), contiguous(actual), marks)
+
+
+class PairSums(NamedTuple):
+    """What is added up about the pairs whose first value is not missing."""
+
+    pair_count: int
+    low: int | float  # The smallest and the largest value before, if there are pairs
+    high: int | float
+    error: int | float  # The largest error: exact for integers, rounded to double precision for floats
+    mantissa: float  # Sum of the squares of all errors, ``mantissa * 4**exponent``
+    exponent: int
+    mean_1: float  # Means, and sums of squared deviations and of their products, if they were asked for
+    mean_2: float
+    square_1: float
+    square_2: float
+    product: float
+
+    @classmethod
+    def of(
+        cls, before: NDArray[Any], after: NDArray[Any], missing: Missing = NONE_MISSING, *, moments: bool = False
+    ) -> PairSums:
+        """Return the sums over two arrays of one shape and type."""
+        dtype = _native_type(before.dtype)
+        one, two = (contiguous(values.astype(dtype, copy=False)) for values in (before, after))
+        return cls(*_native.statistics(one, two, np.array(missing.values, dtype), moments))
+
+
+def _native_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type in native byte order, of floats the nearest of 32 and 64 bits."""
+    if dtype.kind != "f":
+        return dtype.newbyteorder("=")
+    return np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)

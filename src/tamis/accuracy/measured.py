@@ -4,39 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.accuracy.changes import Changes
-from tamis.accuracy.distribution import ks_probability
-from tamis.accuracy.field_measures import FieldMeasures
-from tamis.accuracy.moments import Moments
-from tamis.accuracy.pair_sums import PairSums
-from tamis.accuracy.statistics import Squares, Tally
-from tamis.missing.definition import Missing
+from tamis.accuracy.difference import PairSums
+from tamis.accuracy.distribution import Changes, ks_probability
+from tamis.accuracy.fields import FieldMeasures
+from tamis.accuracy.statistics import Moments, Squares, Tally
+
+if TYPE_CHECKING:
+    from tamis.meaning.missing import Missing
 
 
 class Measured(NamedTuple):
-    """What is known of the valid values of some parts, in stored units.
-
-    Parameters
-    ----------
-    tally
-        Range and errors.
-    moments
-        Moments of the values before and after.
-    changes
-        The values that changed, if their distribution was asked for.
-    fields
-        Measures of whole fields and rows, if they were asked for.
-    """
+    """What is known of the valid values of some parts, in stored units."""
 
     tally: Tally = Tally()
-    moments: Moments = Moments()
-    changes: Changes = Changes()
-    fields: FieldMeasures = FieldMeasures()
+    moments: Moments = Moments()  # Moments of the values before and after
+    changes: Changes = Changes()  # The values that changed, if their distribution was asked for
+    fields: FieldMeasures = FieldMeasures()  # Measures of whole fields and rows, if they were asked for
 
     @classmethod
     def of(cls, before: NDArray[Any], after: NDArray[Any], missing: Missing, words: Collection[str]) -> Measured:
@@ -118,17 +106,7 @@ AT_MOST = ("rmse", "spectrum")
 
 
 def reached(measured: Measured, words: Collection[str], scale: float) -> dict[str, float | None]:
-    """Return the measures with these words that follow from sums over values; None for those that are not defined.
-
-    Parameters
-    ----------
-    measured
-        What is known of all values.
-    words
-        Measures; others are left out.
-    scale
-        Units of the variable in a stored unit.
-    """
+    """Return the measures with these words that follow from sums over values; None for those that are not defined."""
     tally, rmse = measured.tally, measured.tally.rmse
     values = {
         "rmse": None if rmse is None else rmse * abs(scale),

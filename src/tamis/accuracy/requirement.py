@@ -2,11 +2,134 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
-from tamis.accuracy.vocabulary import EACH_VALUE, FLAGS, WHOLE, Limits, Vocabulary, relative_of, text_of
 from tamis.errors import ParameterError, located
+from tamis.filters.base import Parameter
+from tamis.formatting import did_you_mean
+
+Limits = dict[str, float | bool]
+"""Numbers by word, and True for each word that stands alone."""
+
+_TINY, _LARGE = sys.float_info.min, sys.float_info.max
+_SHOWN = 80
+
+
+def share(about: str) -> Parameter:
+    """Return a parameter for a share: more than 0, at most 1."""
+    return Parameter(about, _TINY, 1.0, bounds="more than 0, at most 1", real=True)
+
+
+def positive(about: str) -> Parameter:
+    """Return a parameter for any number above 0."""
+    return Parameter(about, _TINY, _LARGE, bounds="more than 0", real=True)
+
+
+EACH_VALUE: Mapping[str, Parameter] = {
+    "abs": positive("largest absolute error, in units of the variable"),
+    "rel": share("largest error relative to a value"),
+    "range": share("largest absolute error relative to the range of the values"),
+    "std": positive("largest absolute error relative to the standard deviation of the values"),
+    "digits": Parameter("significant decimal digits", 1, 15),
+    "bits": Parameter("bits of the significand after the implicit first one", 1, 52),
+}
+"""Words with a number about each value."""
+
+FLAGS: Mapping[str, str] = {
+    "limits": "valid values stay on their side of valid_min, valid_max, valid_range",
+    "sign": "no value changes its sign, and none that is not negative becomes negative",
+    "zeros": "zeros stay zeros, and no other value becomes zero",
+}
+"""Words without a number about each value."""
+
+WHOLE: Mapping[str, Parameter] = {
+    "rmse": positive("root of the mean square error, in units of the variable"),
+    "psnr": positive("least peak signal-to-noise ratio, range over rmse, in dB"),
+    "dssim": share("least data structural similarity of each field"),
+    "corr": share("least correlation with the source, Pearson's r"),
+    "ks": share("least probability of the test of Kolmogorov and Smirnov, for as many values as there are"),
+    "spectrum": positive("largest relative difference of mean power along the last axis, from 4 values on"),
+}
+"""Words with a number about a whole dataset."""
+
+
+def relative_of(limits: Mapping[str, float | bool | None]) -> float | None:
+    """Return the largest error relative to a value, by ``rel``, ``digits`` and ``bits``; None if none is given."""
+    bounds = []
+    if (rel := limits.get("rel")) is not None:
+        bounds.append(float(rel))
+    if (digits := limits.get("digits")) is not None:
+        bounds.append(5.0 / 10.0**digits)  # half a unit of the last digit, at most
+    if (bits := limits.get("bits")) is not None:
+        bounds.append(2.0 ** -(bits + 1))
+    return min(bounds, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The words that a list such as ``abs=0.1,sign`` may have."""
+
+    noun: str  # What such a list is, with its article: ``a want``
+    numbers: Mapping[str, Parameter]  # Words with a number
+    flags: Mapping[str, str] = field(default_factory=dict)  # Words without a number, with their meaning
+    # Words that stand for a whole list. They are no part of one, and the caller takes care of them.
+    alone: tuple[str, ...] = ()
+
+    def parsed(self, text: str) -> Limits:
+        """Return numbers and flags of a text."""
+        limits: dict[str, object] = {}
+        for part in text.split(","):
+            name, equals, number = (piece.strip() for piece in part.partition("="))
+            self._known(name, text)
+            if name in limits:
+                raise ParameterError(f"expected {name} once, got it twice in {text[:_SHOWN]!r}")
+            if name in self.flags:
+                if equals:
+                    raise ParameterError(f"expected {name} without a number in {text[:_SHOWN]!r}, got {part.strip()!r}")
+                limits[name] = True
+                continue
+            if not equals:
+                raise ParameterError(f"expected {name}=VALUE in {text[:_SHOWN]!r}, got {part.strip()!r}")
+            limits[name] = self._number(name, number, text)
+        return self.checked(limits)
+
+    def checked(self, limits: Mapping[str, object]) -> Limits:
+        """Return numbers and flags by word, without flags that are False."""
+        result: Limits = {}
+        for name, value in limits.items():
+            self._known(name, limits)
+            if name not in self.flags:
+                result[name] = self.numbers[name].checked(name, value)  # type: ignore[assignment]
+            elif not isinstance(value, bool):
+                raise ParameterError(f"expected True or False for {name}, got {name}={value!r}")
+            elif value:
+                result[name] = True
+        return result
+
+    def _known(self, name: object, source: object) -> None:
+        words = (*self.numbers, *self.flags)
+        if name in words:
+            return
+        if name in self.alone:
+            raise ParameterError(f"expected {name} alone, got it with others in {source!r}")
+        *first, last = (*words, *self.alone)
+        nearest = did_you_mean(str(name), (*words, *self.alone))
+        raise ParameterError(f"expected {self.noun} of {', '.join(first)} or {last}, got {str(name)[:40]!r}{nearest}")
+
+    def _number(self, name: str, text: str, whole: str) -> int | float:
+        try:
+            number = float(text)
+        except ValueError:
+            raise ParameterError(f"expected a number for {name} in {whole[:_SHOWN]!r}, got {text[:40]!r}") from None
+        return int(number) if number.is_integer() and not self.numbers[name].real else number
+
+
+def text_of(limits: Mapping[str, float | bool]) -> str:
+    """Return the text that `Vocabulary.parsed` reads."""
+    return ",".join(name if value is True else f"{name}={value!r}" for name, value in limits.items())
+
 
 VOCABULARY = Vocabulary("a requirement", {**EACH_VALUE, **WHOLE}, FLAGS)
 
@@ -15,45 +138,28 @@ VOCABULARY = Vocabulary("a requirement", {**EACH_VALUE, **WHOLE}, FLAGS)
 class Requirement:
     """What must hold together after lossy compression. Missing values are no part of it: they never change.
 
-    Parameters
-    ----------
-    abs, rel
-        Largest absolute error, in units of the variable, and largest error relative to a value.
-    range, std
-        Largest absolute error relative to the range, and to the standard deviation, of all valid values.
-    digits, bits
-        A relative error as significant decimal digits, or bits of the significand after the implicit first one.
-    limits
-        Whether valid values stay on their side of ``valid_min``, ``valid_max``, ``valid_range``.
-    sign
-        Whether no value changes its sign. None that is not negative becomes negative; any may become zero.
-    zeros
-        Whether zeros stay zeros, and no other value becomes zero.
-    rmse, psnr, corr, dssim, ks, spectrum
-        Of the whole dataset: largest root mean square error in units of the variable; least peak signal-to-noise
-        ratio in dB, Pearson correlation with the source, data structural similarity of each field, and probability of
-        the test of Kolmogorov and Smirnov; largest relative difference of mean power along the last axis.
-
-    Raises
-    ------
-    ParameterError
-        If nothing is required, or a value is not allowed.
-
     Examples
     --------
     >>> Requirement.parse("abs=0.1, limits")
     Requirement.parse('abs=0.1,limits')
     """
 
+    # Largest absolute error, in units of the variable, and largest error relative to a value
     abs: float | None = None
     rel: float | None = None
+    # Largest absolute error relative to the range, and to the standard deviation, of all valid values
     range: float | None = None
     std: float | None = None
+    # A relative error as significant decimal digits, or bits of the significand after the implicit first one
     digits: int | None = None
     bits: int | None = None
-    limits: bool = False
+    limits: bool = False  # Whether valid values stay on their side of ``valid_min``, ``valid_max``, ``valid_range``
+    # Whether no value changes its sign. None that is not negative becomes negative; any may become zero.
     sign: bool = False
-    zeros: bool = False
+    zeros: bool = False  # Whether zeros stay zeros, and no other value becomes zero
+    # Of the whole dataset: largest root mean square error in units of the variable; least peak signal-to-noise ratio
+    # in dB, Pearson correlation with the source, data structural similarity of each field, and probability of the
+    # test of Kolmogorov and Smirnov; largest relative difference of mean power along the last axis
     rmse: float | None = None
     psnr: float | None = None
     corr: float | None = None
@@ -71,13 +177,7 @@ class Requirement:
 
     @classmethod
     def parse(cls, text: str) -> Requirement:
-        """Read a text such as ``abs=0.1,limits``.
-
-        Raises
-        ------
-        ParameterError
-            If a word is unknown or given twice, or its number is missing or not allowed.
-        """
+        """Read a text such as ``abs=0.1,limits``."""
         return cls(**VOCABULARY.parsed(text))  # type: ignore[arg-type]
 
     @property
@@ -108,13 +208,7 @@ class Requirement:
 
 
 def as_requirement(value: object) -> Requirement:
-    """Return a requirement as it is, from its text, or from values by word.
-
-    Raises
-    ------
-    ParameterError
-        If it is anything else, or says something that cannot be required.
-    """
+    """Return a requirement as it is, from its text, or from values by word."""
     if isinstance(value, Requirement):
         return value
     if isinstance(value, str):
@@ -129,13 +223,7 @@ Requirements = Mapping[str, Requirement | Mapping[str, object] | str]
 
 
 def as_requirements(values: object) -> dict[str, Requirement]:
-    """Return requirements by name.
-
-    Raises
-    ------
-    ParameterError
-        If it is no such mapping; names the dataset.
-    """
+    """Return requirements by name."""
     if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
         raise ParameterError(f"expected requirements by name such as {{'TS': 'abs=0.1'}}, got {values!r}")
     result = {}

@@ -3,15 +3,70 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.accuracy.difference import crossed, differences, same_values
-from tamis.missing.definition import NONE_MISSING, Missing, has_native
+from tamis.accuracy.difference import PairSums, crossed, differences, same_values
+from tamis.arrays.gather import block_shape, cut, several_chunks, within
+from tamis.arrays.grid import Grid, Region, origin_of
+from tamis.arrays.index import Parts, as_array
+from tamis.arrays.threads import ordered_map
+from tamis.meaning.missing import NONE_MISSING, Missing, has_native
 from tamis.rounding import relative_error
+
+if TYPE_CHECKING:
+    from tamis.arrays.reader import ArrayReader
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Means and central moments of pairs of values."""
+
+    count: int = 0
+    mean_1: float = 0.0  # Means of the first and of the second values
+    mean_2: float = 0.0
+    square_1: float = 0.0  # Sums of squared deviations from the means, and of the products of both deviations
+    square_2: float = 0.0
+    product: float = 0.0
+
+    @classmethod
+    def of(cls, first: NDArray[Any], second: NDArray[Any]) -> Moments:
+        """Return the moments of two arrays of one shape and type, of finite numbers."""
+        return cls.from_sums(PairSums.of(first, second, moments=True))
+
+    @classmethod
+    def from_sums(cls, sums: PairSums) -> Moments:
+        """Return the moments of pairs whose sums are known."""
+        return cls(sums.pair_count, sums.mean_1, sums.mean_2, sums.square_1, sums.square_2, sums.product)
+
+    def plus(self, other: Moments) -> Moments:
+        """Return the moments of these pairs and of others."""
+        count = self.count + other.count
+        if not self.count or not other.count:
+            return self if self.count else other
+        apart_1, apart_2 = other.mean_1 - self.mean_1, other.mean_2 - self.mean_2
+        share, weight = other.count / count, self.count * other.count / count
+        return Moments(
+            count,
+            self.mean_1 + apart_1 * share,
+            self.mean_2 + apart_2 * share,
+            self.square_1 + other.square_1 + apart_1 * apart_1 * weight,
+            self.square_2 + other.square_2 + apart_2 * apart_2 * weight,
+            self.product + other.product + apart_1 * apart_2 * weight,
+        )
+
+    @property
+    def correlation(self) -> float | None:
+        """Pearson's r; None if either side is constant, or a number overflows."""
+        size = math.sqrt(self.square_1) * math.sqrt(self.square_2)
+        if not size or not math.isfinite(size) or not math.isfinite(self.product):
+            return None
+        return min(max(self.product / size, -1.0), 1.0)
+
 
 Array = NDArray[Any]
 Index = tuple[int, ...]
@@ -23,18 +78,10 @@ _STEP = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A value that changed.
+    """A value that changed."""
 
-    Parameters
-    ----------
-    index
-        Index in the array, slowest axis first.
-    source, target
-        The value in source and target.
-    """
-
-    index: Index
-    source: Number
+    index: Index  # Index in the array, slowest axis first
+    source: Number  # The value in source and target
     target: Number
 
 
@@ -78,59 +125,31 @@ class Tally:
 
     A value is missing if it is NaN, infinite, or one of the fill values, and valid otherwise. Errors are differences of
     values that are valid in source and target, in units of the data.
-
-    Parameters
-    ----------
-    count
-        Number of compared values, including missing ones.
-    different
-        Number of values whose bits differ; if types differ, whose values differ.
-    missing
-        Number of missing values of the source.
-    lost, gained
-        Number of missing values of the source with other bits in the target; number of values missing only in the
-        target.
-    first_different, first_lost, first_gained
-        The first of each.
-    worst
-        The value with the largest error; None if there is no error.
-    error
-        The largest error: exact for integers, rounded to double precision for floats.
-    relative
-        The largest error relative to the source's value, for values that are not 0.
-    stored_relative
-        The largest relative error of stored floats as roundings bound it, without subnormal numbers: see
-        `tamis.rounding`. For values of other types, or of two types, the same as `relative`.
-    zeros_changed
-        Number of zeros of the source that are not 0 in the target, for which there is no relative error.
-    squares
-        Sum of the squares of the errors.
-    low, high
-        Range of the source; None if no value is valid.
-    compared
-        Number of values with errors: valid in source and target.
-    crossed, first_crossed
-        Number of values that left or entered the valid range, and the first of them.
     """
 
-    count: int = 0
-    different: int = 0
-    missing: int = 0
+    count: int = 0  # Number of compared values, including missing ones
+    different: int = 0  # Number of values whose bits differ; if types differ, whose values differ
+    missing: int = 0  # Number of missing values of the source
+    # Number of missing values of the source with other bits in the target; number of values missing only in the
+    # target
     lost: int = 0
     gained: int = 0
-    first_different: Place | None = None
+    first_different: Place | None = None  # The first of each
     first_lost: Place | None = None
     first_gained: Place | None = None
-    worst: Place | None = None
-    error: Number = 0
-    relative: float = 0.0
+    worst: Place | None = None  # The value with the largest error; None if there is no error
+    error: Number = 0  # The largest error: exact for integers, rounded to double precision for floats
+    relative: float = 0.0  # The largest error relative to the source's value, for values that are not 0
+    # Number of zeros of the source that are not 0 in the target, for which there is no relative error
     zeros_changed: int = 0
-    squares: Squares = Squares()
-    low: Number | None = None
+    squares: Squares = Squares()  # Sum of the squares of the errors
+    low: Number | None = None  # Range of the source; None if no value is valid
     high: Number | None = None
-    compared: int = 0
-    crossed: int = 0
+    compared: int = 0  # Number of values with errors: valid in source and target
+    crossed: int = 0  # Number of values that left or entered the valid range, and the first of them
     first_crossed: Place | None = None
+    # The largest relative error of stored floats as roundings bound it, without subnormal numbers: see
+    # `tamis.rounding`. For values of other types, or of two types, the same as `relative`.
     stored_relative: float = 0.0
 
     def plus(self, other: Tally) -> Tally:
@@ -180,19 +199,7 @@ class Tally:
 
 
 def compare(source: Array, target: Array, origin: Index, missing: Missing = NONE_MISSING, zero: float = 0.0) -> Tally:
-    """Compare the values of two arrays of one shape, floats or integers of any byte order.
-
-    Parameters
-    ----------
-    source, target
-        Arrays of floats or integers, not necessarily of one type.
-    origin
-        Index of the first value in the whole array.
-    missing
-        Missing values and valid range, in the type of the source.
-    zero
-        The stored value that means 0.
-    """
+    """Compare the values of two arrays of one shape, floats or integers of any byte order."""
     flat_source, flat_target = _flat(source), _flat(target)
     both = missing, missing.of_type(flat_target.dtype)
     tally = Tally()
@@ -327,3 +334,86 @@ def _item(value: Any) -> Number:
     """Return a Python number; longer floats are rounded."""
     number = value.item() if isinstance(value, np.generic) else value
     return number if isinstance(number, int) else float(number)
+
+
+Shape = tuple[int, ...]
+
+_BLOCK_NBYTES = 32 << 20
+_SLAB_NBYTES = 1 << 20
+
+
+def compared(
+    source: ArrayReader,
+    target: ArrayReader,
+    missing: Missing,
+    threads: int,
+    progress: Callable[[int, int], None],
+    zero: float = 0.0,
+    stored: Callable[[Grid], Parts] = Parts,
+) -> Tally:
+    """Compare all values of two arrays of one shape, in threads; the result does not depend on their number.
+
+    Chunks of the same shape are compared pair by pair. If the shapes differ, a block of the source of at most 32 MiB,
+    or one chunk, is assembled first, and then compared with each part of the target.
+    """
+    shape, total = source.shape, math.prod(source.shape)
+    progress(0, total)
+    if not total:
+        return Tally()
+
+    def divided(step: Shape) -> tuple[Parts, Tally]:
+        """Return the parts to compare, and the tally of all others."""
+        parts = stored(Grid(shape, step))
+        one = () if parts.are_all else tuple(slice(at, at + 1) for at in _first_absent(parts))
+        rest = compare(source.read(one), target.read(one), origin_of(one), missing, zero) if one else Tally(0)
+        if rest.different:  # the result tells how many differ, and where
+            return Parts(parts.grid), Tally()
+        count = total - sum(math.prod(span.stop - span.start for span in part) for part in parts) if one else 0
+        if count:
+            progress(count, total)
+        return parts, replace(rest, count=count, missing=rest.missing * count, compared=rest.compared * count)
+
+    def pair(part: Region) -> Tally:
+        return compare(source.read(part), target.read(part), origin_of(part), missing, zero)
+
+    if source.chunk_shape == target.chunk_shape:
+        parts, tally = divided(_step(source, shape))
+        for part_tally in ordered_map(pair, parts, threads):
+            tally = tally.plus(part_tally)
+            progress(tally.count, total)
+        return tally
+    itemsize = max(source.dtype.itemsize, 1)
+    grids = [chunk_shape for chunk_shape in (source.chunk_shape, target.chunk_shape) if chunk_shape]
+    size = block_shape(shape, grids, _BLOCK_NBYTES // itemsize)
+    # One array for all blocks, because new memory costs as much time as decoding into it.
+    room = np.empty(math.prod(size), source.dtype)
+    blocks, tally = divided(size)
+    for block in blocks:
+        extents = [span.stop - span.start for span in block]
+        values = room[: math.prod(extents)].reshape(extents)
+
+        def fill(part: Region, values: NDArray[Any] = values, block: Region = block) -> None:
+            values[within(part, block)] = source.read(part)
+
+        def check(part: Region, values: NDArray[Any] = values, block: Region = block) -> Tally:
+            return compare(values[within(part, block)], target.read(part), origin_of(part), missing, zero)
+
+        for _ in ordered_map(fill, cut(block, _step(source, size)), threads):
+            pass
+        for part_tally in ordered_map(check, cut(block, _step(target, size)), threads):
+            tally = tally.plus(part_tally)
+            progress(tally.count, total)
+    return tally
+
+
+def _first_absent(parts: Parts) -> Shape:
+    """Return the origin of the first part of a grid that is not among some of its parts."""
+    numbers = as_array(parts.numbers)
+    gaps = np.flatnonzero(numbers != np.arange(len(numbers)))
+    return origin_of(parts.grid.region_of(int(gaps[0]) if len(gaps) else len(numbers)))
+
+
+def _step(values: ArrayReader, block: Shape) -> Shape:
+    """Return the shape of the parts of a block: chunks of an array, several small ones at a time, or slabs."""
+    chunk_shape = values.chunk_shape or (1,) * len(block)
+    return several_chunks(block, chunk_shape, _SLAB_NBYTES // max(values.dtype.itemsize, 1))

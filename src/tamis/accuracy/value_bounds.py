@@ -3,41 +3,94 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.accuracy.difference import differences
-from tamis.missing.definition import has_native
-from tamis.rounding import relative_error
+from tamis.accuracy.difference import Comparison, compare, crossed, differences
+from tamis.errors import BoundError
+from tamis.meaning.missing import Missing, has_native
+from tamis.rounding import Rounding, relative_error
+
+if TYPE_CHECKING:
+    from tamis.arrays.grid import Origin
+
+
+class RoundedPart(NamedTuple):
+    """A rounded part of an array."""
+
+    values: NDArray[Any]
+    comparison: Comparison  # Their comparison with the values before
+    unrounded: int  # Number of valid values that stay as they are: see `tamis.rounding.Rounded`
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayRounding:
+    """The rounding of an array."""
+
+    rounding: Rounding
+    shape: tuple[int, ...]  # Shape of the whole array: bitgroom depends on the place of a value in it
+
+    def apply(self, values: NDArray[Any], origin: Origin, missing: Missing) -> RoundedPart:
+        """Round the part of the array that begins at an origin, and compare the result with the values before."""
+        limits = (missing.low, missing.high)
+        rounded, unrounded = self.rounding.rounded(values, missing.values, limits, origin, self.shape)
+        return RoundedPart(rounded, self.check(values, rounded, missing), unrounded)
+
+    def within_bound(
+        self, given: NDArray[Any], converted: NDArray[Any], rounded: NDArray[Any], missing: Missing
+    ) -> NDArray[Any]:
+        """Return rounded values that keep the absolute bound from values before they were converted, too.
+
+        A conversion may move a value to the middle between two multiples, or beyond, from where the other one is the
+        nearest. Such a value gets the multiple on its own side; or stays as it is converted, if that means missing or
+        lies beyond a limit.
+        """
+        bound = self.rounding.absolute_bound
+        if bound is None or np.can_cast(given.dtype, converted.dtype, "safe"):
+            return rounded
+        with np.errstate(invalid="ignore"):
+            far = np.abs(given - rounded) > bound
+        if (absent := missing.find(converted)) is not None:
+            far &= ~absent
+        if not far.any():
+            return rounded
+        before, after = converted[far], rounded[far]
+        others = (after + np.copysign(2 * bound, given[far] - after)).astype(converted.dtype)
+        for lost in (missing.find(others), crossed(before, others, missing)):
+            if lost is not None:
+                others[lost] = before[lost]
+        result = rounded.copy()
+        result[far] = others
+        return result
+
+    def check(self, before: NDArray[Any], after: NDArray[Any], missing: Missing) -> Comparison:
+        """Compare rounded values with those before."""
+        comparison = compare(before, after, missing)
+        if (bound := self.rounding.relative_bound) is not None:
+            what, found = "a relative error", relative_error(before, after)
+        else:
+            what, bound, found = "an error", self.rounding.absolute_bound, comparison.error
+        if bound is None or not found <= bound:
+            raise BoundError(f"expected {what} of at most {bound} by {self.rounding}, found {found:g}")
+        if not comparison.kept:
+            what = "valid values" if comparison.crossed else "missing values"
+            raise BoundError(f"expected the {what} of the source after {self.rounding}, found others")
+        return comparison
 
 
 @dataclass(frozen=True, slots=True)
 class ValueBounds:
-    """Bounds of each valid value of an array, beside those that always hold: missing values and the valid range.
+    """Bounds of each valid value of an array, beside those that always hold: missing values and the valid range."""
 
-    Parameters
-    ----------
-    absolute
-        Largest absolute error; None without such a bound.
-    relative
-        Largest error relative to a value in units of the variable; None without such a bound.
-    sign
-        Whether no value changes its sign, and none that is not negative becomes negative.
-    zeros
-        Whether zeros stay zeros, and no other value becomes zero.
-    zero
-        The stored value that means 0.
-    falling
-        Whether values in units of the variable fall where stored ones rise: a ``scale_factor`` below 0.
-    """
-
-    absolute: float | None = None
+    absolute: float | None = None  # Largest absolute error; None without such a bound
+    # Largest error relative to a value in units of the variable; None without such a bound
     relative: float | None = None
-    sign: bool = False
-    zeros: bool = False
-    zero: float = 0.0
+    sign: bool = False  # Whether no value changes its sign, and none that is not negative becomes negative
+    zeros: bool = False  # Whether zeros stay zeros, and no other value becomes zero
+    zero: float = 0.0  # The stored value that means 0
+    # Whether values in units of the variable fall where stored ones rise: a ``scale_factor`` below 0
     falling: bool = False
 
     @property
@@ -46,15 +99,7 @@ class ValueBounds:
         return self.relative is not None or self.sign or self.zeros
 
     def broken(self, before: NDArray[Any], after: NDArray[Any], error: float) -> str:
-        """Return which bound values do not keep, in words; empty if they keep all.
-
-        Parameters
-        ----------
-        before, after
-            Arrays of one shape and type, which have the same missing values.
-        error
-            Their largest absolute difference.
-        """
+        """Return which bound values do not keep, in words; empty if they keep all."""
         if not error:
             return ""
         if self.absolute is not None and not error <= self.absolute:

@@ -10,8 +10,7 @@ from importlib import import_module
 import click
 
 import tamis
-from tamis.cli.ending import Commands
-from tamis.cli.memory import keep_freed_memory
+from tamis.cli.ending import Commands, keep_freed_memory
 
 _COMMANDS = (
     *("config", "copy", "export", "filters", "inspect", "plan", "plugin-path", "repack", "repair"),

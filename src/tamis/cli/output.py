@@ -20,14 +20,14 @@ from tamis.cli.ending import FAILED, USAGE, VIOLATED, ended_by_signals
 from tamis.cli.progress import Log, Steps, progress_bar
 from tamis.errors import BoundError, ParameterError, TamisError
 from tamis.formatting import printable, shell_line
-from tamis.jobs.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tamis.jobs.inspection import Inspection
+    from tamis.jobs.inspect import Inspection
     from tamis.jobs.parts import Line
-    from tamis.jobs.repacking.result import RepackResult
+    from tamis.jobs.progress import Progress
+    from tamis.jobs.repack.result import RepackResult
     from tamis.jobs.result import Result
 
     LinesWithin = Callable[[int | None], Iterator[Line]]
@@ -36,24 +36,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output of one command.
+    """The output of one command."""
 
-    Parameters
-    ----------
-    command
-        Name of the command.
-    as_json
-        Print one JSON document on standard output, also if the command fails.
-    quiet
-        Print nothing but errors and JSON.
-    log
-        Gets a copy of everything except JSON.
-    """
-
-    command: str
-    as_json: bool = False
-    quiet: bool = False
-    log: Log | None = None
+    command: str  # Name of the command
+    as_json: bool = False  # Print one JSON document on standard output, also if the command fails
+    quiet: bool = False  # Print nothing but errors and JSON
+    log: Log | None = None  # Gets a copy of everything except JSON
 
     def result(self, result: Result) -> None:
         """Print the result of a job."""
@@ -115,7 +103,7 @@ class Output:
         """Print an error and end the command."""
         self.complain(str(error))
         if self.as_json:
-            from tamis.jobs.json_rule import error_document, json_text
+            from tamis.jobs.result import error_document, json_text
 
             click.echo(json_text(error_document(error, code), indent=2))
         sys.exit(code)
@@ -157,7 +145,7 @@ def _wrapped(text: str, width: int | None) -> list[str]:
 
 def print_arguments(output: Output, inspection: Inspection, notation: str, *, alone: bool) -> tuple[str, ...]:
     """Print filters as arguments of another program; return problems with filters that it cannot express."""
-    from tamis.jobs.inspection.arguments import COMMENTS, arguments
+    from tamis.jobs.inspect.arguments import COMMENTS, arguments
 
     printed = arguments(inspection, notation)
     if printed.text:
@@ -173,7 +161,7 @@ def print_arguments(output: Output, inspection: Inspection, notation: str, *, al
 
 def print_header(path: str) -> None:
     """Print the header of a file as CDL."""
-    from tamis.jobs.inspection.cdl_text import cdl_header
+    from tamis.jobs.inspect.cdl import cdl_header
 
     click.echo(cdl_header(path), nl=False)
 
@@ -200,7 +188,7 @@ def output_of_two_files(
 
 def show_stored(output: Output, target: str, resume: bool, run: Callable[..., RepackResult]) -> None:
     """Run a job that stores a file, which signals interrupt, and print its result and what it leaves behind."""
-    from tamis.jobs.repacking.resuming import interrupted, naming_leftovers
+    from tamis.jobs.repack.resuming import interrupted, naming_leftovers
 
     for note in () if resume else interrupted(Path(target), "removed, since --resume is not given"):
         output.note(note)

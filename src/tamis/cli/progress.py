@@ -45,24 +45,7 @@ class Steps:
 
 
 class Log:
-    """Lines with times, appended to a file.
-
-    Parameters
-    ----------
-    path
-        Path of the log file.
-    command
-        Name of the command.
-    others
-        Files that the log must not overwrite.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be opened.
-    ParameterError
-        If the log is one of the other files.
-    """
+    """Lines with times, appended to a file."""
 
     def __init__(self, path: str, command: str, others: tuple[str, ...]) -> None:
         self._start = f"tamis {command}[{os.getpid()}]"

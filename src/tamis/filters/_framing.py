@@ -6,8 +6,27 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from tamis.errors import StreamError
+from tamis import _native
+from tamis.errors import DataError, StreamError
 from tamis.filters.base import Data, Filter
+
+
+def encoded(name: str, result: bytes | _native.Failure) -> bytes:
+    """Return the bytes of an encoder, or raise DataError."""
+    if isinstance(result, _native.Failure):
+        raise DataError(f"{name} cannot take these values: {result.code.replace('_', ' ')}, at {result.where}")
+    return result
+
+
+def decoded(name: str, result: bytes | _native.Failure, stored: tuple[int, ...]) -> bytes:
+    """Return the bytes of a decoder, or raise StreamError with the stored parameters."""
+    if isinstance(result, _native.Failure):
+        raise StreamError(
+            f"{name} chunk or its parameters are damaged: {result.code.replace('_', ' ')}, at {result.where},"
+            f" parameters {','.join(map(str, stored))}"
+        )
+    return result
+
 
 Decode: TypeAlias = Callable[[Data, int], bytes]
 """Decompress bytes to at most a number of bytes."""
@@ -19,13 +38,7 @@ _PIECE = 1 << 20  # bytes
 
 
 def sized_block(view: memoryview, at: int, name: str) -> tuple[memoryview, int]:
-    """Return the block whose big-endian size starts at offset `at`, and the offset after the block.
-
-    Raises
-    ------
-    StreamError
-        If the block does not lie within the stream.
-    """
+    """Return the block whose big-endian size starts at offset `at`, and the offset after the block."""
     if len(view) - at < SIZE.size:
         raise StreamError(f"{name} stream is truncated: it ends at byte {len(view)}, before the size of a block")
     (size,) = SIZE.unpack_from(view, at)
@@ -36,13 +49,7 @@ def sized_block(view: memoryview, at: int, name: str) -> tuple[memoryview, int]:
 
 
 def lz4_block(codecs: Any, packed: Data, size: int) -> bytes:
-    """Decompress an LZ4 block of exactly `size` bytes.
-
-    Raises
-    ------
-    StreamError
-        If the block is damaged or has another size.
-    """
+    """Decompress an LZ4 block of exactly `size` bytes."""
     try:
         plain: bytes = codecs.lz4_decode(packed, out=size)
     except (RuntimeError, ValueError) as error:
@@ -56,11 +63,6 @@ def zstd_decoder(owner: Filter) -> Decode:
     """Return a function, for one thread, that decompresses a Zstandard frame to at most a number of bytes.
 
     The function raises StreamError if the frame is damaged, truncated, or holds more.
-
-    Raises
-    ------
-    MissingFilterError
-        If the package that `owner` needs is not installed.
     """
     zstandard = owner.module("zstandard")
     decompressor = zstandard.ZstdDecompressor()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import importlib.util
 import os
 import select
@@ -11,9 +12,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tamis import _native
 from tamis.errors import DataError, MissingFilterError, StreamError
 from tamis.filters._plugin_worker import (
     ANSWER,
@@ -26,7 +29,35 @@ from tamis.filters._plugin_worker import (
     TOO_MUCH_MEMORY,
     UNLOADABLE,
 )
-from tamis.filters.base import Data
+
+if TYPE_CHECKING:
+    from tamis.filters.base import Data
+
+
+def plugin_path() -> Path:
+    """Return the folder of the plugin, for HDF5_PLUGIN_PATH.
+
+    With it h5repack, h5dump, nccopy, ncdump and MATLAB read and write ZFP; h5py and netCDF4 do after ``import tamis``.
+    """
+    return Path(_native.__file__).parent / "hdf5_plugin"
+
+
+def filter_class() -> int:
+    """Return the address of the H5Z_class2_t of filter 32013, for H5Zregister."""
+    function = _library().H5PLget_plugin_info
+    function.restype = ctypes.c_void_p
+    return int(function())
+
+
+def has_nczarr_codec() -> bool:
+    """Return whether NCZarr can use the plugin, too."""
+    return hasattr(_library(), "NCZ_get_codec_info")
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(str(plugin_path() / "libh5ztamis.so"), mode=ctypes.RTLD_LOCAL)
+
 
 _START_SECONDS = 30.0  # timeout of the start of the process, and of a search for a plugin
 _SECONDS = 30.0  # timeout of a chunk, extended by one second for each _NBYTES_PER_SECOND
@@ -176,15 +207,7 @@ os.register_at_fork(after_in_child=_WORKER.__init__)  # type: ignore[misc]  # a 
 
 
 def decode(plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int) -> bytes:
-    """Decode a chunk by one of hdf5plugin's filters, in a separate process.
-
-    Raises
-    ------
-    StreamError
-        If the chunk cannot be decoded, or the process dies or takes too long.
-    MissingFilterError
-        If hdf5plugin is not installed.
-    """
+    """Decode a chunk by one of hdf5plugin's filters, in a separate process."""
     request = _Request(DECODE, _hdf5plugin_file(plugin), cd_values, data, nbytes, _seconds(_SECONDS, nbytes))
     try:
         answer = _WORKER.answer(request)
@@ -198,15 +221,7 @@ def decode(plugin: str, cd_values: tuple[int, ...], data: Data, nbytes: int) -> 
 
 
 def encode(plugin: str, cd_values: tuple[int, ...], data: Data, most: int) -> bytes:
-    """Encode a chunk by one of hdf5plugin's filters, in a separate process.
-
-    Raises
-    ------
-    DataError
-        If the filter refuses the values, needs more than so many bytes, or the process dies or takes too long.
-    MissingFilterError
-        If hdf5plugin is not installed.
-    """
+    """Encode a chunk by one of hdf5plugin's filters, in a separate process."""
     request = _Request(ENCODE, _hdf5plugin_file(plugin), cd_values, data, most, _seconds(_TRIAL_SECONDS, most))
     try:
         answer = _WORKER.answer(request)
@@ -218,38 +233,18 @@ def encode(plugin: str, cd_values: tuple[int, ...], data: Data, most: int) -> by
 
 
 class Plugin(NamedTuple):
-    """A plugin of HDF5 for a filter, which only the separate process loads.
+    """A plugin of HDF5 for a filter, which only the separate process loads."""
 
-    Parameters
-    ----------
-    id
-        Number of the filter.
-    path
-        Path of the plugin.
-    label
-        Name of the filter.
-    encodes, decodes
-        Whether it can.
-    sees_datasets
-        Whether it may refuse a dataset that is created, or change its own parameters then.
-    """
-
-    id: int
-    path: str
-    label: str
+    id: int  # Number of the filter
+    path: str  # Path of the plugin
+    label: str  # Name of the filter
     encodes: bool
     decodes: bool
-    sees_datasets: bool
+    sees_datasets: bool  # Whether it may refuse a dataset that is created, or change its own parameters then
 
     @classmethod
     def find(cls, code: int, folders: tuple[str, ...]) -> Plugin | None:
-        """Return the first plugin for a filter in folders; None if there is none.
-
-        Raises
-        ------
-        MissingFilterError
-            If a plugin ends the process that loads it.
-        """
+        """Return the first plugin for a filter in folders; None if there is none."""
         import json  # late: it takes as long as all filters, and few commands need it
 
         question = json.dumps([code, folders]).encode()
@@ -263,13 +258,7 @@ class Plugin(NamedTuple):
         return cls(code, *json.loads(answer)) if answer else None
 
     def filtered(self, data: Data, cd_values: tuple[int, ...], *, encodes: bool) -> bytes:
-        """Return what the filter makes of a chunk.
-
-        Raises
-        ------
-        StreamError
-            If it fails, or ends the process.
-        """
+        """Return what the filter makes of a chunk."""
         task, verb = (ENCODE, "encode") if encodes else (DECODE, "decode")
         answer = self._answer(_Request(task, self.path, cd_values, data, _MOST_NBYTES, _FOREIGN_SECONDS), f"{verb}s")
         if not answer:
@@ -277,13 +266,7 @@ class Plugin(NamedTuple):
         return answer
 
     def call(self, function: Callable[..., Any], *arguments: object) -> Any:
-        """Call a function of a module, with arguments that JSON has, where it may load the plugin to create a dataset.
-
-        Raises
-        ------
-        StreamError
-            If the plugin ends the process.
-        """
+        """Call a function of a module, with JSON arguments, where it may load the plugin to create a dataset."""
         import json
 
         data = json.dumps([sys.path, function.__module__, function.__name__, arguments]).encode()

@@ -18,8 +18,7 @@ from typing import Any, ClassVar, Self
 from tamis import _native
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.filters._framing import SIZE, Decode, lz4_block, sized_block, zstd_decoder
-from tamis.filters._words import named
-from tamis.filters.base import ChunkType, Data, Filter, choice, number
+from tamis.filters.base import ChunkType, Data, Filter, choice, named, number
 
 _HEADER = struct.Struct(">QI")
 _COMPRESSORS = ("none", "", "lz4", "zstd")

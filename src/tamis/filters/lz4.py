@@ -14,8 +14,7 @@ from typing import ClassVar
 
 from tamis.errors import DataError, StreamError
 from tamis.filters._framing import SIZE, lz4_block, sized_block
-from tamis.filters._words import OneNumber
-from tamis.filters.base import ChunkType, Data, number
+from tamis.filters.base import ChunkType, Data, OneNumber, number
 
 _HEADER = struct.Struct(">QI")
 _DEFAULT_BLOCK = 1 << 30

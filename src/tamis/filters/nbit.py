@@ -10,9 +10,8 @@ import numpy as np
 
 from tamis import _native
 from tamis.errors import ParameterError
-from tamis.filters._native_filter import decoded, encoded
-from tamis.filters._words import Wordless
-from tamis.filters.base import ChunkType, Data, is_enum
+from tamis.filters._framing import decoded, encoded
+from tamis.filters.base import ChunkType, Data, Wordless, is_enum
 
 _ATOMIC, _ARRAY, _COMPOUND, _OPAQUE = 1, 2, 3, 4
 

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from tamis.errors import DataError, StreamError
 from tamis.filters._framing import zstd_decoder
-from tamis.filters._words import OneNumber, Wordless
-from tamis.filters.base import ChunkType, Data, number
+from tamis.filters.base import ChunkType, Data, OneNumber, Wordless, number
 
 _LZF_BEST = 88  # three bytes of lzf stand for 264 bytes at most
 _LZF_RUN = 31

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
+from typing import Any
 
 from tamis.errors import ParameterError, StreamError
-from tamis.filters.base import Filter, Request
+from tamis.filters.base import Filter, Parameter, Request
 from tamis.filters.unknown import UnknownFilter
+from tamis.formatting import did_you_mean
 from tamis.kinds import TEXT, WHOLE, WHOLES, Kind, checked, explained
 
 ENTRY_POINTS = "tamis.filters"
@@ -143,3 +146,52 @@ def requested_filter(request: Request) -> Filter:
 
 def _cd_values(request: Request) -> tuple[int, ...]:
     return tuple(int(value) & 0xFFFFFFFF for value in request.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One filter."""
+
+    id: int  # As the filter has them
+    name: str
+    registered_name: str
+    about: str
+    parameters: tuple[str, ...]  # Each with its default, range and meaning
+    takes: str  # Restrictions and extras: first in the pipeline, groups, read-only
+    needs: str  # What tamis needs for it, beyond itself
+    # Required packages that are not installed here, and the command that installs them; empty if none is missing
+    missing: str
+
+
+def catalogue(names: Collection[str] = ()) -> tuple[Entry, ...]:
+    """Return every filter that tamis knows, or the named ones, in the order of their ids."""
+    if unknown := [name for name in names if name not in by_name()]:
+        all_names = sorted(by_name())
+        nearest = did_you_mean(unknown[0], all_names)
+        raise ParameterError(f"expected a filter ({', '.join(all_names)}), got {unknown[0]!r}{nearest}")
+    return tuple(_entry(kind) for kind in by_id().values() if not names or kind.name in names)
+
+
+def _entry(kind: type[Filter]) -> Entry:
+    takes = ["must be first" if kind.needs_values else "", "groups too" if kind.group_safe else ""]
+    takes.append("reads only" if kind.decode_only else "")
+    return Entry(
+        kind.id,
+        kind.name,
+        kind.registered_name,
+        kind.about,
+        tuple(_in_words(name, parameter, _default(kind, name)) for name, parameter in kind.parameters().items()),
+        ", ".join(filter(None, takes)),
+        ", ".join(kind.needs),
+        kind.missing(),
+    )
+
+
+def _default(kind: type[Filter], name: str) -> Any:
+    defaults = {member.name: member.default for member in fields(kind)} if hasattr(kind, "__dataclass_fields__") else {}  # type: ignore[arg-type]
+    return defaults.get(name, MISSING)
+
+
+def _in_words(name: str, parameter: Parameter, default: Any) -> str:
+    default_text = "" if default is MISSING else f"={default}"
+    return f"{name}{default_text}: {parameter.range}; {parameter.about}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from tamis import _native
 from tamis.errors import ParameterError
-from tamis.filters._native_filter import decoded, encoded
+from tamis.filters._framing import decoded, encoded
 from tamis.filters.base import ChunkType, Data, Filter, choice, is_enum, number
 
 _DECIMAL, _INTEGER = 0, 2

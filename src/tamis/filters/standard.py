@@ -11,8 +11,7 @@ import deflate
 
 from tamis import _native
 from tamis.errors import ParameterError, StreamError
-from tamis.filters._words import OneNumber, Wordless
-from tamis.filters.base import ChunkType, Data, number
+from tamis.filters.base import ChunkType, Data, OneNumber, Wordless, number
 
 _BEST = 1032  # most bytes that one byte of a deflate stream can decode to
 _ROOM = 64  # bytes that a checksum or header of an earlier filter may add to a chunk

@@ -10,8 +10,45 @@ import numpy as np
 
 from tamis.errors import MissingFilterError, ParameterError, StreamError
 from tamis.filters.base import ChunkType, Data, Filter
-from tamis.filters.registered import REGISTERED
 from tamis.kinds import instance
+
+REGISTERED = {
+    257: "hzip",
+    305: "LZO",
+    307: "BZIP2",
+    32000: "LZF",
+    32001: "Blosc",
+    32002: "MAFISC",
+    32003: "Snappy",
+    32004: "LZ4",
+    32005: "APAX",
+    32006: "CBF",
+    32007: "JPEG-XR",
+    32008: "bitshuffle",
+    32009: "SPDP",
+    32010: "LPC-Rice",
+    32011: "CCSDS-123",
+    32012: "JPEG-LS",
+    32013: "H5Z-ZFP",
+    32014: "fpzip",
+    32015: "Zstandard",
+    32016: "B3D",
+    32017: "SZ",
+    32018: "FCIDECOMP",
+    32019: "JPEG",
+    32020: "VBZ",
+    32021: "FAPEC",
+    32022: "BitGroom",
+    32023: "Granular BitRound",
+    32024: "SZ3",
+    32025: "Delta-Rice",
+    32026: "Blosc2",
+    32027: "FLAC",
+    32028: "H5Z-SPERR",
+    32029: "TERSE/PROLIX",
+    32030: "FFMPEG",
+}
+
 
 _LONGEST_LABEL = 30
 

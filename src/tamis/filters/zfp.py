@@ -8,18 +8,80 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tamis import _native, zfp
 from tamis.errors import DataError, ParameterError, StreamError, located
-from tamis.filters._zfp_bound import Bound, mode_or_bound
-from tamis.filters._zfp_chunk import chunk_values, squeezed
 from tamis.filters.base import ChunkType, Data, Filter, Parameter
 from tamis.kinds import TEXT, explained
-from tamis.zfp.checks import refuse
+from tamis.zfp.header import refuse
 from tamis.zfp.modes import native_type
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The largest absolute error that values may have, however ZFP keeps it."""
+
+    bound: float  # Above 0 and finite
+
+    def __post_init__(self) -> None:
+        try:
+            bound = zfp.Accuracy(self.bound).tolerance
+        except ParameterError as error:
+            raise ParameterError(
+                f"expected a finite bound above 0, got bound={self.bound!r}: use reversible=True to keep every bit"
+            ) from error
+        object.__setattr__(self, "bound", bound)
+
+    def refuse(self) -> NoReturn:
+        """Raise ParameterError: this is no mode of the codec, and nothing but a search on values makes it one."""
+        raise ParameterError(
+            f"expected a mode that a file can record, got zfp({self}), for which tamis.repack, to_netcdf of tamis and"
+            " write and create_appender of tamis.hdf5 find the tolerance from the values: use one of these, or"
+            f" zfp({zfp.Accuracy(self.bound)}), which is stricter"
+        )
+
+    def __str__(self) -> str:
+        return str(zfp.Accuracy(self.bound)).replace("accuracy", "bound")
+
+
+def mode_or_bound(bound: float | None, **modes: Any) -> zfp.Mode | Bound:
+    """Return the mode that the arguments of `tamis.zfp.mode` name, or the bound, if it is given alone."""
+    if bound is None:
+        return zfp.mode(**modes)
+    if others := [name for name, value in modes.items() if value is not None and value is not False]:
+        raise ParameterError(f"expected bound alone, got {' and '.join(others)} beside it")
+    return Bound(bound)
+
+
+def chunk_values(data: Data, chunk: ChunkType) -> NDArray[Any]:
+    """Return the bytes of a chunk as an array without unit axes; a view."""
+    if len(data) != chunk.nbytes:
+        raise ParameterError(f"expected the {chunk.nbytes} bytes of a chunk, got {len(data)}")
+    return np.frombuffer(data, chunk.dtype).reshape(squeezed(chunk))
+
+
+def squeezed(chunk: ChunkType) -> tuple[int, ...]:
+    """Return the shape of a chunk without unit axes, as ZFP encodes it."""
+    shape = tuple(extent for extent in chunk.shape if extent > 1)
+    if not shape:
+        raise ParameterError(
+            f"expected a chunk of more than one value, got {chunk.shape}: use chunks of at least 4 values along an axis"
+        )
+    if len(shape) > zfp.MAX_RANK:
+        instead, surplus = list(chunk.shape), len(shape) - zfp.MAX_RANK
+        for axis, extent in enumerate(chunk.shape):
+            if extent > 1 and surplus:
+                instead[axis], surplus = 1, surplus - 1
+        raise ParameterError(
+            f"expected a chunk with 1 to 4 axes longer than 1, got {chunk.shape} with {len(shape)}:"
+            f" use {tuple(instead)}"
+        )
+    return shape
+
 
 _PARAMETERS = {
     "rate": Parameter("bits per value", bounds="above 0"),

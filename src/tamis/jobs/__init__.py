@@ -1,1 +1,1 @@
-"""What tamis does with whole files: one job, one module."""
+"""The job `tamis.repair`: metadata of Zarr stores that other readers read wrong."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tamis.errors import FileError, ParameterError
-from tamis.filters._plugin_file import plugin_path
-from tamis.store.disk import disk_text, sync_file
+from tamis.filters._plugin_client import plugin_path
+from tamis.safety.disk import disk_text, sync_file
 from tamis.zfp.configuration import config
 
 RECORD = "share/tamis/h5z-zfp.sha256"
@@ -30,24 +30,12 @@ _LAST_LINES = 6
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The result of `install_interface`.
-
-    Parameters
-    ----------
-    prefix
-        The folder.
-    files
-        Names of the files, relative to the folder.
-    removed
-        Names of files of an earlier installation that this one does not have.
-    has_module_file
-        Whether the module file of a Fortran compiler is among the files.
-    """
+    """The result of `install_interface`."""
 
     prefix: Path
-    files: tuple[str, ...]
-    removed: tuple[str, ...]
-    has_module_file: bool
+    files: tuple[str, ...]  # Names of the files, relative to the folder
+    removed: tuple[str, ...]  # Names of files of an earlier installation that this one does not have
+    has_module_file: bool  # Whether the module file of a Fortran compiler is among the files
 
 
 def install_interface(
@@ -61,25 +49,6 @@ def install_interface(
 
     All files are copies that find each other by relative paths, so that the folder can be moved. After an error, the
     folder is as it was.
-
-    Parameters
-    ----------
-    prefix
-        The folder; other files in it stay.
-    fortran_compiler
-        Command of a Fortran compiler that finds HDF5's modules, which then makes the module file
-        ``include/h5zzfp_props_f.mod``. None is made if it is empty.
-    overwrite
-        Replace files that an earlier installation did not write, or that were changed since.
-    preview
-        Return what would be written, and write nothing.
-
-    Raises
-    ------
-    FileError
-        If a file would be replaced that is not ours, or cannot be written.
-    ParameterError
-        If the compiler cannot compile the module.
     """
     if not os.fspath(prefix):
         raise ParameterError("expected the name of a folder to install to, got ''")

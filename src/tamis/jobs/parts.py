@@ -29,27 +29,14 @@ STYLES = {"file": "bold", "header": "dim", "name": "bold", "note": "yellow"} | d
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A row for each dataset; columns without a value in any row are left out.
+    """A row for each dataset; columns without a value in any row are left out."""
 
-    Parameters
-    ----------
-    rows
-        Cells, the header first; the first cell of a row is its name.
-    folded
-        Columns that may fold. Lines of their cells are joined by ``|``, and broken there first.
-    right
-        Columns that are aligned right.
-    code
-        Columns of code, whose lines are below each other in notebooks.
-    name
-        What the rows are, for notebooks.
-    """
-
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[str]]  # Cells, the header first; the first cell of a row is its name
+    # Columns that may fold. Lines of their cells are joined by ``|``, and broken there first.
     folded: Sequence[int] = ()
-    right: Sequence[int] = ()
-    code: Sequence[int] = ()
-    name: str = "Datasets"
+    right: Sequence[int] = ()  # Columns that are aligned right
+    code: Sequence[int] = ()  # Columns of code, whose lines are below each other in notebooks
+    name: str = "Datasets"  # What the rows are, for notebooks
 
     def lines(self, width: int | None) -> Iterator[Line]:
         """Yield the lines, header first, folded to `width` characters; one line for each row if None."""
@@ -60,18 +47,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Facts that several datasets or groups share.
+    """Facts that several datasets or groups share."""
 
-    Parameters
-    ----------
-    paths
-        Printable paths of the datasets or groups.
-    facts
-        Name and text of each fact.
-    """
-
-    paths: tuple[str, ...]
-    facts: tuple[tuple[str, str], ...]
+    paths: tuple[str, ...]  # Printable paths of the datasets or groups
+    facts: tuple[tuple[str, str], ...]  # Name and text of each fact
 
     def lines(self, width: int | None) -> Iterator[Line]:
         """Yield an empty line, the paths, and the facts, folded to `width` characters."""

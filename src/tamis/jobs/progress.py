@@ -13,24 +13,14 @@ The step is a `Step` with a number if it is one of several.
 
 
 class Step(str):
-    """The text of one step, such as ``writing /TS``.
-
-    Attributes
-    ----------
-    number, step_count
-        Number of the step among those of its kind, from 1, and how many there are.
-    together
-        Text for all steps of its kind if one progress line is enough for them; otherwise empty.
-    item_nbytes
-        Bytes of an item of work; 0 if items are no values.
-    """
+    """The text of one step, such as ``writing /TS``."""
 
     __slots__ = ("item_nbytes", "number", "step_count", "together")
 
-    number: int
+    number: int  # Number of the step among those of its kind, from 1, and how many there are
     step_count: int
-    together: str
-    item_nbytes: int
+    together: str  # Text for all steps of its kind if one progress line is enough for them; otherwise empty
+    item_nbytes: int  # Bytes of an item of work; 0 if items are no values
 
     def __new__(cls, text: str, number: int, step_count: int, together: str = "", item_nbytes: int = 0) -> Self:
         """Return the text of a step, with its number."""

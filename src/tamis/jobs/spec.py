@@ -13,22 +13,20 @@ from numpy.typing import DTypeLike
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, Stage, Zfp
 from tamis.formatting import printable
-from tamis.jobs.json_rule import SCHEMA, json_text, json_value
-from tamis.jobs.recipe import chunk_shape
-from tamis.jobs.result import Result
+from tamis.jobs.recipes.names import chunk_shape
+from tamis.jobs.result import SCHEMA, Result, json_text, json_value
 from tamis.kinds import TEXT, checked
 from tamis.notation import cdl, h5py_keywords, zarr
-from tamis.notation.chain import Chain
 from tamis.notation.detect import Reading, read
-from tamis.notation.h5repack_command import command_text
-from tamis.notation.netcdf import Compat, chain_text
+from tamis.notation.h5repack import command_text
+from tamis.notation.netcdf import Compat, chain_text, netcdf_requests
 from tamis.notation.netcdf_argument import ALL, argument_text
-from tamis.notation.netcdf_order import netcdf_requests
 from tamis.pipeline import Pipeline, as_pipeline
 from tamis.rounding import BitRound, Rounding
 
 if TYPE_CHECKING:
     from tamis.jobs.parts import Part
+    from tamis.notation.text import Chain
 
 _PLACEHOLDER = "NAME"
 _RATE, _ACCURACY = 1, 3
@@ -46,29 +44,14 @@ _ZFPY = "gives the same values, not the same bytes: zfpy puts a header before ea
 
 @dataclass(frozen=True, slots=True)
 class FilterSpec:
-    """A filter of a pipeline and its parameters.
-
-    Parameters
-    ----------
-    id
-        HDF5 filter id.
-    name
-        Name in tamis text.
-    optional
-        Whether a chunk for which the filter fails is stored without it.
-    in_words
-        Description in words.
-    requested
-        Parameters for H5Pset_filter.
-    stored
-        Parameters that the filter leaves in a file; None if chunks and type are not known.
-    """
+    """A filter of a pipeline and its parameters."""
 
     id: int
-    name: str
-    optional: bool
+    name: str  # Name in tamis text
+    optional: bool  # Whether a chunk for which the filter fails is stored without it
     in_words: str
     requested: tuple[int, ...]
+    # Parameters that the filter leaves in a file; None if chunks and type are not known
     stored: tuple[int, ...] | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -87,21 +70,11 @@ class FilterSpec:
 
 @dataclass(frozen=True, slots=True)
 class NotationText:
-    """A pipeline in one notation, or why the notation cannot express it.
+    """A pipeline in one notation, or why the notation cannot express it."""
 
-    Parameters
-    ----------
-    text
-        Text to paste; empty if there is a problem.
-    problem
-        Why the notation cannot express the pipeline; empty if it can.
-    note
-        What the text leaves open.
-    """
-
-    text: str = ""
-    problem: str = ""
-    note: str = ""
+    text: str = ""  # Text to paste; empty if there is a problem
+    problem: str = ""  # Why the notation cannot express the pipeline; empty if it can
+    note: str = ""  # What the text leaves open
 
     def to_dict(self) -> dict[str, str | None]:
         """Return the content of the JSON."""
@@ -131,13 +104,7 @@ class Spec(Result):
 
     @checked(notation=TEXT)
     def __getitem__(self, notation: str) -> str:
-        """Return the text in a notation.
-
-        Raises
-        ------
-        ParameterError
-            If there is no such notation, or it cannot express the pipeline.
-        """
+        """Return the text in a notation."""
         if notation not in self.notations:
             raise ParameterError(f"expected a notation of {', '.join(self.notations)}, got {notation!r}")
         result = self.notations[notation]

@@ -21,16 +21,15 @@ if TYPE_CHECKING:
         def_var_szip,
         def_var_zstandard,
     )
-    from tamis.netcdf.filterspec import (
-        filterspec_fix8,
-        filterspec_parse,
-        filterspec_parse_parameter,
-        filterspec_parselist,
-    )
     from tamis.netcdf.inquire import (
         Deflation,
         FilterInfo,
         Quantization,
+        filters,
+        filterspec_fix8,
+        filterspec_parse,
+        filterspec_parse_parameter,
+        filterspec_parselist,
         inq_filter_avail,
         inq_var_blosc,
         inq_var_bzip2,
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
         inq_var_szip,
         inq_var_zstandard,
     )
+    from tamis.netcdf.library import NetcdfError
     from tamis.netcdf.new_variable import create_variable
     from tamis.netcdf.plugin_folders import (
         plugin_path_append,
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
         plugin_path_prepend,
         plugin_path_set,
     )
-    from tamis.netcdf.status import NetcdfError
-    from tamis.netcdf.true_pipeline import filters
 
 __all__ = [
     "Deflation",
@@ -94,12 +92,12 @@ __all__ = [
 
 _MODULES = {
     "def_var_": "define",
-    "filterspec_": "filterspec",
+    "filterspec_": "inquire",
     "inq_": "inquire",
     "plugin_path_": "plugin_folders",
     "create_variable": "new_variable",
-    "NetcdfError": "status",
-    "filters": "true_pipeline",
+    "NetcdfError": "library",
+    "filters": "inquire",
 }
 """Modules of names by how these begin; the others are results of inquiries. Modules are imported when first used."""
 

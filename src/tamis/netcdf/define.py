@@ -7,21 +7,146 @@ function raises `NetcdfError` with the code of netCDF-C, also where netCDF-C ret
 
 from __future__ import annotations
 
+import operator
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from tamis.errors import ParameterError, located
-from tamis.filters import Blosc, Bzip2, Deflate, Fletcher32, Request, Shuffle, Szip, Zfp, Zstd
+from tamis.filters import (
+    Blosc,
+    Bzip2,
+    ChunkType,
+    Deflate,
+    Filter,
+    Fletcher32,
+    Request,
+    Shuffle,
+    Stage,
+    Szip,
+    Zfp,
+    Zstd,
+    from_values,
+    requested_filter,
+)
 from tamis.kinds import FLAG, WHOLE, explained
 from tamis.netcdf import explain
-from tamis.netcdf.filter_order import check_order, completed
-from tamis.netcdf.library import Unsigned, call, version
-from tamis.netcdf.requests import Requested, requested_filters
-from tamis.netcdf.status import named_error
+from tamis.netcdf.explain import filter_text
+from tamis.netcdf.library import Unsigned, call, named_error, version
 from tamis.netcdf.variable import NCZARR, VariableHandle, variable_handle
+from tamis.notation.detect import read
+from tamis.notation.netcdf import in_netcdf_order, in_plugin_order
+from tamis.notation.text import refuse_other_flags
 from tamis.pipeline import Pipeline
-from tamis.rounding import KINDS
+from tamis.rounding import KINDS, Rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """Filters to define."""
+
+    requests: tuple[Request, ...]  # Ids and requested parameters, in the order in which they are to run
+    stages: tuple[Stage, ...] | None  # The same as stages; None if they are words that tamis does not check
+    rounding: Rounding | None = None  # Rounding before them, by netCDF's own quantization; None if there is none
+
+
+def requested_filters(filters: object, values: Sequence[int] | None = None) -> Requested:
+    """Return the filters of an object, of text in any notation, or of an id and its parameters."""
+    if isinstance(filters, int) and not isinstance(filters, bool):
+        return Requested((Request(filters, _words(values or ())),), None)
+    if values is not None:
+        raise ParameterError(f"expected the id of a filter with values={values!r}, got {filters!r}")
+    steps = _steps(filters)
+    rounding = Pipeline(steps).rounding if any(isinstance(step, Rounding) for step in steps) else None
+    if rounding is not None and not rounding.quantize_mode:
+        raise ParameterError(
+            f"expected a rounding that netCDF-C has, got {rounding}: round the values before, tamis.{rounding!r}.round,"
+            f" and set the attribute {rounding.attribute}={rounding.number}; tamis repack rounds a saved file"
+        ).at(filter=rounding)
+    stages = tuple(step for step in steps if isinstance(step, Stage))
+    refuse_other_flags(stages, "netCDF")
+    counts = Counter(stage.filter.id for stage in stages)
+    if twice := [stage.filter.name for stage in stages if counts[stage.filter.id] > 1]:
+        raise ParameterError(f"expected each filter once, got {twice[0]} twice: netCDF keeps one of them")
+    return Requested(tuple(stage.request for stage in stages), stages, rounding)
+
+
+def _steps(filters: object) -> tuple[Stage | Rounding, ...]:
+    if isinstance(filters, Rounding):
+        return (filters,)
+    if isinstance(filters, Pipeline):
+        return filters.stages if filters.rounding is None else (filters.rounding, *filters.stages)
+    if isinstance(filters, Request):
+        return (Stage.of(requested_filter(filters)),)
+    if isinstance(filters, Stage):
+        return (filters,)
+    if isinstance(filters, Filter):
+        return (Stage.of(filters),)
+    if isinstance(filters, str):
+        return read(filters).chain
+    raise ParameterError(f"expected a filter, a pipeline, their text, or an id with values, got {filters!r}")
+
+
+def _words(values: Any) -> tuple[int, ...]:
+    try:
+        words = tuple(map(operator.index, values))
+    except TypeError:
+        words = (-1 << 32,)
+    if isinstance(values, str) or any(not -(1 << 31) <= word < 1 << 32 for word in words):
+        raise ParameterError(f"expected 32-bit words, got values={values!r}")
+    return tuple(word & 0xFFFFFFFF for word in words)
+
+
+def run_order(listed: Sequence[Request], requests: Sequence[Request], *, zarr: bool) -> list[Request]:
+    """Return all filters of a variable, after more are defined, in the order in which they will run."""
+    every = [*listed, *requests]
+    if zarr:
+        return list({request.id: request for request in every}.values())
+    return in_plugin_order(in_netcdf_order(every))
+
+
+def check_order(name: str, listed: Sequence[Request], requests: Sequence[Request], *, zarr: bool) -> None:
+    """Raise ParameterError if netCDF would run filters in another order, or zfp on something else than values."""
+    ids = [request.id for request in requests]
+    final = run_order(listed, requests, zarr=zarr)
+    if Zfp.id in (request.id for request in final[1:]):
+        raise ParameterError(
+            f"{name}: expected zfp first, got {filter_text(final[0].id)} before it: zfp needs the values themselves"
+        ).at(dataset=name, filter="zfp")
+    order = [request for request in final if request.id in ids]
+    if [request.id for request in order] != ids:
+        raise ParameterError(
+            f"{name}: expected filters in an order that netCDF can run, which runs fletcher32 and then shuffle before"
+            f" others, got {_text(requests)}: write {_text(order)}, or use h5py and tamis.hdf5.create_dataset, which"
+            " keep any order"
+        ).at(dataset=name)
+
+
+def completed(
+    listed: Sequence[Request], requests: Sequence[Request], chunk: ChunkType | None, *, zarr: bool
+) -> list[Request]:
+    """Return filters to define with parameters that netCDF does not complete itself.
+
+    If netCDF lists shuffle or fletcher32 before zfp, the plugin puts them back behind it, but only where the parameters
+    of zfp are stored ones. NCZarr records the size of values for shuffle, and does not look it up itself.
+    """
+    if chunk is None:
+        return list(requests)
+    if zarr:
+        size = chunk.dtype.itemsize
+        return [Request(Shuffle.id, (size,)) if request == Request(Shuffle.id, ()) else request for request in requests]
+    every = {request.id: request for request in (*listed, *requests)}
+    if Zfp.id not in every or not {Shuffle.id, Fletcher32.id} & every.keys():
+        return list(requests)
+    zfp = Request(Zfp.id, Zfp.from_values(every[Zfp.id].values).stored(chunk))
+    return [zfp, *(request for request in requests if request.id != Zfp.id)]
+
+
+def _text(requests: Sequence[Request]) -> str:
+    return "|".join(str(from_values(request)) for request in requests)
+
 
 _SZIP_CODINGS = {"ec": 4, "nn": 32}
 VARYING = (

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tamis.filters import by_id
-from tamis.filters.registered import REGISTERED
-from tamis.netcdf.library import has, version
-from tamis.netcdf.status import CODES, NetcdfError, status_error
+from tamis.filters.unknown import REGISTERED
+from tamis.netcdf.library import CODES, NetcdfError, has, status_error, version
 from tamis.netcdf.variable import HDF5, NCZARR, Group, VariableHandle
 
 _MAX_ID = 65535
@@ -17,21 +16,7 @@ _CHANGE = "; tamis.repack changes the filters of a file that exists"
 def check(
     handle: VariableHandle, function: str, status: int, ids: Sequence[int] = (), given: Sequence[int] = ()
 ) -> None:
-    """Raise NetcdfError, with the reason and advice, unless a status is NC_NOERR.
-
-    Parameters
-    ----------
-    handle
-        The variable.
-    function
-        The function of netCDF-C.
-    status
-        What it returned.
-    ids
-        Filters that it was to define.
-    given
-        Parameters of the caller.
-    """
+    """Raise NetcdfError, with the reason and advice, unless a status is NC_NOERR."""
     if status:
         name = next((name for name, code in CODES.items() if code == status), "")
         reason = _REASONS[name](handle, ids, tuple(given)) if name in _REASONS else ""

@@ -3,15 +3,57 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any, NamedTuple
 
 from tamis.errors import ParameterError
-from tamis.filters import Blosc, Bzip2, Filter, Request, Szip, Zstd, filter_named, from_values
+from tamis.filters import Blosc, Bzip2, Filter, Request, Stage, Szip, Zstd, filter_named, from_values
+from tamis.kinds import BYTES, FLAG, TEXT, checked
 from tamis.netcdf import explain
 from tamis.netcdf.define import QUANTIZE_MODES
-from tamis.netcdf.library import Unsigned, call
-from tamis.netcdf.status import CODES, status_error
-from tamis.netcdf.variable import group_handle, variable_handle
+from tamis.netcdf.library import CODES, Unsigned, call, status_error, stored_stages
+from tamis.netcdf.variable import HDF5, NCZARR, group_handle, variable_handle
+from tamis.notation import netcdf_scanf as words
+from tamis.notation.netcdf import Compat, in_plugin_order, parse_chain, parse_filterspec
+from tamis.notation.netcdf import parse_parameter as parse_word
+from tamis.pipeline import Pipeline
+
+
+def filters(variable: Any) -> Pipeline:
+    """Return the pipeline of a variable as stored: order, flags, duplicates, unknown filters, stored parameters.
+
+    netCDF-C itself lists fletcher32 and shuffle first, and each filter once, whatever the file has. The file may be
+    open for writing: the list comes from netCDF's own HDF5 library.
+
+    Parameters
+    ----------
+    variable
+        A netCDF4 variable. If it is not in the file yet, because nothing was written or synchronized, its filters are
+        those defined so far, without stored parameters.
+
+    Raises
+    ------
+    FileError
+        If the list cannot be read.
+
+    Examples
+    --------
+    >>> filters(ds["TS"]).stages[0].in_words  # doctest: +SKIP
+    'zfp accuracy 0.0625'
+    """
+    handle = variable_handle(variable)
+    kind = handle.group.format
+    if kind == HDF5:
+        stages = stored_stages(handle.group.path, handle.group.name, handle.name)
+        if stages is not None:
+            return Pipeline(stages)
+    elif kind != NCZARR:
+        return Pipeline()
+    listed = handle.listed()
+    requests = listed if kind == NCZARR else in_plugin_order(listed)
+    in_file = {request.id: request.values for request in requests} if kind == NCZARR else {}
+    members = [(from_values(request, stored=True), in_file.get(request.id)) for request in requests]
+    return Pipeline(Stage(member, member.optional, stored) for member, stored in members)
 
 
 class FilterInfo(NamedTuple):
@@ -176,3 +218,44 @@ def _filter_id(subject: int | str | type[Filter] | Filter) -> int:
     if isinstance(subject, bool) or not (is_class or isinstance(subject, (int, Filter))):
         raise ParameterError(f"expected a filter, its name or id, got {subject!r}")
     return subject if isinstance(subject, int) else subject.id
+
+
+__all__ = ["filterspec_fix8", "filterspec_parse", "filterspec_parse_parameter", "filterspec_parselist"]
+
+
+@checked(text=TEXT, compat=TEXT)
+def filterspec_parse(text: str, *, compat: Compat | None = None) -> Request:
+    """Return id and parameters of the text of one filter, such as ``32013,3,0,0.1d``.
+
+    Parameters
+    ----------
+    text
+        The filter.
+    compat
+        None for texts with one meaning; ``"netcdf-c"`` for what netCDF-C reads; ``"doc"`` for what its documentation
+        says.
+
+    Raises
+    ------
+    ParameterError
+        If the text is malformed or ambiguous, with the position and what to write.
+    """
+    return parse_filterspec(text, compat=compat)
+
+
+@checked(text=TEXT, compat=TEXT)
+def filterspec_parselist(text: str, *, compat: Compat | None = None) -> list[Request]:
+    """Return the filters of a text with ``|`` between them; see `filterspec_parse`."""
+    return parse_chain(text, compat=compat)
+
+
+@checked(text=TEXT, compat=TEXT)
+def filterspec_parse_parameter(text: str, *, compat: Compat | None = None) -> tuple[int, ...]:
+    """Return the words of one parameter, such as ``0.1d``; see `filterspec_parse`."""
+    return parse_word(text, compat=compat)
+
+
+@checked(data=BYTES, decode=FLAG)
+def filterspec_fix8(data: bytes, decode: bool) -> bytes:
+    """Return the 8 bytes of a value as a filter gets them, low word first; with `decode`, those in memory."""
+    return words.fix8(data, decode=decode, byteorder=sys.byteorder)

@@ -7,13 +7,102 @@ copy of either. Calls keep the GIL: netCDF-C may not be called by two threads at
 from __future__ import annotations
 
 import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint, c_void_p
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from tamis.errors import FileError, MissingFilterError, ParameterError
+from tamis.errors import FileError, MissingFilterError, ParameterError, TamisError
+from tamis.filters import Request, Stage
+
+CODES = MappingProxyType(
+    {
+        "NC_EBADID": -33,
+        "NC_EINVAL": -36,
+        "NC_EPERM": -37,
+        "NC_ENOTINDEFINE": -38,
+        "NC_EINDEFINE": -39,
+        "NC_ENAMEINUSE": -42,
+        "NC_EBADTYPE": -45,
+        "NC_EBADDIM": -46,
+        "NC_ENOTVAR": -49,
+        "NC_EBADNAME": -59,
+        "NC_EHDFERR": -101,
+        "NC_ENOTNC4": -111,
+        "NC_ESTRICTNC3": -112,
+        "NC_ELATEDEF": -123,
+        "NC_EBADCHUNK": -127,
+        "NC_ENOTBUILT": -128,
+        "NC_EFILTER": -132,
+        "NC_ENOFILTER": -136,
+        "NC_EPLUGIN": -142,
+    }
+)
+"""Codes of netCDF-C by their names, as far as filters are concerned."""
+
+_NAMES = {code: name for name, code in CODES.items()}
+_MEANINGS = {
+    "NC_EBADID": "the dataset is not open",
+    "NC_EINVAL": "netCDF-C refuses the parameters",
+    "NC_EPERM": "the dataset is open for reading only",
+    "NC_EINDEFINE": "the dataset is not in define mode",
+    "NC_ENOTVAR": "there is no such variable",
+    "NC_EHDFERR": "HDF5 reports an error",
+    "NC_ENOTNC4": "only netCDF-4 files have filters",
+    "NC_ELATEDEF": "the variable is in the file already",
+    "NC_EFILTER": "the filter does not take these parameters, or this type of variable",
+    "NC_ENOFILTER": "netCDF's HDF5 does not have the filter",
+    "NC_EPLUGIN": "a plugin could not be loaded",
+}
+_PARAMETER = {"NC_EINVAL", "NC_EBADTYPE", "NC_EBADDIM", "NC_EBADNAME", "NC_EBADCHUNK", "NC_EFILTER", "NC_ENAMEINUSE"}
+_FILTER = {"NC_ENOFILTER", "NC_EPLUGIN", "NC_ENOTBUILT"}
+
+
+class NetcdfError(TamisError):
+    """A status of netCDF-C that is not NC_NOERR, or one that netCDF-C should have returned.
+
+    Each is also a `ParameterError`, `MissingFilterError` or `FileError`; `path` and `dataset` name file and variable.
+    """
+
+    code: int = 0  # The status, such as -136
+
+    @property
+    def name(self) -> str:
+        """The name of the status, such as ``NC_ENOFILTER``."""
+        return _NAMES.get(self.code, f"status {self.code}")
+
+
+class NetcdfParameterError(NetcdfError, ParameterError):
+    """A status that blames parameters."""
+
+
+class NetcdfFilterError(NetcdfError, MissingFilterError):  # type: ignore[override,misc]  # ImportError has them too
+    """A status that blames a filter that is not there."""
+
+
+class NetcdfFileError(NetcdfError, FileError):
+    """A status that blames the file, or the moment."""
+
+
+def status_error(code: int, text: str = "") -> NetcdfError:
+    """Return the exception of a status."""
+    name = _NAMES.get(code, "")
+    kind = NetcdfParameterError if name in _PARAMETER else NetcdfFilterError if name in _FILTER else NetcdfFileError
+    meaning = text or _MEANINGS.get(name, "netCDF-C failed")
+    error = kind(f"{meaning} ({name}, {code})" if name else f"{meaning} (status {code})")
+    error.code = code
+    return error
+
+
+def named_error(name: str, text: str) -> NetcdfError:
+    """Return the exception of a status by its name; see `status_error`."""
+    return status_error(CODES[name], text)
+
 
 Unsigned = c_uint
 _int_p, _unsigned_p, _size_p = POINTER(c_int), POINTER(c_uint), POINTER(c_size_t)
@@ -86,13 +175,7 @@ _SINCE = {
 
 
 def netcdf4() -> Any:
-    """Return the module netCDF4.
-
-    Raises
-    ------
-    MissingFilterError
-        If it is not installed; names the extra.
-    """
+    """Return the module netCDF4."""
     try:
         import netCDF4
     except ImportError as error:
@@ -113,15 +196,7 @@ def has(name: str) -> bool:
 
 
 def call(name: str, *arguments: Any) -> int:
-    """Call a function and return its result, a status for those of netCDF-C.
-
-    Raises
-    ------
-    FileError
-        If the libraries do not have it; names the first netcdf-c that has it.
-    ParameterError
-        If an argument is no whole number, or does not fit: ctypes would cut it.
-    """
+    """Call a function and return its result, a status for those of netCDF-C."""
     function = _function(name)
     for kind, argument in zip(_ARGUMENTS[name], arguments, strict=True):
         low, high = _LIMITS.get(kind, (0, 0))
@@ -152,3 +227,91 @@ def _function(name: str) -> Any:
     function.argtypes = _ARGUMENTS[name]
     function.restype = None if name.endswith("fix8") else c_int64 if name in _WIDE else c_int
     return function
+
+
+_ALL, _FILES = 0x1F, 0x01
+_READ_WRITE = 0x01
+_OPTIONAL = 0x01
+_MOST_VALUES, _LABEL_NBYTES = 256, 512
+_IMAGE = "file_image_"
+_NON_COORDINATE = "_nc4_non_coord_"
+
+
+def is_read_only(path: str) -> bool:
+    """Return whether a file of netCDF is open for reading only; False if HDF5 does not have it."""
+    file = _open_file(path)
+    if file is None:
+        return False
+    intent = Unsigned()
+    return call("H5Fget_intent", file, ctypes.byref(intent)) >= 0 and not intent.value & _READ_WRITE
+
+
+def stored_stages(path: str, group: str, name: str) -> list[Stage] | None:
+    """Return the filters of a variable in the file, as HDF5 runs them; None if the file does not have it yet."""
+    file = _open_file(path)
+    if file is None:
+        raise FileError(f"{path}: expected a file that netCDF's HDF5 has open under this name, found none")
+    for stem in (f"{_NON_COORDINATE}{name}", name):
+        place = f"{group.rstrip('/')}/{stem}".encode("utf-8", "surrogateescape")
+        if call("H5Lexists", file, place, 0) > 0:
+            with _creation_list(file, place) as plist:
+                return [_stage(plist, index) for index in range(call("H5Pget_nfilters", plist))]
+    return None
+
+
+def _open_file(path: str) -> int | None:
+    files = _open_files()
+    exact = [file for file, name in files.items() if name == path]
+    same = exact or [file for file, name in files.items() if _is_same(name, path)]
+    if not same and not os.path.exists(path):  # a dataset in memory, which HDF5 gives a name of its own
+        same = [file for file, name in files.items() if name.startswith(_IMAGE)]
+        same = same if len(same) == 1 else []
+    return same[0] if same else None
+
+
+def _open_files() -> dict[int, str]:
+    count = max(call("H5Fget_obj_count", _ALL, _FILES), 0)
+    ids = (ctypes.c_int64 * max(count, 1))()
+    count = min(count, call("H5Fget_obj_ids", _ALL, _FILES, count, ids))
+    return {file: _name(file) for file in ids[: max(count, 0)]}
+
+
+def _name(file: int) -> str:
+    room = ctypes.create_string_buffer(max(call("H5Fget_name", file, None, 0), 0) + 1)
+    call("H5Fget_name", file, room, len(room))
+    return os.fsdecode(room.value)
+
+
+def _is_same(first: str, second: str) -> bool:
+    try:
+        return os.path.samefile(first, second)
+    except (OSError, ValueError):
+        return False
+
+
+@contextmanager
+def _creation_list(file: int, place: bytes) -> Iterator[int]:
+    """Open the creation properties of a dataset."""
+    dataset = call("H5Dopen2", file, place, 0)
+    plist = -1 if dataset < 0 else call("H5Dget_create_plist", dataset)
+    try:
+        if plist < 0:
+            raise FileError(f"{place.decode(errors='replace')}: HDF5 cannot open the dataset")
+        yield plist
+    finally:
+        if plist >= 0:
+            call("H5Pclose", plist)
+        if dataset >= 0:
+            call("H5Dclose", dataset)
+
+
+def _stage(plist: int, index: int) -> Stage:
+    flags, config, count = Unsigned(), Unsigned(), ctypes.c_size_t(_MOST_VALUES)
+    values, label = (Unsigned * _MOST_VALUES)(), ctypes.create_string_buffer(_LABEL_NBYTES)
+    out = (ctypes.byref(flags), ctypes.byref(count), values, _LABEL_NBYTES - 1, label, ctypes.byref(config))
+    number = call("H5Pget_filter2", plist, index, *out)
+    if number < 0:
+        raise FileError(f"HDF5 cannot read filter {index + 1} of the list")
+    stored = tuple(values[: min(count.value, _MOST_VALUES)])
+    text = label.value.decode("utf-8", "replace")
+    return Stage.listed(Request(number, stored), text, optional=bool(flags.value & _OPTIONAL), total=count.value)

@@ -12,13 +12,11 @@ from tamis.errors import ParameterError, located
 from tamis.filters import ChunkType
 from tamis.kinds import WHOLES, Kind, checked
 from tamis.netcdf import define, explain
-from tamis.netcdf.filter_order import check_order
-from tamis.netcdf.library import call, netcdf4
-from tamis.netcdf.requests import Requested, requested_filters
-from tamis.netcdf.status import named_error
+from tamis.netcdf.define import Requested, check_order, requested_filters
+from tamis.netcdf.library import call, named_error, netcdf4
 from tamis.netcdf.variable import HDF5, NCZARR, Group, group_handle, variable_handle
 from tamis.pipeline import Pipeline
-from tamis.rewrite.padding import growing_chunks
+from tamis.rewrite.values import growing_chunks
 
 _BYTE_ORDERS = {"<": "little", ">": "big"}
 

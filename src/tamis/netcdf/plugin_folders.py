@@ -12,8 +12,7 @@ from collections.abc import Iterable
 
 from tamis.errors import FileError, ParameterError
 from tamis.kinds import PATH, Kind, checked
-from tamis.netcdf.library import call
-from tamis.netcdf.status import status_error
+from tamis.netcdf.library import call, status_error
 
 
 class _List(ctypes.Structure):
@@ -23,13 +22,7 @@ class _List(ctypes.Structure):
 
 
 def plugin_path_get() -> list[str]:
-    """Return the folders, in the order of the search.
-
-    Raises
-    ------
-    FileError
-        If netcdf-c is older than 4.9.3, which has no such function.
-    """
+    """Return the folders, in the order of the search."""
     count = ctypes.c_size_t()
     _check(call("nc_plugin_path_ndirs", ctypes.byref(count)))
     room = (ctypes.c_char_p * max(count.value, 1))()
@@ -44,13 +37,7 @@ _FOLDERS = Kind("a list of folders such as ['plugins']", lambda value: isinstanc
 
 @checked(folders=_FOLDERS)
 def plugin_path_set(folders: Iterable[str | os.PathLike[str]]) -> None:
-    """Replace the folders.
-
-    Parameters
-    ----------
-    folders
-        Folders, in the order of the search; those that do not exist are not searched.
-    """
+    """Replace the folders."""
     if isinstance(folders, (str, os.PathLike)):
         raise ParameterError(f"expected a list of folders, got {os.fspath(folders)!r}: write [{os.fspath(folders)!r}]")
     names = [_folder(folder) for folder in folders]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import ModuleType
 
 from tamis.errors import TamisError
-from tamis.filters._plugin_file import filter_class, has_nczarr_codec, plugin_path
+from tamis.filters._plugin_client import filter_class, has_nczarr_codec, plugin_path
 from tamis.imports import after_import
 
 _EXTENSION = "netCDF4._netCDF4"

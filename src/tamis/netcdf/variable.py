@@ -10,9 +10,7 @@ import numpy as np
 
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Request
-from tamis.netcdf.library import Unsigned, call, has, netcdf4
-from tamis.netcdf.open_files import is_read_only
-from tamis.netcdf.status import NetcdfError, named_error, status_error
+from tamis.netcdf.library import NetcdfError, Unsigned, call, has, is_read_only, named_error, netcdf4, status_error
 
 HDF5, NCZARR = "HDF5", "NCZarr"
 _FORMATS = {1: "classic", 2: HDF5, 3: "HDF4", 4: "PnetCDF", 5: "DAP2", 6: "DAP4", 8: "user-defined", 10: NCZARR}
@@ -22,21 +20,11 @@ _BYTE_ORDERS: dict[str, Literal["<", ">"]] = {"little": "<", "big": ">"}
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A dataset or group that is open.
+    """A dataset or group that is open."""
 
-    Parameters
-    ----------
-    ncid
-        Its id in netCDF-C.
-    path
-        Path of the file, as given to netCDF4.
-    name
-        Path of the group.
-    """
-
-    ncid: int
-    path: str
-    name: str
+    ncid: int  # Its id in netCDF-C
+    path: str  # Path of the file, as given to netCDF4
+    name: str  # Path of the group
 
     @property
     def format(self) -> str:
@@ -64,20 +52,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class VariableHandle:
-    """A variable of a dataset that is open.
-
-    Parameters
-    ----------
-    group
-        Its group.
-    varid
-        Its id in netCDF-C.
-    variable
-        The netCDF4 variable.
-    """
+    """A variable of a dataset that is open."""
 
     group: Group
-    varid: int
+    varid: int  # Its id in netCDF-C
     variable: Any
 
     @property
@@ -111,13 +89,7 @@ class VariableHandle:
             raise self.error(status_error(status))
 
     def chunk_shape(self, *, chunk: bool = False) -> tuple[int, ...] | None:
-        """Return the chunk shape; None without chunks.
-
-        Parameters
-        ----------
-        chunk
-            Give a variable without chunks those of netCDF, as defining a filter does.
-        """
+        """Return the chunk shape; None without chunks."""
         storage, sizes = ctypes.c_int(), (ctypes.c_size_t * max(self.variable.ndim, 1))()
         self.check(call("nc_inq_var_chunking", *self.ids, ctypes.byref(storage), sizes))
         if storage.value == _CHUNKED and self.variable.ndim:
@@ -156,15 +128,7 @@ class VariableHandle:
 
 
 def variable_handle(variable: Any) -> VariableHandle:
-    """Return the handle of a netCDF4 variable.
-
-    Raises
-    ------
-    ParameterError
-        If it is something else.
-    NetcdfError
-        NC_EBADID if its dataset is closed: netCDF-C may have given the id to another dataset.
-    """
+    """Return the handle of a netCDF4 variable."""
     if not isinstance(variable, netcdf4().Variable):
         raise ParameterError(
             f"expected a variable of netCDF4, got {type(variable).__name__}: tamis.netcdf works through netCDF4 alone;"

@@ -24,10 +24,8 @@ from dataclasses import dataclass
 
 from tamis.errors import ParameterError
 from tamis.filters import Request, Stage
-from tamis.notation.chain import Chain
-from tamis.notation.netcdf import Compat, chain_text, parse_chain
-from tamis.notation.netcdf_order import in_netcdf_order, netcdf_requests
-from tamis.notation.positions import malformed, refused
+from tamis.notation.netcdf import Compat, chain_text, in_netcdf_order, netcdf_requests, parse_chain
+from tamis.notation.text import Chain, malformed, refused
 from tamis.rounding import KINDS as ROUNDINGS
 from tamis.rounding import BitRound, Rounding
 
@@ -50,27 +48,14 @@ _WHOLE = re.compile(r"\+?(?P<digits>[0-9]{1,19})(?:u|l|ul|ll|ull)?", re.IGNORECA
 
 @dataclass(frozen=True, slots=True)
 class CdlAttributes:
-    """The attributes of a variable, parsed.
+    """The attributes of a variable, parsed."""
 
-    Parameters
-    ----------
-    chain
-        Filters in the order in which netCDF runs them, perhaps after a rounding.
-    variable
-        Name of the variable; empty if the text has none.
-    chunk_shape
-        Chunk shape; None if there is no such attribute.
-    storage
-        chunked, contiguous or compact; empty if there is no such attribute. netCDF chunks filtered variables anyway.
-    byte_order
-        little, big or native; empty if there is no such attribute.
-    """
-
-    chain: tuple[Stage | Rounding, ...]
-    variable: str = ""
-    chunk_shape: tuple[int, ...] | None = None
+    chain: tuple[Stage | Rounding, ...]  # Filters in the order in which netCDF runs them, perhaps after a rounding
+    variable: str = ""  # Name of the variable; empty if the text has none
+    chunk_shape: tuple[int, ...] | None = None  # Chunk shape; None if there is no such attribute
+    # chunked, contiguous or compact; empty if there is no such attribute. netCDF chunks filtered variables anyway.
     storage: str = ""
-    byte_order: str = ""
+    byte_order: str = ""  # little, big or native; empty if there is no such attribute
 
 
 def attributes(
@@ -80,24 +65,7 @@ def attributes(
     doubles: Mapping[int, Sequence[int]] | None = None,
     rounding: Rounding | None = None,
 ) -> dict[str, Value]:
-    """Write a pipeline as attributes.
-
-    Parameters
-    ----------
-    chain
-        Filters in the order in which they run.
-    chunk_shape
-        Chunk shape.
-    doubles
-        Pairs of words of ``_Filter`` that are written as a double, by the index of the filter in the chain.
-    rounding
-        Rounding before the filters.
-
-    Raises
-    ------
-    ParameterError
-        If netCDF cannot run such a pipeline, with the reason.
-    """
+    """Write a pipeline as attributes."""
     rest = list(enumerate(netcdf_requests(chain)))
     result: dict[str, Value] = {}
     if chunk_shape:
@@ -122,13 +90,7 @@ def attributes(
 
 
 def attributes_text(values: Mapping[str, Value], variable: str) -> str:
-    """Write attributes as lines of CDL.
-
-    Raises
-    ------
-    ParameterError
-        If that is not the name of a variable.
-    """
+    """Write attributes as lines of CDL."""
     if not variable or "/" in variable or "\n" in variable:
         raise ParameterError(f"expected the name of a variable of the group that the CDL describes, got {variable!r}")
     name = re.sub(r"^[0-9]|[] !\"#$%&'()*,:;<=>?[\\^`{|}~]", r"\\\g<0>", variable)
@@ -144,22 +106,7 @@ def _value_text(value: Value) -> str:
 def parse_attributes(
     mapping: Mapping[str, object], *, variable: str = "", compat: Compat | None = None
 ) -> CdlAttributes:
-    """Read attributes from a mapping, such as ``{"_Shuffle": "true", "_DeflateLevel": 4}``.
-
-    Parameters
-    ----------
-    mapping
-        Values by key; other keys than `KEYS` are ignored.
-    variable
-        Name of the variable.
-    compat
-        How numbers of ``_Filter`` are read: see `tamis.notation.netcdf`.
-
-    Raises
-    ------
-    ParameterError
-        If ncgen refuses a value, or a filter its parameters.
-    """
+    """Read attributes from a mapping, such as ``{"_Shuffle": "true", "_DeflateLevel": 4}``."""
     requests = [Request(3, ())] if _flag(mapping, "_Fletcher32") else []
     level = mapping.get("_DeflateLevel", 0)
     if isinstance(level, bool) or not isinstance(level, int) or not 0 <= level <= 9:
@@ -209,20 +156,7 @@ def _chunks(value: object) -> tuple[int, ...] | None:
 
 
 def parse_text(text: str, *, compat: Compat | None = None) -> CdlAttributes:
-    """Read lines of CDL with the attributes of one variable.
-
-    Parameters
-    ----------
-    text
-        Such as ``TS:_Shuffle = "true" ; TS:_DeflateLevel = 4 ;``.
-    compat
-        How numbers of ``_Filter`` are read: see `tamis.notation.netcdf`.
-
-    Raises
-    ------
-    ParameterError
-        If it is malformed, with the position; or if ncgen refuses a value, or a filter its parameters.
-    """
+    """Read lines of CDL with the attributes of one variable."""
     mapping: dict[str, object] = {}
     variable: str | None = None
     first_start = 0

@@ -20,7 +20,7 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,35 +28,23 @@ from tamis.errors import ParameterError
 from tamis.filters import Request, Stage
 from tamis.notation import cdl, zarr
 from tamis.notation.h5py_keywords import KEYWORDS, parse_keywords
-from tamis.notation.h5repack_command import parse_command
-from tamis.notation.netcdf import Compat, parse_chain
+from tamis.notation.h5repack import parse_command
+from tamis.notation.netcdf import Compat, in_netcdf_order, parse_chain
 from tamis.notation.netcdf_argument import ALL, parse_argument
-from tamis.notation.netcdf_order import in_netcdf_order
-from tamis.notation.positions import malformed, refused
-from tamis.notation.text import names_filter, parse_filters, parse_named
-from tamis.rounding import Rounding
+from tamis.notation.text import malformed, names_filter, parse_filters, parse_named, refused
+
+if TYPE_CHECKING:
+    from tamis.rounding import Rounding
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A text, parsed.
+    """A text, parsed."""
 
-    Parameters
-    ----------
-    notation
-        The notation of the text.
-    chain
-        Filters in the order in which they run, perhaps after a rounding.
-    names
-        Datasets that the text names.
-    chunk_shape
-        Chunk shape; None if the text has none.
-    """
-
-    notation: str
-    chain: tuple[Stage | Rounding, ...]
-    names: tuple[str, ...] = ()
-    chunk_shape: tuple[int, ...] | None = None
+    notation: str  # The notation of the text
+    chain: tuple[Stage | Rounding, ...]  # Filters in the order in which they run, perhaps after a rounding
+    names: tuple[str, ...] = ()  # Datasets that the text names
+    chunk_shape: tuple[int, ...] | None = None  # Chunk shape; None if the text has none
 
 
 _RULES = {
@@ -86,24 +74,7 @@ def read(
     dtype: np.dtype[Any] | None = None,
     compat: Compat | None = None,
 ) -> Reading:
-    """Read filters in any notation.
-
-    Parameters
-    ----------
-    text
-        Filters of one pipeline.
-    notation
-        One of `NOTATIONS`; None to detect it.
-    dtype
-        Type of the values, which h5py's scaleoffset depends on.
-    compat
-        How numbers of netCDF text are read: see `tamis.notation.netcdf`.
-
-    Raises
-    ------
-    ParameterError
-        If the text cannot be read, with the position.
-    """
+    """Read filters in any notation."""
     if notation is not None and notation not in _RULES:
         raise ParameterError(f"expected a notation of {', '.join(NOTATIONS)}, got {notation!r}")
     name = notation or notation_of(text)

@@ -24,8 +24,7 @@ import numpy as np
 from tamis.errors import ParameterError
 from tamis.filters import Request, Stage, Zfp, by_id
 from tamis.formatting import did_you_mean
-from tamis.notation.chain import Chain, refuse_other_flags
-from tamis.notation.positions import malformed, refused
+from tamis.notation.text import Chain, malformed, refuse_other_flags, refused
 
 KEYWORDS = ("chunks", "compression", "compression_opts", "shuffle", "fletcher32", "scaleoffset")
 
@@ -38,28 +37,14 @@ _FIRST_COMPRESSION = 10  # h5py treats smaller numbers as levels of gzip
 
 @dataclass(frozen=True, slots=True)
 class Keywords:
-    """Keywords, parsed.
+    """Keywords, parsed."""
 
-    Parameters
-    ----------
-    chain
-        Filters in the order in which they run.
-    chunk_shape
-        Chunk shape; None if h5py chooses it.
-    """
-
-    chain: tuple[Stage, ...]
-    chunk_shape: tuple[int, ...] | None = None
+    chain: tuple[Stage, ...]  # Filters in the order in which they run
+    chunk_shape: tuple[int, ...] | None = None  # Chunk shape; None if h5py chooses it
 
 
 def keywords(chain: Chain, chunk_shape: Sequence[int] | None = None) -> dict[str, Any]:
-    """Write a pipeline as keywords of create_dataset.
-
-    Raises
-    ------
-    ParameterError
-        If keywords cannot express it, with the reason; `code` can.
-    """
+    """Write a pipeline as keywords of create_dataset."""
     refuse_other_flags(chain, "a keyword")
     result: dict[str, Any] = {} if chunk_shape is None else {"chunks": tuple(chunk_shape)}
     ranks = [_RANKS.get(stage.filter.id, 2) for stage in chain]
@@ -99,13 +84,7 @@ def _keyword(stage: Stage) -> dict[str, Any]:
 
 
 def keywords_text(chain: Chain, chunk_shape: Sequence[int] | None = None) -> str:
-    """Write keywords to paste into a call of create_dataset.
-
-    Raises
-    ------
-    ParameterError
-        If keywords cannot express the pipeline, with the reason.
-    """
+    """Write keywords to paste into a call of create_dataset."""
     return ", ".join(f"{name}={value!r}" for name, value in keywords(chain, chunk_shape).items())
 
 
@@ -129,20 +108,7 @@ def code(chain: Chain, chunk_shape: Sequence[int] | None = None, name: str = "TS
 
 
 def parse_keywords(text: str | Mapping[str, Any], *, dtype: np.dtype[Any] | str | None = None) -> Keywords:
-    """Read keywords of create_dataset, or lines as `code` writes them.
-
-    Parameters
-    ----------
-    text
-        Such as ``chunks=(4, 96, 144), compression="gzip", compression_opts=4, shuffle=True``; or a mapping.
-    dtype
-        Type of the values, which scaleoffset depends on.
-
-    Raises
-    ------
-    ParameterError
-        If it is malformed, with the position; or if h5py or a filter refuses it.
-    """
+    """Read keywords of create_dataset, or lines as `code` writes them."""
     kind = None if dtype is None else np.dtype(dtype).kind
     if isinstance(text, str):
         return _parsed_text(text, kind)

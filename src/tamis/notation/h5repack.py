@@ -17,14 +17,14 @@ such as ``010`` (8), ``1.5`` (1) and ``abc`` (0); a flag for HDF5's own filters,
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from tamis.errors import ParameterError
 from tamis.filters import Request, Stage
-from tamis.notation.chain import Chain, refuse_other_flags
-from tamis.notation.positions import malformed, refused
+from tamis.notation.text import Chain, malformed, refuse_other_flags, refused
 
 MAX_FILTERS = 6
 """h5repack silently drops further filters of a dataset."""
@@ -44,37 +44,19 @@ _DIGITS = re.compile(r"0|[1-9][0-9]{0,19}")
 
 @dataclass(frozen=True, slots=True)
 class FilterArgument:
-    """An argument of ``-f``, parsed.
+    """An argument of ``-f``, parsed."""
 
-    Parameters
-    ----------
-    objects
-        Names of datasets or groups; empty for all datasets of the file.
-    filter
-        None for NONE, which removes all filters.
-    """
-
-    objects: tuple[str, ...]
-    filter: Stage | None
+    objects: tuple[str, ...]  # Names of datasets or groups; empty for all datasets of the file
+    filter: Stage | None  # None for NONE, which removes all filters
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutArgument:
-    """An argument of ``-l``, parsed.
+    """An argument of ``-l``, parsed."""
 
-    Parameters
-    ----------
-    objects
-        Names of datasets; empty for all datasets of the file.
-    layout
-        CHUNK, CONTI or COMPA.
-    chunk_shape
-        Chunk shape; None unless the layout is CHUNK.
-    """
-
-    objects: tuple[str, ...]
-    layout: str
-    chunk_shape: tuple[int, ...] | None = None
+    objects: tuple[str, ...]  # Names of datasets; empty for all datasets of the file
+    layout: str  # CHUNK, CONTI or COMPA
+    chunk_shape: tuple[int, ...] | None = None  # Chunk shape; None unless the layout is CHUNK
 
 
 class _Reader:
@@ -125,13 +107,7 @@ class _Reader:
 
 
 def parse_filter(text: str) -> FilterArgument:
-    """Read an argument of ``-f``.
-
-    Raises
-    ------
-    ParameterError
-        If it is malformed, with the position; or if a filter refuses its parameters.
-    """
+    """Read an argument of ``-f``."""
     reader = _Reader(text)
     objects = reader.objects()
     start = reader.at
@@ -214,13 +190,7 @@ def _form_hint(reader: _Reader, number: int, position: int | None = None) -> str
 
 
 def parse_layout(text: str) -> LayoutArgument:
-    """Read an argument of ``-l``.
-
-    Raises
-    ------
-    ParameterError
-        If it is malformed, with the position.
-    """
+    """Read an argument of ``-l``."""
     reader = _Reader(text)
     objects = reader.objects()
     match = _KIND.match(text, reader.at)
@@ -251,13 +221,7 @@ def _extent(reader: _Reader) -> int:
 
 
 def filter_arguments(chain: Chain, objects: Sequence[str] = ()) -> list[str]:
-    """Write the arguments of ``-f``, one for each filter.
-
-    Raises
-    ------
-    ParameterError
-        If h5repack cannot write such a pipeline, or name the datasets.
-    """
+    """Write the arguments of ``-f``, one for each filter."""
     if len(chain) > MAX_FILTERS:
         raise ParameterError(f"expected at most {MAX_FILTERS} filters, the limit of h5repack, got {len(chain)}")
     refuse_other_flags([stage for stage in chain if stage.filter.id in _OWN], "h5repack, for HDF5's own filters,")
@@ -295,11 +259,67 @@ def _filter_text(stage: Stage) -> str:
 
 
 def layout_argument(chunk_shape: Sequence[int], objects: Sequence[str] = ()) -> str:
-    """Write the argument of ``-l`` for a chunk shape.
-
-    Raises
-    ------
-    ParameterError
-        If h5repack cannot name the datasets.
-    """
+    """Write the argument of ``-l`` for a chunk shape."""
     return f"{_objects_text(objects)}CHUNK={'x'.join(map(str, chunk_shape))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The options ``-f`` and ``-l`` of one command, parsed."""
+
+    objects: tuple[str, ...]  # Names of datasets, the same in all options; empty for all datasets of the file
+    chain: tuple[Stage, ...] | None  # Filters in their order; None if there is no ``-f``
+    layout: LayoutArgument | None = None  # None if there is no ``-l``
+
+
+def parse_command(text: str) -> Command:
+    """Read ``-f`` and ``-l`` of a shell command: ``-f TS:SHUF -f TS:GZIP=4 -l TS:CHUNK=4x96x144``."""
+    if not re.match(r"\s*(h5repack\s|-)", text):
+        single = parse_filter(text.strip())
+        return Command(single.objects, () if single.filter is None else (single.filter,))
+    filters, layouts = _options(text)
+    objects = {*(argument.objects for argument in filters), *(argument.objects for argument in layouts)}
+    if len(objects) > 1 or len(layouts) > 1:
+        raise ParameterError(f"expected -f and one -l for the same datasets, got {text!r}")
+    if len(filters) > 1 and any(argument.filter is None for argument in filters):
+        raise ParameterError(f"expected NONE or filters, got both in {text!r}: h5repack ignores NONE")
+    chain = tuple(argument.filter for argument in filters if argument.filter is not None)
+    if len(chain) > MAX_FILTERS:
+        raise ParameterError(f"expected at most {MAX_FILTERS} filters for h5repack, got {len(chain)}")
+    return Command(objects.pop(), chain if filters else None, layouts[0] if layouts else None)
+
+
+_OPTION = re.compile(r"(?P<option>-f|-l|--filter|--layout)(?P<value>=.*|(?<=^-[fl]).+)?", re.DOTALL)
+
+
+def _options(text: str) -> tuple[list[FilterArgument], list[LayoutArgument]]:
+    try:
+        tokens = shlex.split(text)
+    except ValueError as error:
+        raise malformed(text, len(text), f"a closing quote ({error})") from error
+    remaining = iter(tokens[1:] if tokens[0] == "h5repack" else tokens)
+    filters, layouts = [], []
+    for token in remaining:
+        match = _OPTION.fullmatch(token)
+        if match is None:
+            if token.startswith("-"):
+                raise malformed(text, max(text.find(token), 0), "-f or -l, the options that tamis reads")
+            continue  # a file name
+        value = (match["value"] or "").removeprefix("=") or next(remaining, None)
+        if value is None:
+            raise malformed(text, len(text), f"an argument after {token}")
+        if match["option"] in ("-f", "--filter"):
+            filters.append(parse_filter(value))
+        else:
+            layouts.append(parse_layout(value))
+    if not filters and not layouts:
+        raise malformed(text, len(text), "-f or -l and an argument")
+    return filters, layouts
+
+
+def command_text(chain: Chain, objects: Sequence[str] = (), chunk_shape: Sequence[int] | None = None) -> str:
+    """Write options of a shell command, as `parse_command` reads them."""
+    options = [("-f", argument) for argument in filter_arguments(chain, objects)]
+    if chunk_shape:
+        options.append(("-l", layout_argument(chunk_shape, objects)))
+    return " ".join(f"{option} {shlex.quote(argument)}" for option, argument in options)

@@ -27,15 +27,15 @@ Without `compat` these texts are refused, and the error says what to write inste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Literal, NamedTuple
 
 from tamis.errors import ParameterError
-from tamis.filters.base import Request
+from tamis.filters import Request
 from tamis.notation import netcdf_number, netcdf_scanf
-from tamis.notation.fix8 import words_double
-from tamis.notation.positions import malformed
+from tamis.notation.netcdf_scanf import words_double
+from tamis.notation.text import Chain, malformed
 
 Compat = Literal["netcdf-c", "doc"]
 
@@ -56,22 +56,7 @@ _READINGS: dict[str | None, _Reading] = {
 
 
 def parse_chain(text: str, *, compat: Compat | None = None, start: int = 0) -> list[Request]:
-    """Read filters with ``|`` between them.
-
-    Parameters
-    ----------
-    text
-        Such as ``32013,3,0,0.1d|1,4``.
-    compat
-        How numbers are read: see the module's docstring.
-    start
-        Index in `text` where the chain begins.
-
-    Raises
-    ------
-    ParameterError
-        If the text is malformed or ambiguous, with the position and what to write.
-    """
+    """Read filters with ``|`` between them."""
     reading = _reading(text, compat)
     end = len(text)
     if reading.loose:
@@ -85,43 +70,12 @@ def parse_chain(text: str, *, compat: Compat | None = None, start: int = 0) -> l
 
 
 def parse_filterspec(text: str, *, compat: Compat | None = None) -> Request:
-    """Read one filter, as ``ncaux_h5filterspec_parse`` does, without ``|``.
-
-    Parameters
-    ----------
-    text
-        Such as ``32013,3,0,0.1d``.
-    compat
-        How numbers are read: see the module's docstring.
-
-    Raises
-    ------
-    ParameterError
-        If the text is malformed or ambiguous, with the position and what to write.
-    """
+    """Read one filter, as ``ncaux_h5filterspec_parse`` does, without ``|``."""
     return _filter(text, 0, len(text), _reading(text, compat))
 
 
 def parse_parameter(text: str, *, compat: Compat | None = None) -> tuple[int, ...]:
-    """Read one parameter, as ``ncaux_h5filterspec_parse_parameter`` does.
-
-    Parameters
-    ----------
-    text
-        Such as ``0.1d``.
-    compat
-        How numbers are read: see the module's docstring.
-
-    Returns
-    -------
-    tuple
-        One 32-bit word, or two with the low one first.
-
-    Raises
-    ------
-    ParameterError
-        If the text is malformed or ambiguous, with the position and what to write.
-    """
+    """Read one parameter, as ``ncaux_h5filterspec_parse_parameter`` does."""
     return _reading(text, compat).parameter(text, 0, len(text))
 
 
@@ -148,21 +102,7 @@ def _parts(text: str, start: int, end: int, separator: str) -> Iterator[tuple[in
 
 
 def chain_text(requests: Sequence[Request], *, doubles: Mapping[int, Collection[int]] | None = None) -> str:
-    """Write filters so that netcdf-c, and all values of `compat` here, read the same filters.
-
-    Parameters
-    ----------
-    requests
-        Filters, at least one.
-    doubles
-        For the index of a filter in the chain, indices of words that are the low word of a double. Such pairs are
-        written as ``0.001d``, the shortest text of the double.
-
-    Raises
-    ------
-    ParameterError
-        If there is no filter, an id is not 1 to 65535, a word does not fit 32 bits, or a pair is incomplete.
-    """
+    """Write filters so that netcdf-c, and all values of `compat` here, read the same filters."""
     if not requests:
         raise ParameterError("expected at least one filter, got none: netCDF text cannot express an empty chain")
     pairs = doubles or {}
@@ -191,3 +131,47 @@ def _filter_text(request: Request, doubles: Collection[int]) -> str:
 def _double_text(low: int, high: int) -> list[str]:
     value = words_double((low, high))
     return [f"{value!r}d"] if isfinite(value) else [str(low), str(high)]
+
+
+_FIRST = {3: 0, 2: 1}
+_ZFP = 32013
+_PLAIN = frozenset({1, 3, 307, 32004, 32015})
+"""Filters without set_local, as in `native/hdf5/order.cpp`."""
+
+
+def in_netcdf_order(requests: Iterable[Request]) -> list[Request]:
+    """Return filters in the order in which netCDF runs them, each once."""
+    by_id = {request.id: request for request in requests}
+    return sorted(by_id.values(), key=lambda request: _FIRST.get(request.id, 2))
+
+
+def in_plugin_order(requests: Iterable[Request]) -> list[Request]:
+    """Return filters in the order in which they run where tamis' plugin is filter 32013.
+
+    The plugin puts shuffle and fletcher32, which netCDF puts first, back behind zfp, if the parameters of zfp are
+    stored ones, and only filters follow that need no preparation.
+    """
+    listed = list(requests)
+    ids = [request.id for request in listed]
+    if _ZFP not in ids:
+        return listed
+    place = ids.index(_ZFP)
+    if not place or not set(ids[:place]) <= _FIRST.keys() or not set(ids[place + 1 :]) <= _PLAIN:
+        return listed
+    before = {request.id: request for request in listed[:place]}
+    shuffle, fletcher32 = ([before[number]] if number in before else [] for number in (2, 3))
+    return [listed[place], *shuffle, *listed[place + 1 :], *fletcher32]
+
+
+def netcdf_requests(chain: Chain) -> list[Request]:
+    """Return the filters to define so that netCDF runs a pipeline; netCDF sets the flags itself."""
+    requests = [stage.request for stage in chain]
+    ordered = in_netcdf_order(requests)
+    if ordered != requests:
+        names = {stage.filter.id: str(stage.filter) for stage in chain}
+        raise ParameterError(
+            f"expected fletcher32 first, then shuffle, then others once each, which is how netCDF runs filters, got"
+            f" {'|'.join(str(stage.filter) for stage in chain)}: netCDF would make it"
+            f" {'|'.join(names[request.id] for request in ordered)}"
+        )
+    return requests

@@ -16,12 +16,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tamis.errors import ParameterError
-from tamis.filters.base import Request
 from tamis.notation.netcdf import Compat, chain_text, parse_chain
 from tamis.notation.netcdf_number import BLANKS
-from tamis.notation.positions import malformed
+from tamis.notation.text import malformed
+
+if TYPE_CHECKING:
+    from tamis.filters.base import Request
 
 ALL = "*"
 """Means all variables; paths of variables begin with a slash."""
@@ -33,36 +36,14 @@ _ESCAPED = re.compile(r"^[0-9]|[] !\"#$%&'()*,:;<=>?[\\^`{|}~]")
 
 @dataclass(frozen=True, slots=True)
 class NccopyArgument:
-    """An argument of nccopy's ``-F``, parsed.
+    """An argument of nccopy's ``-F``, parsed."""
 
-    Parameters
-    ----------
-    variables
-        Paths from the root, beginning with a slash; or `ALL`.
-    chain
-        Filters in their order; None for ``none``, which removes all filters.
-    """
-
-    variables: tuple[str, ...]
-    chain: tuple[Request, ...] | None
+    variables: tuple[str, ...]  # Paths from the root, beginning with a slash; or `ALL`
+    chain: tuple[Request, ...] | None  # Filters in their order; None for ``none``, which removes all filters
 
 
 def parse_argument(text: str, *, compat: Compat | None = None) -> NccopyArgument:
-    """Read an argument of nccopy's ``-F``.
-
-    Parameters
-    ----------
-    text
-        Such as ``TS&/grp/PS,32013,3,0,0.1d|1,4``.
-    compat
-        How numbers are read: see `tamis.notation.netcdf`. ``netcdf-c`` also accepts arguments without effect: an empty
-        one, names without filters, empty names.
-
-    Raises
-    ------
-    ParameterError
-        If the text is malformed or ambiguous, with the position and what to write.
-    """
+    """Read an argument of nccopy's ``-F``."""
     loose = compat == "netcdf-c"
     if (text if loose else text.strip(BLANKS)) == _NONE:
         return NccopyArgument((ALL,), None)
@@ -123,22 +104,7 @@ def argument_text(
     *,
     doubles: Mapping[int, Collection[int]] | None = None,
 ) -> str:
-    """Write an argument of nccopy's ``-F``; it still has to be quoted for a shell.
-
-    Parameters
-    ----------
-    variables
-        Paths from the root, or `ALL`.
-    requests
-        Filters in their order; empty or None to remove all filters.
-    doubles
-        Pairs of words that are written as a double: see `tamis.notation.netcdf.chain_text`.
-
-    Raises
-    ------
-    ParameterError
-        If nccopy cannot name a variable, or `chain_text` refuses the filters.
-    """
+    """Write an argument of nccopy's ``-F``; it still has to be quoted for a shell."""
     paths = [variables] if isinstance(variables, str) else variables
     names = "&".join(ALL if path == ALL else _escaped(path) for path in paths)
     if not names:

@@ -17,11 +17,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from tamis.errors import ParameterError
-from tamis.notation.fix8 import double_words
-from tamis.notation.netcdf_scanf import float_word, whole
-from tamis.notation.positions import malformed
+from tamis.notation.netcdf_scanf import double_words, float_word, whole
+from tamis.notation.text import malformed
+
+if TYPE_CHECKING:
+    from tamis.errors import ParameterError
 
 BLANKS = " \t\r\n"
 MAX_ID = 65535

@@ -19,9 +19,10 @@ from __future__ import annotations
 import math
 import re
 import struct
+from typing import Literal
 
-from tamis.notation.fix8 import double_words
-from tamis.notation.positions import malformed
+from tamis.errors import ParameterError
+from tamis.notation.text import malformed
 
 _ANY_CASE = re.IGNORECASE | re.ASCII  # ASCII: otherwise ſ would match s
 _BLANKS = r"[ \t\n\v\f\r]*"
@@ -128,3 +129,36 @@ def float_word(value: float) -> int:
         data = struct.pack("<f", math.copysign(math.inf, value))
     word: int = struct.unpack("<I", data)[0]
     return word
+
+
+ByteOrder = Literal["little", "big"]
+
+_WORD = 0xFFFFFFFF
+
+
+def _swap4(data: bytes) -> bytes:
+    return data[3::-1] + data[:3:-1]
+
+
+def fix8(data: bytes, *, decode: bool, byteorder: ByteOrder = "little") -> bytes:
+    """Return the result of netCDF's ``ncaux_h5filterspec_fix8`` on a machine of this byte order."""
+    if len(data) != 8:
+        raise ParameterError(f"expected the 8 bytes of a value, got {len(data)}")
+    if byteorder == "little":
+        return data
+    return _swap4(data)[::-1] if decode else _swap4(data[::-1])
+
+
+def double_words(value: float, byteorder: ByteOrder = "little") -> tuple[int, int]:
+    """Return the two words of a double in memory; ``little`` is netCDF's order on every machine."""
+    first, second = struct.unpack("<2I", struct.pack("<d", value))
+    return (first, second) if byteorder == "little" else (second, first)
+
+
+def words_double(words: tuple[int, int], byteorder: ByteOrder = "little") -> float:
+    """Return the double that two words stand for in memory."""
+    if not all(0 <= word <= _WORD for word in words):
+        raise ParameterError(f"expected two words of 0 to {_WORD}, got {words}")
+    low, high = words if byteorder == "little" else words[::-1]
+    value: float = struct.unpack("<d", struct.pack("<2I", low, high))[0]
+    return value

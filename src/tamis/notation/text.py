@@ -16,17 +16,57 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from inspect import Parameter, signature
-from typing import NoReturn, TypeVar
+from typing import NoReturn, TypeAlias, TypeVar
 
 from tamis.errors import ParameterError, located
 from tamis.filters import Filter, Request, Stage, UnknownFilter, by_name, filter_named, requested_filter
-from tamis.formatting import did_you_mean
-from tamis.notation.positions import malformed, refused
+from tamis.formatting import did_you_mean, printable
 from tamis.rounding import BY_NAME as ROUNDINGS
 from tamis.rounding import Rounding
+
+_SHOWN = 200  # characters of a long line
+
+
+def malformed(text: str, start: int, expected: str) -> ParameterError:
+    """Return the error for a malformed text: what is expected, what is there, and the marked position."""
+    line, column, _ = _line(text, start)
+    rest = line[column:]
+    actual = repr(rest.split("|")[0][:20] or "|") if rest else "the end"
+    return refused(text, start, f"expected {expected} at position {column + 1}, got {actual}")
+
+
+def refused(text: str, start: int, why: str) -> ParameterError:
+    """Return the error for a refused part of a text, with its position marked."""
+    line, column, prefix = _line(text, start)
+    if len(line) > _SHOWN:
+        begin = max(column - _SHOWN // 2, 0)
+        line, column = f"…{line[begin : begin + _SHOWN]}…", column - begin + 1
+    return ParameterError(f"{prefix}{why}:\n  {printable(line)}\n  {' ' * len(printable(line[:column]))}^")
+
+
+def _line(text: str, start: int) -> tuple[str, int, str]:
+    """Return the line of a position, the column, and a prefix with the line number if the text has several lines."""
+    before = text.rfind("\n", 0, start) + 1
+    line = text[before:].partition("\n")[0]
+    return line, start - before, f"line {text[:before].count(chr(10)) + 1}: " if "\n" in text else ""
+
+
+Chain: TypeAlias = Sequence[Stage]
+"""Filters in the order in which they run on writing."""
+
+
+def refuse_other_flags(chain: Chain, notation: str) -> None:
+    """Raise ParameterError if a filter has another flag than HDF5's own calls give it."""
+    for stage in chain:
+        if stage.optional != stage.filter.optional:
+            usual = Stage.of(stage.filter).flag
+            raise ParameterError(
+                f"expected {stage.filter} to be {usual}, got {stage.flag}: {notation} cannot express flags"
+            )
+
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>[-+]?[0-9.][0-9A-Za-z.]*(?:(?<=[eE])[-+][0-9]+)?)"
@@ -73,13 +113,7 @@ class _Reader:
 
 
 def parse_filters(text: str) -> list[Stage | Rounding]:
-    """Read a chain of filters, perhaps with a rounding.
-
-    Raises
-    ------
-    ParameterError
-        If the text is malformed, with the position; or if a filter refuses its parameters.
-    """
+    """Read a chain of filters, perhaps with a rounding."""
     if text.strip() == NONE:
         return []
     reader = _Reader(text)
@@ -92,13 +126,7 @@ def parse_filters(text: str) -> list[Stage | Rounding]:
 
 
 def parse_named(text: str) -> tuple[str, list[Stage | Rounding]]:
-    """Read ``NAME:FILTERS``, split at the last colon with valid filters after it; both may contain colons.
-
-    Raises
-    ------
-    ParameterError
-        If there is no name before a colon, or no filters after one.
-    """
+    """Read ``NAME:FILTERS``, split at the last colon with valid filters after it; both may contain colons."""
     positions = [position for position, sign in enumerate(text) if sign == ":" and position]
     for position in reversed(positions):
         try:

@@ -5,13 +5,15 @@ Each engine has a fixed place for fletcher32, wherever a pipeline has it: h5netc
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tamis.errors import ParameterError
 from tamis.filters import Blosc, Bzip2, Deflate, Filter, Fletcher32, Scaleoffset, Shuffle, Stage, Szip, Zstd
-from tamis.notation.chain import Chain, refuse_other_flags
 from tamis.notation.h5py_keywords import keywords
-from tamis.rounding import Rounding
+from tamis.notation.text import Chain, refuse_other_flags
+
+if TYPE_CHECKING:
+    from tamis.rounding import Rounding
 
 ENGINES = ("h5netcdf", "netcdf4")
 """Engines of xarray that write filters."""
@@ -21,13 +23,7 @@ _BLOSC_SHUFFLES = {"none": 0, "byte": 1, "bit": 2}
 
 
 def encoding_keywords(chain: Chain, engine: str, rounding: Rounding | None = None) -> dict[str, Any]:
-    """Write a pipeline as the encoding of a variable; filters that it does not have are turned off.
-
-    Raises
-    ------
-    ParameterError
-        If the engine cannot write it; names what can.
-    """
+    """Write a pipeline as the encoding of a variable; filters that it does not have are turned off."""
     stages = tuple(chain)
     if rounding is not None and not (engine == "netcdf4" and rounding.quantize_mode):
         other = "engine='netcdf4' can; or " if rounding.quantize_mode else ""

@@ -35,9 +35,7 @@ from tamis import zfp
 from tamis.errors import ParameterError
 from tamis.filters import ChunkType, Filter, Request, Shuffle, Stage, Zfp
 from tamis.filters.zfp import StoredZfp
-from tamis.notation.chain import Chain
-from tamis.notation.positions import malformed, refused
-from tamis.notation.text import parse_filters
+from tamis.notation.text import Chain, malformed, parse_filters, refused
 
 Json = dict[str, Any]
 
@@ -50,13 +48,7 @@ _ZFPY = {"rate": 2, "precision": 3, "tolerance": 4}
 
 
 def version_2(chain: Chain, dtype: np.dtype[Any] | None = None) -> Json:
-    """Write a pipeline as filters and compressor of version 2.
-
-    Raises
-    ------
-    ParameterError
-        If a filter has no codec, or the type is not given.
-    """
+    """Write a pipeline as filters and compressor of version 2."""
     _refuse_late_shuffle(chain)
     codecs = [_config(stage.filter, dtype) for stage in chain]
     return {"filters": codecs[:-1] or None, "compressor": codecs[-1] if codecs else None}
@@ -84,22 +76,7 @@ def squeezed_axes(chunk_shape: Sequence[int]) -> list[list[int]] | None:
 
 
 def nczarr(chain: Chain, dtype: np.dtype[Any] | None = None, chunks: tuple[int, ...] | None = None) -> Json:
-    """Write a pipeline as filters and compressor of netCDF-C's Zarr stores.
-
-    Parameters
-    ----------
-    chain
-        Filters in the order in which they run.
-    dtype
-        Type of the values, which shuffle needs.
-    chunks
-        Shape of a chunk: with it and the type, zfp's codec has them too, as numcodecs needs them.
-
-    Raises
-    ------
-    ParameterError
-        If a filter has no codec, the type is not given, or ZFP cannot encode such chunks.
-    """
+    """Write a pipeline as filters and compressor of netCDF-C's Zarr stores."""
     codecs = [
         _h5z_zfp(stage.filter, dtype, chunks) if isinstance(stage.filter, Zfp) else _config(stage.filter, dtype)
         for stage in chain
@@ -153,22 +130,7 @@ def _zfpy(zfp_filter: Zfp) -> Json:
 
 
 def version_3(chain: Chain, dtype: np.dtype[Any] | None = None, chunk_shape: Sequence[int] | None = None) -> list[Json]:
-    """Write a pipeline as codecs of version 3.
-
-    Parameters
-    ----------
-    chain
-        Filters in the order in which they run.
-    dtype
-        Type of the values.
-    chunk_shape
-        Shape of a chunk: in front of zfp, ``reshape`` joins unit axes with others, as HDF5's filter does.
-
-    Raises
-    ------
-    ParameterError
-        If a filter has no codec, or the type is not given.
-    """
+    """Write a pipeline as codecs of version 3."""
     _refuse_late_shuffle(chain)
     codecs = [_codec(stage.filter, dtype) for stage in chain]
     if codecs and codecs[0]["name"] == "zfp":
@@ -209,19 +171,7 @@ def zfp_configuration(mode: zfp.Mode) -> Json:
 
 
 def parse_text(text: str) -> tuple[Stage, ...]:
-    """Read codecs of either version from JSON.
-
-    Parameters
-    ----------
-    text
-        An object with ``filters`` and ``compressor`` or with ``codecs``, one codec, or a list of codecs.
-
-    Raises
-    ------
-    ParameterError
-        If it is not JSON, with the position; if no filter stores the same as a codec; or if a filter refuses its
-        parameters.
-    """
+    """Read codecs of either version from JSON."""
     try:
         parsed = json.loads(text)
     except json.JSONDecodeError as error:
@@ -338,13 +288,7 @@ _ZFP_KEYS = {
 
 
 def zfp_of(config: Mapping[str, Any]) -> Zfp:
-    """Return the filter of a configuration of the registered codec zfp.
-
-    Raises
-    ------
-    ParameterError
-        If it names no mode, lacks a parameter, has one too many, or a value is out of range.
-    """
+    """Return the filter of a configuration of the registered codec zfp."""
     mode = config.get("mode")
     if not isinstance(mode, str) or mode not in _ZFP_KEYS:
         raise ParameterError(f"expected a mode of zfp such as 'fixed_accuracy', got {mode!r}")

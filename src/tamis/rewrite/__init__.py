@@ -1,1 +1,1 @@
-"""Write an array anew from another one, in any format, and prove that the values are kept."""
+"""What a pass over all values of an array finds: missing values, range and deviation, measures of whole fields."""

@@ -13,11 +13,44 @@ from numpy.typing import NDArray
 from tamis.accuracy.difference import Comparison, compare
 from tamis.errors import BoundError, DataError, ParameterError
 from tamis.filters import Bitshuffle, ChunkType, Filter, Fletcher32, Shuffle, Zfp
-from tamis.missing.definition import NONE_MISSING, Missing
-from tamis.missing.fill import fill_gaps
-from tamis.missing.table import Flags
+from tamis.meaning.companions import fill_gaps
+from tamis.meaning.missing import NONE_MISSING, Flags, Missing
 from tamis.pipeline import Pipeline
-from tamis.rewrite.padding import Padding
+from tamis.rewrite.values import Padding
+
+
+def shorter_pipeline(pipeline: Pipeline) -> Pipeline | None:
+    """Return the filters of chunks that go through the first one, without those for other chunks; None if all are."""
+    for item in pipeline.filters[1:]:  # most pipelines have no shuffle behind another filter, and need no look-up
+        if item.__class__ in (Shuffle, Bitshuffle):
+            return _without_fallback(pipeline)
+    return None
+
+
+@lru_cache(maxsize=64)  # many arrays have the same pipeline
+def _without_fallback(pipeline: Pipeline) -> Pipeline | None:
+    idle = fallback_types(pipeline)
+    stages = (stage for stage in pipeline.stages if type(stage.filter) not in idle)
+    return Pipeline(stages, bound=pipeline.bound) if idle else None
+
+
+@lru_cache(maxsize=64)
+def fallback_mask(pipeline: Pipeline) -> int:
+    """Return the filter mask of chunks that go through the first filter, and skip those that are for other chunks."""
+    idle = fallback_types(pipeline)
+    return sum(1 << at for at, item in enumerate(pipeline.filters) if type(item) in idle)
+
+
+def fallback_text(pipeline: Pipeline) -> str:
+    """Return the filters for chunks that skip the first one, as text; empty if there are none."""
+    idle = fallback_types(pipeline)
+    return str(Pipeline(stage for stage in pipeline.stages if type(stage.filter) in idle)) if idle else ""
+
+
+def fallback_types(pipeline: Pipeline) -> tuple[type[Filter], ...]:
+    """Return the filters that only chunks without the first one go through."""
+    return idle_types(pipeline) if pipeline.stages and pipeline.filters[0].needs_values else ()
+
 
 # For each size of a value: a tolerance of at least this fraction of the largest value covers all rounding by zfp and
 # by one conversion.
@@ -30,38 +63,20 @@ Broken = Callable[[NDArray[Any], NDArray[Any], float], str]
 
 
 class Encoded(NamedTuple):
-    """An encoded chunk.
-
-    Parameters
-    ----------
-    data
-        The stored bytes.
-    mask
-        The filter mask: bit i is set if filter i was skipped.
-    """
+    """An encoded chunk."""
 
     data: bytes
-    mask: int
+    mask: int  # The filter mask: bit i is set if filter i was skipped
 
 
 class Proven(NamedTuple):
-    """An encoded chunk that was compared with its values.
-
-    Parameters
-    ----------
-    stored
-        The encoded chunk.
-    comparison
-        The comparison of its values; `crossed` counts those that the first filter would move across a limit.
-    after
-        The decoded values.
-    missed
-        Whether the first filter is skipped because the values, none of which is missing, do not keep what is required.
-    """
+    """An encoded chunk that was compared with its values."""
 
     stored: Encoded
+    # The comparison of its values; `crossed` counts those that the first filter would move across a limit
     comparison: Comparison
     after: NDArray[Any]
+    # Whether the first filter is skipped because the values, none of which is missing, do not keep what is required
     missed: bool
 
 
@@ -97,37 +112,6 @@ def encode_chunk(
     like zfp, and cannot encode these or does not keep the bound, an optional filter is skipped, and the mask says so.
     If it is applied, an optional shuffle and all that follows it except checksums are skipped: those filters are meant
     for the chunks without zfp.
-
-    Parameters
-    ----------
-    pipeline
-        Filters as recorded in the file, so that chunks are decoded by stored parameters.
-    values
-        The part of the chunk inside of the array, in the type of the file.
-    chunk
-        Type and shape of the whole chunk.
-    lossless
-        Skip every lossy filter.
-    padding
-        Values of the part beyond the array. If that part may be read later, it is proven like values. A required
-        filter that cannot keep it gets repeated values instead.
-    missing
-        Definition of missing values and of the valid range; valid values stay valid.
-    rounding
-        Error that the values already have from rounding to the type of the file. It counts towards the bound.
-    broken
-        Returns what the decoded values do not keep of what is required, in words; None if nothing is required.
-
-    Raises
-    ------
-    BoundError
-        If a required filter does not keep the bound, missing values, or the valid range.
-    DataError
-        If a required filter cannot take the values.
-    ParameterError
-        If `lossless` is asked for and a lossy filter is required.
-    MissingFilterError
-        If a required filter cannot be encoded here.
     """
     if lossless:
         if not can_skip_loss(pipeline):
@@ -182,20 +166,6 @@ def encode_filled(
 
     The values are stored unfilled, including the missing ones, if the first filter is skipped nevertheless or a missing
     value has no flag of its own.
-
-    Parameters
-    ----------
-    pipeline, values, chunk, missing, padding, broken
-        See `encode_chunk`; `broken` gets valid values alone.
-    flags
-        For each value its flag from `table`; at least one is not 0.
-    table
-        The missing value of each flag.
-
-    Raises
-    ------
-    BoundError, DataError, ParameterError, MissingFilterError
-        See `encode_chunk`.
     """
     if table.stored_flag and (flags == table.stored_flag).any():
         return encode_chunk(pipeline, values, chunk, padding=padding, missing=missing)

@@ -2,15 +2,60 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from contextlib import closing
+from typing import TYPE_CHECKING
 
 from tamis.errors import FileError, TamisError
 from tamis.filters import Bitshuffle, Fletcher32, Shuffle
-from tamis.pipeline import Pipeline
-from tamis.rewrite.new_chunk import NewChunk
-from tamis.rewrite.plan import Plan
-from tamis.rewrite.sampled.estimate import RECORD_NBYTES, likely_nbytes, unreadable
-from tamis.store.array import StoredArray
+from tamis.rewrite.new_chunk import NewChunk, make_chunk
+from tamis.rewrite.streams import encode_streams
+
+if TYPE_CHECKING:
+    from tamis.pipeline import Pipeline
+    from tamis.rewrite.rewrite import Plan
+    from tamis.stores.protocols import StoredArray
+
+_SAMPLES = 8
+RECORD_NBYTES = 128
+"""Approximate overhead of filters and chunk index for each chunk."""
+
+
+def most_nbytes(plan: Plan, source: StoredArray) -> int:
+    """Return the bytes that all chunks take if no filter makes them smaller."""
+    if plan.copied:
+        return source.stored_nbytes
+    flags = 0 if plan.flags is None else math.prod(plan.chunk_shape) + RECORD_NBYTES
+    return plan.grid(source).chunk_count * (plan.chunk.nbytes + RECORD_NBYTES + flags)
+
+
+def likely_nbytes(plan: Plan, source: StoredArray) -> int:
+    """Return the likely bytes of all chunks, from a sample of them that is encoded."""
+    if plan.copied:
+        return source.stored_nbytes
+    parts = plan.parts(source)
+    sample = parts[:: -(-len(parts) // _SAMPLES)] if parts else parts
+    if plan.streams_kept:
+        chunks = [*encode_streams(plan, source, sample, 1)]
+    else:
+        with closing(source.open_reader()) as reader:
+            chunks = [make_chunk(plan, part, reader.read(part).astype(plan.dtype)) for part in sample]
+    sizes = [len(chunk.data) + (len(chunk.flags[0]) + RECORD_NBYTES if chunk.flags else 0) for chunk in chunks]
+    return len(parts) * (sum(sizes) // max(len(sizes), 1) + RECORD_NBYTES)
+
+
+def unreadable(plan: Plan, source: StoredArray) -> str:
+    """Read all values of an array, and return why they cannot be read; empty if they can."""
+    try:
+        source.check_readable()
+        with closing(source.open_reader()) as reader:
+            for part in source.parts(plan.grid(source)):
+                reader.read(part)
+    except (TamisError, OSError, RuntimeError) as error:
+        return str(error)
+    return ""
+
 
 _HELD_NBYTES = 16 << 20
 """Up to this size, all new chunks of a dataset stay in memory until it is known whether it grows."""
@@ -29,15 +74,7 @@ def compresses(pipeline: Pipeline) -> bool:
 
 
 def check_growth(plan: Plan, source: StoredArray, count: int) -> int | None:
-    """Return how many bytes the new chunks may take; None if there is no limit, or they are too many for the memory.
-
-    Raises
-    ------
-    LargerError
-        If they will certainly or, for large datasets, probably take more.
-    FileError
-        If they would, and the source cannot be read.
-    """
+    """Return how many bytes the new chunks may take; None if there is no limit, or they are too many for the memory."""
     if plan.may_grow or not count:
         return None
     stored = source.stored_nbytes

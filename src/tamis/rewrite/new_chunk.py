@@ -5,29 +5,69 @@ from __future__ import annotations
 import itertools
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis import _native, zfp
-from tamis.accuracy.difference import Comparison
-from tamis.accuracy.measured import Measured
-from tamis.accuracy.rounded import RoundedPart
-from tamis.chunks.boxes import within
-from tamis.chunks.grid import Region, origin_of
-from tamis.chunks.read_many import SMALL_NBYTES, native_pipeline
-from tamis.chunks.regions import Parts, as_array
-from tamis.errors import TamisError
+from tamis.accuracy.difference import Comparison, compare
+from tamis.arrays.gather import within
+from tamis.arrays.grid import Origin, Region, origin_of
+from tamis.arrays.index import Parts, as_array
+from tamis.arrays.read_many import SMALL_NBYTES, native_pipeline
+from tamis.errors import BoundError, TamisError, located
 from tamis.filters import ChunkType, Deflate, Fletcher32, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
-from tamis.missing.definition import Missing
-from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
-from tamis.rewrite.bound_check import check_comparison
 from tamis.rewrite.encode import Encoded, encode_chunk, encode_filled, encode_proven, idle_types
-from tamis.rewrite.padding import Padding
-from tamis.rewrite.plan import Plan
+from tamis.rewrite.values import Padding
+
+if TYPE_CHECKING:
+    from tamis.accuracy.measured import Measured
+    from tamis.accuracy.value_bounds import RoundedPart
+    from tamis.meaning.missing import Flags, Missing
+    from tamis.rewrite.rewrite import Plan
+
+
+def compare_chunk(plan: Plan, origin: Origin, before: NDArray[Any], after: NDArray[Any]) -> float:
+    """Compare the values of a chunk with those of the source, and return the largest error."""
+    if plan.rounding is None:
+        error = check_comparison(plan, origin, compare(before, after, plan.missing if plan.lossy else None))
+    else:
+        with located(f"{plan.path}: chunk at {origin}", dataset=plan.path, chunk=origin):
+            error = plan.rounding.check(before, after, plan.missing).error
+    if plan.bounds is not None and (broken := plan.bounds.broken(before, after, error)):
+        raise BoundError(f"{plan.path}: expected {broken}, in the chunk at {origin}: nothing was kept").at(
+            dataset=plan.path, chunk=origin
+        )
+    return error
+
+
+def check_comparison(plan: Plan, origin: Origin, comparison: Comparison) -> float:
+    """Return the largest error of a finished comparison; raises the errors of `compare_chunk`."""
+    try:
+        return _check(plan, f"in the chunk at {origin}", comparison)
+    except BoundError as error:
+        error.at(dataset=plan.path, chunk=origin)
+        raise
+
+
+def _check(plan: Plan, where: str, comparison: Comparison) -> float:
+    if plan.dtype.kind == "V" and not comparison.kept:
+        raise BoundError(f"{plan.path}: expected the same bytes, found others {where}")
+    if plan.bound is not None and not comparison.error <= plan.bound:
+        raise BoundError(
+            f"{plan.path}: expected an error of at most {plan.bound:g}, found {comparison.error:g} {where}: nothing was"
+            " kept"
+        )
+    if not comparison.kept:
+        expected = "missing values of the source" if plan.lossy else "same bits"
+        if comparison.crossed:
+            expected = "valid values of the source"
+        raise BoundError(f"{plan.path}: expected the {expected}, found others {where}")
+    return comparison.error
+
 
 FLAGS_PIPELINE = Pipeline([Deflate(6), Fletcher32()])
 """Filters of companions, which every reader of HDF5 has. A lower level of deflate gives three times the bytes."""
@@ -39,37 +79,21 @@ Loss = tuple[int, NDArray[Any], tuple[float, float], float | None]
 
 
 class NewChunk(NamedTuple):
-    """An encoded chunk, ready to be written.
+    """An encoded chunk, ready to be written."""
 
-    Parameters
-    ----------
-    number
-        Number of the chunk in the grid.
-    data, mask
-        Bytes and filter mask.
-    missing
-        Number of missing values; 0 if nothing is lossy.
-    crossed
-        Number of values that zfp would have moved across a limit of the valid range, so that it was skipped; or, with a
-        rounding, of the values that stay as they are because they would become missing or cross a limit.
-    error
-        Largest error of the decoded values; None if the chunk was not decoded and compared.
-    flags
-        Bytes and filter mask of the companion's chunk; None if there is none to write.
-    missed
-        Whether nothing is lost because zfp or a rounding does not keep what is required of each value.
-    measured
-        Measures of the decoded values; None if the chunk was not decoded and compared, or nothing is to be measured.
-    """
-
-    number: int
-    data: bytes
+    number: int  # Number of the chunk in the grid
+    data: bytes  # Bytes and filter mask
     mask: int
-    missing: int = 0
+    missing: int = 0  # Number of missing values; 0 if nothing is lossy
+    # Number of values that zfp would have moved across a limit of the valid range, so that it was skipped; or, with a
+    # rounding, of the values that stay as they are because they would become missing or cross a limit
     crossed: int = 0
-    error: float | None = None
+    error: float | None = None  # Largest error of the decoded values; None if the chunk was not decoded and compared
+    # Bytes and filter mask of the companion's chunk; None if there is none to write
     flags: tuple[bytes, int] | None = None
+    # Whether nothing is lost because zfp or a rounding does not keep what is required of each value
     missed: bool = False
+    # Measures of the decoded values; None if the chunk was not decoded and compared, or nothing is to be measured
     measured: Measured | None = None
 
 
@@ -101,11 +125,6 @@ def make_chunk(plan: Plan, part: Region, values: NDArray[Any], number: int = 0) 
 
     The encoded chunk is decoded and compared at once, while it is in the processor's cache. With a companion it is not,
     because only both together give the values.
-
-    Raises
-    ------
-    BoundError, DataError
-        If a required filter cannot take the values, or does not keep the bound; names dataset and chunk.
     """
     origin = origin_of(part)
     rounded: RoundedPart | None = None
@@ -188,25 +207,7 @@ def encode_many(
     chunk: ChunkType,
     missing: Missing,
 ) -> list[tuple[Encoded, Comparison] | None]:
-    """Encode small chunks as `encode_compared` does, in one native call, if nothing is lost or zfp keeps the bound.
-
-    Parameters
-    ----------
-    pipeline, chunk, missing
-        See `encode_compared`.
-    values
-        Values of a part of the array, in the type of the chunks.
-    box
-        That part.
-    parts
-        Parts of the chunks, inside of the box.
-
-    Returns
-    -------
-    list
-        For each chunk the result of `encode_compared`; None if the caller must call it: the filters are not native, the
-        array ends inside of the chunk, zfp does not keep the bound, or a value is outside of the valid range.
-    """
+    """Encode small chunks as `encode_compared` does, in one native call, if nothing is lost or zfp keeps the bound."""
     small = chunk.nbytes <= SMALL_NBYTES and values.dtype == chunk.dtype
     encoder = native_encoder(pipeline, chunk) if small else None
     if encoder is None:
@@ -221,27 +222,13 @@ def encode_many(
 
 
 class NativeEncoder(NamedTuple):
-    """The native twin of a pipeline, which encodes chunks, decodes them again and compares them.
-
-    Parameters
-    ----------
-    native
-        The filters.
-    dtype
-        Type of the chunks.
-    mask
-        Mask of the chunks, which zfp encodes; 0 without zfp.
-    bound
-        Largest allowed error; None if there is none.
-    has_zfp
-        Whether zfp is the first filter; otherwise no filter loses anything.
-    """
+    """The native twin of a pipeline, which encodes chunks, decodes them again and compares them."""
 
     native: _native.ChunkPipeline
-    dtype: np.dtype[Any]
-    mask: int = 0
-    bound: float | None = 0.0
-    has_zfp: bool = False
+    dtype: np.dtype[Any]  # Type of the chunks
+    mask: int = 0  # Mask of the chunks, which zfp encodes; 0 without zfp
+    bound: float | None = 0.0  # Largest allowed error; None if there is none
+    has_zfp: bool = False  # Whether zfp is the first filter; otherwise no filter loses anything
 
     def loss(self, missing: Missing) -> Loss:
         """Return what `_native.ChunkPipeline.encode` needs beside values and places, where zfp is the first filter."""

@@ -8,50 +8,42 @@ from collections.abc import Callable, Generator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import equal_values
 from tamis.accuracy.measured import Measured
-from tamis.chunks.boxes import several_chunks
-from tamis.chunks.gather import chunks_at_once, one_by_one, over_chunks
-from tamis.chunks.grid import Grid, Region, grid_of, origin_of
-from tamis.chunks.reader import ArrayReader
-from tamis.chunks.regions import Parts, as_array, joined
-from tamis.chunks.threads import ordered_map
+from tamis.arrays.gather import chunks_at_once, one_by_one, over_chunks, several_chunks
+from tamis.arrays.grid import Grid, Region, grid_of, origin_of
+from tamis.arrays.index import Parts, as_array, joined
+from tamis.arrays.threads import ordered_map
 from tamis.errors import BoundError
-from tamis.pipeline import Pipeline
-from tamis.rewrite.bound_check import compare_chunk
-from tamis.rewrite.plan import Plan, Written
+from tamis.rewrite.new_chunk import compare_chunk
 from tamis.rewrite.streams import applied
 from tamis.rewrite.witness import check_witness
-from tamis.store.array import StoredArray
-from tamis.store.journal import seal_of
+from tamis.safety.journal import seal_of
+
+if TYPE_CHECKING:
+    from tamis.arrays.reader import ArrayReader
+    from tamis.pipeline import Pipeline
+    from tamis.rewrite.rewrite import Plan, Written
+    from tamis.stores.protocols import StoredArray
 
 _KEPT_NBYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Result of `verify`.
+    """Result of `verify`."""
 
-    Parameters
-    ----------
-    largest_error
-        Largest absolute difference from the source, in units of the data.
-    read_by_library
-        Number of chunks that the library of the format reads as tamis does; 0 if it lacks the filters.
-    measured
-        What is known of all values, if the plan asks for measures of the whole array.
-    all_stored
-        Whether no part is left out of the measures of whole fields, as those are that neither array stores.
-    """
-
-    largest_error: float
+    largest_error: float  # Largest absolute difference from the source, in units of the data
+    # Number of chunks that the library of the format reads as tamis does; 0 if it lacks the filters
     read_by_library: int
+    # What is known of all values, if the plan asks for measures of the whole array
     measured: Measured = field(default_factory=Measured)
+    # Whether no part is left out of the measures of whole fields, as those are that neither array stores
     all_stored: bool = False
 
 
@@ -73,29 +65,6 @@ def verify(
     `tamis.rewrite.witness`.
 
     Small arrays are decoded again and compared at once, if the format can: see `StoredArray.alike`.
-
-    Parameters
-    ----------
-    plan
-        The plan of the target.
-    source, target
-        The arrays. Open the store of the target again before.
-    progress
-        Called in this thread, before the first chunk and after each.
-    threads
-        Number of threads that read, decode and compare.
-    written
-        Result of `write`; without it every chunk is decoded and compared.
-    witness
-        Whether the libraries of the formats read a sample; see `tamis.rewrite.witness.SmallArrays`.
-
-    Raises
-    ------
-    BoundError
-        If a value differs by more than the plan allows, a missing value changed, or the store holds other bytes than
-        were written; names the chunk.
-    FileError
-        If a chunk cannot be read.
     """
     if written is not None and (error := _error_at_once(plan, source, target)) is not None:
         progress(0, written.chunk_count)
@@ -167,13 +136,6 @@ def verify_kept(
     """Compare the values of an array that was written anew without a recipe, bit by bit, texts character by character.
 
     With `witness`, the libraries of the formats read a sample.
-
-    Raises
-    ------
-    BoundError
-        If a value differs; names its part.
-    FileError
-        If a part cannot be read.
     """
     if not source.size or not (source.varies or source.dtype):
         return
@@ -206,11 +168,6 @@ def verify_copied(
     """Compare the stored chunks of two arrays: numbers, masks and bytes, and a sample as other programs read it.
 
     Without `witness`, there is no sample. Return the masks.
-
-    Raises
-    ------
-    BoundError
-        If they differ; names the chunk.
     """
     expected, stored = source.chunk_index(), target.chunk_index()
     progress(0, len(expected))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from tamis.filters import ChunkType
 from tamis.pipeline import Pipeline
-from tamis.rewrite.fallback import fallback_types
-from tamis.rewrite.new_chunk import NewChunk
-from tamis.store.array import EncodedChunk
+from tamis.rewrite.encode import fallback_types
+
+if TYPE_CHECKING:
+    from tamis.filters import ChunkType
+    from tamis.rewrite.new_chunk import NewChunk
+    from tamis.stores.protocols import EncodedChunk
 
 _KEPT_NBYTES = 16 << 20
 """Up to this size, written chunks stay in memory, to be written again if a later chunk needs the other filters."""
@@ -20,27 +23,12 @@ _OBJECT_NBYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The filters that an array records, out of those that its chunks are encoded by.
-
-    Parameters
-    ----------
-    requested
-        All filters.
-    recorded
-        The recorded ones, with stored parameters: all, or those of `shorter_pipeline`.
-    chunk
-        Type and shape of the chunks.
-
-    Attributes
-    ----------
-    pipeline
-        All filters with stored parameters, by which chunks are encoded.
-    """
+    """The filters that an array records, out of those that its chunks are encoded by."""
 
     requested: Pipeline
-    recorded: Pipeline
-    chunk: ChunkType
-    pipeline: Pipeline = field(init=False)
+    recorded: Pipeline  # The recorded ones, with stored parameters: all, or those of `shorter_pipeline`
+    chunk: ChunkType  # Type and shape of the chunks
+    pipeline: Pipeline = field(init=False)  # All filters with stored parameters, by which chunks are encoded
     _positions: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -70,15 +58,7 @@ class Recording:
 
 
 class KeptChunks:
-    """The chunks that were written so far, until they are too many for the memory.
-
-    Attributes
-    ----------
-    chunks
-        The chunks; none if they are not all.
-    are_all
-        Whether they are all that were written.
-    """
+    """The chunks that were written so far, until they are too many for the memory."""
 
     def __init__(self) -> None:
         self.chunks: list[NewChunk] = []

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis.chunks.chunk_reader import ChunkReader
-from tamis.chunks.gather import bounded_threads, chunks_at_once
-from tamis.chunks.grid import Origin
-from tamis.chunks.regions import Parts
-from tamis.chunks.threads import ordered_map
+from tamis.arrays.gather import bounded_threads, chunks_at_once
+from tamis.arrays.index import Parts
+from tamis.arrays.threads import ordered_map
 from tamis.errors import BoundError, TamisError
 from tamis.filters import ChunkType, Filter, Stage, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
-from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import encode_stream
 from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk
-from tamis.rewrite.plan import Create, Plan
-from tamis.store.array import ArrayWriter, StoredArray
+from tamis.rewrite.rewrite import Create, Plan
+
+if TYPE_CHECKING:
+    from tamis.arrays.chunk_reader import ChunkReader
+    from tamis.arrays.grid import Origin
+    from tamis.pipeline import Pipeline
+    from tamis.stores.protocols import ArrayWriter, StoredArray
 
 
 def has_streams(array: StoredArray, pipeline: Pipeline, dtype: np.dtype[Any], chunk_shape: tuple[int, ...]) -> bool:
@@ -44,13 +46,6 @@ def encode_streams(plan: Plan, source: StoredArray, parts: Parts, threads: int) 
     """Undo the filters after zfp, chunk by chunk in threads, and apply those of the plan to the zfp streams.
 
     A chunk without zfp goes through the other filters of the plan.
-
-    Raises
-    ------
-    FileError
-        If a chunk of the source is damaged, as far as the filters after zfp detect it.
-    BoundError
-        If the source has a chunk without zfp, and the plan allows none.
     """
     at_once, threads = chunks_at_once(plan.chunk.nbytes), bounded_threads(plan.chunk.nbytes, threads)
     tasks = (parts[at : at + at_once] for at in range(0, len(parts), at_once))
@@ -134,18 +129,7 @@ def masks_of(array: StoredArray) -> set[int]:
 
 
 def carry(plan: Plan, source: StoredArray, create: Create) -> ArrayWriter | None:
-    """Create an array and write the stored chunks of another one to it, as they are.
-
-    Returns
-    -------
-    ArrayWriter or None
-        The companion with the same missing values, without a name yet; None if the source has none.
-
-    Raises
-    ------
-    FileError
-        If a chunk cannot be read.
-    """
+    """Create an array and write the stored chunks of another one to it, as they are."""
     target = create(plan)
     with closing(source.open_chunks()) as chunks:
         for origin, record in chunks.true_records():

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tamis.cf.history_attribute import with_line
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural, printable
-from tamis.rewrite.plan import Plan, Recreate
-from tamis.store.array import ArrayWriter, CopyInsteadError, Store, StoredArray
-from tamis.store.data_model import NamedArray, NamedGroup
+from tamis.meaning.variables import with_line
+from tamis.stores.data_model import NamedArray, NamedGroup
+from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredArray
+
+if TYPE_CHECKING:
+    from tamis.rewrite.rewrite import Plan, Recreate
 
 Companions = Mapping[str, ArrayWriter | None]
 Check = Callable[[NamedArray, StoredArray], None]
@@ -19,15 +21,7 @@ Check = Callable[[NamedArray, StoredArray], None]
 
 
 class UnstorableError(FileError):
-    """Arrays that a target of another format cannot have.
-
-    Parameters
-    ----------
-    text
-        All of them with the reasons, for people.
-    paths
-        Their paths.
-    """
+    """Arrays that a target of another format cannot have."""
 
     def __init__(self, text: str, paths: tuple[str, ...] = ()) -> None:
         super().__init__(text)
@@ -64,27 +58,7 @@ def transfer(
     line: Callable[[], str] = str,
     dropped: Collection[str] = (),
 ) -> None:
-    """Write groups, dimensions, attributes and arrays of a store into a target, which is then complete.
-
-    Parameters
-    ----------
-    source, target
-        The store, and the target, which is empty.
-    recreate
-        Functions by path of an array, which get it and what creates its copy. Arrays without one are copied, and so are
-        those whose function raises `CopyInsteadError`.
-    companions
-        Called when all arrays exist: returns new companions by the path of their variables.
-    line
-        Called then, too: returns a line for the history of the target, empty for none.
-    dropped
-        First paths of arrays that are left out.
-
-    Raises
-    ------
-    FileError
-        If the target cannot have something of the source. Errors of functions are passed on.
-    """
+    """Write groups, dimensions, attributes and arrays of a store into a target, which is then complete."""
     functions = {source.first_path(path): function for path, function in recreate.items()}
     for path in source.model.group_paths():
         group = _without(source, path, dropped)

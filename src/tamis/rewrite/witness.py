@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.accuracy.difference import equal_values
-from tamis.chunks.boxes import whole, within
-from tamis.chunks.grid import Region, origin_of
-from tamis.chunks.reader import ArrayReader
-from tamis.chunks.regions import Parts
+from tamis.arrays.gather import whole, within
+from tamis.arrays.grid import Region, origin_of
 from tamis.errors import BoundError
-from tamis.store.array import StoredArray
+
+if TYPE_CHECKING:
+    from tamis.arrays.index import Parts
+    from tamis.arrays.reader import ArrayReader
+    from tamis.stores.protocols import StoredArray
 
 SMALL_NBYTES = 64 << 10
 """Limit of arrays of which all values are read: one call for all is cheaper than one for each chunk."""
@@ -64,26 +66,6 @@ def check_witness(
     The libraries of the formats read source and target, each by its own metadata. A source that its library cannot read
     is not read again: tamis has compared all of its values. The sample is one stored chunk of each filter mask, the
     first one and the last one, and one that is not stored.
-
-    Parameters
-    ----------
-    path
-        Path in both stores.
-    source, target
-        The arrays.
-    after
-        The target as tamis reads it, which must be the same.
-    parts
-        The parts of the target with values in the store, one for each chunk.
-    compare
-        Compares the values of both libraries.
-
-    Raises
-    ------
-    BoundError
-        If the target has other values for its library than for tamis, or as `compare` says.
-    FileError
-        If the library of the target cannot read it.
     """
     if not target.can_read_independently or not target.size:
         return 0

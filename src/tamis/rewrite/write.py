@@ -8,28 +8,28 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial, reduce
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tamis.accuracy.measured import Measured
-from tamis.chunks.boxes import whole
-from tamis.chunks.chunk_notes import ChunkNotes
-from tamis.chunks.gather import over_chunks
-from tamis.chunks.grid import Grid
-from tamis.chunks.regions import Parts
+from tamis.arrays.gather import over_chunks, whole
+from tamis.arrays.grid import ChunkNotes, Grid
 from tamis.errors import TamisError
-from tamis.missing.table import Flags
 from tamis.pipeline import Pipeline
-from tamis.rewrite.fallback import fallback_mask
+from tamis.rewrite.encode import fallback_mask
 from tamis.rewrite.growth import LargerError, check_growth, collect_within
-from tamis.rewrite.history import History
 from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk, is_simple, make_chunks
-from tamis.rewrite.plan import CreateAtOnce, Plan, Written
 from tamis.rewrite.recording import KeptChunks, Recording
+from tamis.rewrite.rewrite import CreateAtOnce, Plan, Written
 from tamis.rewrite.streams import encode_streams
-from tamis.store.array import ArrayWriter, EncodedChunk, StoredArray
-from tamis.store.journal import seal_of
+from tamis.safety.journal import seal_of
+
+if TYPE_CHECKING:
+    from tamis.arrays.index import Parts
+    from tamis.meaning.missing import Flags
+    from tamis.rewrite.resumed_chunks import History
+    from tamis.stores.protocols import ArrayWriter, EncodedChunk, StoredArray
 
 Progress = Callable[[int, int], None]
 
@@ -50,30 +50,6 @@ def write(
     Memory: a few chunks for each thread, up to 64 MiB if the chunk shape changes, up to 16 MiB of encoded chunks if the
     array must not grow, about 100 MiB if ``ks`` is required, and 50 bytes for each chunk. The written bytes do not
     depend on the number of threads.
-
-    Parameters
-    ----------
-    plan
-        The plan of the array.
-    source
-        The array to read. The caller closes it.
-    create
-        Creates the array that a plan describes.
-    progress
-        Called in this thread, before the first chunk and after each, with the number of finished and of all chunks.
-    threads
-        Number of threads that decode, encode, decode again and compare; this thread writes.
-    history
-        Chunks of an earlier run, which are not encoded again; new chunks are noted in it.
-
-    Raises
-    ------
-    LargerError
-        If the array must not grow and would; no chunk was written then.
-    FileError
-        If the source cannot be read, or the store records a chunk with another size or mask than was written.
-    ParameterError, MissingFilterError
-        If the store cannot create an array with these filters, or tamis cannot encode one of them.
     """
     if plan.created is not plan.pipeline and not source.stored_nbytes:
         plan = replace(plan, records_all=True)  # nothing is known of chunks that will come
@@ -183,13 +159,7 @@ class _NullWriter:
 
 
 class _CountingWriter:
-    """A writer of encoded chunks and their flags that counts what it writes, for `Written`.
-
-    Attributes
-    ----------
-    plan
-        The plan with the stored parameters of all filters, by which chunks are to be encoded.
-    """
+    """A writer of encoded chunks and their flags that counts what it writes, for `Written`."""
 
     def __init__(self, plan: Plan, recording: Recording, target: ArrayWriter, history: History | None) -> None:
         self.plan, self._recording, self._target, self._history = plan, recording, target, history

@@ -4,20 +4,17 @@ A rounding is no filter of HDF5: it changes values before any filter gets them, 
 and every reader can read the result.
 """
 
-from tamis.rounding.absolute import Absolute
-from tamis.rounding.netcdf_kinds import BitGroom, BitRound, Granular
-from tamis.rounding.quantization import (
-    CONTAINER,
-    CONTAINER_ATTRIBUTES,
-    container_attributes,
-    container_names,
-    is_container,
-)
+from tamis.rounding.kinds import Absolute, BitGroom, BitRound, Granular
 from tamis.rounding.recorded import (
     ALL_KINDS,
     BY_NAME,
+    CONTAINER,
+    CONTAINER_ATTRIBUTES,
     KINDS,
     ROUNDING_ATTRIBUTES,
+    container_attributes,
+    container_names,
+    is_container,
     recorded_rounding,
     still_needed,
 )

@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis import _native
 from tamis.errors import ParameterError
-from tamis.rounding.absolute import Absolute
-from tamis.rounding.netcdf_kinds import BitGroom, BitRound, Granular
-from tamis.rounding.quantization import CONTAINER, COUNTS
-from tamis.rounding.rounding_base import Rounding
+from tamis.rounding.kinds import Absolute, BitGroom, BitRound, Granular
+
+if TYPE_CHECKING:
+    from tamis.rounding.rounding_base import Rounding
+
+CONTAINER = "quantization"
+"""The attribute of a rounded variable that names its container."""
+
+CONTAINER_ATTRIBUTES = ("algorithm", "implementation")
+
+COUNTS = ("quantization_nsb", "quantization_nsd")
+"""Attributes of a rounded variable: number of significant bits, or of significant digits."""
+
+
+def container_attributes(rounding: Rounding) -> dict[str, str]:
+    """Return the attributes of the container of a rounding; empty if it has none."""
+    if not rounding.algorithm:
+        return {}
+    return dict(zip(CONTAINER_ATTRIBUTES, (rounding.algorithm, f"tamis version {_native.version}"), strict=True))
+
+
+def container_names(rounding: Rounding) -> Iterator[str]:
+    """Yield names for the container of a rounding, of which the first is taken that is free or has its attributes."""
+    first = f"{CONTAINER}_{rounding.algorithm}"
+    return itertools.chain([first], (f"{first}_{number}" for number in itertools.count(2)))
+
+
+def is_container(shape: tuple[int, ...] | None, attributes: Mapping[str, Any]) -> bool:
+    """Return whether a variable is the container of a rounding."""
+    return shape == () and all(name in attributes for name in CONTAINER_ATTRIBUTES)
+
 
 KINDS: tuple[type[Rounding], ...] = (BitGroom, Granular, BitRound)
 """The kinds of netCDF, in the order of its numbers 1 to 3, in which it also looks for their attributes."""

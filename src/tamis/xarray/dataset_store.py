@@ -1,35 +1,289 @@
-"""Datasets as a store of arrays, from which a file is written; see `tamis.store.array.Store`."""
+"""Datasets as a store of arrays, from which a file is written; see `tamis.stores.protocols.Store`."""
 
 from __future__ import annotations
 
+import itertools
+import math
 import posixpath
+import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
-from tamis import cf
+import numpy as np
+from numpy.typing import NDArray
+from xarray import Variable
+
+from tamis import meaning
+from tamis.arrays.grid import Grid, Region
+from tamis.arrays.index import ChunkIndex, Parts
+from tamis.arrays.reader import ArrayReader, put
 from tamis.errors import FileError
-from tamis.filters import Filter
+from tamis.filters import ChunkType, Filter
+from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
-from tamis.store.array_table import ArrayTable
-from tamis.store.cdl_model import Header
-from tamis.store.data_model import Dimension, NamedGroup
-from tamis.store.model_header import header_of
-from tamis.store.readability import Readers
-from tamis.xarray.encoded_group import EncodedGroup
-from tamis.xarray.variable_array import VariableArray
+from tamis.stores.arrays import ArrayTable
+from tamis.stores.data_model import Dimension, EnumType, NamedArray, NamedGroup, is_compound
+from tamis.stores.model_header import header_of
+from tamis.stores.protocols import PartByPart, Readers
+
+if TYPE_CHECKING:
+    from tamis.arrays.chunk_reader import ChunkReader
+    from tamis.meaning.companions import CompanionFlags
+    from tamis.stores.header import Header
+    from tamis.xarray.encoded_group import EncodedGroup
+
+_CHARACTER = np.dtype("S1")
+_TEXT = np.dtype("O", metadata={"vlen": str})
+
+_KEPT_NBYTES = 64 << 20
+"""Bytes of computed blocks of a dask array that are kept, unless a single part needs more."""
+
+_FILTER_NBYTES, _CHUNK_NBYTES = 32, 16
+
+
+class VariableArray(PartByPart):
+    """An encoded variable."""
+
+    has_named_type = is_bare_dimension = has_companion = is_companion = False
+    can_read_chunks = can_read_independently = False
+    partial_filtered = True
+    problem = ""
+    absent_files: tuple[str, ...] = ()
+    layout = "in memory"
+    chunk_shape: tuple[int, ...] | None = None
+    companion: VariableArray | None = None
+    companion_flags: CompanionFlags | None = None
+    contiguous_offset: int | None = None
+
+    def __init__(
+        self, path: str, variable: Variable, number: int, unlimited: frozenset[str], pipeline: Pipeline
+    ) -> None:
+        self.path, self.label, self.address = path, f"dataset: {path}", number
+        self.variable, self.pipeline = variable, pipeline
+        self.shape: tuple[int, ...] = variable.shape
+        self.maxshape = tuple(
+            None if name in unlimited else extent for name, extent in zip(variable.dims, variable.shape, strict=True)
+        )
+        self.attributes: Mapping[str, Any] = variable.attrs
+
+    @property
+    def number_type(self) -> np.dtype[Any] | None:
+        """Type of the values; None for text, enumerations, complex numbers and records."""
+        return self.variable.dtype if self.variable.dtype.kind in "iuf" and self._enum is None else None
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """Type in which values are copied, bytes unless they are numbers; None for texts of varying length."""
+        own = self.variable.dtype
+        is_bytes = own == _CHARACTER or self._enum is not None or is_compound(own)
+        return np.dtype((np.void, own.itemsize)) if is_bytes else self.number_type
+
+    @property
+    def value_type(self) -> np.dtype[Any] | None:
+        """Type of the values; None for text of varying length."""
+        return None if self.varies else self.variable.dtype
+
+    @cached_property
+    def _enum(self) -> EnumType | None:
+        """The enumeration of the values, as xarray's engines have it in the type, or in that of the encoding."""
+        for dtype in (self.variable.dtype, self.variable.encoding.get("dtype")):
+            if dtype == self.variable.dtype and (known := np.dtype(dtype).metadata or {}).get("enum") is not None:
+                return EnumType(known.get("enum_name") or f"{posixpath.basename(self.path)}_t", known["enum"])
+        return None
+
+    @property
+    def varies(self) -> bool:
+        """True if values are texts of varying length."""
+        return self.dtype is None
+
+    @property
+    def type_text(self) -> str:
+        """Type of the values, for people."""
+        if self._enum is not None:
+            return "enum"
+        return "string" if self.varies or self.variable.dtype == _CHARACTER else str(self.variable.dtype)
+
+    @property
+    def type_words(self) -> str:
+        """Type of the values in words."""
+        return self.type_text
+
+    @property
+    def byteorder(self) -> str:
+        """Byte order of the values; empty for single bytes and text."""
+        dtype = self.number_type
+        if dtype is None or dtype.itemsize == 1:
+            return ""
+        return "big" if dtype == dtype.newbyteorder(">") else "little"
+
+    @property
+    def chunk(self) -> ChunkType:
+        """Type of the values."""
+        return ChunkType(self.dtype or _CHARACTER, ())
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values."""
+        return self.size * int(self.variable.dtype.itemsize)
+
+    @property
+    def values_nbytes(self) -> int:
+        """Bytes of the values; 0 if their lengths vary."""
+        return 0 if self.varies else self.nbytes
+
+    @property
+    def stored_nbytes(self) -> int:
+        """Bytes of the values."""
+        return self.nbytes
+
+    @property
+    def has_fill(self) -> bool:
+        """True if the variable has a fill value."""
+        return self.number_type is not None and "_FillValue" in self.attributes
+
+    @cached_property
+    def fill_value(self) -> NDArray[Any]:
+        """The value of ``_FillValue``; 0, or empty, if there is none."""
+        dtype = self.variable.dtype
+        if dtype.kind not in "iuf":  # of which only numbers have an attribute for it
+            return np.array("", object) if self.varies else np.zeros((), dtype)
+        return np.array(self.attributes.get("_FillValue", 0)).astype(dtype).reshape(())
+
+    def fill_as(self, dtype: np.dtype[Any]) -> Any:
+        """Return the fill value in the type of chunks, numbers or bytes."""
+        if dtype.kind == "V":
+            return np.frombuffer(self.fill_value.tobytes(), dtype)[0]
+        return self.fill_value.astype(dtype)[()]
+
+    @cached_property
+    def missing(self) -> Missing:
+        """Markers of missing values and limits of valid ones, by attributes: see `tamis.meaning.validity`."""
+        if self.number_type is None:
+            return Missing()
+        dtype = self.number_type.newbyteorder("=")
+        return Missing(meaning.missing_values(self.attributes, dtype), *meaning.valid_range(self.attributes, dtype))
+
+    @property
+    def missing_nan(self) -> list[NDArray[Any]]:
+        """NaN values of attributes, with their bits."""
+        markers = [np.asarray(self.attributes.get(name, 0)) for name in meaning.FILL_ATTRIBUTES]
+        return [
+            value for marker in markers if marker.dtype.kind == "f" for value in marker.reshape(-1) if value != value
+        ]
+
+    @property
+    def packing(self) -> meaning.Packing | None:
+        """The packing of the values by their attributes; None if there is none."""
+        return None if self.number_type is None else meaning.packing_of(self.attributes)
+
+    def chunk_index(self) -> ChunkIndex:
+        """Return an empty index: there are no stored chunks."""
+        nothing = np.empty(0, np.int64)
+        return ChunkIndex(Grid(self.shape, self.shape), range(0), nothing, nothing, nothing.astype(np.uint32))
+
+    def parts(self, grid: Grid) -> Parts:
+        """Return all parts of a grid."""
+        return Parts(grid) if self.size else Parts(grid, range(0))
+
+    def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
+        """Return roughly how many bytes a chunk index and a list of filters take in the file."""
+        if chunk_shape is None:
+            return 0
+        return _FILTER_NBYTES * len(pipeline.stages) + _CHUNK_NBYTES * Grid(self.shape, chunk_shape).chunk_count
+
+    def check_readable(self) -> None:
+        """Do nothing: values that cannot be computed raise their own error."""
+
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """Return a reader that computes parts of the values."""
+        data = self.variable._data
+        values = data if hasattr(data, "dask") else np.asarray(self.variable.data)
+        return _VariableReader(values, self.dtype or self.variable.dtype)
+
+    def open_chunks(self) -> ChunkReader:
+        """Raise FileError: there are no stored chunks."""
+        raise FileError(f"{self.label}: expected stored chunks, found values in memory")
+
+    def named(self) -> NamedArray:
+        """Return the variable in netCDF's data model."""
+        return NamedArray(
+            path=self.path,
+            dimensions=tuple(map(str, self.variable.dims)),
+            shape=self.shape,
+            stored_shape=self.shape,
+            dtype=_TEXT if self.varies else self.variable.dtype,
+            fill_value=self.fill_value[()],
+            attributes=self.attributes,
+            chunk_shape=None,
+            pipeline=Pipeline(),
+            enum=self._enum,
+        )
+
+
+class _VariableReader:
+    """The values of a NumPy array, or of a dask array, whose blocks are computed when they are needed, mostly once."""
+
+    def __init__(self, values: Any, dtype: np.dtype[Any]) -> None:
+        self.shape, self.dtype = tuple(values.shape), dtype
+        self._values = values
+        self._is_lazy = hasattr(values, "dask")
+        self.chunk_shape = tuple(max(sizes, default=1) for sizes in values.chunks) if self._is_lazy else None
+        self._blocks: OrderedDict[tuple[int, ...], NDArray[Any]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, part: Region, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read a part, converted to the type of `out`."""
+        values = self._gathered(part) if self._is_lazy else self._values[(*part, ...)]
+        return put(values.view(self.dtype) if self.dtype.kind == "V" else values, out)
+
+    def close(self) -> None:
+        """Forget computed blocks."""
+        self._blocks.clear()
+
+    def _gathered(self, part: Region) -> NDArray[Any]:
+        """Return a part of a dask array, put together from its blocks."""
+        axes = [
+            _blocks_of(axis, sizes, extent)
+            for axis, sizes, extent in zip(part, self._values.chunks, self.shape, strict=True)
+        ]
+        result = np.empty([axis.stop - axis.start for axis in part], self._values.dtype)
+        for pieces in itertools.product(*axes):
+            block = self._block(tuple(number for number, _, _ in pieces))
+            result[tuple(to for _, _, to in pieces)] = block[tuple(inside for _, inside, _ in pieces)]
+        return result
+
+    def _block(self, number: tuple[int, ...]) -> NDArray[Any]:
+        """Return a block; other threads that need one wait, because dask computes in threads itself."""
+        with self._lock:
+            if number in self._blocks:
+                self._blocks.move_to_end(number)
+                return self._blocks[number]
+            block = np.asarray(self._values.blocks[number].compute())
+            self._blocks[number] = block
+            while len(self._blocks) > 1 and sum(kept.nbytes for kept in self._blocks.values()) > _KEPT_NBYTES:
+                self._blocks.popitem(last=False)
+            return block
+
+
+def _blocks_of(axis: slice, sizes: tuple[int, ...], extent: int) -> list[tuple[int, slice, slice]]:
+    """Return the blocks of an axis that a part needs: number, place in the block, place in the part."""
+    blocks = []
+    for number, (start, stop) in enumerate(itertools.pairwise(itertools.accumulate(sizes, initial=0))):
+        first, last = max(axis.start, start), min(axis.stop, stop, extent)
+        if first < last:
+            blocks.append((number, slice(first - start, last - start), slice(first - axis.start, last - axis.start)))
+    return blocks
 
 
 class DatasetStore:
-    """Encoded datasets by the path of their group.
-
-    Parameters
-    ----------
-    groups
-        The datasets.
-    pipelines
-        Filters of variables by path.
-    """
+    """Encoded datasets by the path of their group."""
 
     path = "xarray"
     kind = "netCDF-4"
@@ -64,10 +318,10 @@ class DatasetStore:
         return ArrayTable(self._arrays.values())
 
     @cached_property
-    def roles(self) -> Mapping[str, cf.Role]:
+    def roles(self) -> Mapping[str, meaning.Role]:
         """The role of each variable by path; coordinates of a dataset count as coordinates."""
         variables = [
-            cf.Variable(
+            meaning.Variable(
                 path,
                 array.shape,
                 array.number_type,
@@ -77,12 +331,12 @@ class DatasetStore:
             )
             for path, array in self._arrays.items()
         ]
-        roles = dict(cf.roles_of(variables, {path: group.attributes for path, group in self._groups.items()}))
+        roles = dict(meaning.roles_of(variables, {path: group.attributes for path, group in self._groups.items()}))
         for path, group in self._groups.items():
             for name in map(str, group.dataset.coords):
                 own = posixpath.join(path, name)
                 if own in roles and not roles[own].is_exact:
-                    roles[own] = cf.Role("auxiliary coordinate", "coordinate of the dataset")
+                    roles[own] = meaning.Role("auxiliary coordinate", "coordinate of the dataset")
         return roles
 
     @property
@@ -95,7 +349,7 @@ class DatasetStore:
         return header_of(self, self._arrays)
 
     def group(self, path: str) -> NamedGroup:
-        """Return a group; see `tamis.store.data_model.DataModel`."""
+        """Return a group; see `tamis.stores.data_model.DataModel`."""
         if path not in self.group_paths():
             raise FileError(f"expected a group among {', '.join(self.group_paths())}, got {path!r}")
         if path not in self._groups:

@@ -14,47 +14,21 @@ from xarray.backends import H5NetCDFStore
 from xarray.conventions import encode_dataset_coordinates
 
 from tamis.errors import ParameterError
-from tamis.store.data_model import is_compound
+from tamis.stores.data_model import is_compound
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedGroup:
-    """A dataset whose variables have the types and attributes of the file.
+    """A dataset whose variables have the types and attributes of the file."""
 
-    Parameters
-    ----------
-    dataset
-        The dataset, with the encoding of its variables.
-    variables
-        Encoded variables by name; those of dask arrays are lazy.
-    attributes
-        Attributes of the group.
-    unlimited
-        Names of unlimited dimensions.
-    """
-
-    dataset: Dataset
-    variables: Mapping[str, Variable]
-    attributes: Mapping[str, Any]
-    unlimited: frozenset[str]
+    dataset: Dataset  # The dataset, with the encoding of its variables
+    variables: Mapping[str, Variable]  # Encoded variables by name; those of dask arrays are lazy
+    attributes: Mapping[str, Any]  # Attributes of the group
+    unlimited: frozenset[str]  # Names of unlimited dimensions
 
 
 def encode_group(dataset: Dataset, unlimited: Collection[str] | None) -> EncodedGroup:
-    """Encode a dataset by the conventions of xarray's engine h5netcdf.
-
-    Parameters
-    ----------
-    dataset
-        The dataset; variables that are read from files when they are needed become dask arrays, if dask is there.
-    unlimited
-        Names of unlimited dimensions; None for those of its encoding.
-
-    Raises
-    ------
-    ParameterError
-        If a name is no text or has a slash, a dimension does not exist, values are sequences, or xarray cannot encode
-        a variable.
-    """
+    """Encode a dataset by the conventions of xarray's engine h5netcdf."""
     for name in (*dataset.variables, *dataset.dims):
         _check_name(name)
     for name, variable in dataset.variables.items():
@@ -123,13 +97,7 @@ def _with_dask(dataset: Dataset) -> Dataset:
 
 
 def _stored(name: str, variable: Variable, asked: object) -> Variable:
-    """Return an encoded variable with texts as objects, and with the type asked for if that is an enumeration.
-
-    Raises
-    ------
-    ParameterError
-        If netCDF-4 has no such type.
-    """
+    """Return an encoded variable with texts as objects, and with the type asked for if that is an enumeration."""
     dtype = variable.dtype
     if dtype.kind in "UT":
         variable = variable.astype(object)
@@ -150,13 +118,7 @@ def _stored(name: str, variable: Variable, asked: object) -> Variable:
 
 
 def attribute_values(attributes: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return attributes as netCDF-4 has them: text, lists of texts, or numbers.
-
-    Raises
-    ------
-    ParameterError
-        If a name or value is anything else.
-    """
+    """Return attributes as netCDF-4 has them: text, lists of texts, or numbers."""
     values: dict[str, Any] = {}
     for name, value in attributes.items():
         if not isinstance(name, str) or not name:

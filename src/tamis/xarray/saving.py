@@ -6,26 +6,26 @@ import os
 import posixpath
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xarray import Dataset
 
-from tamis.accuracy.requirement import Requirements
-from tamis.chunks.grid import default_chunks
-from tamis.chunks.threads import checked_threads
+from tamis.arrays.grid import default_chunks
+from tamis.arrays.threads import checked_threads
 from tamis.errors import ParameterError, located
-from tamis.jobs.naming import Names
-from tamis.jobs.recipe import Recipes, absolute, assigned, chunk_shape
-from tamis.jobs.recipes.dimension_chunks import Chunks, DimensionChunks
+from tamis.jobs.recipes.names import Chunks, DimensionChunks, Names, Recipes, absolute, assigned, chunk_shape
 from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe, asked_recipe
-from tamis.jobs.repacking import RepackResult
-from tamis.jobs.repacking.planning import Request
-from tamis.jobs.repacking.save_store import save_store
+from tamis.jobs.repack.job import save_store
+from tamis.jobs.repack.planning import Request
 from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, PATH, TEXT, checked
-from tamis.pipeline import Pipeline
 from tamis.xarray.dataset_store import DatasetStore
 from tamis.xarray.encoded_group import EncodedGroup, encode_group
-from tamis.xarray.encoding_filters import FILTER_KEYS, encoding_chunks, encoding_pipeline
+from tamis.xarray.filter_encoding import FILTER_KEYS, encoding_chunks, encoding_pipeline
+
+if TYPE_CHECKING:
+    from tamis.accuracy.requirement import Requirements
+    from tamis.jobs.repack import RepackResult
+    from tamis.pipeline import Pipeline
 
 Encodings = Mapping[str, Mapping[str, Any]]
 """Encodings by name or path of a variable."""

@@ -14,8 +14,7 @@ P. Lindstrom, "Fixed-Rate Compressed Floating-Point Arrays", IEEE TVCG 20(12), 2
 from __future__ import annotations
 
 from tamis.zfp.arrays import decode, decode_with_header, encode, encode_with_header, prove
-from tamis.zfp.checks import MAX_RANK, check_encodable, max_extent
-from tamis.zfp.header import Header
+from tamis.zfp.header import MAX_RANK, Header, check_encodable, max_extent
 from tamis.zfp.modes import Accuracy, Expert, Mode, Precision, Rate, Reversible, as_mode, is_lossless, mode, mode_of
 
 __all__ = [

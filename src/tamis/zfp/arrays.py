@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,9 +13,8 @@ from tamis import _native
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.kinds import ARRAY, BYTES, DTYPE_LIKE, WHOLE, WHOLES, Kind, explained
 from tamis.zfp.blocks import block_count
-from tamis.zfp.checks import check_dtype, check_encodable, check_shape, check_threads, refuse
-from tamis.zfp.header import Bytes, as_view, unpack
-from tamis.zfp.modes import Mode, as_mode
+from tamis.zfp.header import Bytes, as_view, check_dtype, check_encodable, check_shape, check_threads, refuse, unpack
+from tamis.zfp.modes import Accuracy, Mode, Precision, as_mode
 
 _SHAPE = Kind("a whole number, or several such as (96, 144)", lambda value: WHOLE.fits(value) or WHOLES.fits(value))
 
@@ -217,3 +216,27 @@ def _decode(
         data = memoryview(bytes(data))  # otherwise decoded values would overwrite the rest of the stream
     end = _native.decode(data, out.view(setup.signed), params, start, threads)
     return out if isinstance(end, int) else refuse(end, dtype, shape, mode)
+
+
+class Rung(NamedTuple):
+    """What `tamis.zfp.encode` makes of an array in one mode."""
+
+    nbytes: int  # Bytes of the stream
+    error: float  # Largest absolute error, as in `tamis.accuracy.difference`
+    squares: float  # Sum of the squared errors; infinite beyond the range of doubles
+
+
+def rungs_of(
+    values: NDArray[Any], modes: Sequence[Accuracy | Precision], valid: NDArray[np.bool_] | None = None
+) -> tuple[Rung, ...]:
+    """Return what an array takes and loses in each of several modes.
+
+    One pass over the blocks yields all: a stream of fewer bit planes is the beginning of one of more.
+    """
+    check_shape(values.shape)
+    native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+    flags = None if valid is None else np.ascontiguousarray(valid, np.bool_)
+    found = _native.ladder(native, flags, [mode.params(native.dtype, native.ndim) for mode in modes])
+    if isinstance(found, _native.Failure):
+        refuse(found, values.dtype, values.shape, modes[0])
+    return tuple(Rung(-(-nbits // 8), error, squares) for nbits, error, squares in found)

@@ -5,34 +5,25 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis import _native
-from tamis.zfp.checks import BLOCK_SIDE, refuse
-from tamis.zfp.header import Bytes
-from tamis.zfp.modes import Mode
+from tamis.zfp.header import BLOCK_SIDE, Bytes, refuse
+
+if TYPE_CHECKING:
+    from tamis.zfp.modes import Mode
 
 _CALL_NVALUES = 1000
 """Cost of one more call, as a number of decoded values."""
 
 
 class Run(NamedTuple):
-    """Consecutive blocks of the stream that fill a box of the array.
+    """Consecutive blocks of the stream that fill a box of the array."""
 
-    Parameters
-    ----------
-    first
-        Number of the first block.
-    nblocks
-        Number of blocks.
-    where
-        The box.
-    """
-
-    first: int
+    first: int  # Number of the first block
     nblocks: int
     where: tuple[slice, ...]
 
@@ -49,21 +40,7 @@ def block_count(shape: tuple[int, ...]) -> int:
 
 
 def touched(index: Sequence[Any], shape: tuple[int, ...]) -> list[Run] | None:
-    """Return the blocks that hold selected values of an array.
-
-    Parameters
-    ----------
-    index
-        For each axis a slice with start, stop and step, or an array of increasing numbers; two or more arrays without
-        slices are the coordinates of points.
-    shape
-        Shape of the array.
-
-    Returns
-    -------
-    list of Run or None
-        Runs in the order of the stream; None if decoding the whole stream is no more work.
-    """
+    """Return the blocks that hold selected values of an array."""
     points = len(index) > 1 and not any(isinstance(axis_index, slice) for axis_index in index)
     runs = _runs_of_points(index, shape) if points else _runs_of_axes(index, shape)
     all_nvalues = block_count(shape) * BLOCK_SIDE ** len(shape)
@@ -85,26 +62,7 @@ def nbytes_of(runs: Sequence[Run], nbits: int) -> tuple[int, int]:
 def decode_blocks(
     buffer: Bytes, offset: int, runs: Sequence[Run], out: NDArray[Any], mode: Mode, nbits: int
 ) -> NDArray[Any]:
-    """Decode blocks of a fixed-rate stream into an array.
-
-    Parameters
-    ----------
-    buffer
-        The part of the stream that holds the blocks.
-    offset
-        Start of the buffer in the stream, in bytes.
-    runs
-        The blocks.
-    out
-        The whole array, native and writeable; other blocks do not change.
-    mode, nbits
-        Mode and bits per block of the stream; see `block_nbits`.
-
-    Raises
-    ------
-    StreamError
-        If the stream ends before the last block.
-    """
+    """Decode blocks of a fixed-rate stream into an array."""
     params = mode.params(out.dtype, out.ndim)
     for run in runs:
         box = out[run.where]

@@ -2,15 +2,102 @@
 
 from __future__ import annotations
 
+import operator
+import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from tamis import _native
-from tamis.errors import StreamError
-from tamis.zfp.checks import check_dtype, check_shape, refuse
-from tamis.zfp.modes import Mode, as_mode, mode_of, native_type
+from tamis.errors import DataError, ParameterError, StreamError
+from tamis.kinds import DTYPE, RANK, explained
+from tamis.zfp.modes import Accuracy, Mode, as_mode, is_lossless, mode_of, native_type
+
+DTYPES = ("int32", "int64", "float32", "float64", "uint32", "uint64")
+MAX_RANK = _native.max_rank
+
+BLOCK_SIDE = _native.block_side
+"""Values of a block along each axis."""
+
+
+@explained(rank=RANK)
+def max_extent(rank: int) -> int:
+    """Return the longest extent that the ZFP header can store, with `rank` axes."""
+    return int(1 << 48 // rank)
+
+
+def check_dtype(dtype: np.dtype[Any]) -> None:
+    """Raise ParameterError unless ZFP supports the type."""
+    if dtype.name not in DTYPES:
+        raise ParameterError(
+            f"expected int32, int64, float32 or float64 values, got {dtype}: convert them, or use a lossless filter"
+        )
+
+
+@explained(dtype=DTYPE)
+def check_encodable(dtype: np.dtype[Any], mode: Mode) -> None:
+    """Raise ParameterError if ZFP does not support the type, or the mode does not work for it."""
+    check_dtype(dtype)
+    if dtype.kind == "u" and not is_lossless(mode):
+        raise ParameterError(
+            f"expected signed integers or floats in a lossy mode, got {dtype} with {mode}: values near 0 would wrap;"
+            " use reversible=True or a signed type"
+        )
+    if dtype.kind == "i" and isinstance(mode, Accuracy) and mode.tolerance < 1:
+        raise ParameterError(
+            f"expected an accuracy of 1 or more for {dtype}, got {mode}: the lossy transform does not make integers"
+            " exact; use reversible=True"
+        )
+
+
+def check_shape(shape: tuple[int, ...]) -> None:
+    """Raise ParameterError unless there are 1 to 4 axes with values."""
+    if not 1 <= len(shape) <= MAX_RANK:
+        raise ParameterError(f"expected 1 to 4 axes, got shape {shape}: reshape or squeeze the array first")
+    if any(extent < 1 for extent in shape):
+        raise ParameterError(f"expected at least one value along each axis, got shape {shape}")
+
+
+def check_threads(threads: int) -> int:
+    """Return the number of threads, limited to what the codec accepts; raise ParameterError if it is below 1."""
+    try:
+        count = 0 if isinstance(threads, bool) else operator.index(threads)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise ParameterError(f"expected 1 or more threads, got threads={threads!r}")
+    return min(count, sys.maxsize)
+
+
+def refuse(failure: _native.Failure, dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mode) -> NoReturn:
+    """Raise the error that a failure of the native codec means."""
+    if failure.code in ("non_finite", "integer_range"):
+        index = tuple(int(i) for i in np.unravel_index(failure.where, shape))
+        limit = 30 if dtype.itemsize == 4 else 62
+        expected = "finite values" if failure.code == "non_finite" else f"integers of magnitude below 2^{limit}"
+        value = "NaN or infinity" if failure.code == "non_finite" else "a larger one"
+        raise DataError(f"expected {expected} with {mode}, found {value} at index {index}: use reversible=True")
+    if failure.code in ("beyond_tolerance", "fill_value"):
+        index = tuple(int(i) for i in np.unravel_index(failure.where, shape))
+        promise = "tolerance" if failure.code == "beyond_tolerance" else "fill value, which stands for missing values,"
+        raise DataError(
+            f"expected {mode} to keep the {promise} at index {index}, which it cannot next to the other values: use"
+            " reversible=True, or an optional filter, which is left out of such a chunk"
+        )
+    if failure.code == "changed":
+        raise DataError("expected values that do not change while they are encoded, but another thread changed some")
+    if failure.code == "truncated":
+        raise StreamError(f"stream is truncated or damaged: it ends inside block {failure.where} of shape {shape}")
+    if failure.code == "maxbits_small":
+        raise ParameterError(f"expected maxbits of at least {failure.where} for {dtype}, got {mode}")
+    if failure.code == "extent_large":
+        raise ParameterError(
+            f"expected extents of at most {max_extent(len(shape))} with {len(shape)} axes, which the ZFP header holds,"
+            f" got shape {shape}"
+        )
+    raise ParameterError(f"cannot encode {dtype} of shape {shape} with {mode}: {failure.code}")
+
 
 Bytes = bytes | bytearray | memoryview
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from tamis import Pipeline
 from tamis.filters import by_id, by_name
-from tamis.hdf5.chunk_access import chunk_type, pipeline_of
-from tamis.hdf5.lib import filter_list
+from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
+from tamis.formats.hdf5.lib import quick_facts as filter_list
 
 HERE = Path(__file__).resolve().parent
 TOY = 400

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tamis import Pipeline
 from tamis.errors import DataError, MissingFilterError, StreamError
 from tamis.filters import ChunkType, Stage, UnknownFilter
-from tamis.hdf5.chunk_access import chunk_type, pipeline_of
+from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
 
 REQUIRED, OPTIONAL = h5z.FLAG_MANDATORY, h5z.FLAG_OPTIONAL
 KEY = 90

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tamis import Pipeline
 from tamis.errors import DataError, ParameterError, StreamError
 from tamis.filters import ChunkType, Deflate, Filter, Fletcher32, Shuffle
-from tamis.hdf5.chunk_access import chunk_type, pipeline_of
+from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
 from tamis.pipeline import MAX_FILTERS
 
 REQUIRED, OPTIONAL = h5z.FLAG_MANDATORY, h5z.FLAG_OPTIONAL

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from h5py import h5d, h5p
 
-from tamis.hdf5.chunk_access import chunk_type, pipeline_of
+from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of
 
 TEXT, BYTES = h5py.string_dtype(), h5py.vlen_dtype("u1")
 TYPES: dict[str, tuple[Any, int]] = {

@@ -15,7 +15,7 @@ struct Link {
 };
 
 // All links in the order in which they are stored; false if HDF5 cannot list them. Other orders are not safe: see
-// src/tamis/hdf5/tree/links.py.
+// src/tamis/formats/hdf5/tree/walk.py.
 inline bool read_links(const Libhdf5& hdf5, hid_t group, std::vector<Link>& links) {
     const auto add = [](hid_t, const char* name, const LinkInfo* info, void* data) -> Status {
         static_cast<std::vector<Link>*>(data)->push_back({name, *info});

@@ -22,12 +22,12 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     entry-point group tamis.filters. What rounds values before filters is no filter: bitround(keepbits=7),
     granular(digits=3), bitgroom(digits=3).
     """
-    from tamis.filters.catalogue import catalogue
+    from tamis.filters.registry import catalogue
 
     with Output("filters", as_json).failures():
         entries = catalogue(names)
     if as_json:
-        from tamis.jobs.json_rule import SCHEMA, json_text
+        from tamis.jobs.result import SCHEMA, json_text
 
         click.echo(json_text({"schema": SCHEMA, "filters": entries}, indent=2))
         return

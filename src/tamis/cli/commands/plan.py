@@ -13,8 +13,8 @@ from tamis.cli.output import output_of_two_files
 from tamis.errors import ParameterError
 
 if TYPE_CHECKING:
-    from tamis.jobs.planning.access import StorageName
-    from tamis.jobs.planning.choose import Preference, Readers
+    from tamis.jobs.plan.choose import Preference, Readers
+    from tamis.jobs.plan.chunk_shapes import StorageName
     from tamis.jobs.recipes.saved_recipe import MissingPolicy
 
 READERS = ("any", "netcdf", "zfp", "all")
@@ -140,7 +140,7 @@ def command(
     tamis plan climate.nc -w 'TS:abs=0.1' --access series=0.7,map=0.3
     tamis plan 2001.nc 2002.nc -w 'T*:abs=0.1,psnr=70' -w '*:lossless' --readers any
     """
-    from tamis.jobs.planning.wants import parse_size, parse_wants
+    from tamis.jobs.plan.wants import parse_size, parse_wants
     from tamis.jobs.recipes.saved_recipe import check_new
 
     with output_of_two_files("plan", files[0], files[-1], as_json, quiet, log) as output:

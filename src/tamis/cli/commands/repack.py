@@ -178,7 +178,7 @@ def command(
     `tamis filters` lists all filters, and `tamis filters zfp` the parameters of one.
     """
     from tamis.accuracy.requirement import as_requirement
-    from tamis.jobs.recipe import parse_chunks, split_filters, split_recipe
+    from tamis.jobs.recipes.names import parse_chunks, split_filters, split_recipe
     from tamis.jobs.recipes.saved_recipe import check_new, joined_requirements
 
     with output_of_two_files("repack", source, target, as_json, quiet, log) as output:

@@ -48,7 +48,7 @@ def command(
     tamis spec 'TS,32013,3,0,0.1d' --chunks 4x96x144 --dtype f4
     tamis spec -f TS:UD=32013,0,3,2,0,16
     """
-    from tamis.jobs.recipe import parse_chunks
+    from tamis.jobs.recipes.names import parse_chunks
     from tamis.jobs.spec import spec as make_spec
 
     with Output("spec", as_json).failures():

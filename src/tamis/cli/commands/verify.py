@@ -58,8 +58,8 @@ def command(
 
     Exit codes: 0 equal or within the bounds, 1 something could not be read, 2 wrong usage, 3 something differs.
     """
-    from tamis.jobs.recipe import split_recipe
-    from tamis.jobs.verification.bounds import RECORDED, Bounds, parse_bound
+    from tamis.jobs.recipes.names import split_recipe
+    from tamis.jobs.verify.bounds import RECORDED, Bounds, parse_bound
 
     with output_of_two_files("verify", source, target, as_json, quiet, log) as output:
         # `recorded` comes last, so that it applies to datasets without a bound of their own.

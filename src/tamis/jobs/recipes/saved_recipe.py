@@ -7,17 +7,26 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args
 
 from tamis.accuracy.requirement import Requirement, Requirements, as_requirements
 from tamis.errors import FileError, ParameterError
 from tamis.filters import Filter
-from tamis.jobs.recipe import STANDARD_NAME, Recipes, absolute, has_pattern_signs
-from tamis.jobs.recipes.dimension_chunks import Chunks, DimensionChunks, as_chunks
+from tamis.jobs.recipes.names import (
+    STANDARD_NAME,
+    Chunks,
+    DimensionChunks,
+    Recipes,
+    absolute,
+    as_chunks,
+    has_pattern_signs,
+)
 from tamis.kinds import FLAG, MAPPING, NAMES, PATH, Kind, checked, explained
 from tamis.pipeline import Pipeline, as_pipeline
-from tamis.rounding import Rounding
-from tamis.store.disk import disk_text
+from tamis.safety.disk import disk_text
+
+if TYPE_CHECKING:
+    from tamis.rounding import Rounding
 
 T = TypeVar("T")
 
@@ -117,7 +126,7 @@ class Recipe:
         ParameterError
             If it is no recipe; names line and column, and what is expected there.
         """
-        from tamis.jobs.recipes.recipe_fields import fields_of
+        from tamis.jobs.recipes.fields import fields_of
 
         try:
             text = Path(os.fsdecode(path)).read_bytes().decode()
@@ -212,15 +221,7 @@ def _write(path: Path, data: bytes, *, overwrite: bool) -> None:
 
 
 def check_new(path: str | os.PathLike[str], others: Iterable[str | os.PathLike[str]], *, overwrite: bool) -> None:
-    """Raise an error if a recipe could not be written, or has the name of another file of the run.
-
-    Raises
-    ------
-    FileError
-        If the file exists, and is not to be overwritten, or its folder does not exist.
-    ParameterError
-        If it is an input or the target, whether that exists or not.
-    """
+    """Raise an error if a recipe could not be written, or has the name of another file of the run."""
     for each in others:
         is_same_file = os.path.exists(path) and os.path.exists(each) and os.path.samefile(path, each)
         if is_same_file or os.path.realpath(path) == os.path.realpath(each):
@@ -252,13 +253,7 @@ def asked_recipe(
 
 
 def rounded(rounding: object, filters: Pipeline) -> Pipeline:
-    """Return filters after a rounding.
-
-    Raises
-    ------
-    ParameterError
-        If it is no rounding, or there is one among the filters, or they are lossy.
-    """
+    """Return filters after a rounding."""
     first = as_pipeline(rounding)
     if first.rounding is None or first.stages:
         raise ParameterError(f"expected a rounding such as absolute(0.125), got {rounding}")

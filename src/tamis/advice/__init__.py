@@ -1,0 +1,1 @@
+"""Advice: chunk shapes that waste less."""

@@ -1,0 +1,212 @@
+"""The grid of chunks of an array, and default chunk shapes."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.zfp import MAX_RANK, max_extent
+from tamis.zfp.header import BLOCK_SIDE
+
+Origin = tuple[int, ...]
+"""Index of the first value of a chunk."""
+
+Region = tuple[slice, ...]
+
+# 1 MiB: large enough for the codec, small enough for a reader's cache.
+_CHUNK_NBYTES = 1 << 20
+
+LEAST_CHUNK_NBYTES = 16 << 10
+"""Size of the smallest useful chunks: smaller ones cost more in the index and in calls than zfp saves."""
+
+_EVEN_COUNT = 16
+"""Limit of chunks along an axis up to which padding of the last one matters."""
+
+
+def region(origin: tuple[int, ...], shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> Region:
+    """Return the region of a chunk, clipped at the end of the array."""
+    return tuple(
+        slice(start, min(start + step, extent)) for start, step, extent in zip(origin, chunk_shape, shape, strict=True)
+    )
+
+
+def origin_of(part: Region) -> Origin:
+    """Return the index of the first value of a region."""
+    return tuple([span.start for span in part])  # a list is faster, and this runs for each chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The grid of chunks of an array, numbered from 0 with the last axis fastest."""
+
+    shape: tuple[int, ...]  # Shapes of the array and of its chunks, with the same number of axes
+    chunk_shape: tuple[int, ...]
+    counts: tuple[int, ...] = field(init=False)  # Number of chunks along each axis
+
+    def __post_init__(self) -> None:
+        """Count the chunks."""
+        counts = tuple(-(-extent // step) for extent, step in zip(self.shape, self.chunk_shape, strict=True))
+        object.__setattr__(self, "counts", counts)
+
+    @property
+    def chunk_count(self) -> int:
+        """Number of all chunks."""
+        return math.prod(self.counts)
+
+    def number_of(self, origin: Sequence[int]) -> int:
+        """Return the number of the chunk at an origin."""
+        number = 0
+        for start, step, count in zip(origin, self.chunk_shape, self.counts, strict=True):
+            number = number * count + start // step
+        return number
+
+    def origin_of(self, number: int) -> Origin:
+        """Return the index of the first value of a chunk."""
+        origin = []
+        for count, step in zip(reversed(self.counts), reversed(self.chunk_shape), strict=True):
+            number, position = divmod(number, count)
+            origin.append(position * step)
+        return tuple(origin[::-1])
+
+    def region_of(self, number: int) -> Region:
+        """Return the region of a chunk, clipped at the end of the array."""
+        return region(self.origin_of(number), self.shape, self.chunk_shape)
+
+
+@lru_cache(maxsize=256)  # most small arrays of a store have the same
+def grid_of(shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> Grid:
+    """Return the grid of an array and its chunks."""
+    return Grid(shape, chunk_shape)
+
+
+def default_chunks(shape: tuple[int, ...], itemsize: int, *, zfp: bool) -> tuple[int, ...]:
+    """Return a chunk shape of at most 1 MiB for an array without chunks; the slowest axes are cut first.
+
+    zfp encodes blocks of 4 along at most four axes. So for zfp, extents are whole blocks if the array is longer, and an
+    axis that would mostly hold padding is cut into single values: an axis shorter than a block, or the fourth from the
+    end if its last block is mostly empty. A small array is one chunk.
+    """
+    chunks = [max(extent, 1) for extent in shape]
+    if zfp:
+        chunks = _without_padding(chunks, itemsize)
+    longer = [axis for axis, extent in enumerate(chunks) if extent > 1]
+    least = BLOCK_SIDE if len(longer) <= MAX_RANK else 1
+    for axis in longer if zfp else ():
+        chunks[axis] = min(chunks[axis], max_extent(len(longer)))
+    for axis in longer:
+        others = math.prod(chunks) // chunks[axis]
+        chunks[axis] = min(chunks[axis], _fitting(shape[axis], others * itemsize, least))
+    return tuple(chunks)
+
+
+def whole_blocks(extent: int) -> int:
+    """Return an extent rounded up to whole blocks of zfp."""
+    return -(-extent // BLOCK_SIDE) * BLOCK_SIDE
+
+
+def zfp_padding(chunk_shape: tuple[int, ...]) -> float:
+    """Return the fraction of a chunk encoded by ZFP that is padding to whole blocks along axes longer than 1."""
+    return 1 - math.prod(chunk_shape) / math.prod(map(_padded, chunk_shape))
+
+
+def encoded_extent(extent: int, step: int, growing: bool) -> float:
+    """Return how many values ZFP encodes along an axis, for each along the others, in chunks of an extent."""
+    # An axis that grows fills its last chunk some day.
+    return (max(extent, 1) / step if growing else -(-max(extent, 1) // step)) * _padded(step)
+
+
+def whole_block_steps(
+    shape: tuple[int, ...], chunk_shape: tuple[int, ...], growing: tuple[bool, ...]
+) -> tuple[int, ...]:
+    """Return the chunk shape near another with which ZFP encodes least for an array; the same one if none is better."""
+    return tuple(map(_whole_block_step, shape, chunk_shape, growing))
+
+
+def _whole_block_step(extent: int, step: int, growing: bool) -> int:
+    if step == 1 or step % BLOCK_SIDE == 0:
+        return step
+    steps = [step]
+    if growing or whole_blocks(step) <= extent:
+        steps.append(whole_blocks(step))
+    elif step < BLOCK_SIDE:
+        steps.append(1)
+    if step > BLOCK_SIDE:
+        steps.append(step // BLOCK_SIDE * BLOCK_SIDE)
+    # The present one if others save nothing, then the nearest, then the larger.
+    return min(steps, key=lambda new: (encoded_extent(extent, new, growing), new != step, abs(new - step), -new))
+
+
+def _padded(step: int) -> int:
+    return step if step == 1 else whole_blocks(step)
+
+
+def pads_little(extent: int) -> bool:
+    """Return whether padding takes at most a tenth of the blocks along an axis."""
+    return 10 * extent >= 9 * whole_blocks(extent)
+
+
+def _without_padding(extents: list[int], itemsize: int) -> list[int]:
+    """Cut axes that zfp would mostly pad into single values, unless chunks get too small; keep at most four axes."""
+    chunks = [extent if extent >= BLOCK_SIDE else 1 for extent in extents]
+    if math.prod(chunks) * itemsize < LEAST_CHUNK_NBYTES:
+        chunks = [*extents]
+    remaining = [axis for axis, extent in enumerate(chunks) if extent > 1][-MAX_RANK:]
+    chunks = [extent if axis in remaining else 1 for axis, extent in enumerate(chunks)]
+    if len(remaining) == MAX_RANK and not pads_little(chunks[remaining[0]]):
+        shorter = [1 if axis == remaining[0] else extent for axis, extent in enumerate(chunks)]
+        chunks = shorter if math.prod(shorter) * itemsize >= LEAST_CHUNK_NBYTES else chunks
+    return chunks
+
+
+def _fitting(extent: int, others_nbytes: int, least: int) -> int:
+    """Return the extent along an axis with which a chunk has at most 1 MiB, but not below `least`."""
+    most = _CHUNK_NBYTES // others_nbytes
+    if most >= extent:
+        return extent
+    return _even_step(extent, most // BLOCK_SIDE * BLOCK_SIDE) if most >= BLOCK_SIDE else max(most, least)
+
+
+def _even_step(extent: int, most: int) -> int:
+    """Return the extent, in whole blocks of `most` / 2 to `most`, with which chunks reach least beyond the array."""
+    count = -(-extent // most)
+    if count > _EVEN_COUNT:
+        return most
+    steps = [min(most, whole_blocks(-(-extent // parts))) for parts in range(count, 2 * count + 1)]
+    # Compared in steps of 5 %: smaller gains are not worth smaller chunks.
+    return min(steps, key=lambda step: (-(-extent // step) * step * 20 // extent, -step))
+
+
+class ChunkNotes:
+    """A table with the number of a chunk and other numbers in each row."""
+
+    def __init__(self, codes: str) -> None:
+        self._row, self._rows = struct.Struct(f"=q{codes}"), bytearray()
+        self._dtype = np.dtype([(str(at), f"={code}") for at, code in enumerate(f"q{codes}")])
+
+    def add(self, number: int, *values: int) -> None:
+        """Add a row for a chunk."""
+        self._rows += self._row.pack(number, *values)  # one call, because this runs for each chunk
+
+    def extend(self, rows: Iterable[tuple[int, ...]]) -> None:
+        """Add rows for several chunks."""
+        pack = self._row.pack
+        self._rows += b"".join([pack(*row) for row in rows])
+
+    def __len__(self) -> int:
+        return len(self._rows) // self._row.size
+
+    def columns(self) -> list[NDArray[Any]]:
+        """Return the columns in the order of chunk numbers; of several rows for a chunk, the last one."""
+        rows = np.frombuffer(self._rows, self._dtype)
+        columns = [rows[name] for name in self._dtype.names or ()]
+        if not (columns[0][1:] > columns[0][:-1]).all():
+            _, last = np.unique(columns[0][::-1], return_index=True)
+            columns = [column[::-1][last] for column in columns]
+        return columns

@@ -1,0 +1,126 @@
+"""Sources of bytes: a local file, memory; later objects of a remote store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from tamis import _native
+
+
+class ByteSource(Protocol):
+    """Bytes by offset. Threads may share it."""
+
+    @property
+    def nbytes(self) -> int:
+        """Number of all bytes."""
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        """Return so many bytes from an offset; fewer only at the end."""
+
+    def read_into(self, offset: int, room: memoryview) -> int:
+        """Fill memory as `read` does, and return the count of bytes."""
+
+    def read_many(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes of several ranges of offset and size, which a remote source may ask for at once."""
+
+
+class Descriptor:
+    """A file descriptor that is closed with its last reference, so that no read finds it closed."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        close_handle(self.number)
+
+
+class FileSource:
+    """Bytes of a local file."""
+
+    def __init__(self, descriptor: Descriptor) -> None:
+        self.descriptor = descriptor
+
+    @property
+    def nbytes(self) -> int:
+        """Current size of the file in bytes."""
+        return os.fstat(self.descriptor.number).st_size
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        """Return so many bytes from an offset; fewer only at the end."""
+        return read_at(self.descriptor.number, nbytes, offset)
+
+    def read_into(self, offset: int, room: memoryview) -> int:
+        """Fill memory as `read` does, and return the count of bytes."""
+        return read_into(self.descriptor.number, room, offset)
+
+    def read_many(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes of several ranges of offset and size, read in one native call."""
+        ranges = list(ranges)
+        columns = np.array(ranges, np.int64).reshape(len(ranges), 2).T
+        read = _native.read_ranges(self.descriptor.number, *np.ascontiguousarray(columns))
+        # Native code returns None for ranges beyond the end of the file.
+        return [self.read(*span) if data is None else data for span, data in zip(ranges, read, strict=True)]
+
+
+class MemorySource:
+    """Bytes in memory."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = memoryview(data)
+
+    @property
+    def nbytes(self) -> int:
+        """Number of all bytes."""
+        return len(self._data)
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        """Return so many bytes from an offset; fewer only at the end."""
+        return bytes(self._data[offset : offset + nbytes])
+
+    def read_into(self, offset: int, room: memoryview) -> int:
+        """Fill memory as `read` does, and return the count of bytes."""
+        data = self._data[offset : offset + len(room)]
+        room[: len(data)] = data
+        return len(data)
+
+    def read_many(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes of several ranges of offset and size."""
+        return [self.read(offset, nbytes) for offset, nbytes in ranges]
+
+
+def close_handle(handle: int) -> None:
+    """Close a descriptor and ignore errors: for files that were only read, or are durable already."""
+    with suppress(OSError):
+        os.close(handle)
+
+
+@contextmanager
+def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """Open a file, and ignore errors when it is closed: for files that are read, or made durable elsewhere."""
+    handle = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        yield handle
+    finally:
+        close_handle(handle)
+
+
+def read_at(handle: int, nbytes: int, offset: int) -> bytes:
+    """Read so many bytes, even if the system reads fewer at a time; fewer only at the end of the file."""
+    data = os.pread(handle, nbytes, offset)
+    while 0 < len(data) < nbytes and (more := os.pread(handle, nbytes - len(data), offset + len(data))):
+        data += more
+    return data
+
+
+def read_into(handle: int, room: memoryview, offset: int) -> int:
+    """Fill memory as `read_at` does, and return the count of bytes."""
+    count = os.preadv(handle, [room], offset)
+    while 0 < count < len(room) and (more := os.preadv(handle, [room[count:]], offset + count)):
+        count += more
+    return count

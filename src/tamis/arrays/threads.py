@@ -1,0 +1,98 @@
+"""A parallel map: results in order, memory bounded."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from typing import Any, Protocol, TypeVar
+
+from tamis.zfp.header import check_threads
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_AHEAD = 2
+"""Limit of results, for each thread, that wait to be taken or are in work."""
+
+
+class Task(Protocol):
+    """One call of a function by an executor."""
+
+    def result(self) -> Any:
+        """Wait for the call, and return its result or raise its error."""
+
+    def cancel(self) -> object:
+        """Cancel the call if it has not started."""
+
+
+class Executor(Protocol):
+    """An executor of calls: threads of this process, or workers on other machines."""
+
+    workers: int  # Number of calls that run at a time
+
+    def submit(self, function: Callable[[Any], Any], item: Any) -> Task:
+        """Call a function with one argument."""
+
+
+class ThreadExecutor:
+    """Threads of this process."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._pool = ThreadPoolExecutor(workers, "tamis")
+
+    def submit(self, function: Callable[[Any], Any], item: Any) -> Task:
+        """Call a function with one argument."""
+        return self._pool.submit(function, item)
+
+    def close(self) -> None:
+        """Wait for running calls."""
+        self._pool.shutdown()
+
+
+def checked_threads(threads: int | None) -> int:
+    """Return a number of threads; None means as many as the process may use. Raises ParameterError below 1."""
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return check_threads(threads)
+
+
+def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: int | Executor) -> Generator[R, None, None]:
+    """Call a function on items in threads, and yield its results in the order of the items.
+
+    At most two results of each thread are in work or wait to be taken, so that memory is bounded whatever the number of
+    items. An error of the function is raised in its turn, and ends the map; so does closing the iterator. Calls that
+    have not begun then do not begin, the others are waited for: no thread runs on.
+
+    If the loop over the results may end early, by an error or Ctrl-C, close the iterator: otherwise the traceback of
+    the error keeps it alive, and its threads wait::
+
+        with contextlib.closing(ordered_map(decode, items, threads)) as results:
+            for result in results:
+                ...
+    """
+    items = iter(items)
+    first = list(itertools.islice(items, 2))
+    items = itertools.chain(first, items)
+    if threads == 1 or len(first) < 2:
+        del first  # otherwise the items would stay in memory as long as the map
+        yield from map(function, items)
+        return
+    del first
+    with ExitStack() as stack:
+        executor = stack.enter_context(closing(ThreadExecutor(threads))) if isinstance(threads, int) else threads
+        pending: deque[Task] = deque()
+        try:
+            for item in items:
+                if len(pending) == _AHEAD * executor.workers:
+                    yield pending.popleft().result()
+                pending.append(executor.submit(function, item))
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for task in pending:
+                task.cancel()

@@ -1,0 +1,1 @@
+"""Storage formats, one folder each, behind the protocols of `tamis.stores`."""

@@ -1,0 +1,7 @@
+"""HDF5 and netCDF-4 files. Importing this package lets h5py read and write ZFP (filter 32013)."""
+
+from __future__ import annotations
+
+from tamis.formats.hdf5.lib.source_file import register
+
+register()

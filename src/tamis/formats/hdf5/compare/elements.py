@@ -1,0 +1,321 @@
+"""Compare elements of attributes and datasets of any type, and show them to people."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+from h5py import h5d, h5s, h5t
+from numpy.typing import NDArray
+
+from tamis.arrays.gather import block_shape, cut, whole
+from tamis.arrays.grid import Region, origin_of
+from tamis.arrays.index import ChunkIndex, as_array
+from tamis.arrays.source import FileSource
+from tamis.errors import FileError, located
+from tamis.formats.hdf5.lib.calls import pass_interrupt, reading
+from tamis.formats.hdf5.lib.datatypes import memory_type
+from tamis.formats.hdf5.lib.file_facts import descriptor_of, filename_of, is_plain
+from tamis.formats.hdf5.lib.references import Place, has_references, sequence_at, values_in_memory
+from tamis.formats.hdf5.library_reader import read_bytes, selected
+from tamis.formats.hdf5.tree.objects import FOREIGN, GONE, NOTHING, Objects, TargetText
+from tamis.formatting import shortened
+from tamis.stores.comparison import Unequal
+
+if TYPE_CHECKING:
+    from tamis.arrays.reader import ArrayReader
+    from tamis.formats.hdf5.stored_array import Hdf5Array
+
+
+def followed_values(
+    owner: Any, datatype: h5t.TypeID, memory: h5s.SpaceID, file: h5s.SpaceID, own: Objects
+) -> NDArray[Any]:
+    """Read an attribute, or a part of a dataset, as objects: texts for references, tuples of members, lists."""
+    shape = memory.get_simple_extent_dims()
+    values = np.empty(math.prod(shape), object)
+    with values_in_memory(owner, datatype, memory, file) as content:
+        for index in range(values.size):
+            values[index] = _value(content.ctypes.data + index * datatype.get_size(), datatype, own)
+    return values.reshape(shape)
+
+
+def followed_value(content: bytes, datatype: h5t.TypeID, own: Objects) -> Any:
+    """Return one value that is in memory."""
+    room = ctypes.create_string_buffer(content, len(content))
+    return _value(ctypes.addressof(room), datatype, own)
+
+
+def _value(address: int, datatype: h5t.TypeID, own: Objects) -> Any:
+    """Return a value in memory."""
+    if isinstance(datatype, h5t.TypeReferenceID):
+        return own.target_text(Place(address, datatype.get_size()))
+    if isinstance(datatype, h5t.TypeCompoundID):
+        return tuple(
+            _value(address + datatype.get_member_offset(index), datatype.get_member_type(index), own)
+            for index in range(datatype.get_nmembers())
+        )
+    if isinstance(datatype, h5t.TypeArrayID):
+        return _values(address, math.prod(datatype.get_array_dims()), datatype.get_super(), own)
+    if isinstance(datatype, h5t.TypeVlenID):
+        count, elements = sequence_at(address)
+        return _values(elements, count, datatype.get_super(), own)
+    if isinstance(datatype, h5t.TypeStringID) and datatype.is_variable_str():
+        return ctypes.c_char_p.from_address(address).value or b""
+    return _plain_value(ctypes.string_at(address, datatype.get_size()), datatype)
+
+
+def _values(address: int, count: int, datatype: h5t.TypeID, own: Objects) -> list[Any]:
+    return [_value(address + index * datatype.get_size(), datatype, own) for index in range(count)]
+
+
+def _plain_value(content: bytes, datatype: h5t.TypeID) -> Any:
+    """Return a number or text; its bytes where NumPy does not have its type."""
+    try:
+        return np.frombuffer(content, datatype.dtype)[0]
+    except (KeyError, TypeError, ValueError):
+        return content
+
+
+_PART_NBYTES = 1 << 20
+
+
+def same_stored_chunks(source: Hdf5Array, target: Hdf5Array) -> bool:
+    """Return whether two datasets of one shape have the same values because all stored bytes are the same.
+
+    Chunk shapes, types, filters with parameters, filter masks, fill values and encoded bytes must be equal. Returns
+    False if these bytes do not determine the values: missing values in a companion, or values elsewhere in the file.
+    """
+    both = (source, target)
+    if not all(array.chunk_shape and array.dtype is not None and is_plain(array.file) for array in both):
+        return False
+    if source.chunk_shape != target.chunk_shape or source.datatype != target.datatype:
+        return False
+    filters = [[(stage.filter, stage.stored) for stage in array.pipeline.stages] for array in both]
+    if filters[0] != filters[1] or source.fill_state != target.fill_state or changed_fill(source, target):
+        return False
+    if any(array.has_companion for array in both):
+        return False
+    before, after = map(_index, both)
+    tables = [(as_array(index.numbers), index.sizes, index.masks) for index in (before, after)]
+    if not all(map(np.array_equal, *tables)):
+        return False
+    files = [FileSource(descriptor_of(array.file)) for array in both]
+    places = zip(before.offsets.tolist(), after.offsets.tolist(), before.sizes.tolist(), strict=True)
+    return all(_same_bytes(files, offsets, nbytes) for *offsets, nbytes in places)
+
+
+def _index(array: Hdf5Array) -> ChunkIndex:
+    """Read the chunk index of a dataset; an error names its file, and not both."""
+    with reading(filename_of(array.file), dataset=array.path):
+        return array.chunk_index()
+
+
+def _same_bytes(files: list[FileSource], offsets: list[int], nbytes: int) -> bool:
+    """Compare two chunks part by part: their sizes come from the files, and may be wrong."""
+    for at in range(0, nbytes, _PART_NBYTES):
+        count = min(_PART_NBYTES, nbytes - at)
+        parts = [file.read(offset + at, count) for file, offset in zip(files, offsets, strict=True)]
+        if parts[0] != parts[1] or len(parts[0]) != count:
+            return False
+    return True
+
+
+Array = NDArray[Any]
+
+_BLOCK_NBYTES = 1 << 20
+
+
+def unequal_elements(
+    source: Hdf5Array,
+    target: Hdf5Array,
+    objects: tuple[Objects, Objects],
+    progress: Callable[[int, int], None],
+) -> Unequal | None:
+    """Compare datasets of one shape and type, in any byte order, bit by bit; references by their targets."""
+    shape, total, done = source.shape, source.size, 0
+    unequal: Unequal | None = None
+    progress(0, total)
+    if not total:
+        return None
+    itemsize = max(source.value_nbytes, 1)
+    block = block_shape(
+        shape, [array.chunk_shape for array in (source, target) if array.chunk_shape], _BLOCK_NBYTES // itemsize
+    )
+    with ExitStack() as stack:
+        read = [
+            partial(_elements, dataset, _open_bytes(dataset, stack), own)
+            for dataset, own in zip((source, target), objects, strict=True)
+        ]
+        for part in cut(whole(shape), block):
+            before, after = (read_part(part) for read_part in read)
+            different, harmless = differing(before, after, before.dtype), False
+            if not different.any():
+                different, harmless = without_target(before, after), True
+            if different.any() and (unequal is None or unequal.harmless >= harmless):
+                inside = np.unravel_index(int(different.argmax()), different.shape)
+                index = tuple(int(i) + start for i, start in zip(inside, origin_of(part), strict=True))
+                change = Unequal(0, index, _change_text(before[inside], after[inside]), harmless)
+                unequal = change if unequal is None or unequal.harmless != harmless else unequal
+                unequal = replace(unequal, count=unequal.count + int(np.count_nonzero(different)))
+            done += before.size
+            progress(done, total)
+    return unequal
+
+
+def _open_bytes(array: Hdf5Array, stack: ExitStack) -> ArrayReader | None:
+    """Open a dataset's chunks as bytes, without filters of libhdf5; None if libhdf5 has to read it."""
+    if array.dtype is None or array.chunk_shape is None:
+        return None
+    return stack.enter_context(closing(array.open_reader()))
+
+
+def _change_text(before: Any, after: Any) -> str:
+    old, new = element_text(before), element_text(after)
+    return f"{old} became {new}" if old != new else f"{old} became a value that differs in a part that is not shown"
+
+
+def _elements(array: Hdf5Array, values: ArrayReader | None, own: Objects, part: Region) -> Array:
+    try:
+        dataset, dtype = array.dataset, array.numpy_type
+        memory, space = selected(dataset, part)
+        if has_references(array.datatype):
+            with located(array.label):
+                return followed_values(dataset.id, array.datatype, memory, space, own)
+        if dtype is None:  # its bytes
+            return read_bytes(dataset, part, array.datatype) if values is None else values.read(part)
+        # Elements that are arrays become a field of a record, so that they stay elements.
+        kind = np.dtype([("element", dtype)]) if dtype.subdtype else dtype
+        if array.dtype is not None and kind.itemsize == array.value_nbytes:  # as in the file
+            content = read_bytes(dataset, part, array.datatype) if values is None else values.read(part)
+            return np.ascontiguousarray(content).view(kind)
+        elements = np.zeros(tuple(axis.stop - axis.start for axis in part), kind)
+        dataset.id.read(memory, space, elements, memory_type(array.datatype, dtype))
+        return elements
+    except FileError:
+        raise
+    except (OSError, RuntimeError, TypeError, ValueError) as error:
+        pass_interrupt(error)
+        raise FileError(f"{array.label}: values cannot be read: {error}") from error
+
+
+def changed_fill(source: Hdf5Array, target: Hdf5Array, objects: tuple[Objects, Objects] | None = None) -> str:
+    """Return how HDF5's fill value changed between datasets of one type; empty where it did not, or there is none."""
+    if has_references(source.datatype) and objects is None:
+        return ""
+    try:
+        before, after = map(_fill, (source, target), objects or (None, None))
+        if not differing(before, after, before.dtype).any():
+            return ""
+    except (TypeError, ValueError, RuntimeError, FileError):
+        return ""
+    return f"HDF5's fill value {element_text(before[()])} became {element_text(after[()])}"
+
+
+def _fill(array: Hdf5Array, own: Objects | None) -> Array:
+    """Return the fill value of a dataset in native byte order."""
+    undefined, dtype = array.fill_state == h5d.FILL_VALUE_UNDEFINED, array.numpy_type
+    content = bytes(array.value_nbytes) if undefined else array.fill_bytes()
+    if own is not None and has_references(array.datatype):
+        values = np.empty((), object)
+        values[()] = followed_value(content, array.datatype, own)
+        return values
+    if dtype is None or not dtype.hasobject:
+        kind = np.dtype((np.void, len(content))) if dtype is None else np.dtype([("element", dtype)])
+        values = np.frombuffer(content, kind)[0]
+        return np.asarray(values if dtype is None else values["element"])
+    return np.asarray(array.fill_value)
+
+
+def differing(before: Array, after: Array, dtype: np.dtype[Any]) -> Array:
+    """Return for each element whether it differs, including members and sequences; references by their targets."""
+    if dtype.names:
+        differs = np.zeros(before.shape, bool)
+        for name in dtype.names:
+            member = differing(before[name], after[name], dtype[name])
+            differs |= member.any(axis=tuple(range(before.ndim, member.ndim)))
+        return differs
+    if dtype.subdtype:
+        return differing(before, after, dtype.subdtype[0])
+    if dtype.kind == "O":
+        pairs = zip(before.ravel(), after.ravel(), strict=True)
+        unequal = [_plain(value, dtype) != _plain(other_value, dtype) for value, other_value in pairs]
+        return np.array(unequal, bool).reshape(before.shape)
+    if dtype.itemsize == 0:
+        return np.zeros(before.shape, bool)
+    flat = [_bytes(values) for values in (before, after)]
+    return np.asarray((flat[0] != flat[1]).any(axis=-1)).reshape(before.shape)
+
+
+def without_target(before: Array, after: Array) -> Array:
+    """Return for each element whether its references lead to no object, and are null in the copy."""
+    if before.dtype.kind != "O":
+        return np.zeros(before.shape, bool)
+    pairs = zip(before.ravel(), after.ravel(), strict=True)
+    return np.array([_is_gone(value) and not _is_gone(other) for value, other in pairs], bool).reshape(before.shape)
+
+
+def _is_gone(value: object) -> bool:
+    return any(map(_is_gone, value)) if isinstance(value, (tuple, list)) else value is GONE or value is FOREIGN
+
+
+def _bytes(values: Array) -> Array:
+    """Return the bytes of each element, in native byte order."""
+    contiguous = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
+    return contiguous.reshape(-1).view(np.uint8).reshape(values.size, -1)
+
+
+def _plain(value: Any, dtype: np.dtype[Any]) -> object:
+    """Return a Python object from a file in a form that can be compared with one of another file."""
+    sequence = h5py.check_vlen_dtype(dtype)
+    if isinstance(value, np.ndarray):
+        return _members(value, sequence if isinstance(sequence, np.dtype) else value.dtype)
+    if isinstance(value, (tuple, list)):
+        return tuple(_plain(part, dtype) for part in value)
+    if isinstance(value, np.generic):
+        return _bytes(np.asarray(value)).tobytes()
+    if _is_gone(value):  # what a copy cannot have
+        return NOTHING
+    if isinstance(value, str) and not isinstance(value, TargetText):
+        return value.encode("utf-8", "surrogateescape")
+    return value or b""  # a null string is read as 0
+
+
+def _members(values: Array, dtype: np.dtype[Any]) -> object:
+    if dtype.names:
+        return values.shape, tuple(_members(values[name], dtype[name]) for name in dtype.names)
+    if dtype.kind == "O":
+        return values.shape, tuple(_plain(element, dtype) for element in values.ravel())
+    return values.shape, _bytes(values).tobytes() if values.size else b""
+
+
+def array_text(values: Array) -> str:
+    """Return the first elements as text for people."""
+    if values.ndim == 0:
+        return element_text(values[()])
+    first = values.ravel()[:8]
+    return shortened(
+        f"[{', '.join(element_text(element) for element in first)}{', …' if values.size > len(first) else ''}]"
+    )
+
+
+def element_text(value: Any) -> str:
+    """Return an element as text for people; references by their targets."""
+    if isinstance(value, TargetText):
+        return shortened(value)
+    if isinstance(value, (tuple, list)):
+        text = ", ".join(map(element_text, value))
+        return shortened(f"[{text}]" if isinstance(value, list) else f"({text})")
+    if isinstance(value, np.void) and value.dtype.names:
+        return shortened(f"({', '.join(element_text(value[name]) for name in value.dtype.names)})")
+    if isinstance(value, np.ndarray):
+        return array_text(value)
+    if isinstance(value, bytes):
+        return shortened(repr(value.decode("utf-8", "backslashreplace")))
+    return shortened(repr(value.item() if isinstance(value, np.generic) else value))

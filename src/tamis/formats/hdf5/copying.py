@@ -1,0 +1,112 @@
+"""Copy an HDF5 file to a new one, except the arrays that are stored anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import h5py
+from h5py import h5g
+
+from tamis.formats.hdf5.companion_writer import create_empty, replace_companions
+from tamis.formats.hdf5.lib.attributes import known_attributes, name_containers
+from tamis.formats.hdf5.stored_array import Hdf5Array
+from tamis.formats.hdf5.tree.copy import Copied, copy_tree, create_target
+from tamis.formats.hdf5.tree.times import keep_times
+from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, create_writer, write_small
+from tamis.meaning.variables import HISTORY, with_line
+from tamis.rewrite.rewrite import CreateAtOnce, Plan, Recreate, WrittenAtOnce
+
+if TYPE_CHECKING:
+    from tamis.formats.hdf5.store import Hdf5Store
+    from tamis.formats.hdf5.tree import copy as tree
+    from tamis.formats.hdf5.tree.walk import Link
+    from tamis.rounding import Rounding
+    from tamis.stores.protocols import ArrayWriter
+
+
+class _Create(CreateAtOnce):
+    """Creates the copy of a dataset in a group."""
+
+    copy: h5py.Dataset | Copied  # The copy, or what was done at once
+    rounding: Rounding | None = None  # The rounding of its values; None if they are not rounded
+
+    def __init__(
+        self,
+        source: Hdf5Array,
+        open_source: Callable[[], h5py.Dataset],
+        parent: h5g.GroupID,
+        link: Link,
+        growing: GrowingFile,
+    ) -> None:
+        self._source, self._open_source, self._parent, self._link, self._growing = (
+            source,
+            open_source,
+            parent,
+            link,
+            growing,
+        )
+        self._writer: Hdf5Writer | None = None
+
+    def __call__(self, plan: Plan) -> Hdf5Writer:
+        if self._writer is not None:
+            self._writer.discard()
+        self._source.keep(self._open_source())
+        writer = create_writer(plan, self._source, h5py.Group(self._parent), self._link.text, self._growing)
+        self._writer, self.copy = writer, writer.dataset
+        self.rounding = None if plan.rounding is None else plan.rounding.rounding
+        return writer
+
+    def at_once(self, plan: Plan, most_nbytes: int | None) -> WrittenAtOnce | None:
+        small = write_small(plan, self._source, self._parent, self._link, self._growing, most_nbytes)
+        if small is None:
+            return None
+        written, complete = small
+        self.copy = Copied(complete)
+        return written
+
+
+def copy_file(
+    source: Hdf5Store,
+    target: Path,
+    recreate: Mapping[str, Recreate],
+    outdated: Collection[str],
+    companions: Callable[[], Mapping[str, ArrayWriter | None]],
+    created: Callable[[], None],
+    line: Callable[[], str] = str,
+    dropped: Collection[str] = (),
+) -> list[str]:
+    """Copy everything to a new file, except the arrays that functions create; see `tamis._open.copy_store`."""
+    growing = GrowingFile(str(target))
+    stored = source.stored_path
+    roundings: dict[str, Rounding] = {}
+
+    def history() -> str:
+        return with_line(known_attributes(source.file, HISTORY, "Conventions"), line())
+
+    def adapted(path: str, function: Recreate) -> tree.Recreate:
+        def make(open_source: Callable[[], h5py.Dataset], parent: h5g.GroupID, link: Link) -> h5py.Dataset | Copied:
+            array = source.contents.datasets.looked_at(path) or Hdf5Array(source.file, path)
+            create = _Create(array, open_source, parent, link, growing)
+            function(array, create)
+            if create.rounding is not None:
+                roundings[stored(path)] = create.rounding
+            return create.copy
+
+        return make
+
+    with create_target(source.file, target) as out:
+        created()
+        functions = {stored(path): adapted(path, function) for path, function in recreate.items()}
+        old = [*map(stored, outdated)]
+        recreated = {**functions, **dict.fromkeys(old, create_empty)}
+        notes, headers = copy_tree(source.file, out, recreated, history, [*map(stored, dropped)])
+        datasets = {
+            stored(path): writer.dataset if isinstance(writer, Hdf5Writer) else None
+            for path, writer in companions().items()
+        }
+        replace_companions(out, old, datasets)
+        name_containers(out, roundings)
+    keep_times(source.file, target, headers)
+    return notes

@@ -1,0 +1,197 @@
+"""Types of HDF5 as types of NumPy: which values are numbers, and what their chunks hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5t
+
+_ORDERS = {h5t.ORDER_LE: "little", h5t.ORDER_BE: "big"}
+
+
+def numpy_type(dataset: h5py.Dataset) -> np.dtype[Any] | None:
+    """Return the type of the values as h5py has it; None where NumPy has none."""
+    try:
+        dtype: np.dtype[Any] = dataset.dtype
+    except (KeyError, TypeError, ValueError):
+        return None
+    return dtype
+
+
+def memory_type(file_type: h5t.TypeID, dtype: np.dtype[Any]) -> h5t.TypeID:
+    """Return the type in which HDF5 reads values into an array of `dtype`, which is h5py's for the type in the file.
+
+    HDF5 converts neither opaque values to those without their tag nor, before 2.0, bit fields to integers, as h5py asks
+    it to do: these stay as they are in the file.
+    """
+    if not file_type.detect_class(h5t.OPAQUE) and not file_type.detect_class(h5t.BITFIELD):
+        return h5t.py_create(dtype)
+    if isinstance(file_type, h5t.TypeArrayID) and dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return h5t.array_create(memory_type(file_type.get_super(), base), shape)
+    if isinstance(file_type, h5t.TypeCompoundID) and dtype.fields is not None:
+        compound = h5t.create(h5t.COMPOUND, dtype.itemsize)
+        for name, (member, offset, *_) in dtype.fields.items():
+            raw_name = name.encode("utf-8")
+            member_type = file_type.get_member_type(file_type.get_member_index(raw_name))
+            compound.insert(raw_name, offset, memory_type(member_type, member))
+        return compound
+    return h5t.py_create(dtype) if dtype.kind == "O" else file_type
+
+
+def number_type(datatype: h5t.TypeID, dtype: np.dtype[Any] | None) -> np.dtype[Any] | None:
+    """Return the type of values that are floats or integers as NumPy stores them, otherwise None."""
+    if dtype is None or not isinstance(datatype, (h5t.TypeFloatID, h5t.TypeIntegerID)):
+        return None
+    try:
+        return dtype if h5t.py_create(dtype).equal(datatype) else None
+    except (TypeError, ValueError):
+        return None
+
+
+def stored_type(datatype: h5t.TypeID, numbers: np.dtype[Any] | None) -> np.dtype[Any] | None:
+    """Return the type in which chunks go from one dataset to another: numbers, or else bytes of a fixed size.
+
+    None where values lie elsewhere in the file, or lead there.
+    """
+    if numbers is not None:
+        return numbers
+    if varies(datatype) or datatype.detect_class(h5t.REFERENCE) or datatype.detect_class(h5t.VLEN):
+        return None
+    if any(text.is_variable_str() for text in _strings(datatype)):
+        return None
+    return np.dtype((np.void, datatype.get_size()))
+
+
+def varies(datatype: h5t.TypeID) -> bool:
+    """Return whether values have varying lengths, and so lie elsewhere in the file than the chunks."""
+    return bool(datatype.detect_class(h5t.VLEN)) or is_variable_text(datatype)
+
+
+def is_variable_text(datatype: h5t.TypeID) -> bool:
+    """Return whether values are texts of varying length."""
+    return datatype.get_class() == h5t.STRING and bool(datatype.is_variable_str())
+
+
+def chunk_value_nbytes(datatype: h5t.TypeID, address_nbytes: int) -> int:
+    """Return the bytes that a value takes in a chunk; HDF5 tells those in memory.
+
+    Where its length varies, these are its length, the address of a heap and a place there.
+    """
+    if datatype.get_class() == h5t.VLEN or is_variable_text(datatype):
+        return 4 + address_nbytes + 4
+    if isinstance(datatype, h5t.TypeArrayID):
+        return int(math.prod(datatype.get_array_dims())) * chunk_value_nbytes(datatype.get_super(), address_nbytes)
+    nbytes = int(datatype.get_size())
+    if isinstance(datatype, h5t.TypeCompoundID):
+        members = [datatype.get_member_type(index) for index in range(datatype.get_nmembers())]
+        nbytes += sum(chunk_value_nbytes(member, address_nbytes) - int(member.get_size()) for member in members)
+    return nbytes
+
+
+def byteorder(datatype: h5t.TypeID) -> str:
+    """Return the byte order of values, ``little`` or ``big``; empty where they have none, or several."""
+    if isinstance(datatype, (h5t.TypeEnumID, h5t.TypeArrayID)):
+        datatype = datatype.get_super()
+    if not isinstance(datatype, (h5t.TypeIntegerID, h5t.TypeFloatID, h5t.TypeBitfieldID)):
+        return ""
+    return _ORDERS.get(datatype.get_order(), "") if datatype.get_size() > 1 else ""
+
+
+def dtype_text(dtype: np.dtype[Any] | None) -> str:
+    """Name a type for people, with the byte order where that is not the machine's."""
+    if dtype is None:
+        return "a type that numpy does not have"
+    if h5py.check_string_dtype(dtype) is not None:
+        return "string"
+    if dtype.names:
+        return "compound"
+    if dtype.kind == "O":
+        return "variable-length" if h5py.check_vlen_dtype(dtype) else "reference"
+    return str(dtype)
+
+
+def _strings(datatype: h5t.TypeID) -> Iterator[h5t.TypeStringID]:
+    """Yield the texts that a type is made of."""
+    if isinstance(datatype, h5t.TypeStringID):
+        yield datatype
+    elif isinstance(datatype, h5t.TypeArrayID):
+        yield from _strings(datatype.get_super())
+    elif isinstance(datatype, h5t.TypeCompoundID):
+        for index in range(datatype.get_nmembers()):
+            yield from _strings(datatype.get_member_type(index))
+
+
+_ENDS = {h5t.STR_NULLTERM: "null-terminated", h5t.STR_NULLPAD: "null-padded", h5t.STR_SPACEPAD: "space-padded"}
+
+
+def type_words(datatype: Any) -> str:
+    """Return a description of a type, without its byte order and the offsets of members."""
+    nbytes = int(datatype.get_size())
+    match datatype.get_class():
+        case h5t.COMPOUND:
+            members = (
+                f"{_text(datatype.get_member_name(i))}: {type_words(datatype.get_member_type(i))}"
+                for i in range(datatype.get_nmembers())
+            )
+            return f"compound {{{', '.join(members)}}}"
+        case h5t.ENUM:
+            names = (
+                f"{_text(datatype.get_member_name(i))}={datatype.get_member_value(i)}"
+                for i in range(datatype.get_nmembers())
+            )
+            return f"enum of {type_words(datatype.get_super())} {{{', '.join(names)}}}"
+        case h5t.ARRAY:
+            return f"array {datatype.get_array_dims()} of {type_words(datatype.get_super())}"
+        case h5t.VLEN:
+            return f"sequences of {type_words(datatype.get_super())}"
+        case h5t.STRING:
+            charset = "UTF-8" if datatype.get_cset() == h5t.CSET_UTF8 else "ASCII"
+            if datatype.is_variable_str():
+                return f"string, {charset}"
+            return f"string of {nbytes} bytes, {charset}, {_ENDS.get(datatype.get_strpad(), 'padded')}"
+        case h5t.REFERENCE:
+            return "region reference" if datatype.equal(h5t.STD_REF_DSETREG) else "reference"
+        case h5t.OPAQUE:
+            return f"opaque of {nbytes} bytes, {_text(datatype.get_tag())!r}"
+        case h5t.INTEGER | h5t.FLOAT:
+            return _number_text(datatype.encode())
+        case h5t.BITFIELD:
+            return f"bitfield of {nbytes} bytes"
+        case other:
+            return f"type of class {other}, {nbytes} bytes"
+
+
+@lru_cache(maxsize=1024)  # few types occur in a file, and each takes many calls of HDF5
+def _number_text(encoded: bytes) -> str:
+    datatype = h5t.decode(encoded)
+    nbytes = int(datatype.get_size())
+    kind = "float"
+    if datatype.get_class() == h5t.INTEGER:
+        kind = "int" if datatype.get_sign() == h5t.SGN_2 else "uint"
+    try:
+        dtype = np.dtype(f"{kind[0]}{nbytes}")
+        usual = h5t.py_create(dtype)
+    except (TypeError, ValueError):
+        return f"{kind} of {nbytes} bytes{_bits(datatype)}"
+    alike = kind != "float" or _float_text(datatype) == _float_text(usual)
+    same = alike and (datatype.get_precision(), datatype.get_offset()) == (usual.get_precision(), usual.get_offset())
+    return dtype.name if same else f"{kind} of {nbytes} bytes{_bits(datatype)}"
+
+
+def _bits(datatype: Any) -> str:
+    fields = _float_text(datatype) if datatype.get_class() == h5t.FLOAT else ""
+    return f", {datatype.get_precision()} bits from bit {datatype.get_offset()} on{fields}"
+
+
+def _float_text(datatype: Any) -> str:
+    return f", fields {datatype.get_fields()}, bias {datatype.get_ebias()}, normalization {datatype.get_norm()}"
+
+
+def _text(name: bytes | str) -> str:
+    return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name

@@ -1,0 +1,183 @@
+"""Other files that have the values of a dataset: which they are, and whether they are there."""
+
+from __future__ import annotations
+
+import os
+from glob import escape, iglob
+from typing import NamedTuple
+
+import h5py
+from h5py import h5d
+
+SAME_FILE = "."
+"""Name of a virtual source in the same file."""
+
+_NUMBER = "%b"
+
+
+class NamedFile(NamedTuple):
+    """A file: its folder, and its name there, which may have a number and stand for many files."""
+
+    folder: str
+    name: str
+
+    def is_same(self, other: NamedFile) -> bool:
+        """Return whether two names lead to the same file, or, if they stand for many, to the same folder."""
+        first, second = (file.folder if _NUMBER in file.name else os.path.join(*file) for file in (self, other))
+        return self.name == other.name and os.path.samefile(first, second)
+
+
+def find_virtual(name: str, file: str) -> NamedFile | None:
+    """Return a source of a virtual dataset of `file`; None if it does not exist."""
+    # A percent sign is doubled in these names, unless it means the number of a block.
+    return _find(name.replace("%%", "%"), file, "HDF5_VDS_PREFIX")
+
+
+def find_linked(name: str, file: str) -> NamedFile | None:
+    """Return the file that an external link of `file` names; None if it does not exist."""
+    return _find(name, file, "HDF5_EXT_PREFIX")
+
+
+def find_raw(name: str, file: str) -> NamedFile | None:
+    """Return a raw file of a dataset of `file`, also if only readers in the folder of `file` find it; else None."""
+    own_folder = os.path.dirname(file)
+    prefix = os.environ.get("HDF5_EXTFILE_PREFIX", "").replace("${ORIGIN}", own_folder)
+    for folder in [""] if os.path.isabs(name) else [prefix] if prefix else [os.curdir, own_folder]:
+        if os.path.exists(path := os.path.join(folder, name)):
+            return NamedFile(*os.path.split(path))
+    return None
+
+
+def linked_file(name: bytes, file: str) -> str | None:
+    """Return the path of the file that an external link of `file` leads to; None if it does not exist."""
+    linked = find_linked(os.fsdecode(name), os.path.abspath(file))
+    return None if linked is None else os.path.realpath(os.path.join(*linked))
+
+
+def _find(name: str, file: str, prefix: str) -> NamedFile | None:
+    if os.path.isabs(name):
+        if _exists(name):
+            return NamedFile(*os.path.split(name))
+        name = os.path.basename(name)
+    folders = [*filter(None, os.environ.get(prefix, "").split(":")), os.path.dirname(file), os.curdir]
+    folders.append(os.path.dirname(os.path.realpath(file)))
+    for folder in folders:
+        if _exists(path := os.path.join(folder, name)):
+            return NamedFile(*os.path.split(path))
+    return None
+
+
+def _exists(path: str) -> bool:
+    if _NUMBER not in path:
+        return os.path.exists(path)
+    return next(iglob(escape(path).replace(_NUMBER, "*")), None) is not None
+
+
+_MOST_LINKS = 16
+
+
+class Source(NamedTuple):
+    """A part of the values."""
+
+    file: str  # Name of the file, and path of the dataset in it; empty for a raw file
+    inner: str
+    part: bytes  # What tells which values these are, of which in the file
+
+
+def sources_of(dataset: h5py.Dataset) -> list[Source]:
+    """Return the sources of a virtual dataset, or its external raw files; none for other datasets."""
+    plist = dataset.id.get_create_plist()
+    if plist.get_layout() == h5d.VIRTUAL:
+        return [
+            Source(
+                plist.get_virtual_filename(index),
+                plist.get_virtual_dsetname(index),
+                plist.get_virtual_vspace(index).encode() + plist.get_virtual_srcspace(index).encode(),
+            )
+            for index in range(plist.get_virtual_count())
+        ]
+    entries = (plist.get_external(index) for index in range(plist.get_external_count()))
+    return [Source(os.fsdecode(name), "", f"{offset} {nbytes}".encode()) for name, offset, nbytes in entries]
+
+
+def absent_sources(dataset: h5py.Dataset, filename: str) -> list[str]:
+    """Return the files and datasets that a dataset of a file names but that are not there, without opening files."""
+    absent: dict[str, None] = {}
+    for file, inner in dict.fromkeys((source.file, source.inner) for source in sources_of(dataset)):
+        if file != SAME_FILE:
+            if _found(file, inner, filename) is None:
+                absent[file] = None
+        elif _NUMBER not in inner and end_of(dataset.file, inner) is None:
+            absent[f"{inner} in this file"] = None
+    return list(absent)
+
+
+def unreadable_source(dataset: h5py.Dataset, filename: str) -> str:
+    """Return the first source of a virtual dataset in whose place HDF5 reads fill values; empty if there is none."""
+    if absent := absent_sources(dataset, filename):
+        return f"{absent[0]}, a source of this virtual dataset"
+    opened: dict[str, h5py.File] = {}
+    try:
+        for file, inner in dict.fromkeys((source.file, source.inner) for source in sources_of(dataset)):
+            place = None if file == SAME_FILE else find_virtual(file, filename)
+            if place is None or _NUMBER in file + inner:
+                continue
+            path = os.path.join(*place)
+            if path not in opened:
+                opened[path] = h5py.File(path, "r")
+            if inner not in opened[path]:
+                return f"{inner} in {file}, a source of this virtual dataset"
+    except (OSError, RuntimeError, ValueError) as error:
+        return f"{file}, a source of this virtual dataset: {error}"
+    finally:
+        for source_file in opened.values():
+            source_file.close()
+    return ""
+
+
+def same_sources(first: tuple[h5py.Dataset, str], second: tuple[h5py.Dataset, str]) -> bool:
+    """Return whether datasets, each with its file, certainly have the same values of the same other files."""
+    before, after = sources_of(first[0]), sources_of(second[0])
+    if not before or len(before) != len(after):
+        return False
+    for source, other in zip(before, after, strict=True):
+        if (source.inner, source.part) != (other.inner, other.part):
+            return False
+        places = _place(source, *first), _place(other, *second)
+        if any(isinstance(place, h5py.File) for place in places):
+            return False  # values of these files themselves, which may differ
+        if places[0] is None or places[1] is None:
+            if places[0] is not places[1] or source.file != other.file:
+                return False
+        elif not places[0].is_same(places[1]):
+            return False
+    return True
+
+
+def _place(source: Source, dataset: h5py.Dataset, filename: str) -> NamedFile | h5py.File | None:
+    """Return where a source is: in another file or in this one; None if it is absent."""
+    if source.file == SAME_FILE:
+        return end_of(dataset.file, source.inner)
+    return _found(source.file, source.inner, filename)
+
+
+def _found(file: str, inner: str, filename: str) -> NamedFile | None:
+    return find_virtual(file, filename) if inner else find_raw(file, filename)
+
+
+def end_of(file: h5py.File, path: str, links: int = 0) -> NamedFile | h5py.File | None:
+    """Return the file in which a path ends: another one, behind a link, or its own; None if it leads nowhere."""
+    group: h5py.Group = file["/"]
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    for index, part in enumerate(parts):
+        link = group.get(part, getlink=True)
+        rest = parts[index + 1 :]
+        if isinstance(link, h5py.ExternalLink):
+            return find_linked(os.fsdecode(link.filename), os.path.abspath(file.filename))
+        if isinstance(link, h5py.SoftLink):
+            start = "" if link.path.startswith("/") else group.name
+            return end_of(file, "/".join((start, link.path, *rest)), links + 1) if links < _MOST_LINKS else None
+        if link is None or (rest and not isinstance(group[part], h5py.Group)):
+            return None
+        group = group[part] if rest else group
+    return file

@@ -1,0 +1,417 @@
+"""A new netCDF-4 file, which gets the content of a store of another format; see `tamis.rewrite.transfer.Target`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import posixpath
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import h5py
+import numpy as np
+from h5py import h5d, h5ds, h5f, h5g, h5o, h5p, h5s, h5t
+
+from tamis import _native
+from tamis.arrays.gather import several_chunks
+from tamis.arrays.grid import Grid, default_chunks
+from tamis.arrays.index import Parts
+from tamis.errors import FileError, ParameterError
+from tamis.filters import Deflate, Fletcher32, Shuffle, Zfp
+from tamis.formats.hdf5.companion_writer import replace_companions
+from tamis.formats.hdf5.lib import calls
+from tamis.formats.hdf5.lib.attributes import name_containers, record_rounding, set_attribute, set_number, set_text
+from tamis.formats.hdf5.lib.netcdf_names import NON_COORDINATE
+from tamis.formats.hdf5.library_reader import selected
+from tamis.formats.hdf5.model.attributes import INTERNAL as RESERVED
+from tamis.formats.hdf5.model.attributes import write_attribute
+from tamis.formats.hdf5.tree.walk import raw_name
+from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer
+from tamis.formats.hdf5.writing.creation import as_recorded, filter_parameters
+from tamis.formatting import plural
+from tamis.meaning.variables import HISTORY
+from tamis.rewrite.streams import as_stored, carry
+from tamis.stores.data_model import AttributeForm, Dimension, EnumType, NamedArray, NamedGroup, is_compound
+
+if TYPE_CHECKING:
+    from tamis.rewrite.rewrite import Plan
+    from tamis.rounding import Rounding
+    from tamis.stores.protocols import ArrayWriter, StoredArray
+
+_COMPLEX_NAMES = {"f": "_PFNC_FLOAT_COMPLEX_TYPE", "d": "_PFNC_DOUBLE_COMPLEX_TYPE"}
+"""Names of complex types by that of a part, as netCDF4-python has them (``auto_complex``)."""
+
+
+def named_type(file: h5py.File, variable: NamedArray, dtype: np.dtype[Any], taken: Collection[str]) -> Any:
+    """Return the type of a variable whose values have a named type, in its group; None if they have none."""
+    if variable.enum is not None:
+        return _committed(file, variable, variable.enum.name, _enumeration(variable, variable.enum))
+    if not is_compound(dtype):
+        return None
+    if dtype.kind == "c":
+        name = _COMPLEX_NAMES["f" if dtype.itemsize == 8 else "d"]
+    else:
+        name = f"{posixpath.basename(variable.path)}_t"
+        while name in taken:
+            name += "_t"
+    return _committed(file, variable, name, h5t.py_create(dtype, logical=True))
+
+
+def _enumeration(variable: NamedArray, enum: EnumType) -> Any:
+    datatype = h5t.enum_create(h5t.py_create(np.dtype(variable.dtype.str)))
+    for name, value in enum.members.items():
+        datatype.enum_insert(name.encode("utf-8", "surrogateescape"), int(value))
+    return datatype
+
+
+def _committed(file: h5py.File, variable: NamedArray, name: str, datatype: Any) -> Any:
+    """Return a type of a name in the group of a variable, which is created unless it is there."""
+    path, lcpl = raw_name(f"{posixpath.dirname(variable.path).rstrip('/')}/{name}")
+    if path not in file.id:
+        datatype.commit(file.id, path, lcpl)
+        return datatype
+    is_type = h5o.get_info(file.id, path).type == h5o.TYPE_NAMED_DATATYPE
+    if is_type and (known := h5t.open(file.id, path)).equal(datatype):
+        return known
+    raise FileError(
+        f"{variable.path}: expected the name of its type, {name!r}, for it alone, found another object or other members"
+    ).at(dataset=variable.path)
+
+
+_ORDERED = h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED
+
+_BARE_NAME = "This is a netCDF dimension but not a netCDF variable.{:10d}"
+
+_MOST_RANK = 32  # H5S_MAX_RANK
+_BARE_CHUNK = (1024,)
+_GROWING_NBYTES = 4 << 10
+"""Smallest useful size of the chunks of a variable that grows."""
+
+_DIMENSION_LIST = h5py.vlen_dtype(h5py.ref_dtype)
+_REFERENCE_LIST = np.dtype(
+    {"names": ("dataset", "dimension"), "formats": (h5py.ref_dtype, np.int32), "offsets": (0, 8), "itemsize": 16}
+)
+"""Types of the attributes of HDF5's dimension scales."""
+
+_MOST_LINKS, _MOST_ATTRIBUTES = 64, 64
+"""Links of a group, and attributes of an object, up to which they are in its header; more are in a heap of some KiB."""
+
+_SMALL_NBYTES, _SMALL_NODES = 4 << 20, 2
+"""Bytes of values up to which chunk indexes get nodes for 4 chunks, of 0.2 KiB, instead of 64, of 2 KiB and more."""
+
+_COPIED_NBYTES = 4 << 20
+"""Bytes of an array that are copied at once."""
+
+
+class NetcdfTarget:
+    """A netCDF-4 file that is created; its dimensions become dimension scales as netCDF-C writes them."""
+
+    def __init__(self, path: Path, values_nbytes: int) -> None:
+        fcpl, fapl = h5p.create(h5p.FILE_CREATE), h5p.create(h5p.FILE_ACCESS)
+        _set_order(fcpl)
+        if values_nbytes <= _SMALL_NBYTES:
+            calls.set_chunk_nodes(fcpl, _SMALL_NODES)
+        self.notes: list[str] = []
+        self._tight: list[str] = []
+        fcpl.set_obj_track_times(False)  # otherwise bytes would differ from run to run
+        fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+        # The oldest superblock has a field for the size of nodes; newer ones have an object for it, with a time.
+        fapl.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST)
+        self._file = h5py.File(h5f.create(str(path).encode("utf-8", "surrogateescape"), h5f.ACC_EXCL, fcpl, fapl))
+        calls.use_format_of_18(self._file.id)
+        self._growing = GrowingFile(str(path))
+        self._ids = itertools.count()
+        self._dimensions: dict[str, _Scale] = {}
+        # By path of a group: names of its variables and dimensions.
+        self._names: dict[str, set[str]] = {}
+        # By path in the file: datasets of variables, and the paths of their dimensions.
+        self._variables: dict[str, h5py.Dataset] = {}
+        self._axes: dict[str, tuple[str, ...]] = {}
+        self._companions: dict[str, ArrayWriter | None] = {}
+        # Path of a variable → its path in the file.
+        self._paths: dict[str, str] = {}
+        self._root: Mapping[str, Any] = {}
+        self._root_forms: Mapping[str, AttributeForm] = {}
+        # By path in the file: rounded variables.
+        self._roundings: dict[str, Rounding] = {}
+        version = f"version=2,tamis={_native.version},hdf5={h5py.version.hdf5_version}"
+        set_text(self._file, "_NCProperties", version)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def create_group(self, group: NamedGroup) -> None:
+        """Create a group with its dimensions and attributes."""
+        path = group.path.rstrip("/")
+        self._names[group.path] = {*group.variables, *group.dimensions}
+        if path:
+            plist = h5p.create(h5p.GROUP_CREATE)
+            _set_order(plist)
+            plist.set_obj_track_times(False)
+            h5g.create(self._file.id, *raw_name(path), gcpl=plist)
+        self._set_attributes(self._file[group.path], group.attributes, group.forms)
+        self._root, self._root_forms = (self._root, self._root_forms) if path else (group.attributes, group.forms)
+        for name, dimension in group.dimensions.items():
+            variable = group.variables.get(name)
+            bare = variable is None or variable.dimensions[:1] != (name,)
+            dataset = self._create_bare(f"{path}/{name}", dimension) if bare else None
+            self._dimensions[f"{path}/{name}"] = _Scale(next(self._ids), dimension, dataset)
+
+    def create_like(self, variable: NamedArray, array: StoredArray, plan: Plan) -> Hdf5Writer:
+        """Create a variable with dimensions, attributes and fill value, as planned, in place of an earlier one."""
+        self._remove(variable)
+        filters = [
+            (stage.filter.id, int(stage.optional), filter_parameters(stage, plan.chunk))
+            for stage in plan.created.stages
+        ]
+        dtype = plan.dtype if plan.dtype.kind != "V" else variable.dtype
+        try:
+            dataset = self._create(variable, array, dtype, plan.chunk_shape, filters)
+        except ValueError as error:
+            raise ParameterError(f"{plan.path}: HDF5 cannot create a dataset with {plan.created}: {error}") from error
+        if plan.rounding is not None:
+            record_rounding(dataset, plan.rounding.rounding)
+            self._roundings[self._variable_path(variable)] = plan.rounding.rounding
+        return Hdf5Writer(dataset, plan.grid(array), as_recorded(plan.created, dataset), self._growing)
+
+    def copy(self, variable: NamedArray, array: StoredArray) -> None:
+        """Copy a variable in place of one that `create_like` may have begun.
+
+        Chunks stay as they are if all programs with HDF5 have their filters, or one is zfp or lossy. Other variables
+        have no filters, and are contiguous unless an axis can grow.
+        """
+        self._remove(variable)
+        if (plan := as_stored(array)) is not None and _is_carried(plan, array):
+            self._companions[variable.path] = carry(plan, array, partial(self.create_like, variable, array))
+            return
+        chunk_shape = self._chunks(variable, array)
+        dataset = self._create(variable, array, variable.dtype, chunk_shape, ())
+        if not array.size:
+            return
+        most = max(_COPIED_NBYTES // dataset.dtype.itemsize, 1)
+        box = several_chunks(array.shape, chunk_shape or (1,) * len(array.shape), most)
+        with closing(array.open_reader()) as reader:
+            grid = Grid(array.shape, box)  # texts have no fill value in the file
+            for part in Parts(grid) if dataset.dtype.kind == "O" else array.parts(grid):
+                values = np.ascontiguousarray(reader.read(part), object if dataset.dtype.kind == "O" else None)
+                if values.dtype.kind == "V":
+                    values = values.view(dataset.dtype)
+                else:  # chunks may have another byte order
+                    values = values.astype(dataset.dtype, copy=False)
+                # Texts are Python objects in memory, and have another type there.
+                memory = h5t.py_create(dataset.dtype) if values.dtype.kind == "O" else dataset.id.get_type()
+                dataset.id.write(*selected(dataset, part), values, memory)
+
+    def _remove(self, variable: NamedArray) -> None:
+        """Remove a variable that was begun, if it was, so that it can be created anew."""
+        path = self._variable_path(variable)
+        if (dataset := self._variables.pop(path, None)) is not None:
+            self._roundings.pop(path, None)
+            del self._file[path]
+            dataset.id.close()  # now its room is free
+
+    def set_history(self, text: str) -> None:
+        """Set the history of the root group; attributes after it are written again, so that it keeps its place."""
+        names = list(self._root)
+        later = names[names.index(HISTORY) :] if HISTORY in names else []
+        for name in later:
+            del self._file.attrs[name]
+        attributes = {HISTORY: text} | {name: self._root[name] for name in later[1:]}
+        self._set_attributes(self._file, attributes, self._root_forms)
+
+    def finish(self, companions: Mapping[str, ArrayWriter | None]) -> None:
+        """Attach the dimensions to all variables, and name companions."""
+        attached: dict[str, list[tuple[Any, int]]] = {}
+        for path, scale in self._dimensions.items():
+            dataset = scale.dataset or self._variables[path]
+            name = _BARE_NAME.format(scale.dimension.size) if scale.dataset else path.rpartition("/")[2]
+            h5ds.set_scale(dataset.id, name.encode("utf-8", "surrogateescape"))
+            set_number(dataset, "_Netcdf4Dimid", scale.number)
+        for path, dataset in self._variables.items():
+            scales = [self._dimensions[dimension] for dimension in self._axes[path]]
+            if scales:
+                set_attribute(dataset, "_Netcdf4Coordinates", np.array([scale.number for scale in scales], np.int32))
+            if scales and path not in self._dimensions:  # a dimension scale must not have others
+                axes = np.empty(len(scales), _DIMENSION_LIST)
+                for axis, (scale, dimension) in enumerate(zip(scales, self._axes[path], strict=True)):
+                    axes[axis] = np.array([(scale.dataset or self._variables[dimension]).ref], h5py.ref_dtype)
+                    attached.setdefault(dimension, []).append((dataset.ref, axis))
+                dataset.attrs.create("DIMENSION_LIST", axes, dtype=_DIMENSION_LIST)
+        # H5DSattach_scale would write the whole list again for each variable, and leave the room of the old one.
+        for path, entries in attached.items():
+            scale_dataset = self._dimensions[path].dataset or self._variables[path]
+            scale_dataset.attrs.create("REFERENCE_LIST", np.array(entries, _REFERENCE_LIST), dtype=_REFERENCE_LIST)
+        named = {
+            path: writer.dataset if isinstance(writer, Hdf5Writer) else None
+            for path, writer in (self._companions | {**companions}).items()
+        }
+        if nameless := [path for path, dataset in self._variables.items() if _has_no_name(dataset.dtype)]:
+            self.notes.append(
+                f"{plural(len(nameless), 'variable')} such as {nameless[0]} with booleans or opaque values, as h5py"
+                " stores them: ncdump and other programs may leave them out"
+            )
+        if self._tight:
+            self.notes.append(
+                f"{plural(len(self._tight), 'variable')} such as {self._tight[0]} in chunks as long as the data are"
+                " now: name longer ones (-c) if the file is to grow"
+            )
+        replace_companions(self._file, (), {self._paths[path]: dataset for path, dataset in named.items()})
+        name_containers(self._file, self._roundings)
+
+    def _create_bare(self, path: str, dimension: Dimension) -> h5py.Dataset:
+        """Create the dataset without values that stands for a dimension without a variable."""
+        plist = _dataset_plist()
+        most = h5s.UNLIMITED if dimension.is_unlimited else dimension.size
+        if dimension.is_unlimited:
+            plist.set_chunk(_BARE_CHUNK)
+        space = h5s.create_simple((dimension.size,), (most,))
+        name, lcpl = raw_name(path)
+        return h5py.Dataset(h5d.create(self._file.id, name, h5t.IEEE_F32BE, space, plist, lcpl))
+
+    def _create(
+        self,
+        variable: NamedArray,
+        array: StoredArray,
+        dtype: np.dtype[Any],
+        chunk_shape: tuple[int, ...] | None,
+        filters: Sequence[tuple[int, int, tuple[int, ...]]],
+    ) -> h5py.Dataset:
+        plist = _dataset_plist()
+        taken = self._names.get(posixpath.dirname(variable.path), ())
+        datatype = named_type(self._file, variable, dtype, taken) or _datatype(dtype, array.label)
+        if dtype.kind != "O":
+            calls.set_fill_bytes(plist, datatype, np.asarray(array.fill_value).astype(dtype).tobytes())
+        if chunk_shape is not None:
+            plist.set_chunk(chunk_shape)
+            plist.set_alloc_time(h5d.ALLOC_TIME_INCR)
+        for code, flags, values in filters:
+            plist.set_filter(code, flags, values)
+        axes = self._dimension_paths(variable)
+        unlimited = [self._dimensions[axis].dimension.is_unlimited for axis in axes]
+        most = tuple(h5s.UNLIMITED if grows else n for grows, n in zip(unlimited, array.shape, strict=True))
+        space = h5s.create_simple(array.shape, most) if array.shape else h5s.create(h5s.SCALAR)
+        path = self._variable_path(variable)
+        name, lcpl = raw_name(path)
+        dataset = h5py.Dataset(h5d.create(self._file.id, name, datatype, space, plist, lcpl))
+        self._variables[path], self._axes[path], self._paths[variable.path] = dataset, axes, path
+        marks = {"dtype": "bool"} if dtype.kind == "b" else {}  # by which xarray reads booleans, whatever the engine
+        self._set_attributes(dataset, marks | {**variable.attributes}, variable.forms)
+        return dataset
+
+    def _set_attributes(
+        self, owner: h5py.HLObject, attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm]
+    ) -> None:
+        _check_attributes(str(owner.name), attributes)
+        for name, value in attributes.items():
+            if name not in forms or not write_attribute(owner, name, value, forms[name]):
+                set_attribute(owner, name, value)
+
+    def _variable_path(self, variable: NamedArray) -> str:
+        """Return the path of a variable in the file."""
+        group, _, name = variable.path.rpartition("/")
+        is_other = variable.path in self._dimensions and variable.dimensions[:1] != (name,)
+        return f"{group}/{NON_COORDINATE}{name}" if is_other else variable.path
+
+    def _dimension_paths(self, variable: NamedArray) -> tuple[str, ...]:
+        """Return the paths of the dimensions of a variable, each from its own group or the next one around it."""
+        paths = []
+        for name in variable.dimensions:
+            group = variable.path.rpartition("/")[0]
+            while f"{group}/{name}" not in self._dimensions and group:
+                group = group.rpartition("/")[0]
+            paths.append(f"{group}/{name}")
+        return tuple(paths)
+
+    def _chunks(self, variable: NamedArray, array: StoredArray) -> tuple[int, ...] | None:
+        """Return the chunk shape of a variable without filters; None if no axis can grow, which needs no chunks."""
+        unlimited = [self._dimensions[axis].dimension.is_unlimited for axis in self._dimension_paths(variable)]
+        if not any(unlimited):
+            return None
+        others = math.prod(n for n, grows in zip(array.shape, unlimited, strict=True) if not grows)
+        steps = max(_GROWING_NBYTES // max(others * variable.dtype.itemsize, 1), 1)
+        if any(0 < n < steps for n, grows in zip(array.shape, unlimited, strict=True) if grows):
+            self._tight.append(variable.path)
+        extents = (n or steps if grows else n for n, grows in zip(array.shape, unlimited, strict=True))
+        return default_chunks(tuple(extents), variable.dtype.itemsize, zfp=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """A dimension: its number in the file, and its dataset if no variable is one."""
+
+    number: int
+    dimension: Dimension
+    dataset: h5py.Dataset | None
+
+
+def check_array(variable: NamedArray, array: StoredArray) -> None:
+    """Raise FileError if netCDF-4 cannot have the shape, the type or an attribute of an array."""
+    if len(array.shape) > _MOST_RANK:
+        raise FileError(f"expected at most {_MOST_RANK} axes, which HDF5 has, found {len(array.shape)}")
+    if variable.enum is None and not is_compound(variable.dtype):
+        _datatype(variable.dtype, array.label)
+    _check_attributes(variable.path, variable.attributes)
+
+
+def _check_attributes(path: str, attributes: Iterable[str]) -> None:
+    for name in attributes:
+        if name in RESERVED:
+            raise FileError(
+                f"{path}: expected attributes with names that netCDF-4 does not use itself, found {name!r}:"
+                " rename it in the source"
+            ).at(dataset=path)
+
+
+def _is_carried(plan: Plan, array: StoredArray) -> bool:
+    """Return whether chunks are copied as they are; a chunk of HDF5 must fit into an array that cannot grow."""
+    fits = all(step <= extent for step, extent in zip(plan.chunk_shape, array.shape, strict=True))
+    everywhere = all(isinstance(item, (Deflate, Shuffle, Fletcher32, Zfp)) for item in plan.pipeline.filters)
+    return fits and bool(plan.pipeline.filters) and (everywhere or plan.pipeline.error_bound != 0)
+
+
+def _dataset_plist() -> Any:
+    plist = h5p.create(h5p.DATASET_CREATE)
+    plist.set_attr_creation_order(_ORDERED)
+    plist.set_attr_phase_change(_MOST_ATTRIBUTES, 0)
+    plist.set_obj_track_times(False)
+    return plist
+
+
+def _set_order(plist: Any) -> None:
+    """Let a group record the order of links and attributes, and have them in its header if they are few."""
+    plist.set_link_creation_order(_ORDERED)
+    plist.set_attr_creation_order(_ORDERED)
+    plist.set_attr_phase_change(_MOST_ATTRIBUTES, 0)
+    calls.set_link_phase_change(plist, _MOST_LINKS, 0)
+
+
+def _has_no_name(dtype: np.dtype[Any]) -> bool:
+    """Return whether values are booleans or opaque: if their types had names, h5netcdf could not open the file."""
+    return dtype.kind == "b" or (dtype.kind == "V" and dtype.names is None)
+
+
+def _datatype(dtype: np.dtype[Any], label: str) -> Any:
+    """Return the HDF5 type of numbers, booleans, bytes, characters or texts of varying length."""
+    if dtype.kind in "iuf" or _has_no_name(dtype):
+        return h5t.py_create(dtype, logical=True)
+    if dtype == np.dtype("S1"):
+        kind = h5t.C_S1.copy()
+        kind.set_size(1)
+        return kind
+    if h5py.check_string_dtype(dtype) is not None:
+        return h5t.py_create(dtype, logical=True)
+    raise FileError(
+        f"{label}: expected numbers, booleans, complex numbers, records of numbers, bytes or text, which netCDF-4 has,"
+        f" got {dtype}"
+    )

@@ -1,0 +1,180 @@
+"""An HDF5 or netCDF-4 file as a store of arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import h5py
+from h5py import h5a, h5o, h5r, h5t
+
+from tamis import meaning
+from tamis.errors import FileError
+from tamis.formats.hdf5.lib.attributes import known_attributes
+from tamis.formats.hdf5.lib.calls import reading
+from tamis.formats.hdf5.lib.netcdf_names import has_renamed, stored_path
+from tamis.formats.hdf5.lib.source_file import open_source
+from tamis.formats.hdf5.library_reader import readers_of
+from tamis.formats.hdf5.stored_array import Hdf5Array
+from tamis.formats.hdf5.tree.groups import group_filters
+from tamis.formats.hdf5.tree.objects import array_at
+from tamis.formats.hdf5.tree.walk import Contents, Datasets, walk
+
+if TYPE_CHECKING:
+    from tamis.filters import Filter
+    from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
+    from tamis.pipeline import Pipeline
+    from tamis.stores.header import Header
+    from tamis.stores.protocols import Readers
+
+
+def roles_in(file: h5py.File, datasets: Datasets) -> dict[str, meaning.Role]:
+    """Return the role of each dataset of a file, without reading values."""
+    addresses = datasets.addresses()
+    variables = [variable_of(path, array, addresses) for path, array in datasets.items()]
+    groups: dict[str, dict[str, Any]] = {}
+    for group in {path.rpartition("/")[0] or "/" for path in datasets}:
+        with suppress(OSError, RuntimeError, ValueError, KeyError):
+            groups[group] = known_attributes(file[group.encode("utf-8", "surrogateescape")])
+    return meaning.roles_of(variables, groups)
+
+
+def variable_of(path: str, array: Hdf5Array, addresses: Mapping[int, str] | None = None) -> meaning.Variable:
+    """Return a dataset as a variable of the conventions."""
+    dtype, attributes, shape = array.number_type, array.attributes, tuple(array.shape or ())
+    is_scale = meaning.text(attributes, "CLASS") == "DIMENSION_SCALE"
+    dimensions = _dimensions(array.dataset, addresses) if addresses else ()
+    return meaning.Variable(
+        path,
+        shape,
+        None if dtype is None else dtype.newbyteorder("="),
+        (path,) if is_scale and not any(dimensions) and len(shape) == 1 else dimensions,
+        attributes,
+        is_scale,
+        isinstance(array.datatype, h5t.TypeEnumID),
+    )
+
+
+def _dimensions(dataset: h5py.Dataset, addresses: Mapping[int, str]) -> tuple[str | None, ...]:
+    """Return the path of the first dimension scale of each axis."""
+    with suppress(Exception):  # HDF5 and h5py raise many kinds
+        if not h5a.exists(dataset.id, b"DIMENSION_LIST"):
+            return ()
+        axes: Iterable[Any] = dataset.attrs["DIMENSION_LIST"]
+        return tuple(_scale(dataset, scales, addresses) for scales in axes)
+    return ()
+
+
+def _scale(dataset: h5py.Dataset, scales: Any, addresses: Mapping[int, str]) -> str | None:
+    with suppress(Exception):
+        target = h5r.dereference(scales[0], dataset.id)
+        return addresses.get(int(h5o.get_info(target).addr))
+    return None
+
+
+class Hdf5Store:
+    """A file for reading, and its contents."""
+
+    kept_nbytes = 0
+
+    def __init__(self, file: h5py.File) -> None:
+        self.file = file
+        self.path = str(file.filename)
+        self._renames: dict[str, bool] = {}
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Self:
+        """Open a file."""
+        return cls(open_source(path, keeps_chunks=False))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+    @cached_property
+    def contents(self) -> Contents:
+        """All arrays and groups, even if some groups cannot be listed."""
+        with reading(self.path):
+            return walk(self.file, kept_nbytes=self.kept_nbytes)
+
+    @property
+    def arrays(self) -> Datasets:
+        """All datasets by their first paths."""
+        return self.contents.datasets
+
+    def paths(self) -> dict[str, str]:
+        """Return the first path of each dataset by all its paths."""
+        return self.contents.paths()
+
+    def filtered_groups(self) -> Iterator[tuple[str, Pipeline, str]]:
+        """Yield groups whose links are filtered or cannot be listed: path, filters, and why they cannot."""
+        for path, group in self.contents.groups.items():
+            pipeline = group_filters(group)
+            if pipeline.stages or path in self.contents.closed:
+                yield path, pipeline, self.contents.closed.get(path, "")
+
+    def readers_of(self, filters: Iterable[Filter]) -> Readers:
+        """Return which readers can read data with these filters."""
+        return readers_of(filters)
+
+    def check_listed(self) -> None:
+        """Raise FileError if the links of a group cannot be listed."""
+        for reason in self.contents.closed.values():
+            raise FileError(f"{self.path}: {reason}")
+
+    @cached_property
+    def roles(self) -> dict[str, meaning.Role]:
+        """The role of each array by path, found without reading values."""
+        return roles_in(self.file, self.contents.datasets)
+
+    @cached_property
+    def model(self) -> Hdf5Model:
+        """The file in netCDF's data model, with companions of missing values as variables."""
+        from tamis.formats.hdf5.model.hdf5_model import Hdf5Model  # late: few commands need it
+
+        return Hdf5Model(self.file, restore=False)
+
+    def header(self) -> Header:
+        """Return variables, dimensions, attributes and types as CDL describes them."""
+        from tamis.formats.hdf5.model.header import read_header  # late: few commands need it
+
+        return read_header(self.file, self.model)
+
+    def array(self, path: str) -> Hdf5Array:
+        """Return the array at a path, which must exist."""
+        listed = self.contents.datasets.looked_at(path) if "contents" in vars(self) else None
+        return listed or Hdf5Array(self.file, path, stored_path=self.stored_path(path))
+
+    def stored_path(self, path: str) -> str:
+        """Return HDF5's path of an array; each group is asked once whether it has other names than netCDF."""
+        group = path.rpartition("/")[0]
+        if group not in self._renames:
+            self._renames[group] = has_renamed(self.file, group or "/")
+        return stored_path(self.file, path) if self._renames[group] else path
+
+    def first_path(self, path: str) -> str:
+        """Return the first path of the array at a path, through any links; empty if there is none."""
+        if path in self.contents.datasets:
+            return path
+        array = array_at(self.file, path)
+        return "" if array is None else self.contents.places.get(array.address, "")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the file."""
+        return int(self.file.id.get_filesize())
+
+    def survey_other_files(self, target: str) -> list[str]:
+        """Return notes about names of other files that change, or lead nowhere, in a copy at `target`."""
+        from tamis.formats.hdf5.tree.relocation import Relocation  # late: only copies need it
+
+        return Relocation(self.path, target).survey(self.file)

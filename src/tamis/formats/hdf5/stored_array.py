@@ -1,0 +1,349 @@
+"""An HDF5 dataset as a stored array: its chunk index, and readers of its values."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.arrays.chunk_reader import ChunkedReader, ChunkReader, StoredChunks
+from tamis.arrays.grid import Grid, grid_of
+from tamis.arrays.index import ChunkIndex, Parts, UnsureIndexError, joined
+from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader
+from tamis.arrays.source import FileSource
+from tamis.errors import FileError
+from tamis.filters import ChunkType
+from tamis.formats.hdf5 import companions
+from tamis.formats.hdf5.conversion import Conversion
+from tamis.formats.hdf5.dataset_facts import DatasetFacts
+from tamis.formats.hdf5.lib.calls import reading
+from tamis.formats.hdf5.lib.chunk_index import has_moved_axis, read_index
+from tamis.formats.hdf5.lib.file_facts import (
+    descriptor_of,
+    filename_of,
+    first_offset,
+    has_tree_indexes,
+    is_plain,
+    is_read_only,
+)
+from tamis.formats.hdf5.lib.foreign_filters import is_available
+from tamis.formats.hdf5.lib.other_files import absent_sources, unreadable_source
+from tamis.formats.hdf5.lib.quick_facts import Columns, Depth, QuickFacts, quick_facts
+from tamis.formats.hdf5.library_reader import LibraryReader, TextReader, WitnessReader, read_bytes
+from tamis.meaning.companions import MARK, TABLE, CompanionFlags, RestoredReader
+from tamis.stores.protocols import ELSEWHERE, Alike, StoredArray
+
+if TYPE_CHECKING:
+    from tamis.pipeline import Pipeline
+
+_FILTER_NBYTES = 32
+"""Approximate size of a filter in the header of a dataset."""
+
+_NODE_CHUNKS = 64
+
+_MARK, _TABLE = MARK.encode(), TABLE.encode()
+
+
+class Hdf5Array(DatasetFacts):
+    """A dataset with chunks, values and companion; see `tamis.stores.protocols.StoredArray`."""
+
+    has_slow_library = False
+
+    _columns: Columns | None = None
+    """The chunk index, if it was read with all facts."""
+
+    _content: QuickFacts | None = None
+    """Facts with values and attributes, if these were read with them."""
+
+    def take(self, facts: QuickFacts) -> None:
+        """Take over facts that were read at once, also the chunk index."""
+        super().take(facts)
+        own, names = vars(self), {name for name, _ in facts.attributes}
+        own["has_companion"] = _MARK in names
+        own["is_companion"] = _TABLE in names
+        if self.chunk_shape is not None:
+            own["partial_filtered"] = True  # datasets with other options are left
+            self._columns = facts.chunks
+        if facts.values is not None:
+            self._content = facts
+
+    @property
+    def likeness(self) -> object:
+        """See `tamis.stores.protocols.StoredArray`; companions and their variables are like no other dataset."""
+        likeness = super().likeness
+        return None if likeness is None or self.has_companion or self.is_companion else likeness
+
+    @cached_property
+    def has_companion(self) -> bool:
+        """True if the dataset names a companion, so that some values only stand in for missing ones."""
+        return companions.has_companion(self.dataset)
+
+    @cached_property
+    def is_companion(self) -> bool:
+        """True if the dataset is the companion of another one, by its attributes."""
+        return companions.is_companion(self.dataset)
+
+    @cached_property
+    def companion(self) -> Hdf5Array | None:
+        """The dataset of flags of missing values; None if there is none."""
+        if not self.has_companion:
+            return None
+        flags = companions.find_companion(self.dataset, self.label)
+        return Hdf5Array(self.file, str(flags.name), flags, stored_path=str(flags.name))
+
+    @cached_property
+    def companion_flags(self) -> CompanionFlags | None:
+        """The flags of the companion, with their meaning; raises the errors of `companion`."""
+        if self.companion is None:
+            return None
+        return companions.read_flags(self.dataset, self.number_type, self.companion.dataset)
+
+    def chunk_index(self) -> ChunkIndex:
+        """Return the chunk index."""
+        return self._index
+
+    @cached_property
+    def _index(self) -> ChunkIndex:
+        if self._columns is not None and self.chunk_shape is not None:
+            grid, (numbers, *places, masks) = grid_of(self.shape, self.chunk_shape), self._columns
+            stored = range(len(numbers)) if len(numbers) == grid.chunk_count else np.array(numbers, np.int64)
+            offsets, sizes = np.array(places, np.int64)
+            return ChunkIndex(grid, stored, offsets, sizes, np.array(masks, np.uint32))
+        grid = Grid(self.shape, self.chunk_shape or self.shape)
+        if not self.size:
+            nothing = np.empty(0, np.int64)
+            return ChunkIndex(grid, range(0), nothing, nothing, nothing.astype(np.uint32))
+        try:
+            return read_index(self.dataset.id, grid, first_offset(self.file))
+        except FileError as error:
+            raise type(error)(f"{self.label}: {error}") from error
+
+    def stored_parts(self) -> Parts:
+        """Return the parts that have values in the file: chunks, or the whole array."""
+        if self.chunk_shape is not None and self._is_index_sure:
+            return self.chunk_index().parts
+        # A virtual dataset has values in other files, and no bytes in this one.
+        anything = self.size and (self.layout == "virtual" or self.stored_nbytes > 0)
+        grid = Grid(self.shape, tuple(max(extent, 1) for extent in self.shape))
+        return Parts(grid) if anything else Parts(grid, range(0))
+
+    def parts(self, grid: Grid) -> Parts:
+        """Return the parts of a grid that have values in the file, or missing values in the companion."""
+        stored = self.stored_parts().touching(grid)
+        return stored if self.companion is None else joined(stored, self.companion.stored_parts().touching(grid))
+
+    def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
+        """Return roughly how many bytes a chunk index and a list of filters take in such a file."""
+        if chunk_shape is None:
+            return 0
+        count = Grid(self.shape, chunk_shape).chunk_count
+        filters = _FILTER_NBYTES * len(pipeline.stages)
+        if not has_tree_indexes(self.file):
+            return filters + (16 * count if count > 1 else 0)
+        # Nodes of a B-tree have room for this many chunks; several nodes are half full.
+        nodes = 1 if count <= _NODE_CHUNKS else -(-count // (_NODE_CHUNKS // 2))
+        return filters + nodes * (24 + 8 * _NODE_CHUNKS + (_NODE_CHUNKS + 1) * 8 * (len(self.shape) + 2))
+
+    @cached_property
+    def can_read_chunks(self) -> bool:
+        """True if the values are chunks in one ordinary file, their places are sure, and tamis has all filters."""
+        return (
+            self.chunk_shape is not None
+            and self.dtype is not None
+            and is_plain(self.file)
+            and not self.pipeline.missing()
+            and not self.problem
+            and self._is_index_sure
+        )
+
+    @cached_property
+    def _is_index_sure(self) -> bool:
+        """True unless HDF5 lists other chunks than it finds: its own reading, by lookup, is then right."""
+        if self._columns is None and self.size and has_moved_axis(self.dataset.id):
+            try:
+                self.chunk_index()
+            except UnsureIndexError:
+                return False
+            except FileError:
+                return True  # a reader of the chunks says what is damaged
+        return True
+
+    @property
+    def can_read_independently(self) -> bool:
+        """True if HDF5 itself has all filters."""
+        return all(is_available(stage.filter.id) for stage in self.pipeline.stages)
+
+    @property
+    def absent_files(self) -> tuple[str, ...]:
+        """Other files that a virtual or external dataset names, and datasets in this one, but that are not there."""
+        return tuple(absent_sources(self.dataset, filename_of(self.file))) if self.layout in ELSEWHERE else ()
+
+    def check_readable(self) -> None:
+        """Raise FileError if HDF5 would silently read wrong values.
+
+        HDF5 does not check how many bytes a filter returns, and reads fill values for absent files of a virtual
+        dataset.
+        """
+        if self.layout == "virtual" and (absent := unreadable_source(self.dataset, filename_of(self.file))):
+            raise FileError(f"{self.label}: No such file or directory: {absent}")
+        if self.problem:
+            raise FileError(f"{self.label}: {self.problem}")
+
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """Return a reader of the values, numbers or bytes, without HDF5's lock if possible.
+
+        The caller closes the reader. Missing values in a companion are restored.
+        """
+        with reading(filename_of(self.file), dataset=self.path):
+            flags = self.companion_flags
+            values = self._open_stored(independent)
+            if flags is None or self.companion is None:
+                return values
+            return RestoredReader(values, flags, self.companion._open_stored(independent))
+
+    @property
+    def value_type(self) -> np.dtype[Any] | None:
+        """Type of the values in h5py; None if NumPy has none, if lengths vary, or for references."""
+        dtype = self.numpy_type
+        return None if self.dtype is None or dtype is None or dtype.subdtype is not None else dtype
+
+    @cached_property
+    def conversion(self) -> Conversion | None:
+        """The conversion of bytes to values; None if there is none."""
+        return None if self.value_type is None else Conversion.of(self)
+
+    def as_values(self) -> Hdf5Array:
+        """Return the array with values in place of bytes, if these differ; see `StoredArray.as_values`."""
+        if self.number_type is not None or self.conversion is None:
+            return self
+        from tamis.formats.hdf5.converted_array import (
+            converted,  # late: few arrays need it, and it is an array like this one
+        )
+
+        return converted(self)
+
+    def open_values(self) -> ArrayReader:
+        """Open the values in their type, as far as h5py has it; the same as `open_reader` otherwise."""
+        reader = self.open_reader()
+        if self.number_type is not None or self.conversion is None:
+            return reader
+        return ConvertedReader(reader, self.conversion.dtype, self.conversion)
+
+    def open_witness(self) -> ArrayReader:
+        """Open the values as h5py has them."""
+        if self.number_type is not None or self.value_type is None or self.is_unreadable_empty:
+            return self.open_reader(independent=True)
+        return WitnessReader(self.dataset, self.label)
+
+    def open_chunks(self) -> ChunkReader:
+        """Open the stored chunks; see `can_read_chunks`. The dataset may be closed meanwhile."""
+        self._flush()
+        index = self.chunk_index()
+        if self.number_type is not None:
+            chunk = self.chunk
+            fill = self.fill_value.astype(chunk.dtype)
+        else:
+            chunk = ChunkType(self.dtype or self.chunk.dtype, self.chunk_shape or ())
+            fill = self._fill_bytes(chunk, index)
+        stored = StoredChunks(self.filename, self.path, index, self.pipeline, chunk, fill, self.partial_filtered)
+        return ChunkReader(stored, FileSource(descriptor_of(self.file)))
+
+    def small_values(self) -> NDArray[Any] | None:
+        """Return all values, decoded by tamis in one native call; None if they are many, unusual or damaged."""
+        if self.form is None or self.has_companion or self.number_type is None:
+            return None
+        content = self._quick_content(Depth.values)
+        return None if content is None else self._as_array(content)
+
+    def alike(self, other: StoredArray, *, independent: bool = False) -> Alike | None:
+        """Read a small dataset and that of the same path in another HDF5 file, each in one native call.
+
+        Chunks are decoded by tamis; with `independent` HDF5 reads both datasets, too. None if they are not alike, or it
+        is not known for sure: then they are to be compared part by part.
+        """
+        if not isinstance(other, Hdf5Array) or self.path != other.path:
+            return None
+        depth = Depth.twice if independent else Depth.values
+        if (before := self._quick_content(depth)) is None or (after := other._quick_content(depth)) is None:
+            return None
+        if not before.is_like(after) or self.number_type is None or self.has_companion or other.has_companion:
+            return None
+        values = self._as_array(before)
+        others = values if before.values == after.values else self._as_array(after)
+        return Alike(values, others, before.same_attributes(after))
+
+    def _quick_content(self, depth: Depth) -> QuickFacts | None:
+        """Return facts with values, decoded by tamis, and attributes; None if the dataset is no small one."""
+        if self._content is not None and depth == Depth.values:
+            return self._content
+        facts = quick_facts(self.file, self.stored_path, depth)
+        if facts is None or facts.values is None:
+            return None
+        if self.form is None:
+            self.take(facts)
+        return facts
+
+    def _as_array(self, content: QuickFacts) -> NDArray[Any]:
+        return np.frombuffer(content.values or b"", self.number_type).reshape(self.shape)
+
+    def _open_stored(self, independent: bool) -> ArrayReader:
+        self._flush()
+        if self.varies and h5py.check_string_dtype(self.dataset.dtype) is not None:
+            return TextReader(self.dataset, self.label)
+        if not independent:
+            if self.can_read_chunks:
+                return ChunkedReader(self.open_chunks())
+            if (offset := self.contiguous_offset) is not None and self.number_type is not None:
+                source, scattered = FileSource(descriptor_of(self.file)), self._library_reader().read
+                return ContiguousReader(self.label, self.shape, self.number_type, source, offset, scattered)
+            self.check_readable()
+        return self._library_reader()
+
+    def _library_reader(self) -> LibraryReader:
+        return LibraryReader(
+            self.dataset,
+            self.label,
+            self.dtype or self.dataset.dtype,
+            self.shape,
+            self.chunk_shape,
+            numeric=self.number_type is not None,
+            filters=self.pipeline.filters,
+            unreadable_empty=self.is_unreadable_empty,
+        )
+
+    @property
+    def contiguous_offset(self) -> int | None:
+        """Offset of values that are contiguous in an ordinary file; None if they are not."""
+        in_one_run = (
+            self.layout == "contiguous"
+            and self.number_type is not None
+            and bool(self.shape and self.size)
+            and self.stored_nbytes == self.nbytes
+            and hasattr(os, "preadv")
+            and is_plain(self.file)
+        )
+        offset = self.dataset.id.get_offset() if in_one_run else None
+        return None if offset is None else int(offset)
+
+    def _flush(self) -> None:
+        """Let HDF5 write what it holds in memory, so that it can be read without HDF5."""
+        if not is_read_only(self.file):
+            self.file.flush()
+
+    def _fill_bytes(self, chunk: ChunkType, index: ChunkIndex) -> NDArray[Any]:
+        """Return the fill value as bytes, as HDF5 reads it for an absent chunk; zeros if all chunks are stored."""
+        starts = (range(0, extent, step) for extent, step in zip(self.shape, chunk.shape, strict=True))
+        empty = (
+            None
+            if index.parts.are_all
+            else next(origin for origin in itertools.product(*starts) if origin not in index)
+        )
+        if empty is None:
+            return np.zeros((), chunk.dtype)
+        part = tuple(slice(origin, origin + 1) for origin in empty)
+        return read_bytes(self.dataset, part, self.datatype).reshape(())

@@ -1,0 +1,556 @@
+"""Copy a whole HDF5 file, object by object, while callers create some of its datasets.
+
+There are two passes: the first creates all objects and links, in their order; the second copies attributes and
+translates references, when all objects exist. Each object keeps its path, so that a path means the same object in both
+files. What something refers to before its own link is created, or what has no link at all, is created in a staging
+group, which is gone at the end.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+import h5py
+from h5py import h5d, h5g, h5i, h5l, h5o, h5t
+
+from tamis.errors import FileError, ParameterError
+from tamis.formats.hdf5.lib import calls
+from tamis.formats.hdf5.lib.attributes import set_text_like
+from tamis.formats.hdf5.lib.calls import pass_interrupt
+from tamis.formats.hdf5.lib.file_facts import shares_messages
+from tamis.formats.hdf5.lib.foreign_filters import isolate
+from tamis.formats.hdf5.lib.netcdf_names import stored_path
+from tamis.formats.hdf5.lib.quick_facts import copy_plain_attributes
+from tamis.formats.hdf5.lib.references import Place, has_references
+from tamis.formats.hdf5.tree.create import (
+    STAGING,
+    copy_empty_group,
+    copy_plist,
+    create_copy,
+    create_group_like,
+    create_like,
+    create_target,
+    same_object,
+    staging_name,
+)
+from tamis.formats.hdf5.tree.references import (
+    attribute_names,
+    check_sizes,
+    copy_attribute,
+    has_more,
+    is_variable,
+    rewire_fill,
+    rewrite_references,
+)
+from tamis.formats.hdf5.tree.relocation import Relocation
+from tamis.formats.hdf5.tree.walk import Link, OpenGroups, in_order, link_plist, links_of
+from tamis.formatting import plural
+from tamis.meaning.variables import HISTORY
+from tamis.stores.protocols import CopyInsteadError
+
+
+def text_of(path: bytes) -> str:
+    """Return a path for messages."""
+    return path.decode("utf-8", "backslashreplace")
+
+
+def subject_of(path: bytes, attribute: bytes | None = None) -> str:
+    """Return an object or its attribute in words."""
+    return text_of(path) + (f" (attribute {text_of(attribute)!r})" if attribute is not None else "")
+
+
+class Losses:
+    """What a copy cannot have, by the objects that have it in the source."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+
+    def add(self, subject: str, what: str, fate: str) -> None:
+        """Add one of what the copy cannot have, in a word, and what became of it."""
+        self._counts[subject, what, fate] += 1
+
+    def notes(self) -> list[str]:
+        """Return a line for each object and kind of loss."""
+        return [f"{subject}: {plural(count, what)} {fate}" for (subject, what, fate), count in self._counts.items()]
+
+
+class _PlacedError(FileError):
+    """An error that names its object, so that outer blocks do not name theirs."""
+
+
+@contextmanager
+def placed(path: bytes, attribute: bytes | None = None) -> Iterator[None]:
+    """Turn any error inside into a FileError that names the object."""
+    try:
+        yield
+    except _PlacedError:
+        raise
+    except Exception as error:
+        pass_interrupt(error)
+        raise _PlacedError(f"cannot copy {subject_of(path, attribute)}: {error}").at(dataset=text_of(path)) from error
+
+
+_SCALE_OF = "REFERENCE_LIST"
+
+
+def addresses_of(file: h5py.File, paths: Iterable[str]) -> frozenset[int]:
+    """Return the addresses of the datasets at some paths."""
+    return frozenset(h5o.get_info(file.id, path.encode("utf-8", "surrogateescape")).addr for path in paths)
+
+
+def leads_to(group: Any, name: bytes, addresses: frozenset[int]) -> bool:
+    """Return whether a soft link leads to one of some objects."""
+    with suppress(KeyError, OSError, RuntimeError):
+        return bool(addresses) and h5o.get_info(group, name).addr in addresses
+    return False
+
+
+def check_scales(file: h5py.File, paths: Iterable[str]) -> None:
+    """Raise FileError if a dataset that is to be left out is a dimension of one that stays."""
+    paths = [*paths]
+    addresses = addresses_of(file, [stored_path(file, path) for path in paths])
+    for path in paths:
+        users = [name for name, address in _users(file, stored_path(file, path)) if address not in addresses]
+        if users:
+            raise FileError(
+                f"{file.filename}: {path}: expected a dataset to leave out that is no dimension of others, got that of"
+                f" {', '.join(users)}: leave these out, too"
+            ).at(path=file.filename, dataset=path)
+
+
+def _users(file: h5py.File, path: str) -> list[tuple[str, int]]:
+    """Return the datasets that have a dimension scale, with their addresses."""
+    users = []
+    with suppress(Exception):  # of damaged lists, h5py raises many kinds
+        for reference, _ in file[path].attrs.get(_SCALE_OF, ()):
+            if reference:
+                user = file[reference]
+                users.append((str(user.name), int(h5o.get_info(user.id).addr)))
+    return users
+
+
+def shorten_list(target: h5d.DatasetID) -> None:
+    """Remove null references, to datasets that are left out, from the list of those that have a dimension."""
+    attributes = h5py.Dataset(target).attrs
+    entries = attributes[_SCALE_OF]
+    kept = entries[[bool(reference) for reference, _ in entries]]
+    datatype = attributes.get_id(_SCALE_OF).dtype
+    del attributes[_SCALE_OF]
+    if len(kept):
+        attributes.create(_SCALE_OF, kept, dtype=datatype)
+
+
+__all__ = ["Copied", "Recreate", "copy_tree", "create_like", "create_target"]
+
+
+class Copied(NamedTuple):
+    """A dataset that was copied under its link; `complete` if with all attributes, without references in values."""
+
+    complete: bool
+
+
+Recreate = Callable[[Callable[[], h5py.Dataset], h5g.GroupID, Link], h5py.Dataset | Copied]
+"""Create and fill the copy of a dataset: what opens the source, the group in the target, and the link in the source.
+
+Returns the new dataset, or, if the function also made a link like that in the source, what it did.
+"""
+
+
+# H5O_COPY_MERGE_COMMITTED_DTYPE_FLAG of H5Opublic.h, which h5py does not have.
+_MERGE_NAMED_TYPES = 0x0040
+
+
+class TreeCopy(NamedTuple):
+    """Results of a copy."""
+
+    # Notes about names of other files that changed, so that the copy leads to the same files from its own folder, and
+    # about names that lead nowhere (see `tamis.formats.hdf5.tree.relocation`); and about what a copy cannot have,
+    # such as references to objects that no longer exist
+    notes: list[str]
+    # Addresses, in source and target, of objects that may record times. The library sets those of the copies to now:
+    # `tamis.formats.hdf5.tree.times.keep_times` restores the times of the source.
+    headers: list[tuple[int, int]]
+
+
+def copy_tree(
+    source: h5py.File,
+    target: h5py.File,
+    recreate: Mapping[str, Recreate],
+    history: Callable[[], str] = str,
+    left_out: Iterable[str] = (),
+) -> TreeCopy:
+    """Copy everything in a file to an empty one, except the datasets that `recreate` creates.
+
+    Groups with their filters and phase change, links of every kind, named types, attributes, references and the order
+    of links and attributes are kept. Datasets are copied as stored, without decoding, so that no filter plugin is
+    needed. Only variable-length data and references, which are stored outside the chunks or change, have to be decoded
+    by the library. The filters of groups must be installed, except optional ones that were skipped.
+
+    Notes
+    -----
+    A reference to an object that no longer exists becomes a null reference, because its address may be that of another
+    object in the copy. In an attribute with references and variable-length strings in one compound type, null strings
+    become empty strings.
+
+    Groups and recreated datasets do not record times.
+    """
+    if len(target) or len(target.attrs):
+        raise ParameterError(f"expected an empty target, got {len(target)} objects and {len(target.attrs)} attributes")
+    if STAGING.decode() in source:
+        raise ParameterError(f"expected no {STAGING.decode()!r} in the source's root, a name that tamis reserves")
+    copy = _Copy(source, target, recreate, addresses_of(source, left_out))
+    copy.run(history)
+    return TreeCopy(copy.other_files.notes + copy.losses.notes(), copy.headers())
+
+
+class _Place(NamedTuple):
+    """The place of an object: its path, the address of its group in the source, and its name in that group."""
+
+    path: bytes
+    group: int
+    name: bytes
+
+
+class _Copy:
+    """The state of one `copy_tree`.
+
+    Objects are opened from their group, and groups by references, because opening by path would take time for each
+    group on the way.
+    """
+
+    def __init__(
+        self, source: h5py.File, target: h5py.File, recreate: Mapping[str, Recreate], left_out: frozenset[int]
+    ) -> None:
+        self.file, self.left_out = source, left_out
+        self.source = h5g.open(source.id, b"/")
+        self.target = h5g.open(target.id, b"/")
+        self.source_number, self.target_number = (h5o.get_info(root).fileno for root in (self.source, self.target))
+        self.recreate = self._by_address(source, recreate)
+        self.shares_messages = shares_messages(source)
+        self.other_files = Relocation(source.filename, target.filename)
+        self.root = h5o.get_info(self.source).addr
+        # Address in the source → place, the same in both files; places of one group are consecutive.
+        self.places: dict[int, _Place] = {self.root: _Place(b"/", self.root, b"/")}
+        # Groups of the source, and their copies, by the address in the source.
+        self.groups, self.copies = (OpenGroups(root, self.root) for root in (self.source, self.target))
+        # Addresses of objects that the second pass completes.
+        self.unfinished = [self.root]
+        self.losses = Losses()
+        # Addresses of objects that may record times in the target, too.
+        self.timed: list[int] = []
+        # Address in the source → object in source and target, which has, so far, a path in the staging group alone.
+        self.staged: dict[int, tuple[Any, Any]] = {}
+        self.staging: Any = None
+        # Addresses of datasets whose fill values are being copied.
+        self.underway: set[int] = set()
+        # References to whole objects in the source → in the target.
+        self.known: dict[bytes, bytes] = {}
+        self.history = ""
+
+    def run(self, history: Callable[[], str]) -> None:
+        """Run both passes."""
+        pending = deque([self.root])
+        while pending:
+            pending.extend(self._copy_group(pending.popleft()))
+        self.history = history()
+        unfinished = (self.places[address] for address in self.unfinished)
+        for group, places in itertools.groupby(unfinished, key=lambda place: place.group):
+            source, target = self.groups[group], self.copies[group]
+            for path, _, name in places:
+                with placed(path):
+                    piecewise = self.shares_messages or (path == b"/" and self.history)
+                    if not piecewise and copy_plain_attributes(source, target, name):
+                        continue
+                    self._finish(path, h5o.open(source, name), h5o.open(target, name))
+                    # h5o.get_comment returns freed memory.
+                    if comment := source.get_comment(name):
+                        target.set_comment(name, comment)
+        self._finish_staged()
+        if self.staging is not None:
+            self.staging = None
+            self.target.unlink(STAGING)
+
+    def headers(self) -> list[tuple[int, int]]:
+        """Return the addresses of objects that may record times, in source and target."""
+        headers = []
+        for group, addresses in itertools.groupby(self.timed, key=lambda address: self.places[address].group):
+            copies = {link.name: link.address for link in links_of(self.copies[group])}
+            headers += [(address, copies[self.places[address].name]) for address in addresses]
+        return headers
+
+    def _by_address(self, source: h5py.File, recreate: Mapping[str, Recreate]) -> dict[int, Recreate]:
+        """Return the functions by address, because a caller may use any of several paths of a dataset."""
+        functions: dict[int, Recreate] = {}
+        for path, function in recreate.items():
+            try:
+                info = h5o.get_info(self.source, path.encode("utf-8", "surrogateescape"))
+            except (KeyError, RuntimeError, ValueError) as error:
+                raise FileError(f"expected a dataset at {path!r}, got {error.args[0]}") from error
+            if info.type != h5o.TYPE_DATASET or info.fileno != self.source_number:
+                raise ParameterError(f"expected a dataset of this file at {path!r}, got {source[path]!r}")
+            if info.addr in functions:
+                raise ParameterError(f"expected one path for each dataset, got {path!r} and another for the same one")
+            functions[info.addr] = function
+        return functions
+
+    def _copy_group(self, address: int) -> list[int]:
+        """Copy the links of a group and objects that were not copied yet; return the addresses of new groups."""
+        source, target = self.groups[address], self.copies[address]
+        path = self.places[address].path
+        with placed(path):
+            links = in_order(links_of(source))
+        groups = []
+        for link in links:
+            link_path = path.rstrip(b"/") + b"/" + link.name
+            link_place = _Place(link_path, address, link.name)
+            hard = link.kind == h5l.TYPE_HARD
+            if link.address in self.left_out if hard else leads_to(source, link.name, self.left_out):
+                continue
+            new = link.address not in self.places and link.address not in self.staged
+            if hard and new and link.address in self.recreate:
+                self.places[link.address] = link_place
+                self._recreate(target, link, link_path)
+                continue
+            with placed(link_path):
+                if not hard:
+                    self._copy_link(source, target, link, link_path)
+                elif link.address in self.places:
+                    first_place = self.places[link.address]
+                    home = self.copies[first_place.group]
+                    target.links.create_hard(link.name, home, first_place.name, link_plist(link.charset))
+                else:
+                    if self._copy_object(source, target, link, link_path):
+                        groups.append(link.address)
+                    self.places[link.address] = link_place
+        return groups
+
+    def _copy_object(self, source: Any, target: Any, link: Link, path: bytes) -> bool:
+        """Copy one object without attributes; return whether it is a group that has links, to be copied, too."""
+        lcpl = link_plist(link.charset)
+        if link.address not in self.staged and copy_empty_group(source, target, link.name, lcpl):
+            return False
+        item = h5o.open(source, link.name)
+        if link.address not in self.recreate and has_more(item):
+            self.unfinished.append(link.address)
+        if isinstance(item, h5t.TypeID):
+            self._type(item)
+        if link.address in self.staged:
+            copy = self.staged[link.address][1]
+            h5o.link(copy, target, link.name, lcpl)
+        elif isinstance(item, h5g.GroupID):
+            copy = create_group_like(item, target, link.name, lcpl)
+        else:
+            self._copy_dataset(item, target, link.name, lcpl, path)
+        if isinstance(item, h5g.GroupID):
+            self.groups.add(link.address, item, path)
+            self.copies.add(link.address, copy, path)
+            return True
+        if link.address not in self.recreate:
+            self.timed.append(link.address)
+        return False
+
+    def _copy_dataset(self, item: Any, target: Any, name: bytes, lcpl: Any, path: bytes) -> None:
+        """Copy a dataset without attributes, under a name in a group."""
+        datatype = item.get_type()
+        named = datatype.committed()
+        plist = item.get_create_plist()
+        isolate(plist.get_filter(index)[0] for index in range(plist.get_nfilters()))
+        has_fill = plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED
+        variable = is_variable(datatype)
+        check_sizes(item, datatype)
+        moved = self.other_files.creation_list(text_of(path), h5py.Dataset(item))
+        anew = moved
+        if has_fill and has_references(datatype):
+            anew = moved or plist
+            self._rewire_fill(h5o.get_info(item).addr, anew, datatype, path)
+        # H5Ocopy keeps a variable-length fill value as a heap address of the source, and does not find named types of
+        # variable length in the target. For other named types it walks over the whole target each time, which only
+        # pays if there are filters: they may be missing here, or refuse their stored parameters.
+        if anew is not None or (variable and has_fill) or (named and (variable or not plist.get_nfilters())):
+            create_copy(item, target, name, self._type(datatype) if named else datatype, lcpl, anew)
+        elif named:
+            target_type = self._type(datatype)
+            flags = h5o.COPY_WITHOUT_ATTR_FLAG | _MERGE_NAMED_TYPES
+            h5o.copy(item, b".", target, name, copy_plist(flags), lcpl)
+            if not same_object(h5d.open(target, name).get_type(), target_type):
+                # The library used another one of several equal types.
+                target.unlink(name)
+                create_copy(item, target, name, target_type, lcpl)
+        else:
+            h5o.copy(item, b".", target, name, copy_plist(h5o.COPY_WITHOUT_ATTR_FLAG), lcpl)
+
+    def _rewire_fill(self, address: int, plist: Any, datatype: Any, path: bytes) -> None:
+        """Let the references in a fill value lead to copies, which exist before the dataset, in the staging group."""
+        self.underway.add(address)
+        rewire_fill(plist, datatype, partial(self._rewire, f"{text_of(path)} (HDF5's fill value)"))
+        self.underway.remove(address)
+
+    def _copy_link(self, source: Any, target: Any, link: Link, link_path: bytes) -> None:
+        """Copy a link that is not hard."""
+        lcpl = link_plist(link.charset)
+        if link.kind == h5l.TYPE_SOFT:
+            target.links.create_soft(link.name, source.links.get_val(link.name), lcpl)
+        elif link.kind == h5l.TYPE_EXTERNAL:
+            name, inner_path = source.links.get_val(link.name)
+            target.links.create_external(link.name, self.other_files.linked(text_of(link_path), name), inner_path, lcpl)
+        else:
+            calls.copy_user_link(source, target, link.name, link.kind, lcpl)
+
+    def _recreate(self, target: Any, link: Link, path: bytes) -> None:
+        """Let the caller's function create a dataset, and check that it did."""
+        sources: list[h5py.Dataset] = []
+
+        def source() -> h5py.Dataset:
+            if not sources:
+                sources.append(self._opened(path))
+            return sources[0]
+
+        try:
+            copy = self.recreate[link.address](source, target, link)
+        except CopyInsteadError:
+            if target.links.exists(link.name):
+                target.unlink(link.name)
+            with placed(path):
+                self._copy_dataset(source().id, target, link.name, link_plist(link.charset), path)
+                self.timed.append(link.address)
+                if has_more(source().id):
+                    self.unfinished.append(link.address)
+            return
+        if isinstance(copy, Copied):
+            if not copy.complete:
+                self.unfinished.append(link.address)
+            return
+        with placed(path):
+            if has_more(source().id):
+                self.unfinished.append(link.address)
+            record = target.links.get_info(link.name) if target.links.exists(link.name) else None
+            info = h5o.get_info(copy.id)
+            if record is None or (record.u, self.target_number) != (info.addr, info.fileno):
+                raise ValueError(f"expected the new dataset under this path, got {copy!r}")
+            if record.cset != link.charset:
+                target.unlink(link.name)
+                h5o.link(copy.id, target, link.name, link_plist(link.charset))
+
+    def _opened(self, path: bytes) -> h5py.Dataset:
+        """Open a dataset of the source, and copy its type if that has a name."""
+        with placed(path):
+            # Opened by its path, because HDF5 would otherwise search the whole file for its name.
+            dataset = h5py.Dataset(h5d.open(self.file.id, path), readonly=True)  # lets h5py cache the shape
+            self._target_type(dataset.id.get_type())
+            return dataset
+
+    def _target_type(self, datatype: Any) -> Any:
+        """Return the type of a copy."""
+        return self._type(datatype) if datatype.committed() else datatype
+
+    def _type(self, datatype: Any) -> Any:
+        """Return the target's named type for one of the source; the first time, copy it into the staging group.
+
+        A type may be needed before its own link is created, and links must be created in their order.
+        """
+        address = h5o.get_info(datatype).addr
+        if address not in self.staged:
+            name = staging_name(address)
+            # H5Ocopy aborts the process for some damaged types.
+            datatype.copy().commit(self._staging_group(), name)
+            self.staged[address] = datatype, h5t.open(self.staging, name)
+        return self.staged[address][1]
+
+    def _staging_group(self) -> Any:
+        if self.staging is None:
+            self.staging = h5g.create(self.target, STAGING)
+        return self.staging
+
+    def _stage(self, item: Any, address: int) -> None:
+        """Create the copy of an object in the staging group; a group that has a link gets its content with that."""
+        if isinstance(item, h5t.TypeID):
+            self._type(item)
+            return
+        name, lcpl, staging = staging_name(address), link_plist(h5t.CSET_ASCII), self._staging_group()
+        path = h5i.get_name(item)
+        with placed(path or b"an object without a link"):
+            if isinstance(item, h5g.GroupID):
+                copy = create_group_like(item, staging, name, lcpl) if path else None
+                if copy is None:
+                    h5o.copy(item, b".", staging, name, copy_plist(0), lcpl)
+            elif address in self.recreate:
+                self._recreate(staging, Link(name, h5l.TYPE_HARD, address, h5t.CSET_ASCII, None), path)
+            else:
+                self._copy_dataset(item, staging, name, lcpl, path or b"an object without a link")
+        self.staged[address] = item, h5o.open(staging, name)
+
+    def _finish(self, path: bytes, source: Any, target: Any) -> None:
+        """Copy the rest of an object: attributes, and references in its values."""
+        if isinstance(source, h5d.DatasetID) and has_references(source.get_type()):
+            if source.get_create_plist().get_external_count():
+                self.losses.add(text_of(path), "raw file", "with references that lead into the source, and is shared")
+            else:
+                rewrite_references(source, target, partial(self._rewire, text_of(path)))
+        own = {HISTORY.encode(): self.history} if path == b"/" and self.history else {}
+        names = attribute_names(source)
+        for name in (*names, *(each for each in own if each not in names)):
+            with placed(path, name):
+                if name in own:
+                    set_text_like(source, target, name, own[name])
+                    continue
+                is_list = bool(self.left_out) and name == b"REFERENCE_LIST"
+                rewire = partial(self._rewire, None if is_list else subject_of(path, name))
+                copy_attribute(source, target, name, rewire, self._target_type)
+                if is_list:
+                    shorten_list(target)
+
+    def _finish_staged(self) -> None:
+        """Copy the attributes of objects without a link, which may need further ones, and let them stay."""
+        finished = set(self.places)
+        while pending := self.staged.keys() - finished:
+            for address in pending:
+                source, target = self.staged[address]
+                path = b"/" + STAGING + b"/" + staging_name(address)
+                with placed(path):
+                    if not isinstance(source, h5g.GroupID):
+                        self._finish(path, source, target)
+                    if not isinstance(source, h5t.TypeID):  # a type stays with what is of this type
+                        calls.increment_links(target)
+            finished |= pending
+
+    def _rewire(self, subject: str | None, place: Place) -> None:
+        """Let a reference of the source, in memory, lead to the copy of its target."""
+        if (known := self.known.get(place.content)) is not None:
+            place.put(known)
+            return
+        content, target = place.content, place.follow(self.source)
+        elsewhere = target is not None and target.item is None
+        home = None if target is None or elsewhere else self._home(target.item)
+        if target is None or home is None:
+            place.clear()
+            if subject is not None:
+                self.losses.add(subject, "reference", f"{self._where(target)} became null")
+            return
+        place.lead_to(*home, target)
+        if place.is_address:
+            self.known[content] = place.content
+
+    def _where(self, target: Any) -> str:
+        """Return in words where a reference leads that becomes null."""
+        if target is None:
+            return "to no object"
+        if target.item is None:
+            return "into another file"
+        return "to a dataset that is left out" if h5o.get_info(target.item).addr in self.left_out else "in a circle"
+
+    def _home(self, item: Any) -> tuple[Any, bytes] | None:
+        """Return the group and name of the copy of an object; None if the object is being copied."""
+        address = h5o.get_info(item).addr
+        if address in self.underway or address in self.left_out:
+            return None
+        if address not in self.places and address not in self.staged:
+            self._stage(item, address)
+        if address in self.places:
+            _, group, name = self.places[address]
+            return self.copies[group], name
+        return self.target, STAGING + b"/" + staging_name(address)

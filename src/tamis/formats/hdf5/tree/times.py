@@ -1,0 +1,143 @@
+"""Restore times in object headers, which HDF5 sets to now in a copy, without a call to change them.
+
+An object header has one of two formats. The older one may have a message with the time of the last change. The newer
+one may have four times in its prefix, and has a checksum at the end of its first part. All numbers are little-endian.
+
+::
+
+    version 1 : 01 00 | messages, u16 | references, u32 | bytes, u32 | 0 (4) | message …
+    message   : type, u16 | bytes, u16 | flags, u8 | 0 (3) | content        type 18: 01 | 0 (3) | seconds, u32
+                                                                            type 16: offset and size of more messages
+    version 2 : "OHDR" 02 | flags, u8 | times, 4 of u32, if flag 32 | 4 bytes, if flag 16 | bytes, u8 to u64 |
+                messages … | checksum, u32
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import h5py
+
+from tamis.arrays.source import opened, read_at
+from tamis.errors import FileError
+from tamis.safety.disk import write_at
+
+_CHANGED, _CONTINUED = 18, 16
+_HAS_TIMES, _HAS_PHASE_CHANGE = 32, 16
+_PREFIX_1, _MESSAGE = struct.Struct("<BBHIII"), struct.Struct("<HHBxxx")
+_MOST_NBYTES = 1 << 16  # limit of a part of a header; larger ones are left alone
+
+
+def keep_times(source: h5py.File, path: Path, headers: Iterable[tuple[int, int]]) -> None:
+    """Set the times of objects in a copy, which must be closed, to those of the source, if both have times."""
+    base = source.userblock_size  # also of the copy
+    try:
+        # The copy is made durable later, which reports the errors that close() would report.
+        with opened(Path(source.filename), os.O_RDONLY) as source_file, opened(path, os.O_RDWR) as copy_file:
+            for old, new in headers:
+                header = _Header.read(source_file, old, base)
+                copied = _Header.read(copy_file, new, base) if header else None
+                if header and copied and len(header.times) == len(copied.times) and header.times != copied.times:
+                    copied.write(copy_file, header.times)
+    except OSError as error:
+        raise FileError(f"{path}: times of objects cannot be copied: {error.strerror}") from error
+
+
+class _Header:
+    """The first part of an object header with times."""
+
+    def __init__(self, offset: int, data: bytes, at: int, nbytes: int, checked: bool) -> None:
+        self._offset, self._data, self._at, self._checked = offset, data, at, checked
+        self.times = data[at : at + nbytes]
+
+    @classmethod
+    def read(cls, file: int, offset: int, base: int) -> _Header | None:
+        """Return the header at an offset from the beginning of the file; None if it is none, or has no times."""
+        offset += base
+        start = read_at(file, 64, offset)
+        if start[:5] == b"OHDR\2" and len(start) == 64:
+            flags = start[5]
+            if not flags & _HAS_TIMES:
+                return None
+            width_offset = 6 + 16 + (4 if flags & _HAS_PHASE_CHANGE else 0)
+            width = 1 << (flags & 3)
+            nbytes = width_offset + width + int.from_bytes(start[width_offset : width_offset + width], "little") + 4
+            data = read_at(file, nbytes, offset) if nbytes <= _MOST_NBYTES else b""
+            sound = len(data) == nbytes > 4 and checksum(data[:-4]) == int.from_bytes(data[-4:], "little")
+            return cls(offset, data, 6, 16, checked=True) if sound else None
+        if len(start) < _PREFIX_1.size or start[:2] != b"\1\0":
+            return None
+        for content_offset, content in _messages(file, offset, _PREFIX_1.unpack_from(start)[4], base):
+            if content[:1] == b"\1" and len(content) >= 8:
+                return cls(content_offset, content, 4, 4, checked=False)
+        return None
+
+    def write(self, file: int, times: bytes) -> None:
+        """Write other times, and the new checksum."""
+        data = self._data[: self._at] + times + self._data[self._at + len(times) :]
+        if self._checked:
+            data = data[:-4] + struct.pack("<I", checksum(data[:-4]))
+        write_at(file, data, self._offset)
+
+
+def _messages(file: int, offset: int, nbytes: int, base: int) -> Iterator[tuple[int, bytes]]:
+    """Yield offset and content of time messages in a header of version 1, whose parts may be anywhere in the file."""
+    parts, visited_nbytes, end = [(offset + 16, nbytes)], 0, os.fstat(file).st_size
+    while parts and visited_nbytes < _MOST_NBYTES:
+        part_offset, nbytes = parts.pop()
+        data = read_at(file, min(nbytes, _MOST_NBYTES), part_offset)
+        position = 0
+        while position + _MESSAGE.size <= len(data):
+            kind, length, _ = _MESSAGE.unpack_from(data, position)
+            position += _MESSAGE.size
+            visited_nbytes += 1 + length
+            if kind == _CHANGED:
+                yield part_offset + position, data[position : position + length]
+            elif (
+                kind == _CONTINUED and length == 16 and position + 16 <= len(data)
+            ):  # otherwise addresses have another size
+                address, count = struct.unpack_from("<QQ", data, position)
+                if base + address < end:
+                    parts.append((base + address, count))
+            position += length
+
+
+def checksum(data: bytes) -> int:
+    """Return HDF5's checksum of metadata: lookup3 of Bob Jenkins (2006), over little-endian words."""
+    a = b = c = (0xDEADBEEF + len(data)) & 0xFFFFFFFF
+    whole = max(len(data) - 1, 0) // 12 * 12
+    for x, y, z in struct.iter_unpack("<III", data[:whole]):
+        a, b, c = a + x, b + y, c + z
+        a, c = _mixed(a, c, 4), c + b
+        b, a = _mixed(b, a, 6), a + c
+        c, b = _mixed(c, b, 8), b + a
+        a, c = _mixed(a, c, 16), c + b
+        b, a = _mixed(b, a, 19), a + c
+        c, b = _mixed(c, b, 4), b + a
+    if data:
+        x, y, z = struct.unpack("<III", data[whole:].ljust(12, b"\0"))
+        a, b, c = a + x, b + y, c + z
+        c = _last(c, b, 14)
+        a = _last(a, c, 11)
+        b = _last(b, a, 25)
+        c = _last(c, b, 16)
+        a = _last(a, c, 4)
+        b = _last(b, a, 14)
+        c = _last(c, b, 24)
+    return c & 0xFFFFFFFF
+
+
+def _turned(word: int, count: int) -> int:
+    word &= 0xFFFFFFFF
+    return (word << count | word >> 32 - count) & 0xFFFFFFFF
+
+
+def _mixed(word: int, other: int, count: int) -> int:
+    return ((word - other) & 0xFFFFFFFF) ^ _turned(other, count)
+
+
+def _last(word: int, other: int, count: int) -> int:
+    return ((word ^ other) - _turned(other, count)) & 0xFFFFFFFF

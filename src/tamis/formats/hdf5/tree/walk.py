@@ -1,0 +1,383 @@
+"""Find every object of a file, even if some groups cannot be listed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import h5py
+from h5py import h5, h5a, h5d, h5g, h5l, h5o, h5p, h5r, h5t
+
+from tamis.errors import FileError, MissingFilterError, TamisError
+from tamis.formats.hdf5.lib import calls
+from tamis.formats.hdf5.lib.calls import reading
+from tamis.formats.hdf5.lib.foreign_filters import is_available
+from tamis.formats.hdf5.lib.netcdf_names import renamed_paths
+from tamis.formats.hdf5.lib.quick_facts import Depth, QuickFacts, quick_links, quick_look
+from tamis.formats.hdf5.stored_array import Hdf5Array
+from tamis.meaning.companions import MARK
+from tamis.stores.protocols import Arrays
+
+_MOST_NBYTES = 16 << 20
+"""Memory for groups that stay open."""
+
+_GROUP_NBYTES, _PATH_COPIES = 1536, 3
+"""What HDF5 takes for an open group: for itself, and for its path."""
+
+
+class OpenGroups:
+    """Groups by a key.
+
+    Opening a group by its path takes time for each group on the way. The first groups stay open; references lead to the
+    others, which HDF5 then opens without a path. The last one of these also stays open.
+    """
+
+    def __init__(self, root: h5g.GroupID, key: Hashable) -> None:
+        self._root = root
+        self._room = _MOST_NBYTES
+        self._open: dict[Hashable, h5g.GroupID] = {key: root}
+        self._references: dict[Hashable, Any] = {}
+        self._last: tuple[Hashable, h5g.GroupID | None] = (None, None)
+
+    def add(self, key: Hashable, group: h5g.GroupID, path: str | bytes) -> None:
+        """Add a group, which was opened by its path."""
+        self._room -= _GROUP_NBYTES + _PATH_COPIES * len(path)
+        if self._room > 0:
+            self._open[key] = group
+        else:
+            self._references[key] = h5r.create(group, b".", h5r.OBJECT)
+
+    def __getitem__(self, key: Hashable) -> h5g.GroupID:
+        if key in self._open:
+            return self._open[key]
+        known, group = self._last
+        if known != key or group is None:
+            group = h5r.dereference(self._references[key], self._root)
+            self._last = key, group
+        return group
+
+
+INSTALL = "set HDF5_PLUGIN_PATH to the folder of its plugin, or import hdf5plugin first in Python"
+
+
+class Link(NamedTuple):
+    """A copy of h5py's record of a link, which h5py reuses for the next link; `address` is for hard links."""
+
+    name: bytes
+    kind: int
+    address: int
+    charset: int
+    order: int | None
+    """Number in creation order; None if the group does not track it."""
+
+    @property
+    def text(self) -> str:
+        """The name in h5py."""
+        return self.name.decode("utf-8", "surrogateescape")
+
+
+def links_of(group: h5g.GroupID) -> list[Link]:
+    """List a group's links, in the order in which they are stored.
+
+    Other orders are not safe: HDF5 1.14.2 then builds a table of links, frees it wrongly on failure, and corrupts the
+    memory of the process.
+    """
+    if (listed := quick_links(group)) is not None:
+        return [Link._make(fields) for fields in listed]
+    links: list[Link] = []
+
+    def note(name: bytes, info: Any) -> None:
+        links.append(Link(name, info.type, info.u, info.cset, info.corder if info.corder_valid else None))
+
+    try:
+        group.links.iterate(note, info=True, order=h5.ITER_NATIVE)
+    except (ValueError, OSError, RuntimeError) as error:
+        raise _listing_error(h5py.Group(group), error) from error
+    return links
+
+
+def in_order(links: list[Link]) -> list[Link]:
+    """Sort links in creation order if it is tracked, otherwise by name."""
+    if any(link.order is None for link in links):
+        return sorted(links, key=lambda link: link.name)
+    return sorted(links, key=lambda link: link.order or 0)
+
+
+def link_plist(charset: int) -> h5p.PropLCID | None:
+    """Return the creation properties of a link for a name in this character set; None, HDF5's default, for ASCII."""
+    if charset == h5t.CSET_ASCII:
+        return None
+    lcpl = h5p.create(h5p.LINK_CREATE)
+    lcpl.set_char_encoding(charset)
+    return lcpl
+
+
+def raw_name(path: str) -> tuple[bytes, h5p.PropLCID | None]:
+    """Return a path as HDF5 takes it, and the properties of its link."""
+    raw = path.encode("utf-8", "surrogateescape")
+    return raw, link_plist(h5t.CSET_ASCII if raw.isascii() else h5t.CSET_UTF8)
+
+
+def filter_text(code: int, label: str) -> str:
+    """Return a filter's number and the beginning of its label, which may have whole sentences."""
+    short = label.partition(";")[0]
+    return f"HDF5 filter {code} ({short})" if short else f"HDF5 filter {code}"
+
+
+def _listing_error(group: h5py.Group, error: Exception) -> TamisError:
+    filters = calls.filter_list(group.id.get_create_plist())
+    missing = [filter_text(entry.id, entry.label) for entry in filters if not is_available(entry.id)]
+    if missing:
+        return MissingFilterError(f"links of {group.name} cannot be read without {' and '.join(missing)}: {INSTALL}")
+    return FileError(f"{group.file.filename}: {group.name}: damaged or incomplete: links cannot be read: {error}")
+
+
+_MOST_LINKS = 1_000_000
+"""Limit of links that are followed to find all paths of all datasets: a few links can make very many paths."""
+
+_Open = tuple[str, list[Link]]  # path of a group, links still to visit
+
+
+class _Listed(NamedTuple):
+    """A dataset as it is listed: HDF5's path, whether it names a companion, and its facts if they are known."""
+
+    stored_path: str
+    address: int
+    marked: bool
+    facts: QuickFacts | None
+
+
+class Datasets(Arrays[Hdf5Array]):
+    """Datasets of a file by their paths in netCDF, in order; each is looked at once, when it is asked for."""
+
+    def __init__(self, file: h5py.File) -> None:
+        self.file, self._paths = file, dict[str, _Listed]()
+        self._arrays: dict[str, Hdf5Array] = {}
+
+    def add(self, path: str, address: int, *, marked: bool, facts: QuickFacts | None = None) -> None:
+        """Add path and address of a dataset, whether it names a companion, and its facts if they are known."""
+        self._paths[path] = _Listed(path, address, marked, facts)
+
+    def marked(self) -> list[str]:
+        """Return the paths of datasets that name a companion."""
+        return [path for path, listed in self._paths.items() if listed.marked]
+
+    def companions(self) -> Iterator[tuple[Hdf5Array, str]]:
+        """Yield each companion that some datasets have, and the path of its variable; damaged ones are left out."""
+        for path in self.marked():
+            with suppress(FileError), reading(path):
+                if (companion := self[path].companion) is not None and self[path].companion_flags is not None:
+                    yield companion, path
+
+    def addresses(self) -> dict[int, str]:
+        """Return the paths by address, without opening a dataset."""
+        return {listed.address: path for path, listed in self._paths.items()}
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Give datasets other paths, and sort all by path."""
+        if names:
+            self._paths = {names.get(path, path): listed for path, listed in self._paths.items()}
+        self._paths = dict(sorted(self._paths.items()))
+
+    def labelled(self, labels: Mapping[str, str], *, others: bool = True) -> Datasets:
+        """Return datasets by other paths, `labels`; datasets without a label are left out if `others` is False."""
+        datasets = Datasets(self.file)
+        labelled_paths = (
+            (labels.get(path, path), entry) for path, entry in self._paths.items() if others or path in labels
+        )
+        datasets._paths = dict(sorted(labelled_paths))
+        datasets._arrays = self._arrays
+        return datasets
+
+    def looked_at(self, path: str) -> Hdf5Array | None:
+        """Return the array of a path that was asked for before, here or by other labels."""
+        return self._arrays.get(path)
+
+    def __getitem__(self, path: str) -> Hdf5Array:
+        if path not in self._paths:
+            raise KeyError(path)
+        if (array := self._arrays.get(path)) is None:
+            listed = self._paths[path]
+            array = self._arrays[path] = Hdf5Array(
+                self.file, path, stored_path=listed.stored_path, address=listed.address
+            )
+            if listed.facts is not None:
+                array.take(listed.facts)
+        return array
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._paths  # without opening it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
+class Groups(Mapping[str, h5py.Group]):
+    """Groups of a file by their paths, in the order of visiting."""
+
+    def __init__(self, root: h5g.GroupID) -> None:
+        self._paths: dict[str, None] = {"/": None}
+        self._groups = OpenGroups(root, "/")
+
+    def add(self, path: str, group: h5g.GroupID) -> None:
+        """Add a group."""
+        self._paths[path] = None
+        self._groups.add(path, group, path)
+
+    def opened(self, path: str) -> h5g.GroupID:
+        """Return the identifier of a group."""
+        return self._groups[path]
+
+    def __getitem__(self, path: str) -> h5py.Group:
+        if path not in self._paths:
+            raise KeyError(path)
+        return h5py.Group(self._groups[path])
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._paths  # without opening it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
+@dataclass(slots=True)
+class Contents:
+    """The contents of a file, each object once."""
+
+    datasets: Datasets  # Objects by path, in the order of names
+    groups: Groups
+    closed: dict[str, str] = field(default_factory=dict)  # Groups whose links cannot be listed, with the reason
+    places: dict[int, str] = field(default_factory=dict)  # First path of each object by its address
+    # Additional hard links: path of the group, name, first path of the target
+    links: list[tuple[str, str, str]] = field(default_factory=list)
+    room: int = 0  # Bytes of memory for values of small datasets that are still to be found
+
+    def paths(self) -> dict[str, str]:
+        """Return the first path of each dataset by all its paths through hard links that enter no group twice."""
+        first_paths = {path: path for path in self.datasets}
+        if not self.links:
+            return first_paths
+        links = defaultdict(list)
+        for path in (*self.groups, *self.datasets):
+            if path != "/":
+                group, _, name = path.rpartition("/")
+                links[group or "/"].append((name, path))
+        for group, name, first in self.links:
+            links[group].append((name, first))
+        steps, entered = 0, {"/"}
+        pending = [("", "/", iter(links["/"]))]
+        while pending:
+            path, first, remaining = pending[-1]
+            for name, target in remaining:
+                steps += 1
+                if target in self.groups and target not in entered:
+                    entered.add(target)
+                    pending.append((f"{path}/{name}", target, iter(links[target])))
+                    break
+                if target in self.datasets:
+                    first_paths[f"{path}/{name}"] = target
+            else:
+                pending.pop()
+                entered.discard(first)
+            if steps > _MOST_LINKS:
+                raise FileError(f"expected at most {_MOST_LINKS} paths, found more: name datasets, without a pattern")
+        return dict(sorted(first_paths.items()))
+
+
+def walk(file: h5py.File, *, kept_nbytes: int = 0) -> Contents:
+    """Return every dataset and group of a file by its first path in netCDF, however many links lead to it."""
+    filename = file.filename
+    with reading(filename):
+        # HDF5's own order of visiting decides which of several paths is the first.
+        root = h5g.open(file.id, b"/")
+        contents = Contents(Datasets(file), Groups(root), room=kept_nbytes)
+        contents.places[h5o.get_info(root).addr] = "/"
+        open_groups = [_enter(contents, "/", root)]
+        while open_groups:
+            path, links = open_groups[-1]
+            if not links:
+                open_groups.pop()
+                continue
+            link = links.pop()
+            # A name may not be valid UTF-8; h5py accepts it in this form.
+            object_path = f"{path.rstrip('/')}/{link.name.decode('utf-8', 'surrogateescape')}"
+            try:
+                if inner := _visit(contents, path, link, object_path):
+                    open_groups.append(inner)
+            except Exception:
+                with reading(filename, dataset=object_path):
+                    raise
+    names = renamed_paths(file, contents.datasets)
+    contents.datasets.rename(names)
+    if names:
+        contents.places = {address: names.get(path, path) for address, path in contents.places.items()}
+        contents.links = [(group, name, names.get(path, path)) for group, name, path in contents.links]
+    return contents
+
+
+def address_of(item: h5py.Group | Hdf5Array) -> int:
+    """Return the address of an object, which identifies it in its file, whatever its path."""
+    return item.address if isinstance(item, Hdf5Array) else int(h5o.get_info(item.id).addr)
+
+
+def _enter(contents: Contents, path: str, group: h5g.GroupID) -> _Open:
+    """Record a group, and return its hard links to visit, the last one first."""
+    contents.groups.add(path, group)
+    links: list[Link] = []
+    try:
+        links = links_of(group)
+    except MissingFilterError as error:
+        contents.closed[path] = str(error)
+    hard_links = (link for link in links if link.kind == h5l.TYPE_HARD)
+    return path, sorted(hard_links, key=lambda link: link.name, reverse=True)
+
+
+def _visit(contents: Contents, path: str, link: Link, object_path: str) -> _Open | None:
+    """Record the target of a hard link; return its links to visit if it is a new group."""
+    if link.address in contents.places:
+        contents.links.append((path, object_path.rpartition("/")[2], contents.places[link.address]))
+        return None
+    contents.places[link.address] = object_path
+    group = contents.groups.opened(path)
+    depth = Depth.values if contents.room > 0 else Depth.facts
+    item = quick_look(contents.datasets.file, group, link.name, depth) or _opened(group, link.name)
+    if isinstance(item, QuickFacts):
+        contents.room -= item.nbytes
+        marked = any(name == MARK.encode() for name, _ in item.attributes)
+        contents.datasets.add(object_path, link.address, marked=marked, facts=item)
+        return None
+    if isinstance(item, h5d.DatasetID):
+        contents.datasets.add(object_path, link.address, marked=_is_marked(item))
+    elif isinstance(item, h5g.GroupID):
+        return _enter(contents, object_path, item)
+    return None
+
+
+def _opened(group: h5g.GroupID, name: bytes) -> Any:
+    """Return an object; None for a named type, or an unknown kind of object, that cannot be opened."""
+    try:
+        item = h5o.open(group, name)
+        if isinstance(item, h5d.DatasetID):
+            h5o.get_info(item)  # to check its chunk index, too
+        return item
+    except Exception:
+        if h5o.get_info(group, name).type in (h5o.TYPE_DATASET, h5o.TYPE_GROUP):
+            raise
+        return None
+
+
+def _is_marked(dataset: h5d.DatasetID) -> bool:
+    """Return whether a dataset names a companion; also True for damaged attributes, which are reported later."""
+    try:
+        return bool(h5a.exists(dataset, MARK.encode()))
+    except RuntimeError:
+        return True

@@ -1,0 +1,187 @@
+"""References as a new Icechunk repository of Zarr 3, in a local folder."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import posixpath
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tamis.errors import FileError
+from tamis.formats.zarr.array_metadata import attributes_2, json_attributes, metadata_2, metadata_3
+
+if TYPE_CHECKING:
+    from tamis.formats.references.hierarchy import References
+    from tamis.formats.references.referenced_array import Index, ReferencedArray
+
+
+def kerchunk_document(references: References) -> dict[str, Any]:
+    """Return the JSON document, of Zarr 2."""
+    refs: dict[str, Any] = {}
+    for path, attributes in references.groups.items():
+        key = f"{path.strip('/')}/".lstrip("/")
+        refs[f"{key}.zgroup"] = json.dumps({"zarr_format": 2})
+        refs[f"{key}.zattrs"] = json.dumps(json_attributes(path, attributes))
+    for path, array in references.arrays.items():
+        key = path.strip("/")
+        refs[f"{key}/.zarray"] = json.dumps(metadata_2(array))
+        refs[f"{key}/.zattrs"] = json.dumps(attributes_2(array))
+        for index, place in array.chunks.items():
+            refs[f"{key}/{_chunk_key(index)}"] = [place.url, place.offset, place.nbytes]
+        for index, data in array.inlined.items():
+            refs[f"{key}/{_chunk_key(index)}"] = f"base64:{base64.standard_b64encode(data).decode()}"
+    return {"version": 1, "refs": refs}
+
+
+def _chunk_key(index: tuple[int, ...]) -> str:
+    return ".".join(map(str, index)) or "0"
+
+
+_TRANSFORMER = {"name": "chunk-manifest-json", "configuration": {"manifest": "./manifest.json"}}
+
+
+def write_manifests(references: References, folder: Path, url: str) -> None:
+    """Create a folder of metadata and manifests."""
+    documents = {path: metadata_3(array) for path, array in references.arrays.items()}
+    for path, attributes in references.groups.items():
+        group = {"zarr_format": 3, "node_type": "group", "attributes": json_attributes(path, attributes)}
+        _write(folder / path.strip("/") / "zarr.json", group)
+    for path, array in references.arrays.items():
+        inner = folder / path.strip("/")
+        _write(inner / "zarr.json", documents[path] | {"storage_transformers": [_TRANSFORMER]})
+        for index, data in array.inlined.items():
+            place = inner / _copied_key(index)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
+        _write(inner / "manifest.json", manifest(array, f"{url.rstrip('/')}/{path.strip('/')}"))
+
+
+def manifest(array: ReferencedArray, url: str) -> dict[str, Any]:
+    """Return the places of all stored chunks of an array, by key."""
+    entries = {
+        _key(index): {"path": place.url, "offset": place.offset, "length": place.nbytes}
+        for index, place in array.chunks.items()
+    }
+    for index, data in array.inlined.items():
+        entries[_key(index)] = {"path": f"{url}/{_copied_key(index)}", "offset": 0, "length": len(data)}
+    return entries
+
+
+def _key(index: Index) -> str:
+    return ".".join(map(str, index)) or "0"
+
+
+def _copied_key(index: Index) -> str:
+    """Return the path of a copied chunk in its array's folder: that of an ordinary chunk of Zarr 3."""
+    return "/".join(["c", *map(str, index)])
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document))
+
+
+def manifest_store(references: References, registry: Any, group: str | None = None) -> Any:
+    """Return a ``ManifestStore`` of VirtualiZarr."""
+    from virtualizarr.manifests import ManifestStore
+
+    top = f"/{(group or '').strip('/')}"
+    if top not in references.groups:
+        known = ", ".join(references.groups)
+        raise FileError(f"{references.label}: expected one of the groups {known}, got {group!r}")
+    return ManifestStore(registry=registry, group=_group(references, top))
+
+
+def _group(references: References, path: str) -> Any:
+    from virtualizarr.manifests import ManifestGroup
+
+    prefix = f"{path.rstrip('/')}/"
+
+    def is_child(other: str) -> bool:
+        return other != path and other.startswith(prefix) and "/" not in other[len(prefix) :]
+
+    return ManifestGroup(
+        arrays={other[len(prefix) :]: _array(array) for other, array in references.arrays.items() if is_child(other)},
+        groups={other[len(prefix) :]: _group(references, other) for other in references.groups if is_child(other)},
+        attributes=json_attributes(path, references.groups[path]),
+    )
+
+
+def _array(array: ReferencedArray) -> Any:
+    from virtualizarr.manifests import ChunkManifest, ManifestArray
+    from zarr.core.metadata.v3 import ArrayV3Metadata
+
+    if array.inlined:
+        raise FileError(
+            f"{array.path}: expected chunks that are all in the file as they are, found {len(array.inlined)} that must"
+            " be copied, for which VirtualiZarr has no place: leave the dataset out (drop_variables), or use"
+            " tamis.export"
+        ).at(dataset=array.path)
+    grid = tuple(-(-extent // step) for extent, step in zip(array.shape, array.chunk_shape, strict=True))
+    urls = np.full(grid, "", np.dtypes.StringDType())
+    offsets, sizes = np.zeros(grid, np.uint64), np.zeros(grid, np.uint64)
+    for index, place in array.chunks.items():
+        urls[index], offsets[index], sizes[index] = place.url, place.offset, place.nbytes
+    manifest = ChunkManifest.from_arrays(paths=urls, offsets=offsets, lengths=sizes)
+    return ManifestArray(metadata=ArrayV3Metadata.from_dict(metadata_3(array)), chunkmanifest=manifest)
+
+
+_GROUP = {"zarr_format": 3, "node_type": "group"}
+
+
+def write_icechunk(references: References, folder: Path, message: str) -> str:
+    """Create a repository with one commit, and return the number of its snapshot.
+
+    Readers must allow the folders of the referenced files: ``authorize_virtual_chunk_access``.
+    """
+    import icechunk
+
+    icechunk.set_logs_filter("error")  # it warns on standard output that local folders take one writer at a time
+    metadata = {path: metadata_3(array) for path, array in references.arrays.items()}
+    config = icechunk.RepositoryConfig.default()
+    for container in containers_of(references):
+        store = icechunk.local_filesystem_store(container.removeprefix("file://"))
+        config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(container, store))
+    repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(folder)), config)
+    session = repository.writable_session("main")
+    documents: dict[str, Any] = {
+        path: {**_GROUP, "attributes": json_attributes(path, attributes)}
+        for path, attributes in references.groups.items()
+    }
+    asyncio.run(_fill(session.store, references, {**documents, **metadata}))
+    for path, array in references.arrays.items():
+        places = [
+            icechunk.VirtualChunkSpec([*index], place.url, place.offset, place.nbytes)
+            for index, place in array.chunks.items()
+        ]
+        if places and (refused := session.store.set_virtual_refs(path, places)):
+            raise FileError(
+                f"{references.label}: {path}: expected references that Icechunk takes, refused {refused[0]}"
+            )
+    return str(session.commit(message))
+
+
+def containers_of(references: References) -> list[str]:
+    """Return the addresses of the folders of all referenced files."""
+    urls = {place.url for array in references.arrays.values() for place in array.chunks.values()}
+    for url in urls:
+        if not url.startswith("file:///"):
+            raise FileError(f"expected local files for an Icechunk repository, got {url}: export to kerchunk instead")
+    return sorted({posixpath.dirname(url) + "/" for url in urls})
+
+
+async def _fill(store: Any, references: References, documents: Mapping[str, Any]) -> None:
+    from zarr.core.buffer.cpu import Buffer
+
+    for path, document in documents.items():
+        key = f"{path.strip('/')}/zarr.json".lstrip("/")
+        await store.set(key, Buffer.from_bytes(json.dumps(document).encode()))
+    for path, array in references.arrays.items():
+        for index, data in array.inlined.items():
+            key = "/".join([path.strip("/"), "c", *map(str, index)])
+            await store.set(key, Buffer.from_bytes(data))

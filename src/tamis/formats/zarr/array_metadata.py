@@ -1,0 +1,188 @@
+"""Metadata of referenced arrays and of groups, in both versions of Zarr, as xarray reads them."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tamis.errors import FileError
+
+if TYPE_CHECKING:
+    from tamis.formats.zarr.codec_choice import Codecs
+
+Json = dict[str, Any]
+
+
+class Described(Protocol):
+    """What metadata of Zarr say of an array."""
+
+    @property
+    def path(self) -> str:
+        """Path in the hierarchy."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents, slowest axis first."""
+
+    @property
+    def chunk_shape(self) -> tuple[int, ...]:
+        """Chunk shape."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values in the chunks."""
+
+    @property
+    def fill_value(self) -> Any:
+        """Value of chunks that are not stored."""
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """Name of each axis."""
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """As readers of netCDF have them."""
+
+    @property
+    def codecs(self) -> Codecs:
+        """What decodes the chunks."""
+
+    @property
+    def absent(self) -> int:
+        """Number of chunks that are not stored."""
+
+
+DIMENSIONS = "_ARRAY_DIMENSIONS"
+"""Attribute of Zarr 2 in which xarray keeps the names of the axes."""
+
+_TYPES_3 = {"b": "bool", "i": "int{}", "u": "uint{}", "f": "float{}", "c": "complex{}", "S": "null_terminated_bytes"}
+
+
+def has_type(dtype: np.dtype[Any], zarr_format: int) -> bool:
+    """Return whether a version of Zarr has a type of values: floats of at most 8 bytes, records of plain members."""
+    if dtype.names is not None:
+        members = [dtype[name] for name in dtype.names]
+        plain = all(member.names is None and not member.shape and has_type(member, 2) for member in members)
+        return zarr_format == 2 and plain
+    known = dtype.kind in _TYPES_3 or (zarr_format == 2 and dtype.kind == "V")
+    return known and dtype.itemsize <= {"f": 8, "c": 16}.get(dtype.kind, dtype.itemsize)
+
+
+def metadata_2(array: Described) -> Json:
+    """Return the content of ``.zarray``.
+
+    xarray masks values that equal the fill value: it is null where values that were never written are zero anyway, and
+    no attribute names them as missing.
+    """
+    configs = array.codecs.version_2
+    is_missing = "_FillValue" in array.attributes and _same(array.attributes["_FillValue"], array.fill_value)
+    needed = is_missing or (np.asarray(array.fill_value).tobytes().strip(b"\0") and array.absent)
+    return {
+        "zarr_format": 2,
+        "shape": [*array.shape],
+        "chunks": [*array.chunk_shape],
+        "dtype": _type_2(array.dtype),
+        "order": "C",
+        "fill_value": _json_fill(array.fill_value, array.dtype) if needed else None,
+        "filters": [*configs[:-1]] or None,
+        "compressor": configs[-1] if configs else None,
+    }
+
+
+def attributes_2(array: Described) -> Json:
+    """Return the content of ``.zattrs`` of an array."""
+    return {**json_attributes(array.path, array.attributes), DIMENSIONS: [*array.dimensions]}
+
+
+def metadata_3(array: Described) -> Json:
+    """Return the content of ``zarr.json`` of an array."""
+    if not has_type(array.dtype, 3):
+        raise FileError(f"{array.path}: expected a type that Zarr 3 has, got {array.dtype}").at(dataset=array.path)
+    if array.codecs.version_3 is None:
+        raise FileError(
+            f"{array.path}: expected filters that codecs of Zarr 3 decode for {array.dtype}, got others"
+        ).at(dataset=array.path)
+    attributes = json_attributes(array.path, array.attributes)
+    if "_FillValue" in attributes:
+        attributes["_FillValue"] = _encoded_fill(array.attributes["_FillValue"])
+    return {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [*array.shape],
+        "data_type": _data_type(array.dtype),
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [*array.chunk_shape]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": _json_fill(array.fill_value, array.dtype),
+        "codecs": [*array.codecs.version_3],
+        "attributes": attributes,
+        "dimension_names": [*array.dimensions],
+        "storage_transformers": [],
+    }
+
+
+def _type_2(dtype: np.dtype[Any]) -> Any:
+    """Return a type in Zarr 2: text, or for records a list of names and types."""
+    return [[name, _type_2(dtype[name])] for name in dtype.names] if dtype.names else dtype.str
+
+
+def _data_type(dtype: np.dtype[Any]) -> Any:
+    """Return the name of a type in Zarr 3, or the object that it is there."""
+    name = _TYPES_3[dtype.kind].format(8 * dtype.itemsize)
+    return {"name": name, "configuration": {"length_bytes": dtype.itemsize}} if dtype.kind == "S" else name
+
+
+def json_attributes(path: str, attributes: Mapping[str, Any]) -> Json:
+    """Return the attributes of an array or group in types of JSON; bytes as text."""
+    converted = {}
+    for name, value in attributes.items():
+        try:
+            converted[_json(name)] = _json(value)
+        except ValueError as error:
+            raise FileError(
+                f"{path}: expected the attribute {name!r} to be numbers or text in UTF-8, which Zarr's JSON has, found"
+                f" {value!r:.80}: change or remove it"
+            ).at(dataset=path) from error
+    return converted
+
+
+def _json(value: Any) -> Any:
+    """Return a value in types of JSON; raise ValueError, of which Unicode's errors are, if there are none for it."""
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind != "V":
+        return _json(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [_json(item) for item in value]
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, str):
+        return value.encode().decode()  # h5py gives text in other encodings as lone surrogates
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    raise ValueError(f"expected a value that JSON has, got {type(value).__name__}")
+
+
+def _same(ours: Any, theirs: Any) -> bool:
+    return np.asarray(ours).reshape(-1)[:1].tobytes() == np.asarray(theirs).reshape(-1)[:1].tobytes()
+
+
+def _json_fill(value: Any, dtype: np.dtype[Any]) -> Any:
+    scalar = np.asarray(value, dtype).reshape(())
+    if dtype.kind in "SV":
+        return base64.standard_b64encode(scalar.tobytes()).decode()
+    if dtype.kind == "f" and not np.isfinite(scalar):
+        return "NaN" if np.isnan(scalar) else "Infinity" if scalar > 0 else "-Infinity"
+    if dtype.kind == "c":
+        return [_json_fill(part, part.dtype) for part in (scalar.real, scalar.imag)]
+    return scalar.item()
+
+
+def _encoded_fill(value: Any) -> Any:
+    """Return the attribute ``_FillValue`` as xarray writes it for Zarr 3."""
+    scalar = np.asarray(value).reshape(-1)[0]
+    if scalar.dtype.kind == "f":
+        return base64.standard_b64encode(struct.pack("<d", float(scalar))).decode()
+    return _json(scalar)

@@ -1,0 +1,405 @@
+"""An array of a Zarr hierarchy as a stored array; see `tamis.stores.protocols.StoredArray`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.arrays.chunk_reader import ChunkedReader, ChunkReader, StoredChunks
+from tamis.arrays.grid import Grid
+from tamis.arrays.index import ChunkIndex, Parts, joined
+from tamis.errors import FileError
+from tamis.filters import ChunkType, Stage
+from tamis.formats.zarr.masked_chunk import MARK
+from tamis.formats.zarr.stored.attributes import NAME as TYPES
+from tamis.formats.zarr.stored.attributes import Types, known_forms, known_types, netcdf_attributes
+from tamis.formats.zarr.stored.chunk_files import ChunkFiles, FolderSource, Places, ShardForm, places_in_shards
+from tamis.formats.zarr.stored.codecs import ChunkFilters, ZarrCodec, chunk_filters
+from tamis.formats.zarr.stored.companions import ZarrReader, find_companion, own_attributes, read_flags
+from tamis.meaning.companions import MARK as MARKED
+from tamis.meaning.companions import TABLE, CompanionFlags, RestoredReader
+from tamis.pipeline import Pipeline
+from tamis.stores.arrays import DescribedArray
+from tamis.stores.data_model import NamedArray, compound_words, is_compound
+from tamis.stores.protocols import PartByPart
+
+if TYPE_CHECKING:
+    from tamis.arrays.reader import ArrayReader
+
+_MOST_NBYTES = (1 << 63) - 1
+
+
+def check_sizes(path: str, array: Any) -> None:
+    """Raise ValueError unless an array of zarr-python, its chunks and its shards have sizes that 64 bits hold."""
+    shape, nbytes = tuple(array.shape), np.dtype(array.dtype).itemsize
+    _check_extents(path, "shape", shape, nbytes)
+    for name, steps in (("chunk shape", array.chunks), ("shard shape", getattr(array, "shards", None))):
+        if steps is None:
+            continue
+        _check_extents(path, name, tuple(steps), nbytes)
+        if len(steps) != len(shape) or any(extent and not step for step, extent in zip(steps, shape, strict=True)):
+            raise ValueError(f"/{path}: expected a {name} of {len(shape)} extents of 1 or more, got {steps!r:.80}")
+
+
+def _check_extents(path: str, name: str, extents: tuple[Any, ...], nbytes: int) -> None:
+    if not all(isinstance(extent, int) and 0 <= extent <= _MOST_NBYTES for extent in extents):
+        raise ValueError(f"/{path}: expected a {name} of whole numbers from 0 to 2^63 - 1, got {extents!r:.80}")
+    if math.prod(extents) * nbytes > _MOST_NBYTES:
+        raise ValueError(f"/{path}: expected a {name} of less than 2^63 bytes, got {extents!r:.80}")
+
+
+_MARK_NBYTES = len(MARK) + 4
+
+
+class ZarrArray(PartByPart, DescribedArray):
+    """An array in a local folder. Its chunks are decoded by tamis if HDF5 has their filters, else by zarr-python."""
+
+    has_named_type = is_bare_dimension = False
+    partial_filtered = has_fill = can_read_independently = has_slow_library = True
+    contiguous_offset: int | None = None
+    layout = "chunked"
+
+    def __init__(self, store_path: str, path: str, array: Any, number: int, dimensions: tuple[str, ...]) -> None:
+        self.path, self.label, self.address = path, f"{store_path}: {path}", number
+        self.array, self.dimensions = array, dimensions
+        self.folder = Path(store_path, path.strip("/"))
+        self.shape = self.maxshape = tuple(map(int, array.shape))
+        self.zarr_format = int(array.metadata.zarr_format)
+        self.arrays: Mapping[str, ZarrArray] = {}
+        self.group_types: object = None
+
+    @cached_property
+    def numpy_type(self) -> np.dtype[Any]:
+        """Type of the values in NumPy, in native byte order."""
+        return self._type if self._type.kind in "OT" else self._type.newbyteorder("=")
+
+    @property
+    def _type(self) -> np.dtype[Any]:
+        dtype: np.dtype[Any] = np.dtype(self.array.dtype)
+        return dtype
+
+    @property
+    def number_type(self) -> np.dtype[Any] | None:
+        """Type of the values, if they are numbers."""
+        return self.numpy_type if self.numpy_type.kind in "iuf" else None
+
+    @property
+    def varies(self) -> bool:
+        """True if values have variable lengths."""
+        return self.numpy_type.hasobject or self.numpy_type.kind == "T"
+
+    @property
+    def is_text(self) -> bool:
+        """True if values are texts of varying length."""
+        from zarr.dtype import VariableLengthUTF8  # late: zarr is optional, and there is an array of it here
+
+        return self.varies and isinstance(self.array.metadata.dtype, VariableLengthUTF8)
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """Type in which values are copied to another array: numbers or bytes; None if lengths vary."""
+        if self.varies:
+            return None
+        return self.number_type or np.dtype(f"V{self.numpy_type.itemsize}")
+
+    @property
+    def value_type(self) -> np.dtype[Any] | None:
+        """Type of the values, in native byte order; None if lengths vary."""
+        return None if self.varies else self.numpy_type
+
+    def open_witness(self) -> ArrayReader:
+        """Open the values as zarr-python has them."""
+        if self.number_type is not None or self.varies:
+            return self.open_reader(independent=True)
+        return ZarrReader(self.array, self.label, self.numpy_type)
+
+    @property
+    def type_text(self) -> str:
+        """Type of the values, for people."""
+        return "string" if self.varies else str(self.numpy_type)
+
+    @property
+    def type_words(self) -> str:
+        """Type of the values in words."""
+        if self.numpy_type.kind == "S":
+            return f"string of {self.numpy_type.itemsize} bytes, ASCII, null-terminated"
+        if is_compound(self.numpy_type):
+            return compound_words(self.numpy_type)
+        return "string" if self.varies else self.numpy_type.name
+
+    @cached_property
+    def stored_type(self) -> np.dtype[Any]:
+        """Type of the values in the chunks, in their byte order."""
+        if self.zarr_format == 2:
+            return self._type
+        orders = [codec.get("configuration") or {} for codec in self._chunk_codecs if codec.get("name") == "bytes"]
+        return self.numpy_type.newbyteorder(">" if orders and orders[0].get("endian") == "big" else "<")
+
+    @property
+    def byteorder(self) -> str:
+        """Byte order of the values; empty if they have none."""
+        if self.number_type is None or self.numpy_type.itemsize == 1:
+            return ""
+        return "little" if self.stored_type.newbyteorder("<") == self.stored_type else "big"
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values."""
+        return self.size * self.numpy_type.itemsize
+
+    @property
+    def values_nbytes(self) -> int:
+        """Bytes of the values; 0 if their lengths vary."""
+        return 0 if self.varies else self.nbytes
+
+    @cached_property
+    def stored_nbytes(self) -> int:
+        """Bytes of all files of chunks."""
+        return int(self._files[1].sum())
+
+    @property
+    def chunk_shape(self) -> tuple[int, ...] | None:
+        """Chunk shape, of the inner chunks if there are shards; None for an array without axes."""
+        return tuple(max(int(step), 1) for step in self.array.chunks) if self.shape else None
+
+    @property
+    def is_sharded(self) -> bool:
+        """True if a file holds several chunks."""
+        return getattr(self.array, "shards", None) is not None
+
+    @cached_property
+    def codecs(self) -> list[dict[str, Any]]:
+        """Metadata of the codecs in the order of encoding."""
+        metadata = self.array.metadata
+        if self.zarr_format == 3:
+            return [codec.to_dict() for codec in metadata.codecs]
+        members = [*(metadata.filters or ()), *((metadata.compressor,) if metadata.compressor else ())]
+        return [member.get_config() for member in members]
+
+    @cached_property
+    def _shard_form(self) -> ShardForm | None:
+        return ShardForm.of(self.codecs) if self.is_sharded else None
+
+    @property
+    def _chunk_codecs(self) -> Sequence[dict[str, Any]]:
+        """The codecs of a chunk, also in a shard."""
+        return self.codecs if self._shard_form is None else self._shard_form.codecs
+
+    @property
+    def codec_text(self) -> str:
+        """Names of the codecs."""
+        return "|".join(str(codec.get("id", codec.get("name"))) for codec in self.codecs)
+
+    @cached_property
+    def filters(self) -> ChunkFilters | None:
+        """The filters that HDF5 would have for the same chunks; None if there are none."""
+        if not self.shape or self.varies or (self.is_sharded and self._shard_form is None):
+            return None
+        if getattr(self.array, "order", "C") != "C":
+            return None
+        if self.number_type is None and self.stored_type != self.numpy_type:
+            return None  # bytes of other values are not swapped
+        return chunk_filters(json.dumps(self._chunk_codecs, default=str), self.chunk)
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """Filters with stored parameters; the codecs themselves if HDF5 has no filters for them."""
+        if self.filters is not None:
+            return self.filters.pipeline
+        return Pipeline(Stage(ZarrCodec.of(codec), False, ()) for codec in self.codecs if codec.get("name") != "bytes")
+
+    @property
+    def problem(self) -> str:
+        """Empty: zarr-python says what it cannot read."""
+        return ""
+
+    @property
+    def chunk(self) -> ChunkType:
+        """Type, as stored, and shape of the chunks; values that are no numbers are bytes."""
+        if self.number_type is None:
+            return ChunkType(self.dtype or np.dtype("V1"), self.chunk_shape or ())
+        fill = self.fill_bytes()
+        return ChunkType(self.stored_type, self.chunk_shape or (), fill if any(fill) else b"")
+
+    @cached_property
+    def attributes(self) -> Mapping[str, Any]:
+        """Attributes as readers of netCDF have them; the fill value of Zarr 2 is ``_FillValue``, as for xarray."""
+        known = netcdf_attributes(dict(self.array.attrs), self.numpy_type, self.zarr_format, self._attribute_types)
+        if self.zarr_format == 2 and self.array.metadata.fill_value is not None and self.number_type is not None:
+            known.setdefault("_FillValue", self.fill_value[()])
+        return known
+
+    @property
+    def _attribute_types(self) -> Types:
+        return known_types(self.array.attrs.get(TYPES), self.group_types, self.path.rpartition("/")[2])
+
+    @cached_property
+    def fill_value(self) -> NDArray[Any]:
+        """The value of chunks that are not stored."""
+        value = self.array.metadata.fill_value
+        if self.varies:
+            return np.asarray("" if value is None else value, object)
+        return np.zeros((), self.numpy_type) if value is None else np.asarray(value).astype(self.numpy_type)
+
+    @property
+    def has_companion(self) -> bool:
+        """True if the array names a companion, so that some values only stand in for missing ones."""
+        return isinstance(self.array.attrs.get(MARKED), str)
+
+    @property
+    def is_companion(self) -> bool:
+        """True if the array is the companion of another one, by its attributes."""
+        return TABLE in self.array.attrs
+
+    @cached_property
+    def companion(self) -> ZarrArray | None:
+        """The array of flags of missing values; raises FileError if it is named, but does not exist or fit."""
+        return find_companion(self, self.array.attrs[MARKED], self.arrays) if self.has_companion else None
+
+    @cached_property
+    def companion_flags(self) -> CompanionFlags | None:
+        """The flags of the companion, with their meaning; raises the errors of `companion`."""
+        companion = self.companion
+        return None if companion is None else read_flags(self, companion, companion.array.attrs.get(TABLE))
+
+    def fill_bytes(self) -> bytes:
+        """Return the bytes of the fill value in the chunks."""
+        return self.fill_value.astype(self.stored_type).tobytes()
+
+    @property
+    def can_read_chunks(self) -> bool:
+        """True if tamis decodes the chunks without zarr-python."""
+        return self.filters is not None and not self.pipeline.missing()
+
+    def chunk_index(self) -> ChunkIndex:
+        """Return the chunk index; offsets count from the first file of a chunk to the last."""
+        return self._index
+
+    @cached_property
+    def _index(self) -> ChunkIndex:
+        source = FolderSource(self._files[1], self._path_of)
+        places = self._places(source.starts())
+        starts, sizes = places.starts, places.sizes
+        masks = np.zeros(len(starts), np.uint32)
+        filters = self.filters
+        if filters is not None and filters.marked is not None:
+            masks[:] = filters.marked.mask
+            for i, number in enumerate(places.numbers.tolist()):
+                if (
+                    mask := self._marked_mask(source.read(int(starts[i]), min(_MARK_NBYTES, int(sizes[i]))), number)
+                ) is None:
+                    continue
+                starts[i] += _MARK_NBYTES
+                sizes[i] -= _MARK_NBYTES
+                masks[i] = mask
+        if filters is not None and filters.raw_nbytes is not None:
+            masks[sizes == filters.raw_nbytes] = (1 << len(filters.pipeline.stages)) - 1
+        known = range(len(starts)) if len(starts) == self.grid.chunk_count else places.numbers
+        return ChunkIndex(self.grid, known, starts, sizes, masks)
+
+    def _places(self, starts: NDArray[np.int64]) -> Places:
+        """Return where chunks are; `starts` has where their files are."""
+        numbers, sizes = self._files
+        if self._shard_form is None:
+            return Places(numbers, starts.copy(), sizes.copy())
+        grids = self.grid, Grid(self.shape, tuple(self.array.shards))
+        return places_in_shards(self._shard_form, grids, (numbers, starts), self._path_of)
+
+    def _marked_mask(self, head: bytes, number: int) -> int | None:
+        """Return the filter mask behind the mark of a chunk, by its first bytes; None if it has no mark."""
+        if not head.startswith(MARK):
+            return None
+        mask = int.from_bytes(head[len(MARK) :], "little")
+        if len(head) < _MARK_NBYTES or mask >> len(self.pipeline.stages):
+            origin = self.grid.origin_of(number)
+            raise FileError(
+                f"{self.label}: chunk at {origin}: expected a filter mask behind the mark of the chunk, got {head!r}"
+            ).at(dataset=self.path, chunk=origin)
+        return mask
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The grid of the chunks."""
+        return Grid(self.shape, self.chunk_shape or self.shape)
+
+    @cached_property
+    def _files(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Numbers and sizes of the stored chunks, or shards, by number."""
+        if not self.size:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        return self._chunk_files.listed()
+
+    @cached_property
+    def _chunk_files(self) -> ChunkFiles:
+        grid = Grid(self.shape, tuple(self.array.shards)) if self.is_sharded else self.grid
+        return ChunkFiles(self.folder, self.array.metadata.encode_chunk_key, grid.counts)
+
+    def chunk_paths(self) -> list[Path]:
+        """Return the paths of the files that hold chunks."""
+        return [self._path_of(row) for row in range(len(self._files[0]))]
+
+    def _path_of(self, row: int) -> Path:
+        return self._chunk_files.path_of(int(self._files[0][row]))
+
+    def parts(self, grid: Grid) -> Parts:
+        """Return the parts of a grid that have values in the store."""
+        if not self.shape or (self.is_sharded and self.filters is None):
+            return Parts(grid) if self.size else Parts(grid, range(0))
+        stored = self.chunk_index().parts.touching(grid)
+        return stored if self.companion is None else joined(stored, self.companion.parts(grid))
+
+    def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
+        """Return 0: names of files take no room in the store."""
+        return 0
+
+    def check_readable(self) -> None:
+        """Do nothing: zarr-python raises what it cannot read."""
+
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """Open the values, with missing ones restored; `independent` reads by zarr-python."""
+        values = self._open_stored(independent)
+        if self.companion is None or self.companion_flags is None:
+            return values
+        return RestoredReader(values, self.companion_flags, self.companion._open_stored(independent))
+
+    def _open_stored(self, independent: bool) -> ArrayReader:
+        if self.can_read_chunks and not independent:
+            return ChunkedReader(self.open_chunks())
+        dtype = self.dtype or np.dtype(object)
+        return ZarrReader(self.array, self.label, dtype)
+
+    def open_chunks(self) -> ChunkReader:
+        """Open the stored chunks; see `can_read_chunks`."""
+        if self.filters is None:
+            raise FileError(f"{self.label}: expected codecs that HDF5 has filters for, found {self.codec_text}")
+        chunk = self.chunk
+        fill = np.asarray(self.fill_as(chunk.dtype), chunk.dtype)
+        stored = StoredChunks(str(self.folder), self.path, self.chunk_index(), self.pipeline, chunk, fill)
+        return ChunkReader(stored, FolderSource(self._files[1], self._path_of))
+
+    def named(self) -> NamedArray:
+        """Return the array in netCDF's data model."""
+        return NamedArray(
+            path=self.path,
+            dimensions=self.dimensions,
+            shape=self.shape,
+            stored_shape=self.shape,
+            dtype=np.dtype("O", metadata={"vlen": str}) if self.is_text else self.numpy_type,
+            fill_value=self.fill_value[()],
+            attributes=own_attributes(self.attributes) if self.has_companion else self.attributes,
+            chunk_shape=self.chunk_shape,
+            pipeline=self.pipeline,
+            forms=known_forms(self._attribute_types),
+        )

@@ -1,0 +1,245 @@
+"""Types and shapes of attributes, which JSON does not have: as netCDF-C keeps types in its Zarr stores.
+
+netCDF-C has the types of numbers in an attribute of each array and group. xarray hides that, but not in arrays of Zarr
+3: their types are in the attribute of their group. Beside the types are the forms of attributes that netCDF does not
+have: numbers without an axis or with several, booleans, texts along axes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import itertools
+import json
+import math
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tamis import meaning
+from tamis.stores.data_model import AttributeForm
+
+NAME = "_nczarr_attr"
+"""The attribute of netCDF-C that has them."""
+
+Types = dict[str, Any]
+"""By name of an attribute its type, or its type and shape in a list, with its values if its JSON has one of several."""
+
+_FILL = "_FillValue"
+"""The attribute of which Zarr 3 has the first value alone, as xarray reads it: types have all of them then."""
+
+_OF_ARRAYS = "arrays"
+_FORMS = "forms"
+_KNOWN = frozenset(("|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8"))
+
+
+def types_of(attributes: Mapping[str, Any], forms: Mapping[str, AttributeForm]) -> Types:
+    """Return the types of the attributes that are numbers, as readers of netCDF have them, and the forms of others."""
+    numbers = {
+        str(name): value.dtype.newbyteorder("<").str
+        for name, value in attributes.items()
+        if isinstance(value, (np.generic, np.ndarray)) and value.ndim <= 1
+    }
+    types: Types = {name: kind.replace("|", "<") for name, kind in numbers.items() if kind in _KNOWN}
+    for name, form in forms.items():
+        if name in attributes:
+            types[name] = [form.type, None if form.shape is None else [*form.shape]]
+    if (values := np.asarray(attributes.get(_FILL, ""))).size > 1 and values.dtype.kind in "iuf":
+        kind = forms[_FILL].type if _FILL in forms else values.dtype.str
+        types[_FILL] = [kind, [*values.shape], values.tolist()]
+    return types  # netCDF-C has no "|"
+
+
+def with_types_of(own: Types, arrays: Mapping[str, Types] | None = None) -> dict[str, Any]:
+    """Return the attribute that has the types of an array or group; nothing if there are none."""
+    inner = {name: types for name, types in (arrays or {}).items() if types}
+    if not own and not inner:
+        return {}
+    known = {"types": {name: text for name, kind in own.items() if (text := _netcdf_type(kind))}}
+    if forms := {name: kind for name, kind in own.items() if not isinstance(kind, str)}:
+        known[_FORMS] = forms
+    return {NAME: known | ({_OF_ARRAYS: inner} if inner else {})}
+
+
+def _netcdf_type(kind: Any) -> str:
+    """Return the type that netCDF-C takes for an attribute; empty for attributes that it does not have."""
+    if isinstance(kind, str):
+        return kind
+    name, shape, *_ = kind
+    little = f"<{name[1:]}"
+    has_type = little in _KNOWN or f"|{name[1:]}" in _KNOWN
+    return little if has_type and shape is not None and len(shape) <= 1 else ""
+
+
+def known_types(own: object, of_group: object = None, name: str = "") -> Types:
+    """Return the types of the attributes of an array or group."""
+    types = own.get("types") if isinstance(own, dict) else None
+    if types is None and isinstance(of_group, dict) and isinstance(arrays := of_group.get(_OF_ARRAYS), dict):
+        types = arrays.get(name)
+    forms = own.get(_FORMS) if isinstance(own, dict) else None
+    return {**(types if isinstance(types, dict) else {}), **(forms if isinstance(forms, dict) else {})}
+
+
+def known_forms(types: Types) -> dict[str, AttributeForm]:
+    """Return the forms among types."""
+    forms = {name: form_of(kind) for name, kind in types.items()}
+    return {name: form for name, form in forms.items() if form is not None}
+
+
+def form_of(kind: object) -> AttributeForm | None:
+    """Return the form of a type and shape in a list; None for anything else."""
+    if not isinstance(kind, list) or len(kind) not in (2, 3) or not isinstance(kind[0], str):
+        return None
+    shape = kind[1]
+    if shape is not None and not (isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)):
+        return None
+    return AttributeForm(kind[0], None if shape is None else tuple(shape))
+
+
+def in_type(value: Any, kind: object) -> Any:
+    """Return the numbers of a value of JSON in a type; None if that is no type, or does not hold them."""
+    form = form_of(kind)
+    if form is not None and isinstance(kind, list):
+        value = _all_values(value, *kind[2:])
+    dtype = _number_type(kind if form is None else form.type, any_type=form is not None)
+    if dtype is None:
+        return None
+    items = [*_flat(value)]
+    if any(type(item) not in ((bool,) if dtype.kind == "b" else (int, float)) for item in items):
+        return None
+    if dtype.kind != "f" and any(isinstance(item, float) for item in items):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            values = np.array(items, dtype)
+    except (OverflowError, ValueError):
+        return None
+    pairs = zip(values.tolist(), items, strict=True)
+    if any(known != item and (known == known or item == item) for known, item in pairs):
+        return None
+    if form is None:
+        return values if isinstance(value, list) else values[0]
+    if form.shape is None or math.prod(form.shape) != values.size:
+        return values[:0] if form.shape is None and not items else None
+    shaped = values.reshape(form.shape)
+    return shaped.reshape(-1)[0] if shaped.size == 1 else shaped
+
+
+def _all_values(value: Any, values: Any = None) -> Any:
+    """Return all values of an attribute, unless its JSON has another one than the first of them."""
+    first = next(_flat(values), None) if isinstance(values, list) else None
+    return values if first is not None and (value == first or (value != value and first != first)) else value
+
+
+def _number_type(name: object, *, any_type: bool) -> np.dtype[Any] | None:
+    """Return the type of a name: one that netCDF-C has, or any of numbers and booleans; None if there is none."""
+    if not isinstance(name, str) or ":" in name:
+        return None
+    known = name.replace(">", "<", 1)
+    known = f"|{known[1:]}" if known.endswith("1") else known
+    if known in _KNOWN:
+        return np.dtype(known).newbyteorder("=")
+    if not any_type:
+        return None
+    try:
+        dtype = np.dtype(name)
+    except (TypeError, ValueError):
+        return None
+    return dtype.newbyteorder("=") if dtype.kind in "iufb" else None
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    """Yield the items of lists in lists."""
+    return itertools.chain.from_iterable(map(_flat, value)) if isinstance(value, list) else iter((value,))
+
+
+DIMENSIONS = "_ARRAY_DIMENSIONS"
+_HIDDEN = (DIMENSIONS, "_nczarr_", "_NCZARR", "_nczarr", "_NCProperties", "_Netcdf4")
+_OF_VALUES = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "flag_values", "flag_masks")
+"""Attributes that have the type of the values, unless their own is known."""
+
+
+def netcdf_attributes(
+    attributes: Mapping[str, Any], dtype: np.dtype[Any] | None, zarr_format: int, types: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return attributes without internal ones; text as `str`, numbers in types of NumPy, anything else as JSON."""
+    known = {name: value for name, value in attributes.items() if not name.startswith(_HIDDEN)}
+    is_number = dtype is not None and dtype.kind in "iuf"
+    if zarr_format == 3 and is_number and isinstance(fill := known.get("_FillValue"), str):
+        known["_FillValue"] = _decoded_fill(fill)
+    result = {name: _value(value) for name, value in known.items()}
+    typed = {name: in_type(value, types.get(name)) for name, value in known.items()}
+    typed = {name: value for name, value in typed.items() if value is not None}
+    result |= typed
+    if dtype is None or not is_number:
+        return result
+    for name in _OF_VALUES:
+        value = result.get(name)
+        if isinstance(value, (np.generic, np.ndarray)) and name not in typed:
+            result[name] = _as_values(value, dtype)
+    return result
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or value is None or isinstance(value, dict):
+        return json.dumps(value)
+    if isinstance(value, int):
+        return np.int64(value) if -(1 << 63) <= value < 1 << 63 else np.float64(value)
+    if isinstance(value, float):
+        return np.float64(value)
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return value
+    if isinstance(value, list) and value and all(type(item) in (int, float) for item in value):
+        array = np.array(value)
+        return array if array.dtype.kind in "if" else array.astype("f8")
+    return json.dumps(value)
+
+
+def _decoded_fill(text: str) -> Any:
+    """Return the number of ``_FillValue`` as xarray writes it for Zarr 3; the text itself if it is none."""
+    try:
+        return float(struct.unpack("<d", base64.standard_b64decode(text))[0])
+    except (binascii.Error, struct.error, ValueError):
+        return text
+
+
+def _as_values(value: Any, dtype: np.dtype[Any]) -> Any:
+    native = dtype.newbyteorder("=")
+    with np.errstate(all="ignore"):
+        converted = np.asarray(value).astype(native)
+    same = np.array_equal(converted.astype("f8"), np.asarray(value, "f8"), equal_nan=True)
+    wide_enough = same or native.kind == "f"
+    return (converted if converted.ndim else converted[()]) if wide_enough else value
+
+
+def dimension_names(
+    names: Sequence[str | None] | None, attributes: Mapping[str, Any], shape: tuple[int, ...]
+) -> tuple[str | None, ...]:
+    """Return the name of each axis: of Zarr 3, of xarray, or of NCZarr; None where there is none."""
+    listed: Any = names if names is not None else attributes.get(DIMENSIONS)
+    if listed is None:
+        inner = attributes.get("_nczarr_array")
+        references = inner.get("dimension_references", inner.get("dimrefs")) if isinstance(inner, dict) else None
+        listed = [str(name).rpartition("/")[2] for name in references] if isinstance(references, list) else None
+    if not isinstance(listed, Sequence) or isinstance(listed, str) or len(listed) != len(shape):
+        return (None,) * len(shape)
+    return tuple(name if isinstance(name, str) and name else None for name in listed)
+
+
+def variable_of(
+    path: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any] | None,
+    dimensions: tuple[str, ...],
+    attributes: Mapping[str, Any],
+) -> meaning.Variable:
+    """Return an array as a variable of the CF conventions."""
+    folder, _, name = path.rpartition("/")
+    paths = tuple(f"{folder}/{dimension}" for dimension in dimensions)
+    return meaning.Variable(
+        path, shape, dtype, paths, dict(attributes), is_scale=dimensions[:1] == (name,) and len(shape) == 1
+    )

@@ -1,0 +1,216 @@
+"""The chunk files of a Zarr array in a local folder."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.arrays.source import opened, read_at
+from tamis.errors import FileError
+
+if TYPE_CHECKING:
+    from tamis.arrays.grid import Grid
+
+Json = dict[str, Any]
+
+_ABSENT = np.uint64((1 << 64) - 1)
+_ENTRY_NBYTES, _CHECKSUM_NBYTES = 16, 4
+_LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+@dataclass(frozen=True, slots=True)
+class ShardForm:
+    """What files of several chunks have in them."""
+
+    codecs: tuple[Json, ...]  # Metadata of the codecs of a chunk
+    at_end: bool  # Whether the index follows the chunks, instead of leading them
+    has_checksum: bool  # Whether the index has a checksum
+
+    @classmethod
+    def of(cls, codecs: Sequence[Json]) -> Self | None:
+        """Return the form by the codecs of an array; None if they are others, or the index has other codecs."""
+        if len(codecs) != 1 or codecs[0].get("name") != "sharding_indexed":
+            return None
+        config = codecs[0]["configuration"]
+        of_index = list(config["index_codecs"])
+        if of_index[:1] != [_LITTLE] or [codec.get("name") for codec in of_index[1:]] not in ([], ["crc32c"]):
+            return None
+        return cls(tuple(config["codecs"]), config.get("index_location", "end") == "end", len(of_index) > 1)
+
+    def entries(self, path: Path, count: int) -> NDArray[np.uint64]:
+        """Return offset and size of each chunk of a file, read from its index."""
+        nbytes = count * _ENTRY_NBYTES + (_CHECKSUM_NBYTES if self.has_checksum else 0)
+        _, size = read_part(path, 0)
+        if nbytes > size:
+            raise _damage(path, f"expected an index of {nbytes} bytes for {count} chunks, found a file of {size} bytes")
+        data, _ = read_part(path, nbytes, size - nbytes if self.at_end else 0)
+        if self.has_checksum:
+            data, checksum = data[:-_CHECKSUM_NBYTES], int.from_bytes(data[-_CHECKSUM_NBYTES:], "little")
+            if (found := _crc32c(data)) != checksum:
+                raise _damage(path, f"expected the checksum {checksum:08x} of the index, found {found:08x}")
+        entries: NDArray[np.uint64] = np.frombuffer(data, "<u8").reshape(count, 2).astype(np.uint64)
+        first, last = (0, size - nbytes) if self.at_end else (nbytes, size)
+        stored = entries[(entries != _ABSENT).any(axis=1)]
+        offsets, sizes = stored.T
+        wrong = (offsets < first) | (offsets > last) | (sizes > last - np.minimum(offsets, np.uint64(last)))
+        if wrong.any():
+            offset, length = stored[wrong][0].tolist()
+            raise _damage(path, f"expected chunks from byte {first} to {last}, found {length} bytes at {offset}")
+        return entries
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Places of stored chunks."""
+
+    numbers: NDArray[np.int64]  # Numbers of the chunks, increasing
+    starts: NDArray[np.int64]  # Offset in all files behind each other, and size
+    sizes: NDArray[np.int64]
+
+
+def places_in_shards(
+    form: ShardForm,
+    grids: tuple[Grid, Grid],
+    files: tuple[NDArray[np.int64], NDArray[np.int64]],
+    path_of: Callable[[int], Path],
+) -> Places:
+    """Return the places of all chunks that lie in the array."""
+    chunks, shards = grids
+    counts = tuple(step // chunk for step, chunk in zip(shards.chunk_shape, chunks.chunk_shape, strict=True))
+    numbers, starts, sizes = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for row, (number, begin) in enumerate(zip(*map(np.ndarray.tolist, files), strict=True)):
+        entries = form.entries(path_of(row), math.prod(counts))
+        inner = np.flatnonzero((entries != _ABSENT).any(axis=1))
+        first = np.array(np.unravel_index(number, shards.counts)) * counts
+        index = np.array(np.unravel_index(inner, counts)) + first[:, None]
+        inside = (index < np.array(chunks.counts)[:, None]).all(axis=0)
+        numbers.append(np.ravel_multi_index(tuple(index[:, inside]), chunks.counts))
+        starts.append(entries[inner[inside], 0].astype(np.int64) + begin)
+        sizes.append(entries[inner[inside], 1].astype(np.int64))
+    order = np.argsort(known := np.concatenate(numbers))
+    return Places(known[order], np.concatenate(starts)[order], np.concatenate(sizes)[order])
+
+
+def _crc32c(data: bytes) -> int:
+    import google_crc32c  # late: zarr brings it, and is optional
+
+    return int(google_crc32c.value(data))
+
+
+def _damage(path: Path, text: str) -> FileError:
+    return FileError(f"{path}: {text}: the file is truncated or damaged").at(path=path)
+
+
+_NUMBERS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFiles:
+    """The files of an array's chunks, or of its shards."""
+
+    folder: Path  # Folder of the array
+    # Returns the key of a chunk by its index along each axis: its path in the folder
+    key_of: Callable[[tuple[int, ...]], str]
+    counts: tuple[int, ...]  # Number of chunks along each axis
+
+    def path_of(self, number: int) -> Path:
+        """Return the path of the file of a chunk by its number."""
+        index = [0] * len(self.counts)
+        for axis in reversed(range(len(self.counts))):
+            number, index[axis] = divmod(number, self.counts[axis])
+        return self.folder / self.key_of(tuple(index))
+
+    def listed(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return numbers and sizes of the stored chunks, by number; the time depends on the files, not on the grid."""
+        numbers, sizes = [], []
+        try:
+            for key, entry in _files_in(self.folder, ""):
+                if (number := self._number_of(key)) is not None:
+                    numbers.append(number)
+                    sizes.append(entry.stat().st_size)
+        except OSError as error:
+            raise FileError(f"{self.folder}: cannot be listed: {error.strerror}").at(path=self.folder) from error
+        order = np.argsort(known := np.array(numbers, np.int64))
+        return known[order], np.array(sizes, np.int64)[order]
+
+    def _number_of(self, key: str) -> int | None:
+        """Return the number of the chunk with a key; None if it is not the key of a chunk of the grid."""
+        index = tuple(map(int, _NUMBERS.findall(key)))
+        if not self.counts:
+            return 0 if key == self.key_of(()) else None
+        if len(index) != len(self.counts) or self.key_of(index) != key:
+            return None
+        number = 0
+        for at, count in zip(index, self.counts, strict=True):
+            if at >= count:
+                return None  # left behind when the array was made smaller
+            number = number * count + at
+        return number
+
+
+def read_part(path: Path, nbytes: int, offset: int = 0) -> tuple[bytes, int]:
+    """Return so many bytes of a file, fewer only at its end, and its size."""
+    try:
+        with opened(path) as handle:
+            return read_at(handle, nbytes, offset), os.fstat(handle).st_size
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror}").at(path=path) from error
+
+
+def _files_in(folder: str | Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield the files in a folder and the folders in it, with their paths from the first."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir():
+                yield from _files_in(entry.path, f"{prefix}{entry.name}/")
+            else:
+                yield f"{prefix}{entry.name}", entry
+
+
+class FolderSource:
+    """Chunk files behind each other; see `tamis.arrays.source.ByteSource`. Files are opened when they are read."""
+
+    def __init__(self, sizes: NDArray[np.int64], path_of: Callable[[int], Path]) -> None:
+        self._ends = np.cumsum(sizes)
+        self._path_of = path_of
+
+    @property
+    def nbytes(self) -> int:
+        """Number of all bytes."""
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    def starts(self) -> NDArray[np.int64]:
+        """Return the offset of each file."""
+        return np.concatenate([np.zeros(1, np.int64), self._ends[:-1]]) if len(self._ends) else self._ends
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        """Return bytes of one file."""
+        number = int(self._ends.searchsorted(offset, "right"))
+        if not nbytes or number >= len(self._ends):
+            return b""
+        start = int(self._ends[number - 1]) if number else 0
+        path = self._path_of(number)
+        data, size = read_part(path, nbytes, offset - start)
+        if size != int(self._ends[number]) - start:
+            raise FileError(f"{path}: the file changed while it was read").at(path=path)
+        return data
+
+    def read_into(self, offset: int, room: memoryview) -> int:
+        """Fill memory as `read` does, and return the count of bytes."""
+        data = self.read(offset, len(room))
+        room[: len(data)] = data
+        return len(data)
+
+    def read_many(self, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes of several ranges of offset and size."""
+        return [self.read(*span) for span in ranges]

@@ -1,0 +1,172 @@
+"""The HDF5 filters that make the chunks of a Zarr array, if there are such filters."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+from tamis.errors import MissingFilterError, ParameterError, TamisError
+from tamis.filters import ChunkType, Data, Filter, Fletcher32, Shuffle, Stage
+from tamis.formats.zarr.masked_chunk import MaskedPipeline
+from tamis.notation.zarr import parse_text, zfp_of
+from tamis.pipeline import Pipeline
+
+Json = dict[str, Any]
+
+_KNOWN = ("zlib", "shuffle", "fletcher32", "bz2", "zstd", "blosc")
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFilters:
+    """What chunks of a Zarr array are, in terms of HDF5."""
+
+    pipeline: Pipeline  # Filters with stored parameters
+    # The usual mask of ``tamis.pipeline``, whose other chunks are marked; None for other codecs
+    marked: MaskedPipeline | None = None
+    # Size of chunks that are values as they are, whatever the codecs; None if there are none such
+    raw_nbytes: int | None = None
+
+
+@lru_cache(maxsize=256)
+def chunk_filters(codecs: str, chunk: ChunkType) -> ChunkFilters | None:
+    """Return the filters that HDF5 would have for chunks of these codecs; None if there are none."""
+    rest = [codec for codec in json.loads(codecs) if codec.get("name") != "bytes"]
+    if rest[:1] and rest[0].get("name") == "reshape":
+        rest = rest[1:] if _squeezes(rest[0], chunk.shape) and rest[1:] and rest[1].get("name") == "zfp" else []
+        if not rest:
+            return None
+    elif rest and rest[0].get("name") == "zfp" and any(extent == 1 for extent in chunk.shape):
+        return None  # HDF5's zfp would leave these axes out
+    try:
+        if len(rest) == 1 and _name(rest[0]) == "tamis.pipeline":
+            return _of_pipeline_codec(rest[0], chunk)
+        stages = [stage for codec in rest for stage in _stages(codec)]
+        if not shuffles_whole_values(stages, chunk):
+            return None
+        return ChunkFilters(_recorded(Pipeline(stages), chunk), raw_nbytes=_raw_nbytes(rest, chunk))
+    except TamisError:
+        return None
+
+
+def shuffles_whole_values(stages: Sequence[Stage], chunk: ChunkType) -> bool:
+    """Return whether shuffle, if it is there, gets whole values, which Zarr's needs.
+
+    Other filters do not leave them, except the four bytes of a checksum behind the values, by which netCDF begins.
+    """
+    before = 0
+    for stage in stages:
+        if isinstance(stage.filter, Shuffle) and (before < 0 or (chunk.nbytes + before) % chunk.dtype.itemsize):
+            return False
+        if isinstance(stage.filter, Fletcher32) and before >= 0:
+            before += 4
+        elif not isinstance(stage.filter, Shuffle):
+            before = -1
+    return True
+
+
+def _name(codec: Json) -> str:
+    return str(codec.get("id", codec.get("name", "")))
+
+
+def _stages(codec: Json) -> tuple[Stage, ...]:
+    name = _name(codec)
+    if name == "h5z_zfp":
+        known = {key: value for key, value in codec.items() if key not in ("id", "dtype", "shape")}
+        return (Stage(zfp_of(known), False),)
+    if name == "zfp" and "name" in codec:
+        return (Stage(zfp_of(codec.get("configuration") or {}), False),)
+    if name.removeprefix("numcodecs.") not in _KNOWN:
+        raise TamisError(name)
+    return tuple(Stage(stage.filter, False) for stage in parse_text(json.dumps(codec)))
+
+
+def _of_pipeline_codec(codec: Json, chunk: ChunkType) -> ChunkFilters:
+    config = codec.get("configuration") or {key: codec[key] for key in ("filters", "mask") if key in codec}
+    masked = MaskedPipeline.from_config(config)
+    return ChunkFilters(_recorded(masked.pipeline, chunk), masked)
+
+
+def _recorded(pipeline: Pipeline, chunk: ChunkType) -> Pipeline:
+    pipeline.check(chunk)
+    return Pipeline(Stage(stage.filter, stage.optional, stage.filter.stored(chunk)) for stage in pipeline.stages)
+
+
+def _squeezes(codec: Json, chunk_shape: tuple[int, ...]) -> bool:
+    """Return whether a codec reshape only joins unit axes with others."""
+    shape = (codec.get("configuration") or {}).get("shape")
+    if not isinstance(shape, list) or not all(isinstance(axis, list) for axis in shape):
+        return False
+    members = [member for axis in shape for member in axis]
+    if members != list(range(len(chunk_shape))):
+        return False
+    joined = tuple(math.prod(chunk_shape[member] for member in axis) for axis in shape)
+    return joined == tuple(extent for extent in chunk_shape if extent > 1)
+
+
+def _raw_nbytes(codecs: Sequence[Json], chunk: ChunkType) -> int | None:
+    """Return the size of chunks that ``h5z_zfp`` stores as they are, if it is the only codec."""
+    if len(codecs) != 1 or _name(codecs[0]) != "h5z_zfp":
+        return None
+    from tamis.formats.zarr.zarr2_codecs import H5zZfp
+
+    codec = H5zZfp.of(
+        zfp_of({k: v for k, v in codecs[0].items() if k not in ("id", "dtype", "shape")}), chunk.dtype, chunk.shape
+    )
+    return chunk.nbytes if codec.may_be_raw else None
+
+
+@dataclass(frozen=True, slots=True)
+class ZarrCodec(Filter):
+    """A codec by its name; zarr-python decodes it, and nothing encodes it in HDF5."""
+
+    name: str = "codec"  # type: ignore[misc]  # a name for each instance, not for the class
+    config: str = field(default="")  # Its parameters, as JSON
+    id: ClassVar[int] = 0
+    registered_name: ClassVar[str] = ""
+
+    @classmethod
+    def of(cls, metadata: dict[str, Any]) -> Self:
+        """Return the codec of metadata of version 2 or 3."""
+        known = {key: value for key, value in metadata.items() if key not in ("id", "name", "configuration")}
+        config = metadata.get("configuration") or known
+        text = ",".join(
+            f"{key}={json.dumps(value)}" for key, value in config.items() if not isinstance(value, (list, dict))
+        )
+        return cls(str(metadata.get("id", metadata.get("name"))), text)
+
+    @classmethod
+    def from_values(cls, values: tuple[int, ...]) -> Self:
+        """Refuse: HDF5 has no such filter."""
+        raise ParameterError("expected the metadata of a codec of Zarr, got parameters of an HDF5 filter")
+
+    @property
+    def requested(self) -> tuple[int, ...]:
+        """Nothing: HDF5 has no such filter."""
+        return ()
+
+    def unencodable(self) -> str:
+        """Return why tamis cannot encode it."""
+        return f"HDF5 has no filter for the Zarr codec {self}: choose filters with -f"
+
+    def undecodable(self) -> str:
+        """Return why tamis cannot decode it by itself."""
+        return self.unencodable()
+
+    def encode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Refuse."""
+        raise MissingFilterError(self.unencodable())
+
+    def decode(self, data: Data, chunk: ChunkType, stored: tuple[int, ...]) -> Data:
+        """Refuse."""
+        raise MissingFilterError(self.undecodable())
+
+    def in_words(self, stored: tuple[int, ...] = ()) -> str:
+        """Return the codec and its parameters."""
+        return f"Zarr codec {self}"
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.config})" if self.config else self.name

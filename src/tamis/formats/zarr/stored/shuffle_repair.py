@@ -1,0 +1,182 @@
+"""Metadata of NCZarr stores whose shuffle claims elements of 0 bytes (D22): found, corrected and replaced together."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numcodecs
+import numpy as np
+
+from tamis.errors import FileError
+from tamis.safety.disk import disk_text, sync_file, sync_folder
+
+if TYPE_CHECKING:
+    from tamis.formats.zarr.stored.array import ZarrArray
+
+Json = dict[str, Any]
+
+_LEFT_BEHIND = re.compile(r"\.(zarray|zmetadata)\.[0-9a-f]{8}\.tamis")
+_CHECKED_CHUNKS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A metadata file with other content."""
+
+    path: Path  # Path of the file
+    before: bytes
+    after: bytes
+    arrays: tuple[str, ...]  # Keys of the corrected arrays in the store, such as ``g/TS``
+
+
+def is_by_netcdf(folder: Path) -> bool:
+    """Return whether netCDF-C wrote a store, by the attributes or files that it leaves in the root."""
+    if any((folder / name).is_file() for name in (".nczarr", ".nczgroup")):
+        return True
+    with suppress(FileNotFoundError):
+        attributes = _parsed(folder / ".zattrs", (folder / ".zattrs").read_bytes())
+        named = "nczarr" in str(attributes.get("_NCProperties", ""))
+        return named or any(key.startswith(("_nczarr", "_NCZARR")) for key in attributes)
+    return False
+
+
+def corrections_of(folder: Path) -> list[Correction]:
+    """Return the metadata files of a store with a wrong shuffle, corrected; none if there is nothing to repair."""
+    corrections = []
+    for parent, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted({".zarray", ".zmetadata"} & set(names)):
+            path = Path(parent, name)
+            before = path.read_bytes()
+            document, arrays = _parsed(path, before), []
+            key = path.parent.relative_to(folder).as_posix()
+            for inner, metadata in _arrays_in(document, key):
+                if _correct(metadata, path):
+                    arrays.append(inner)
+            if arrays:
+                corrections.append(Correction(path, before, json.dumps(document).encode(), tuple(arrays)))
+    return sorted(corrections, key=lambda correction: correction.path.name == ".zmetadata")
+
+
+def _parsed(path: Path, content: bytes) -> Json:
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{path}: expected JSON: {error}").at(path=path) from error
+    if not isinstance(document, dict):
+        raise FileError(f"{path}: expected an object of JSON, got {type(document).__name__}").at(path=path)
+    return document
+
+
+def _arrays_in(document: Json, key: str) -> list[tuple[str, Json]]:
+    """Return the metadata of arrays in a file, consolidated or not, by key."""
+    if "metadata" not in document:
+        return [(key, document)]
+    inner = document["metadata"] if isinstance(document["metadata"], dict) else {}
+    prefix = "" if key == "." else f"{key}/"
+    return [
+        (prefix + name.removesuffix("/.zarray"), metadata)
+        for name, metadata in inner.items()
+        if name.endswith("/.zarray") and isinstance(metadata, dict)
+    ]
+
+
+def _correct(metadata: Json, path: Path) -> bool:
+    """Give each shuffle the size of values; return whether something changed."""
+    codecs = [*(metadata.get("filters") or ()), *filter(None, [metadata.get("compressor")])]
+    wrong = [
+        position
+        for position, codec in enumerate(codecs)
+        if isinstance(codec, dict) and codec.get("id") == "shuffle" and not _is_size(codec.get("elementsize"))
+    ]
+    if wrong and wrong[-1] > 0:
+        names = "|".join(str(codec.get("id")) for codec in codecs)
+        raise FileError(
+            f"{path}: expected shuffle as the first codec, got {names}: zarr-python shuffles whole values only, so"
+            " that no element size makes it right: repack the store"
+        ).at(path=path)
+    for position in wrong:
+        try:
+            codecs[position]["elementsize"] = np.dtype(metadata["dtype"]).itemsize
+        except (KeyError, TypeError) as error:
+            raise FileError(f"{path}: expected the type of the values, got {metadata.get('dtype')!r}").at(
+                path=path
+            ) from error
+    return bool(wrong)
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and value > 0
+
+
+def check_correction(correction: Correction, array: ZarrArray) -> None:
+    """Raise FileError unless numcodecs decodes chunks by the corrected metadata to the values that tamis reads."""
+    metadata = json.loads(correction.after)
+    configs = [*(metadata.get("filters") or ()), *filter(None, [metadata.get("compressor")])]
+    reader = array.open_chunks()
+    origins = [origin for origin, _ in reader.index.records()]
+    for origin in origins[:: max(1, len(origins) // _CHECKED_CHUNKS)]:
+        values, data = reader.values(origin), reader.stored(origin)[0]
+        for config in reversed(configs):
+            data = numcodecs.get_codec(config).decode(data)
+        if bytes(np.ascontiguousarray(data).view(np.uint8)) != values.tobytes():
+            raise FileError(f"{array.label}: chunk at {origin}: expected the same values by numcodecs and by tamis").at(
+                path=correction.path, dataset=array.path, chunk=origin
+            )
+
+
+def replace_together(corrections: list[Correction]) -> None:
+    """Replace metadata files: all of them, or none.
+
+    Each is replaced at once, so that a killed run leaves arrays that are repaired or as before; the next run goes on.
+    """
+    written: list[tuple[Correction, Path]] = []
+    replaced: list[Correction] = []
+    try:
+        for correction in corrections:
+            written.append((correction, _temporary(correction.path)))
+            _write(written[-1][1], correction.after, correction.path)
+        for correction, temporary in written:
+            if correction.path.read_bytes() != correction.before:
+                raise FileError(f"{correction.path}: the file changed during the repair").at(path=correction.path)
+            os.replace(temporary, correction.path)
+            replaced.append(correction)
+    except OSError as error:
+        for done in replaced:
+            temporary = _temporary(done.path)
+            _write(temporary, done.before, done.path)
+            os.replace(temporary, done.path)
+        if isinstance(error, FileError):
+            raise
+        place = written[-1][0].path if len(written) < len(corrections) else corrections[len(replaced)].path
+        raise FileError(f"{place}: cannot be written: {disk_text(error)}").at(path=place) from error
+    finally:
+        for _, temporary in written:
+            temporary.unlink(missing_ok=True)
+    for parent in {correction.path.parent for correction in corrections}:
+        sync_folder(parent)
+
+
+def remove_left_behind(folder: Path) -> None:
+    """Remove the temporary files of killed runs."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            if _LEFT_BEHIND.fullmatch(name):
+                Path(parent, name).unlink(missing_ok=True)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f"{path.name}.{os.urandom(4).hex()}.tamis")
+
+
+def _write(path: Path, content: bytes, like: Path) -> None:
+    path.write_bytes(content)
+    shutil.copymode(like, path)
+    sync_file(path)

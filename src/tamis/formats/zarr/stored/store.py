@@ -1,0 +1,258 @@
+"""A Zarr hierarchy in a local folder as a store of arrays; see `tamis.stores.protocols.Store`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from tamis import meaning
+from tamis.errors import FileError, MissingFilterError
+from tamis.formats.zarr.stored.array import ZarrArray, check_sizes
+from tamis.formats.zarr.stored.attributes import NAME as TYPES
+from tamis.formats.zarr.stored.attributes import (
+    Types,
+    dimension_names,
+    known_forms,
+    known_types,
+    netcdf_attributes,
+    variable_of,
+)
+from tamis.safety.disk import nbytes_of
+from tamis.stores.arrays import ArrayTable
+from tamis.stores.data_model import Dimension, NamedGroup
+from tamis.stores.model_header import header_of
+from tamis.stores.protocols import Readers
+
+if TYPE_CHECKING:
+    from tamis.filters import Filter
+    from tamis.pipeline import Pipeline
+    from tamis.stores.header import Header
+
+
+def check_installed(label: object, *others: str) -> None:
+    """Raise MissingFilterError if zarr, numcodecs or another package is not installed; names the extra."""
+    for name in ("zarr", "numcodecs", *others):
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            extra = name if name in others else "zarr"
+            raise MissingFilterError(
+                f"{label}: expected the package {name}, found no {error.name}: pip install 'tamis[{extra}]'"
+            ) from error
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep warnings of zarr-python to itself: that codecs, types and consolidated metadata are not in Zarr's core."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=UserWarning, module=r"zarr\.")
+        warnings.filterwarnings("ignore", message=".*(Zarr|Consolidated|Numcodecs|specification).*")
+        yield
+
+
+class ZarrStore:
+    """A folder for reading, through zarr-python."""
+
+    is_loose = True
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fsdecode(path).rstrip("/") or "/"
+        check_installed(self.path)
+        import zarr
+
+        try:
+            with quietly():
+                node = zarr.open(self.path, mode="r")
+                members = [("", node)]
+                if isinstance(node, zarr.Group):
+                    members += sorted(node.members(max_depth=None))
+                for name, member in members:
+                    _check_attributes(name, member.metadata.attributes)
+                    if not isinstance(member, zarr.Group):
+                        check_sizes(name, member)
+        except Exception as error:  # zarr-python raises many kinds for damaged metadata
+            raise FileError(f"{self.path}: its Zarr metadata cannot be read: {error}").at(path=self.path) from error
+        groups: dict[str, Any] = {f"/{name}": member for name, member in members if isinstance(member, zarr.Group)}
+        self._groups = groups or {"/": None}
+        nodes = {f"/{name}" if name else f"/{Path(self.path).stem}": member for name, member in members}
+        arrays = {path: member for path, member in nodes.items() if not isinstance(member, zarr.Group)}
+        names = _named_axes(arrays)
+        self._arrays = {
+            path: ZarrArray(self.path, path, member, number, names[path])
+            for number, (path, member) in enumerate(arrays.items())
+        }
+        for array in self._arrays.values():
+            array.arrays = self._arrays
+            group = self._groups.get(array.path.rpartition("/")[0] or "/")
+            array.group_types = None if group is None else group.attrs.get(TYPES)
+        if len(members) == 1 and arrays:  # the folder is an array itself
+            next(iter(self._arrays.values())).folder = Path(self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Do nothing: files are open only while they are read."""
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes of all files."""
+        return nbytes_of(self.path)
+
+    @cached_property
+    def arrays(self) -> ArrayTable:
+        """All arrays by path."""
+        return ArrayTable(self._arrays.values())
+
+    @cached_property
+    def roles(self) -> Mapping[str, meaning.Role]:
+        """The role of each array by path."""
+        variables = (
+            variable_of(path, array.shape, array.number_type, array.dimensions, array.attributes)
+            for path, array in self._arrays.items()
+        )
+        return meaning.roles_of(variables, {path: self.group_attributes(path) for path in self._groups})
+
+    def group_attributes(self, path: str) -> dict[str, Any]:
+        """Return the attributes of a group."""
+        group = self._groups[path]
+        if group is None:
+            return {}
+        return netcdf_attributes(dict(group.attrs), None, group.metadata.zarr_format, self._attribute_types(path))
+
+    def _attribute_types(self, path: str) -> Types:
+        group = self._groups[path]
+        return {} if group is None else known_types(group.attrs.get(TYPES))
+
+    @property
+    def kind(self) -> str:
+        """The format."""
+        return "Zarr"
+
+    @property
+    def model(self) -> ZarrStore:
+        """The store in netCDF's data model."""
+        return self
+
+    def header(self) -> Header:
+        """Return variables, dimensions, attributes and codecs as CDL describes them."""
+        codecs = {path: json.dumps(array.codecs, default=str) for path, array in self._arrays.items()}
+        return header_of(self, self._arrays, codecs)
+
+    def group(self, path: str) -> NamedGroup:
+        """Return a group with its dimensions, whose sizes are those of the arrays; see `DataModel`."""
+        path = f"/{path.strip('/')}"
+        if path not in self._groups:
+            raise FileError(f"{self.path}: expected a group at {path!r}, found none")
+        own = self._arrays_by_group.get(path, {})
+        dimensions: dict[str, Dimension] = {}
+        for array in own.values():
+            for name, extent in zip(array.dimensions, array.shape, strict=True):
+                known = self._dimension_around(path, name)
+                size = dimensions.get(name, known)
+                if size is not None and size.size != extent:
+                    raise FileError(
+                        f"{array.label}: expected {size.size} values along {name!r}, as others have, found {extent}"
+                    )
+                if known is None:
+                    dimensions[name] = Dimension(extent, is_unlimited=None)
+        variables = {
+            name.rpartition("/")[2]: array.named()
+            for name, array in own.items()
+            if name not in self._hidden and (array.is_text or not array.varies)
+        }
+        left_out = {
+            name.rpartition("/")[2]: "expected numbers, characters or text, got objects"
+            for name, array in own.items()
+            if array.varies and not array.is_text
+        }
+        forms = known_forms(self._attribute_types(path))
+        return NamedGroup(path, dimensions, variables, self.group_attributes(path), left_out, forms)
+
+    @cached_property
+    def _arrays_by_group(self) -> Mapping[str, Mapping[str, ZarrArray]]:
+        """The arrays of each group, by the paths of both."""
+        groups: dict[str, dict[str, ZarrArray]] = {}
+        for path, array in self._arrays.items():
+            groups.setdefault(path.rpartition("/")[0] or "/", {})[path] = array
+        return groups
+
+    @cached_property
+    def _hidden(self) -> frozenset[str]:
+        """The paths of companions."""
+        return frozenset(companion.path for companion, _ in self.arrays.companions())
+
+    def _dimension_around(self, path: str, name: str) -> Dimension | None:
+        """Return the dimension of that name in the groups around a group: that of the variable of this name."""
+        while path != "/":
+            path = path.rpartition("/")[0] or "/"
+            scale = self._arrays.get(f"{path.rstrip('/')}/{name}")
+            if scale is not None and scale.dimensions == (name,):
+                return Dimension(scale.shape[0], is_unlimited=None)
+        return None
+
+    def group_paths(self, path: str = "/") -> list[str]:
+        """Return the paths of a group and of the groups in it."""
+        top = f"/{path.strip('/')}"
+        return [known for known in self._groups if known == top or known.startswith(f"{top.rstrip('/')}/")]
+
+    def array(self, path: str) -> ZarrArray:
+        """Return the array at a path."""
+        return self._arrays[path]
+
+    def first_path(self, path: str) -> str:
+        """Return the path of an array; empty if there is none."""
+        return path if path in self._arrays else ""
+
+    def paths(self) -> dict[str, str]:
+        """Return the path of each array, by itself."""
+        return {path: path for path in self._arrays}
+
+    def check_listed(self) -> None:
+        """Do nothing: all groups are listed."""
+
+    def filtered_groups(self) -> Iterable[tuple[str, Pipeline, str]]:
+        """Yield nothing: groups have no filters."""
+        return ()
+
+    def readers_of(self, filters: Iterable[Filter]) -> Readers:
+        """Return that readers of Zarr can read the arrays."""
+        return Readers((), szip=False, h5py=False, tamis=True, hint="", words="Zarr")
+
+    def survey_other_files(self, target: str) -> list[str]:
+        """Return no notes: the store names no other files."""
+        return []
+
+
+def _check_attributes(name: str, attributes: object) -> None:
+    """Raise TypeError unless the attributes of a group or array are an object of JSON."""
+    if not isinstance(attributes, dict):
+        raise TypeError(f"/{name}: expected the attributes to be an object, found {attributes!r:.80}")
+
+
+def _named_axes(arrays: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the names of the axes of all arrays; axes without a name get one by their length, as in netCDF-C."""
+    phony: dict[tuple[str, int, int], str] = {}
+    names: dict[str, tuple[str, ...]] = {}
+    for path, array in arrays.items():
+        group, counts = path.rpartition("/")[0], dict[int, int]()
+        listed = getattr(array.metadata, "dimension_names", None) if array.metadata.zarr_format == 3 else None
+        axes = []
+        for name, extent in zip(dimension_names(listed, dict(array.attrs), array.shape), array.shape, strict=True):
+            if name is not None:
+                axes.append(name)
+                continue
+            counts[extent] = counts.get(extent, 0) + 1
+            axes.append(phony.setdefault((group, extent, counts[extent]), f"phony_dim_{len(phony)}"))
+        names[path] = tuple(axes)
+    return names

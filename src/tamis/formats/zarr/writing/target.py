@@ -1,0 +1,231 @@
+"""A new Zarr hierarchy, which gets the content of a store of any format; see `tamis.rewrite.transfer.Target`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import zarr
+
+from tamis.arrays.grid import Grid
+from tamis.errors import FileError, located
+from tamis.filters import ChunkType
+from tamis.formats.zarr.array_metadata import json_attributes
+from tamis.formats.zarr.stored.attributes import Types, types_of, with_types_of
+from tamis.formats.zarr.stored.companions import table_text
+from tamis.formats.zarr.stored.store import quietly
+from tamis.formats.zarr.writing.copied_array import CopiedArray, copied, kept_plan
+from tamis.formats.zarr.writing.new_array import NewArray, write_json, write_texts
+from tamis.formats.zarr.writing.writer import NewChunks, ZarrForm, ZarrWriter
+from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
+from tamis.meaning.variables import HISTORY
+from tamis.pipeline import Pipeline
+from tamis.rewrite.new_chunk import NewChunk
+from tamis.rewrite.streams import carry
+from tamis.rewrite.write import write
+from tamis.rounding import CONTAINER, Rounding, container_attributes, container_names
+from tamis.safety.transaction import remove
+
+if TYPE_CHECKING:
+    from tamis.meaning.missing import Flags
+    from tamis.rewrite.rewrite import Plan
+    from tamis.stores.data_model import NamedArray, NamedGroup
+    from tamis.stores.protocols import ArrayWriter, StoredArray
+
+_FLAGS = frozenset(("flag_values", "flag_masks", "flag_meanings"))
+
+
+class ZarrTarget:
+    """A Zarr hierarchy that is created in a local folder."""
+
+    def __init__(self, path: Path, form: ZarrForm, threads: int = 1) -> None:
+        path.mkdir()
+        self.folder, self.form, self._threads = path, form, threads
+        self._arrays: dict[str, NewArray | CopiedArray] = {}
+        self._companions: dict[str, ZarrWriter] = {}
+        self._names: set[str] = set()
+        self._groups: dict[str, NamedGroup] = {}
+        self._text_types: dict[str, Types] = {}
+        self._roundings: dict[str, Rounding] = {}
+
+    def set_history(self, text: str) -> None:
+        """Set the history of the root group."""
+        if (root := self._groups.get("/")) is not None:
+            self._groups["/"] = replace(root, attributes={**root.attributes, HISTORY: text})
+
+    def create_group(self, group: NamedGroup) -> None:
+        """Create a group; `finish` writes its attributes. Dimensions are those of its arrays."""
+        (self.folder / group.path.strip("/")).mkdir(parents=True, exist_ok=True)
+        self._names |= {f"{group.path.rstrip('/')}/{name}" for name in group.variables}
+        self._groups[group.path] = group
+        json_attributes(group.path, group.attributes)  # refused before chunks are encoded
+
+    def _types_by_group(self) -> Mapping[str, Mapping[str, Types]]:
+        """Return the types of the attributes of all arrays: by path of a group, then by name in it."""
+        groups: dict[str, dict[str, Types]] = {}
+        for path, types in (self._text_types | {array.path: array.types for array in self._arrays.values()}).items():
+            group, _, name = path.rpartition("/")
+            groups.setdefault(group or "/", {})[name] = types
+        return groups
+
+    def _write_group(self, group: NamedGroup, inner: Mapping[str, Types]) -> None:
+        """Write the metadata of a group, which in Zarr 3 have the types of attributes of its arrays."""
+        folder = self.folder / group.path.strip("/")
+        attributes, types = json_attributes(group.path, group.attributes), types_of(group.attributes, group.forms)
+        if self.form.zarr_format == 2:
+            attributes |= with_types_of(types)
+            write_json(folder / ".zgroup", {"zarr_format": 2})
+            if attributes:
+                write_json(folder / ".zattrs", attributes)
+            return
+        attributes |= with_types_of(types, inner)
+        write_json(folder / "zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": attributes})
+
+    def create_like(self, variable: NamedArray, array: StoredArray, plan: Plan) -> ZarrWriter:
+        """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
+        dtype = _value_type(array, plan)
+        self._begin(variable)
+        fill = array.fill_as(plan.dtype)
+        raw = np.asarray(fill, plan.dtype).tobytes()
+        chunk = ChunkType(dtype, plan.chunk_shape, raw if any(raw) else b"")
+        is_full = self.form.zarr_format == 2 and any(raw) and "_FillValue" not in variable.attributes
+        writer = ZarrWriter(self, NewChunks(variable.path, plan.grid(array), chunk, plan.pipeline, is_full))
+        attributes = {**_flags(variable), **variable.attributes}
+        if plan.rounding is not None:
+            rounding = plan.rounding.rounding
+            attributes |= {name: values[0] for name, values in rounding.recorded.items()}
+            self._roundings[variable.path] = rounding
+        self._arrays[variable.path] = NewArray(
+            variable.path, variable.dimensions, attributes, dtype, np.frombuffer(raw, dtype)[0], writer, variable.forms
+        )
+        return writer
+
+    def copy(self, variable: NamedArray, array: StoredArray) -> None:
+        """Store an array as it is: its chunks if Zarr has codecs for them, otherwise its values, without loss."""
+        self._begin(variable)
+        if (as_it_is := copied(variable, array, self.folder, self.form, self._threads)) is not None:
+            self._arrays[variable.path] = as_it_is
+            return
+        if variable.is_text:
+            write_texts(self.folder, self.form, variable, array)
+            self._text_types[variable.path] = types_of(variable.attributes, variable.forms)
+            return
+        with located(array.label, dataset=array.path):
+            plan = kept_plan(array)
+            create = partial(self.create_like, variable, array)
+            if plan.copied:
+                carry(plan, array, create)
+            elif array.shape:
+                write(plan, array, create, _no_progress, self._threads)
+            else:
+                _write_scalar(plan, array, create(plan))
+
+    def create_companion(self, writer: ZarrWriter, pipeline: Pipeline, flags: Flags) -> ZarrWriter:
+        """Create the companion of an array, named after it."""
+        variable = self._arrays[writer.path]
+        path = next(path for path in companion_names(writer.path) if path not in self._names)
+        self._names.add(path)
+        chunk = ChunkType(np.dtype(np.uint8), writer.grid.chunk_shape, bytes([flags.fill]) if flags.fill else b"")
+        is_full = self.form.zarr_format == 2 and flags.fill != 0
+        created = ZarrWriter(self, NewChunks(path, writer.grid, chunk, pipeline, is_full))
+        attributes = {
+            **description(writer.path.rpartition("/")[2], flags),
+            TABLE: table_text(flags),
+            **{name: variable.attributes[name] for name in SHARED if name in variable.attributes},
+        }
+        fill = np.uint8(flags.fill)
+        self._arrays[path] = NewArray(path, variable.dimensions, attributes, chunk.dtype, fill, created)
+        self._companions[writer.path] = created
+        return created
+
+    def finish(self, companions: Mapping[str, ArrayWriter | None]) -> None:
+        """Name companions in the attributes of their arrays, and write all metadata: codecs are known now."""
+        del companions  # they are known here, too
+        for path, companion in self._companions.items():
+            attributes, name = self._arrays[path].attributes, companion.path.rpartition("/")[2]
+            others = str(attributes.get(ANCILLARY, "")).split()
+            self._arrays[path].attributes = {
+                **attributes,
+                MARK: companion.path,
+                ANCILLARY: " ".join([*others, name]),
+            }
+        for path, rounding in self._roundings.items():
+            self._name_container(path, rounding)
+        types = self._types_by_group()
+        for path, group in self._groups.items():
+            self._write_group(group, types.get(path, {}))
+        for array in self._arrays.values():
+            array.write_metadata(self.folder, self.form)
+        if self.form.consolidated:
+            try:
+                with quietly():
+                    zarr.consolidate_metadata(str(self.folder), zarr_format=self.form.zarr_format)
+            except Exception as error:  # zarr-python raises many kinds for metadata that were copied and are damaged
+                raise FileError(f"{self.folder}: its Zarr metadata cannot be read: {error}").at(
+                    path=self.folder
+                ) from error
+
+    def close(self) -> None:
+        """Do nothing: no file is open."""
+
+    def _name_container(self, path: str, rounding: Rounding) -> None:
+        """Let an array name the variable of its group that describes the algorithm, which is created if need be."""
+        if not (about := container_attributes(rounding)):
+            return
+        group, array = path.rpartition("/")[0], self._arrays[path]
+        for name in container_names(rounding):
+            other = f"{group}/{name}"
+            if other not in self._names:
+                self._names.add(other)
+                chunk = ChunkType(np.dtype(np.int8), ())
+                writer = ZarrWriter(self, NewChunks(other, Grid((), ()), chunk, Pipeline(), False))
+                self._arrays[other] = NewArray(other, (), about, chunk.dtype, np.int8(0), writer)
+            elif other not in self._arrays or dict(self._arrays[other].attributes) != about:
+                continue
+            array.attributes = {**array.attributes, CONTAINER: name}
+            return
+
+    def _begin(self, variable: NamedArray) -> None:
+        """Make room for an array, in place of one that was begun."""
+        begun = [variable.path]
+        if (companion := self._companions.pop(variable.path, None)) is not None:
+            begun.append(companion.path)
+        self._roundings.pop(variable.path, None)
+        for path in begun:
+            remove(self.folder / path.strip("/"))
+            self._arrays.pop(path, None)
+
+
+def _value_type(array: StoredArray, plan: Plan) -> np.dtype[Any]:
+    """Return the type of the values of an array, also where they are written as bytes."""
+    if plan.dtype.kind != "V":
+        return plan.dtype
+    if array.value_type is None or array.value_type.itemsize != plan.dtype.itemsize:
+        raise FileError(f"{array.label}: expected a type that Zarr has, found {array.type_text}").at(dataset=array.path)
+    return array.value_type
+
+
+def _write_scalar(plan: Plan, array: StoredArray, writer: ZarrWriter) -> None:
+    with closing(array.open_reader()) as reader:
+        writer.put([NewChunk(0, reader.read(()).astype(plan.dtype, copy=False).tobytes(), 0)])
+    writer.finish()
+
+
+def _no_progress(done: int, count: int) -> None:
+    """Do nothing."""
+
+
+def _flags(variable: NamedArray) -> dict[str, Any]:
+    """Return the members of an enumeration, which Zarr does not have, as attributes of the CF conventions."""
+    metadata: Mapping[str, Any] = variable.dtype.metadata or {}
+    members = metadata.get("enum") if variable.enum is None else variable.enum.members
+    if not members or variable.dtype.kind not in "iu" or _FLAGS & variable.attributes.keys():
+        return {}
+    names, numbers = zip(*sorted(members.items(), key=lambda member: member[1]), strict=True)
+    meanings = " ".join("_".join(name.split()) for name in names)
+    return {"flag_values": np.array(numbers, variable.dtype.str), "flag_meanings": meanings}

@@ -1,0 +1,221 @@
+"""Write encoded chunks into the files of a new Zarr array."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import google_crc32c
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.arrays.source import close_handle
+from tamis.errors import ParameterError
+from tamis.filters import ChunkType, Zfp
+from tamis.formats.zarr.codec_choice import Codecs, choose_codecs, one_codec
+from tamis.formats.zarr.masked_chunk import MARK, mark_of
+from tamis.pipeline import Pipeline
+from tamis.safety.disk import write_all
+from tamis.stores.first_bytes import is_zarr
+
+if TYPE_CHECKING:
+    from tamis.arrays.grid import Grid
+    from tamis.meaning.missing import Flags
+    from tamis.stores.protocols import EncodedChunk
+
+_VERSIONS = (2, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class ZarrForm:
+    """The form of a new hierarchy. It names the files of chunks, see `tamis.safety.transaction.FolderForm`."""
+
+    zarr_format: Literal[2, 3] = 3
+    shards: int | None = None  # Largest number of chunks in a file, in Zarr 3; None for a file for each chunk
+    consolidated: bool = True  # Whether the root also has the metadata of all arrays, as xarray looks for them
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        if self.zarr_format not in _VERSIONS or isinstance(self.zarr_format, bool):
+            raise ParameterError(f"expected zarr_format to be 2 or 3, got {self.zarr_format!r}")
+        if self.shards is None:
+            return
+        if not isinstance(self.shards, int) or isinstance(self.shards, bool) or self.shards < 1:
+            raise ParameterError(f"expected the number of chunks in a shard, 1 or more, got {self.shards!r}")
+        if self.zarr_format == 2:
+            raise ParameterError("expected no shards in Zarr 2, which has none: leave out zarr_format=2, or shards")
+
+    def is_store(self, path: Path) -> bool:
+        """Return whether a folder is a hierarchy."""
+        return is_zarr(path)
+
+    def shard_counts(self, grid: Grid) -> tuple[int, ...] | None:
+        """Return the number of chunks of a shard along each axis: full rows of the fastest axes; None without shards.
+
+        An array of one chunk has no shards.
+        """
+        if self.shards is None or grid.chunk_count <= 1:
+            return None
+        counts, left = [], self.shards
+        for count in reversed(grid.counts):
+            counts.append(max(min(count, left), 1))
+            left //= counts[-1]
+        return tuple(counts[::-1])
+
+    def file_of(self, path: str, grid: Grid, number: int) -> str:
+        """Return the file of a chunk, relative to the hierarchy, by the number of the chunk."""
+        index = tuple(start // step for start, step in zip(grid.origin_of(number), grid.chunk_shape, strict=True))
+        if (counts := self.shard_counts(grid)) is not None:
+            index = tuple(i // count for i, count in zip(index, counts, strict=True))
+        folder = path.strip("/")
+        if self.zarr_format == 2:
+            return f"{folder}/{'.'.join(map(str, index)) or '0'}"
+        return "/".join([folder, "c", *map(str, index)])
+
+    def number_in_shard(self, grid: Grid, number: int) -> int:
+        """Return the number of a chunk in its shard."""
+        counts, inner = self.shard_counts(grid) or (), 0
+        for start, step, count in zip(grid.origin_of(number), grid.chunk_shape, counts, strict=True):
+            inner = inner * count + start // step % count
+        return inner
+
+    def shard_size(self, grid: Grid) -> int:
+        """Return the number of chunks of a shard."""
+        return math.prod(self.shard_counts(grid) or ())
+
+
+_ABSENT = (1 << 64) - 1
+"""Offset and size of a chunk that a shard does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewChunks:
+    """The chunks of a new array."""
+
+    path: str  # Path of the array in the hierarchy
+    grid: Grid  # The grid of its chunks
+    chunk: ChunkType  # Type, shape and fill value of a chunk
+    pipeline: Pipeline  # Filters; stored parameters are those for such chunks
+    # Whether all chunks are stored, also those that the source does not store: xarray takes the fill value of Zarr 2
+    # for a missing value, so that an array may have none
+    is_full: bool = False
+
+    @property
+    def recorded(self) -> Pipeline:
+        """The filters with stored parameters."""
+        stages = self.pipeline.stages
+        return Pipeline(replace(stage, stored=stage.filter.stored(self.chunk)) for stage in stages)
+
+
+class Hierarchy(Protocol):
+    """The hierarchy of a new array."""
+
+    folder: Path
+    form: ZarrForm
+
+    def create_companion(self, writer: ZarrWriter, pipeline: Pipeline, flags: Flags) -> ZarrWriter:
+        """Create the companion of an array, which has a writer."""
+        ...
+
+
+class ZarrWriter:
+    """A writer of a new array; see `tamis.stores.protocols.ArrayWriter`.
+
+    The first chunk decides which filter mask is the usual one. A chunk with another mask begins with a mark, and the
+    array then has the codec ``tamis.pipeline``; otherwise it has codecs that other programs know, if there are any.
+    """
+
+    def __init__(self, target: Hierarchy, new: NewChunks) -> None:
+        self._target, self._new = target, new
+        self.grid, self.recorded = new.grid, new.recorded
+        self.stored_nbytes = 0
+        self._numbers: set[int] = set()
+        self._form: ZarrForm = target.form
+        self._usual: int | None = None
+        self._is_marked = False
+        self._shards: dict[str, NDArray[np.uint64]] = {}
+        self._folder = self.path.strip("/").rpartition("/")[0]
+
+    @property
+    def path(self) -> str:
+        """Path of the array in the hierarchy."""
+        return self._new.path
+
+    @property
+    def count(self) -> int:
+        """Number of chunks that were written."""
+        return len(self._numbers)
+
+    @property
+    def codecs(self) -> Codecs:
+        """The codecs of the chunks that were written."""
+        usual = self._usual or 0
+        if self._is_marked:
+            return one_codec(self.recorded, self._new.chunk, usual)
+        masks = {} if self._usual is None else {usual: 1}
+        return choose_codecs(self.recorded, self._new.chunk, masks)
+
+    def put(self, chunks: Sequence[EncodedChunk]) -> Sequence[int | None]:
+        """Write encoded chunks, and return the offset of each in its file."""
+        return [self._put(chunk.number, chunk.data, chunk.mask) for chunk in chunks]
+
+    def _put(self, number: int, data: bytes, mask: int) -> int:
+        self._usual = mask if self._usual is None else self._usual
+        self.stored_nbytes += len(data)
+        mark = mask != self._usual or data.startswith(MARK)
+        self._is_marked |= mark
+        head = mark_of(mask) if mark else b""
+        self._numbers.add(number)
+        name = self._form.file_of(self.path, self.grid, number)
+        offset = self._write(name, head + data if head else data) + len(head)
+        if self._form.shards is not None and (size := self._form.shard_size(self.grid)) > 1:
+            index = self._shards.setdefault(name, np.full((size, 2), _ABSENT, "<u8"))
+            index[self._form.number_in_shard(self.grid, number)] = offset - len(head), len(head) + len(data)
+        return offset
+
+    def create_companion(self, pipeline: Pipeline, flags: Flags) -> ZarrWriter:
+        """Create the companion of the array."""
+        return self._target.create_companion(self, pipeline, flags)
+
+    def finish(self) -> None:
+        """Complete the files of several chunks: an index follows the chunks, with its checksum."""
+        if self._new.is_full and self.count < self.grid.chunk_count:
+            self._fill()
+        for name, index in self._shards.items():
+            data = index.tobytes()
+            self._write(name, data + google_crc32c.value(data).to_bytes(4, "little"))
+
+    def _fill(self) -> None:
+        """Write the fill value into all chunks that were not written, without zfp, which might change it."""
+        chunk = self._new.chunk
+        values = np.full(chunk.shape, np.frombuffer(chunk.fill or bytes(chunk.dtype.itemsize), chunk.dtype))
+        data, mask = self.recorded.encode(values, skip=(Zfp,))
+        for number in set(range(self.grid.chunk_count)) - self._numbers:
+            self._put(number, data, mask)
+
+    def _write(self, name: str, data: bytes) -> int:
+        """Write bytes to a file, behind those that it has; return their offset."""
+        if (folder := os.path.dirname(name)) != self._folder:
+            self._make_folders(folder)
+            self._folder = folder
+        handle = os.open(f"{self._target.folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        try:
+            offset = os.lseek(handle, 0, os.SEEK_END)
+            write_all(handle, data)
+        finally:
+            close_handle(handle)
+        return offset
+
+    def _make_folders(self, folder: str) -> None:
+        """Create a folder and those around it, below the one that it shares with the last file or the array's group."""
+        around = f"{self._folder}/"
+        ends = [at for at, letter in enumerate(f"{folder}/") if letter == "/"]
+        for end in ends:
+            if not around.startswith(f"{folder[:end]}/"):
+                with suppress(FileExistsError):
+                    os.mkdir(f"{self._target.folder}/{folder[:end]}")

@@ -1,0 +1,60 @@
+"""HDF5 files, and tamis's filter inside h5py's library.
+
+Importing this package, which importing tamis does, lets h5py read and write ZFP (filter 32013).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tamis.formats import hdf5 as _formats  # registers the filter
+
+if TYPE_CHECKING:
+    from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of, read_chunk
+    from tamis.formats.hdf5.tree.groups import PhaseChange, create_group, group_filters, group_phase_change
+    from tamis.formats.hdf5.writing.appender import Appender, Partial
+    from tamis.formats.hdf5.writing.bounded import create_appender
+    from tamis.formats.hdf5.writing.creation import create_dataset
+    from tamis.formats.hdf5.writing.dataset import write, write_stream
+
+__all__ = [
+    "Appender",
+    "Partial",
+    "PhaseChange",
+    "chunk_type",
+    "create_appender",
+    "create_dataset",
+    "create_group",
+    "group_filters",
+    "group_phase_change",
+    "pipeline_of",
+    "read_chunk",
+    "write",
+    "write_stream",
+]
+
+
+_LATE = {
+    "chunk_access": "chunk_type pipeline_of read_chunk",
+    "tree.groups": "PhaseChange create_group group_filters group_phase_change",
+    "writing.appender": "Appender Partial",
+    "writing.bounded": "create_appender",
+    "writing.creation": "create_dataset",
+    "writing.dataset": "write write_stream",
+}
+"""Names that are imported when they are first used, by module."""
+
+_MODULE_OF = {name: module for module, names in _LATE.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{_formats.__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -1,0 +1,110 @@
+"""Copy a netCDF-4 file by the options of nccopy, with the engine and the proof of `tamis.repack`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tamis.errors import ParameterError
+from tamis.jobs.copy.nccopy_rules import NccopyOptions, parse_chunk_argument, rules_for
+from tamis.jobs.recipes.names import least_nbytes
+from tamis.jobs.repack.job import run_preview, run_repack
+from tamis.jobs.repack.planning import Request
+from tamis.notation.netcdf_argument import parse_argument
+
+if TYPE_CHECKING:
+    from tamis.jobs.progress import Progress
+    from tamis.jobs.recipes.saved_recipe import MissingPolicy
+    from tamis.jobs.repack import RepackPreview, RepackResult
+    from tamis.stores.protocols import Store
+
+_CLASSIC_MODEL = "netCDF-4 classic model"
+_KINDS = {
+    **dict.fromkeys(("nc4", "netcdf-4", "netcdf4", "enhanced", "3"), "netCDF-4"),
+    **dict.fromkeys(("nc7", "netcdf-4 classic model", "netcdf4-classic", "netcdf4_classic", "4"), _CLASSIC_MODEL),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOptions:
+    """What `copy` does."""
+
+    # Arguments of ``-F``, ``-c`` and ``-d``, and whether ``-s`` is given: see `tamis.jobs.copy.nccopy_rules`
+    filters: Sequence[str] = ()
+    chunks: Sequence[str] = ()
+    level: int | None = None
+    shuffle: bool = False
+    # As for `tamis.repack`; variables without a name in `filters` count as matched by a pattern
+    missing: MissingPolicy = "exact"
+    follow: bool = False
+    min_size: int | None = None
+    larger: bool = False
+    checksum: bool = False  # Add fletcher32 to filters with zfp that have none
+    history: bool = False  # Add a line to the history of the target, as `tamis.repack` does; nccopy adds none
+    # Kind of the target as nccopy's ``-k`` names it. It must be what the target becomes: netCDF-4, of the classic
+    # model if the source is.
+    kind: str | None = None
+    nccopy: NccopyOptions = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Parse the options."""
+        filters, chunks = tuple(map(parse_argument, self.filters)), tuple(map(parse_chunk_argument, self.chunks))
+        object.__setattr__(self, "nccopy", NccopyOptions(filters, chunks, self.level, self.shuffle))
+        least_nbytes(self.min_size)
+        if self.kind is not None and self.kind.lower() not in _KINDS:
+            raise ParameterError(
+                f"expected -k nc4 (netCDF-4) or nc7 (netCDF-4 classic model), got {self.kind!r}: the formats before"
+                " netCDF-4 have no chunks and no filters: use nccopy"
+            )
+
+    def request_for(self, store: Store) -> Request:
+        """Return the request of a repack of a file."""
+        self._check_kind(store)
+        rules = rules_for(store, self.nccopy)
+        return Request(
+            rules.pipelines,
+            rules.chunks,
+            self.checksum,
+            self.missing,
+            self.follow,
+            self.min_size,
+            self.larger,
+            rules.rule_pipelines,
+            rules.rule_chunks,
+            history="copy" if self.history else "",
+        )
+
+    def _check_kind(self, store: Store) -> None:
+        # A file in a format before netCDF-4 becomes a netCDF-4 file.
+        becomes = store.model.kind if store.model.kind in _KINDS.values() else "netCDF-4"
+        wanted = becomes if self.kind is None else _KINDS[self.kind.lower()]
+        if wanted != becomes:
+            raise ParameterError(
+                f"{store.path}: expected -k {becomes!r}, the kind of the file, which stays, got {wanted!r}:"
+                " leave -k out, or change the kind with nccopy first"
+            ).at(path=store.path)
+
+
+def copy(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    options: CopyOptions,
+    *,
+    overwrite: bool = False,
+    threads: int | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> RepackResult:
+    """Copy a file by the options of nccopy."""
+    return run_repack(
+        source, target, options.request_for, overwrite=overwrite, threads=threads, resume=resume, progress=progress
+    )
+
+
+def preview_copy(
+    source: str | os.PathLike[str], target: str | os.PathLike[str], options: CopyOptions, *, resume: bool = False
+) -> RepackPreview:
+    """Return what `copy` would do to each dataset, and write nothing."""
+    return run_preview(source, target, options.request_for, resume=resume)

@@ -1,0 +1,353 @@
+"""nccopy's options for filters and chunks as a request of `tamis.repack`.
+
+The filters of a variable are, by the first of these that applies:
+
+1. those of all ``-F`` that name it, in their order; a filter that is given twice keeps its first place, with its last
+   parameters;
+2. those of ``-F '*,…'``;
+3. with ``-d``, deflate of that level in place of all others but fletcher32, and shuffle before it with ``-s``; level 0
+   removes deflate and shuffle;
+4. none after ``-F none``;
+5. those that it has.
+
+What is not named follows 2 to 4 as a pattern of `tamis.repack` would: variables that cannot take filters, or should not
+take lossy ones, are kept and listed.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tamis.errors import FileError, ParameterError
+from tamis.filters import Deflate, Fletcher32, Request, Shuffle, Stage
+from tamis.formatting import did_you_mean
+from tamis.notation.netcdf import in_netcdf_order
+from tamis.notation.netcdf_argument import ALL, NccopyArgument
+from tamis.notation.text import malformed
+from tamis.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from tamis.stores.data_model import Dimension
+    from tamis.stores.protocols import Store, StoredArray
+
+_PART = re.compile(r"(?:\\.|[^\\,])*", re.DOTALL)
+_COLON = re.compile(r"(?:\\.|[^\\:])*", re.DOTALL)
+_LENGTH = re.compile(r"0*[1-9][0-9]{0,17}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkArgument:
+    """An argument of nccopy's ``-c``, parsed."""
+
+    dimensions: dict[str, int | None]  # Chunk length by path of a dimension; None for the whole dimension
+    variable: str = ""  # Path of a variable; empty if the argument names dimensions
+    shape: tuple[int, ...] = ()  # Chunk shape of the variable
+    # Storage without chunks for the variable, or for all if there is none: ``contiguous`` or ``compact``
+    unchunked: str = ""
+
+
+def parse_chunk_argument(text: str) -> ChunkArgument:
+    """Read an argument of nccopy's ``-c``."""
+    if text == "/":
+        return ChunkArgument({}, unchunked="contiguous")
+    colon = _end(_COLON, text, 0)
+    if colon < len(text):
+        return _variable(text, colon)
+    dimensions: dict[str, int | None] = {}
+    for start, end in _parts(text, 0):
+        slash = text.rfind("/", start, end)
+        if slash < 0:
+            raise malformed(text, start, "DIMENSION/LENGTH such as time/10, or VARIABLE:LENGTH,LENGTH")
+        path = _path(text, start, slash)
+        if path in dimensions:
+            raise malformed(text, start, f"each dimension once, got {path.removeprefix('/')} again")
+        dimensions[path] = _length(text, slash + 1, end) if slash + 1 < end else None
+    return ChunkArgument(dimensions)
+
+
+def _variable(text: str, colon: int) -> ChunkArgument:
+    path, rest = _path(text, 0, colon), text[colon + 1 :]
+    if rest in ("", "contiguous", "compact"):
+        return ChunkArgument({}, path, unchunked=rest or "contiguous")
+    return ChunkArgument({}, path, tuple(_length(text, *bounds) for bounds in _parts(text, colon + 1)))
+
+
+def _parts(text: str, start: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the pieces between commas."""
+    while True:
+        end = _end(_PART, text, start)
+        yield start, end
+        if end == len(text):
+            return
+        start = end + 1
+
+
+def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
+    match = pattern.match(text, start)
+    end = match.end() if match else start
+    if text[end : end + 1] == "\\":
+        raise malformed(text, end, "a character after '\\'")
+    return end
+
+
+def _length(text: str, start: int, end: int) -> int:
+    if not _LENGTH.fullmatch(text[start:end]):
+        raise malformed(text, start, "a chunk length of 1 or more")
+    return int(text[start:end])
+
+
+def _path(text: str, start: int, end: int) -> str:
+    name = re.sub(r"\\(.)", r"\1", text[start:end], flags=re.DOTALL)
+    if not name.strip("/"):
+        raise malformed(text, start, "a name")
+    return name if name.startswith("/") else f"/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of a file."""
+
+    path: str  # First path of its array in the file
+    dimensions: tuple[str, ...]  # Path of the dimension of each axis
+
+
+class Variables:
+    """The variables and dimensions of a file by their paths, without patterns."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @cached_property
+    def _tables(self) -> tuple[dict[str, Variable], dict[str, Dimension]]:
+        variables: dict[str, Variable] = {}
+        dimensions: dict[str, Dimension] = {}
+        model, arrays = self._store.model, self._store.arrays
+        for group_path in model.group_paths():
+            group = model.group(group_path)
+            dimensions |= {posixpath.join(group_path, name): item for name, item in group.dimensions.items()}
+            for name, variable in group.variables.items():
+                path = variable.path if variable.path in arrays else self._store.first_path(variable.path)
+                if path:
+                    names = tuple(_dimension_path(group_path, axis, dimensions) for axis in variable.dimensions)
+                    variables[posixpath.join(group_path, name)] = Variable(path, names)
+        return variables, dimensions
+
+    @property
+    def dimensions(self) -> Mapping[str, Dimension]:
+        """All dimensions by path."""
+        return self._tables[1]
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter({variable.path: variable for variable in self._tables[0].values()}.values())
+
+    def array_path(self, name: str, option: str) -> str:
+        """Return the path of the array of a variable."""
+        path = "/" + posixpath.normpath(name).strip("/")
+        if path in self._store.arrays and not self._store.arrays[path].is_bare_dimension:
+            return path  # without looking at all variables
+        variables = self._tables[0]
+        if path in variables:
+            return variables[path].path
+        if first := self._store.first_path(path):
+            return first
+        raise self._absent(option, "variable", path, variables)
+
+    def dimension_path(self, name: str, option: str) -> str:
+        """Return the path of a dimension."""
+        path = "/" + posixpath.normpath(name).strip("/")
+        if path not in self.dimensions:
+            raise self._absent(option, "dimension", path, self.dimensions)
+        return path
+
+    def _absent(self, option: str, kind: str, path: str, known: Mapping[str, object]) -> FileError:
+        """Return the error for a name that leads to nothing."""
+        name = posixpath.basename(path)
+        elsewhere = [other for other in known if posixpath.basename(other) == name]
+        if elsewhere:
+            hint = f"; there is {', '.join(elsewhere[:4])}: write the whole path"
+        else:
+            words = [word for other in known for word in (posixpath.basename(other), other)]
+            listed = ", ".join([*known][:8]) + ", …" * (len(known) > 8)
+            hint = did_you_mean(path.removeprefix("/"), words) or f"; there are {listed or 'none'}"
+        signs = "; there are no patterns, except * alone" if any(sign in name for sign in "*?[") else ""
+        text = f"{self._store.path}: expected a {kind} at {path!r} ({option}), found none{hint}{signs}"
+        return FileError(text).at(path=self._store.path, dataset=path)
+
+
+def _dimension_path(group: str, name: str, dimensions: Mapping[str, Dimension]) -> str:
+    """Return the path of a dimension by its name in a group: of this group or of one around it."""
+    while (path := posixpath.join(group, name)) not in dimensions and group != "/":
+        group = posixpath.dirname(group)
+    return path
+
+
+_RECORDS_NBYTES = 1 << 22
+"""Bytes of a chunk of records, where neither the source nor an option says its length, as in netCDF."""
+
+
+@dataclass(frozen=True, slots=True)
+class NccopyOptions:
+    """Options of nccopy."""
+
+    filters: tuple[NccopyArgument, ...] = ()  # Arguments of ``-F`` and of ``-c``, parsed
+    chunks: tuple[ChunkArgument, ...] = ()
+    level: int | None = None  # Argument of ``-d``: 0 to 9; None without it
+    shuffle: bool = False  # Whether ``-s`` is given
+
+    def __post_init__(self) -> None:
+        """Refuse options that contradict each other, or that nccopy ignores."""
+        if self.level is not None and not 0 <= self.level <= 9:
+            raise ParameterError(f"expected a level of 0 to 9 (-d), got {self.level}")
+        if self.shuffle and not self.level:
+            raise ParameterError(
+                "expected -d 1 to 9 with -s, which is ignored by nccopy otherwise: add -d, or leave -s out"
+            )
+        if self.level is not None and any(ALL in item.variables and item.chain for item in self.filters):
+            raise ParameterError(
+                "expected filters for all variables once, got -d and -F '*,…': write all of them in one -F, such as"
+                " -F '*,2|1,4'"
+            )
+        for item in self.chunks:
+            if item.unchunked:
+                raise ParameterError(_unchunked_text(item))
+
+
+def _unchunked_text(item: ChunkArgument) -> str:
+    name = item.variable.removeprefix("/")
+    layout, argument = ("CONTI", "/") if item.unchunked == "contiguous" else ("COMPA", f"{name}:compact")
+    chosen = f"{name}:{layout}" if name else layout
+    return (
+        f"expected chunk lengths (-c), got {item.unchunked} storage, which tamis does not write: use"
+        f" h5repack -l {chosen}, or nccopy -c {argument if not name or item.unchunked == 'compact' else f'{name}:'}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Filters and chunk shapes by path: of variables that are named, and by rules for the others."""
+
+    pipelines: Mapping[str, Pipeline]
+    chunks: Mapping[str, tuple[int, ...]]
+    rule_pipelines: Mapping[str, Pipeline]
+    rule_chunks: Mapping[str, tuple[int, ...]]
+
+
+def rules_for(store: Store, options: NccopyOptions) -> Rules:
+    """Return what options of nccopy mean for a file."""
+    variables = Variables(store)
+    named = _named_chains(options.filters, variables)
+    pipelines = {path: Pipeline(()) if chain is None else pipeline_of(chain) for path, chain in named.items()}
+    everywhere = [item.chain for item in options.filters if ALL in item.variables]
+    general = pipeline_of(chained) if (chained := [one for chain in everywhere for one in chain or ()]) else None
+    rule_pipelines = {}
+    if general is not None or options.level is not None or None in everywhere:
+        for path, array in store.arrays.items():
+            if path not in pipelines and not array.is_bare_dimension:
+                pipeline = _by_level(array, options, removed=None in everywhere) if general is None else general
+                if pipeline.stages or array.pipeline.stages:
+                    rule_pipelines[path] = pipeline
+    chunks, rule_chunks = _chunks(store, variables, options.chunks)
+    return Rules(_needed(store, pipelines), chunks, rule_pipelines, rule_chunks)
+
+
+def _needed(store: Store, pipelines: Mapping[str, Pipeline]) -> dict[str, Pipeline]:
+    """Leave out requests of no filters for variables that have none."""
+    return {path: wanted for path, wanted in pipelines.items() if wanted.stages or store.arrays[path].pipeline.stages}
+
+
+def pipeline_of(requests: Sequence[Request]) -> Pipeline:
+    """Return filters in the order in which netCDF runs them, or as given where one of them has to be first."""
+    try:
+        return Pipeline(map(Stage.of, in_netcdf_order(requests)))
+    except ParameterError:
+        last = {request.id: request for request in requests}
+        return Pipeline(map(Stage.of, last.values()))
+
+
+def _named_chains(arguments: Iterable[NccopyArgument], variables: Variables) -> dict[str, list[Request] | None]:
+    """Return the filters of each variable that some ``-F`` names; None for no filters."""
+    chains: dict[str, list[Request] | None] = {}
+    for argument in arguments:
+        for name in argument.variables:
+            if name == ALL:
+                continue
+            path = variables.array_path(name, "-F")
+            before = chains.get(path)
+            if path in chains and (before is None) != (argument.chain is None):
+                raise ParameterError(f"expected filters or none for {name!r}, got both: leave one -F out").at(
+                    dataset=path
+                )
+            chains[path] = None if argument.chain is None else [*(before or ()), *argument.chain]
+    return chains
+
+
+def _by_level(array: StoredArray, options: NccopyOptions, *, removed: bool) -> Pipeline:
+    """Return the filters of a variable that no ``-F`` gives filters: by ``-d``, none, or its own."""
+    own = Pipeline(()) if removed else Pipeline(replace(stage, stored=None) for stage in array.pipeline.stages)
+    if options.level is None:
+        return own
+    if options.level == 0:
+        return Pipeline(stage for stage in own.stages if not isinstance(stage.filter, (Deflate, Shuffle)))
+    stages = [stage for stage in own.stages if isinstance(stage.filter, Fletcher32)]
+    last = bool(stages) and stages[0] != own.stages[0]
+    new = [Shuffle()] * options.shuffle + [Deflate(options.level)]
+    return Pipeline([*new, *stages] if last else [*stages, *new])
+
+
+def _chunks(
+    store: Store, variables: Variables, arguments: Iterable[ChunkArgument]
+) -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[int, ...]]]:
+    """Return chunk shapes of named variables, and of those with named dimensions."""
+    named: dict[str, tuple[int, ...]] = {}
+    lengths: dict[str, int | None] = {}
+    for argument in arguments:
+        if argument.variable:
+            path = variables.array_path(argument.variable, "-c")
+            if named.setdefault(path, argument.shape) != argument.shape:
+                raise ParameterError(f"expected one chunk shape for {argument.variable!r} (-c), got two")
+        for name, length in argument.dimensions.items():
+            path = variables.dimension_path(name, "-c")
+            if lengths.setdefault(path, length) != length:
+                raise ParameterError(f"expected one chunk length for {name!r} (-c), got two")
+            dimension = variables.dimensions[path]
+            if length is not None and length > dimension.size and not dimension.is_unlimited:
+                raise ParameterError(
+                    f"expected a chunk length of at most {dimension.size} for {name.removeprefix('/')} (-c), got"
+                    f" {length}"
+                )
+    by_rule = {}
+    for variable in variables if lengths else ():
+        if variable.path not in named and not lengths.keys().isdisjoint(variable.dimensions):
+            array = store.arrays[variable.path]
+            if (shape := _shape(array, variable, variables, lengths)) != array.chunk_shape:
+                by_rule[variable.path] = shape
+    return named, by_rule
+
+
+def _shape(
+    array: StoredArray, variable: Variable, variables: Variables, lengths: Mapping[str, int | None]
+) -> tuple[int, ...]:
+    """Return the chunk shape of a variable: of named dimensions, else its own, else the whole dimension."""
+    dimensions = [variables.dimensions[path] for path in variable.dimensions]
+    shape = []
+    for axis, path in enumerate(variable.dimensions):
+        length = lengths.get(path)
+        if path not in lengths and array.chunk_shape:
+            length = array.chunk_shape[axis]
+        shape.append(length or max(dimensions[axis].size, 1))
+    free = [
+        axis
+        for axis, path in enumerate(variable.dimensions)
+        if path not in lengths and not array.chunk_shape and dimensions[axis].is_unlimited
+    ]
+    for axis in free:
+        record = array.chunk.dtype.itemsize
+        for other, length in enumerate(shape):
+            record *= length if other != axis else 1
+        shape[axis] = max(1, min(shape[axis], _RECORDS_NBYTES // record))
+    return tuple(shape)

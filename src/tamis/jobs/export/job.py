@@ -1,0 +1,199 @@
+"""Make the chunks of existing files readable as Zarr, by references to them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlparse
+
+from tamis._open import open_store
+from tamis.errors import FileError, ParameterError
+from tamis.jobs.export import ExportedArray, ExportResult
+from tamis.kinds import FLAG, NAMES, PATH, PATHS, TEXT, checked
+from tamis.safety.transaction import FolderTransaction, Transaction
+from tamis.stores.first_bytes import is_zarr
+
+if TYPE_CHECKING:
+    from tamis.formats.references.hierarchy import References
+
+KINDS = ("kerchunk", "icechunk", "zarr-manifest")
+"""What can be made."""
+
+
+@checked(sources=PATHS, target=PATH, kind=TEXT, concat=TEXT, url=TEXT, drop=NAMES, overwrite=FLAG)
+def export(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    target: str | os.PathLike[str],
+    kind: str = "kerchunk",
+    *,
+    concat: str | None = None,
+    url: str | None = None,
+    drop: Collection[str] = (),
+    overwrite: bool = False,
+) -> ExportResult:
+    """Write references to the chunks of files, by which Zarr reads the files as they are.
+
+    No values are copied, but for chunks that no reference can give. The codecs of each array are tried on some of its
+    chunks first. Missing values in companions are not restored.
+
+    Parameters
+    ----------
+    sources
+        Path of an HDF5 or netCDF-4 file, or of several.
+    target
+        Path of the JSON file (kerchunk), or of the new folder of a repository (icechunk) or of manifests.
+    kind
+        ``"kerchunk"``, ``"icechunk"``, or ``"zarr-manifest"`` for chunk manifests in JSON.
+    concat
+        Name of the dimension along which several files follow each other, in the order of `sources`.
+    url
+        Address of the folder in which readers find the files, such as ``s3://bucket/run1``; by default where they are.
+    drop
+        Names or patterns of arrays to leave out.
+    overwrite
+        Replace an existing JSON file.
+
+    Returns
+    -------
+    ExportResult
+        All arrays, with their codecs.
+
+    Raises
+    ------
+    FileError
+        If some arrays cannot be referenced (names all of them), files do not fit together, or the target cannot be
+        written; nothing is left behind.
+    ParameterError
+        If an argument is wrong.
+    MissingFilterError
+        If zarr, numcodecs or icechunk is not installed; names the extra.
+    """
+    paths = [sources] if isinstance(sources, str | bytes | os.PathLike) else [*sources]
+    if kind not in KINDS:
+        raise ParameterError(f"expected kind to be one of {', '.join(KINDS)}, got {kind!r}")
+    if not paths:
+        raise ParameterError("expected at least one file, got none")
+    if len(paths) > 1 and concat is None:
+        raise ParameterError(
+            f"expected concat, the dimension along which {len(paths)} files follow each other, got none"
+        )
+    from tamis.formats.zarr.stored.store import check_installed
+
+    check_installed(os.fsdecode(target), *((kind,) if kind == "icechunk" else ()))
+    place = Path(os.fsdecode(target))
+    if os.path.lexists(place) and not (overwrite and kind == "kerchunk"):
+        advice = "use overwrite, or another name" if kind == "kerchunk" else "use another name"
+        raise FileError(f"{place}: File exists: {advice}").at(path=place)
+    with ExitStack() as stack:
+        references = _references(paths, url, concat, drop, stack)
+        if kind == "kerchunk":
+            _write_kerchunk(references, place, overwrite=overwrite)
+        else:
+            _write_folder(references, place, kind, f"references to {len(paths)} files by tamis export")
+    arrays = tuple(
+        ExportedArray(
+            path,
+            str(array.dtype),
+            array.shape,
+            array.chunk_shape,
+            tuple(str(config["id"]) for config in array.codecs.version_2),
+            len(array.chunks),
+            sum(map(len, array.inlined.values())),
+        )
+        for path, array in references.arrays.items()
+    )
+    return ExportResult(tuple(map(os.fsdecode, paths)), os.fsdecode(target), kind, arrays)
+
+
+class ReferenceParser:
+    """A parser for VirtualiZarr: HDF5 and netCDF-4 files with all filters that tamis has, zfp included.
+
+    Pass it to ``virtualizarr.open_virtual_dataset(url, registry=…, parser=tamis.ReferenceParser())``. A chunk that
+    skips filters which others have is decoded right, or the array is refused.
+
+    Parameters
+    ----------
+    group
+        Path of the group to open; by default the root.
+    drop_variables
+        Names or patterns of arrays to leave out.
+    """
+
+    @checked(group=TEXT, drop_variables=NAMES)
+    def __init__(self, group: str | None = None, drop_variables: Iterable[str] | None = None) -> None:
+        self.group, self.drop_variables = group, () if drop_variables is None else tuple(drop_variables)
+
+    @checked(url=TEXT)
+    def __call__(self, url: str, registry: Any) -> Any:
+        """Return the ``ManifestStore`` of a local file."""
+        from tamis.formats.zarr.stored.store import check_installed
+
+        check_installed("tamis.ReferenceParser", "virtualizarr")
+        from tamis.formats.references.hierarchy import references_of
+        from tamis.formats.references.targets import manifest_store
+
+        address = urlparse(url)
+        if address.scheme not in ("", "file"):
+            raise FileError(f"{url}: expected a local file, which tamis can look into: copy it here, and set url later")
+        path = address.path if address.scheme else url
+        with open_store(path) as store:
+            references = references_of(store, store.model, Path(path).absolute().as_uri(), self.drop_variables)
+            return manifest_store(references, registry, self.group)
+
+
+def _references(
+    paths: list[str | os.PathLike[str]], url: str | None, concat: str | None, drop: Collection[str], stack: ExitStack
+) -> References:
+    from tamis.formats.references.hierarchy import joined, references_of
+
+    parts = []
+    for path in paths:
+        if is_zarr(path):
+            raise FileError(f"{os.fsdecode(path)}: expected a file, got a Zarr store, which needs no references").at(
+                path=path
+            )
+        store = stack.enter_context(open_store(path))
+        address = (
+            Path(os.fsdecode(path)).absolute().as_uri()
+            if url is None
+            else f"{url.rstrip('/')}/{quote(Path(os.fsdecode(path)).name)}"
+        )
+        parts.append(references_of(store, store.model, address, drop))
+    return parts[0] if concat is None else joined(parts, concat)
+
+
+def _write_kerchunk(references: References, place: Path, *, overwrite: bool) -> None:
+    from tamis.formats.references.targets import kerchunk_document
+
+    document = kerchunk_document(references)
+    with Transaction(place, overwrite=overwrite) as transaction:
+        try:
+            transaction.path.write_text(json.dumps(document))
+        except OSError as error:
+            raise FileError(f"{place}: cannot be written: {error.strerror}").at(path=place) from error
+        transaction.commit()
+
+
+def _write_folder(references: References, place: Path, kind: str, message: str) -> None:
+    """Write a folder that gets its name when it is complete."""
+    from tamis.formats.zarr.writing.writer import ZarrForm
+
+    with FolderTransaction(place, ZarrForm(), overwrite=False) as transaction:
+        try:
+            if kind == "icechunk":
+                from tamis.formats.references.targets import write_icechunk
+
+                write_icechunk(references, transaction.path, message)
+            else:
+                from tamis.formats.references.targets import write_manifests
+
+                write_manifests(references, transaction.path, place.absolute().as_uri())
+        except OSError as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(f"{place}: cannot be written: {error.strerror}").at(path=place) from error
+        transaction.commit()

@@ -1,7 +1,0 @@
-"""Results of `tamis.export`."""
-
-from __future__ import annotations
-
-from tamis.jobs.exporting.result import ExportedArray, ExportResult
-
-__all__ = ["ExportResult", "ExportedArray"]

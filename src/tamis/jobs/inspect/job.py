@@ -1,0 +1,170 @@
+"""Inspect a file: every dataset, its filters, what they save, and what can read it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from tamis._open import open_store
+from tamis.advice.chunk_shapes import Chunking, Note, better_for_zfp, judge
+from tamis.arrays.grid import zfp_padding
+from tamis.arrays.index import UnsureIndexError
+from tamis.errors import FileError
+from tamis.filters import Filter
+from tamis.filters.unknown import filter_name
+from tamis.formats.hdf5.lib.calls import reading
+from tamis.jobs.inspect import ChunkGroup, DatasetInfo, GroupInfo, Inspection
+from tamis.jobs.recipes.names import Names
+from tamis.kinds import NAMES, PATH, checked
+from tamis.rounding import recorded_rounding
+from tamis.stores.comparison import absent_text
+from tamis.stores.protocols import Readers, Store, StoredArray
+
+if TYPE_CHECKING:
+    from tamis.meaning import Role
+    from tamis.pipeline import Pipeline
+
+_Readers = Callable[[tuple[Filter, ...]], Readers]
+
+
+@checked(path=PATH, variables=NAMES)
+def inspect(path: str | os.PathLike[str], variables: Sequence[str] = ()) -> Inspection:
+    """Return the datasets of an HDF5 or netCDF file, their filters, and what can read them.
+
+    No plugin is needed, and no values are read.
+
+    Parameters
+    ----------
+    path
+        Path of the file.
+    variables
+        Names of datasets, or patterns such as ``/group/*``, to show only those; by default all.
+
+    Returns
+    -------
+    Inspection
+        The datasets, printed as a table; `to_json` returns them as JSON.
+
+    Raises
+    ------
+    FileError
+        If the file is no HDF5 or netCDF file, or damaged, or no dataset matches a name; names what was found.
+
+    Examples
+    --------
+    >>> result = inspect("examples/data/cam_ts.nc", ["TS"])
+    >>> result.datasets[0].filters
+    ('shuffle', 'deflate level 2')
+    """
+    selection = [variables] if isinstance(variables, str) else variables
+    with open_store(path) as store:
+        with reading(path):
+            labels = Names(store).labels(selection) if selection else {}
+            chosen = store.arrays.labelled(labels, others=False) if selection else store.arrays
+            roles = {**store.roles} | {label: store.roles[path] for path, label in labels.items()}
+            # Most datasets have the same filters. Available plugins may change until the next call.
+            readers = cache(store.readers_of)
+
+            def examine(name: str) -> DatasetInfo:
+                with reading(path, dataset=name):
+                    return _examine(name, chosen[name], readers, roles[name])
+
+            datasets = tuple(map(examine, chosen))
+            groups = () if selection else tuple(_filtered_groups(store, readers))
+        return Inspection(os.fsdecode(path), store.nbytes, datasets, groups)
+
+
+def _filtered_groups(store: Store, readers: _Readers) -> Iterator[GroupInfo]:
+    for path, pipeline, problem in store.filtered_groups():
+        yield GroupInfo(path, pipeline, readers(pipeline.filters), problem)
+
+
+def _examine(name: str, dataset: StoredArray, readers: _Readers, role: Role) -> DatasetInfo:
+    pipeline = dataset.pipeline
+    shape, maxshape, steps = dataset.shape, dataset.maxshape, dataset.chunk_shape
+    masks, stored_nbytes, unsure = _chunks(dataset) if shape and steps is not None and 0 not in shape else ({}, 0, "")
+    chunking = None
+    if shape is not None and steps is not None and not unsure:
+        growing = tuple(most != extent for most, extent in zip(maxshape, shape, strict=True))
+        chunking = Chunking(
+            shape=shape,
+            growing=growing,
+            chunk=dataset.chunk,
+            pipeline=pipeline,
+            masks=masks,
+            stored_nbytes=stored_nbytes,
+            varying=dataset.varies,
+        )
+    companion_notes, problem = _companion(dataset)
+    missing = dataset.missing
+    return DatasetInfo(
+        path=name,
+        shape=shape,
+        dtype=dataset.type_text,
+        byteorder=dataset.byteorder,
+        maxshape=maxshape,
+        layout=dataset.layout,
+        chunks=steps,
+        pipeline=pipeline,
+        nbytes=dataset.values_nbytes,
+        stored_nbytes=dataset.stored_nbytes if chunking is None else stored_nbytes,
+        total_chunks=math.prod(chunking.counts) if chunking else 0,
+        chunk_groups=_groups(pipeline, masks),
+        readers=readers(pipeline.filters if chunking is None else chunking.applied_filters),
+        zfp_padding=zfp_padding(steps) if steps and chunking and chunking.zfp else None,
+        zfp_better=better_for_zfp(chunking) if chunking else None,
+        notes=(judge(chunking) if chunking else ()) + companion_notes + _absence(dataset),
+        problem=dataset.problem or problem or unsure,
+        role=role,
+        packing=dataset.packing,
+        rounding=recorded_rounding(dataset.attributes, dataset.number_type),
+        valid_range=None if missing.low is missing.high is None else (_number(missing.low), _number(missing.high)),
+    )
+
+
+def _chunks(dataset: StoredArray) -> tuple[dict[int, int], int, str]:
+    """Return how many chunks have each mask, their bytes, and why their places are not known; empty if they are."""
+    try:
+        index = dataset.chunk_index()
+    except UnsureIndexError as error:
+        return {}, dataset.stored_nbytes, str(error).removeprefix(f"{dataset.label}: ")
+    return index.mask_counts(), index.nbytes, ""
+
+
+def _number(limit: Any) -> int | float | None:
+    number = None if limit is None else limit.item()
+    return number if isinstance(number, int) or number is None else float(number)
+
+
+def _absence(dataset: StoredArray) -> tuple[Note, ...]:
+    absent = dataset.absent_files
+    return (Note("absent-files", absent_text(absent)),) if absent else ()
+
+
+def _companion(dataset: StoredArray) -> tuple[tuple[Note, ...], str]:
+    """Return notes about a companion, and why the values of the dataset cannot be restored; empty if they can."""
+    if dataset.is_companion:
+        text = "marks the missing values of another dataset: do not rename or change one without the other"
+        return (Note("companion", text),), ""
+    try:
+        flags = dataset.companion_flags
+    except FileError as error:
+        return (), str(error)
+    if flags is None:
+        return (), ""
+    text = f"its missing values are kept in {flags.path}: tamis restores them; other readers see invented values there"
+    other = flags.other_shape(dataset.shape)
+    return (Note("companion", f"{text}; {other}" if other else text),), ""
+
+
+def _groups(pipeline: Pipeline, masks: Mapping[int, int]) -> tuple[ChunkGroup, ...]:
+    names = [filter_name(item) for item in pipeline.filters]
+    groups = []
+    for mask, count in sorted(masks.items(), key=lambda entry: (-entry[1], entry[0])):
+        applied = tuple(name for i, name in enumerate(names) if not mask >> i & 1)
+        skipped = tuple(name for i, name in enumerate(names) if mask >> i & 1)
+        groups.append(ChunkGroup(mask, count, applied, skipped))
+    return tuple(groups)

@@ -1,7 +1,0 @@
-"""The result of `tamis.inspect`, and its forms: terminal, JSON, notebook, arguments of other programs."""
-
-from __future__ import annotations
-
-from tamis.jobs.inspection.result import ChunkGroup, DatasetInfo, GroupInfo, Inspection, json_document
-
-__all__ = ["ChunkGroup", "DatasetInfo", "GroupInfo", "Inspection", "json_document"]

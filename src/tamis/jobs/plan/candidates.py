@@ -1,0 +1,228 @@
+"""The candidates of a variable: filters that keep what is wanted on its sample, and what they cost there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tamis.accuracy.fields import SIGNIFICAND_BITS
+from tamis.accuracy.requirement import FLAGS, Requirement
+from tamis.errors import MissingFilterError, ParameterError
+from tamis.filters import Zfp
+from tamis.formatting import ratio
+from tamis.jobs.plan import choose, ladder
+from tamis.jobs.plan.measure import cost_of, loss_of, losses_of_modes
+from tamis.jobs.plan.result import Candidate
+from tamis.jobs.plan.wants import ABSOLUTE, RELATIVE, Want
+from tamis.jobs.recipes.names import dimensions_of
+from tamis.jobs.repack.planning import Request, plan_datasets
+from tamis.pipeline import Pipeline
+from tamis.zfp import Accuracy, Precision
+
+if TYPE_CHECKING:
+    from tamis.jobs.plan.sample import Sample
+    from tamis.jobs.recipes.saved_recipe import MissingPolicy
+    from tamis.rewrite.rewrite import Plan as ArrayPlan
+    from tamis.stores.protocols import Store, StoredArray
+
+_CHAINS = (
+    "shuffle|deflate(4)",
+    "shuffle|deflate(9)",
+    "shuffle|zstd(9)",
+    "shuffle|zstd(3)",
+    "shuffle|lz4",
+    "bitshuffle(compressor=zstd)",
+)
+"""Lossless filters that are measured, alone and after a rounding."""
+_REVERSIBLE = "zfp(reversible=true)|shuffle|deflate(4)"
+_FALLBACK = "shuffle|deflate(4)"
+"""Filters of chunks that zfp cannot keep."""
+
+
+class Variable(NamedTuple):
+    """A variable of all files that is planned."""
+
+    path: str
+    want: Want
+    stores: Sequence[Store]
+    arrays: Sequence[StoredArray]
+    chunk_shape: tuple[int, ...]
+    missing: MissingPolicy
+    note: str = ""
+    """What there is to say about the want."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values in all files."""
+        return sum(array.values_nbytes for array in self.arrays)
+
+    @property
+    def dimensions(self) -> tuple[str, ...] | None:
+        """Names of the dimensions; None if they have none."""
+        return dimensions_of(self.stores[0], self.path)
+
+    @property
+    def source_ratio(self) -> float | None:
+        """Bytes of the values for each byte that they take in the files; None if they take none."""
+        return ratio(self.nbytes, sum(array.stored_nbytes for array in self.arrays))
+
+    def plans(self, filters: str, required: Requirement | None = None) -> list[ArrayPlan]:
+        """Return what repack would do in each file; raise its error if it cannot."""
+        request = Request(
+            {self.path: Pipeline.parse(filters)},
+            {self.path: self.chunk_shape},
+            True,
+            self.missing,
+            required={} if required is None else {self.path: required},
+        )
+        return [plan_datasets(store, request).plans[self.path] for store in self.stores]
+
+
+def rungs_to_try(want: Want) -> int | None:
+    """Return how many rungs of a ladder may be taken: the first keeps a bound; others are for measures of many values.
+
+    None stands for all.
+    """
+    return 1 if all(name in ABSOLUTE or name in FLAGS for name in want.limits) else None
+
+
+class Candidates:
+    """The candidates of a variable that keep what is wanted on its sample."""
+
+    def __init__(self, variable: Variable, sample: Sample) -> None:
+        self._variable, self._sample = variable, sample
+        self.refused: dict[str, str] = {}
+        self._cached_plans = cache(variable.plans)
+        self._errors: dict[str, float] = {}
+        array = variable.arrays[0]
+        self._dtype = np.dtype(array.dtype)
+        self._packing = array.packing
+        missing = [each.missing for each in variable.arrays]
+        self._facts = ladder.facts_of(sample, missing, array.packing, variable.want)
+        # Errors are bounded by the filters already, and nothing else of a want makes chunks go without loss.
+        flags = any(name in variable.want.limits for name in ("sign", "zeros"))
+        bound = ladder.absolute_bound(variable.want, self._facts)
+        # Nothing may change where the bound is 0, as a share of the range of equal values.
+        self._required = variable.want.required(bound) if flags and bound != 0 else None
+
+    def texts(self) -> Iterator[str]:
+        """Yield the filters to measure."""
+        want, facts = self._variable.want, self._facts
+        yield from _CHAINS
+        yield _REVERSIBLE
+        if want.is_lossless or not ladder.finite(facts):
+            return
+        for ladder_of_mode in ladder.zfp_ladders(want, facts, self._dtype.itemsize):
+            rungs = [f"{zfp}|{_FALLBACK}" for zfp in ladder_of_mode][: rungs_to_try(want)]
+            best = ladder.loosest(rungs, lambda text: self._keeps(text, rounds=False), self._likely(rungs))
+            if best is not None:
+                yield best
+                if not self._errors[best]:  # zfp can keep no chunk, in any mode
+                    break
+        if self._dtype.kind != "f" or self._dtype.itemsize not in SIGNIFICAND_BITS:
+            return
+        rounding = ladder.loosest(
+            [*self._roundings()][: rungs_to_try(want)], lambda text: self._keeps(f"{text}|{_FALLBACK}", rounds=True)
+        )
+        if rounding is not None:
+            error = self._errors[f"{rounding}|{_FALLBACK}"]
+            for chain in _CHAINS:
+                self._errors[f"{rounding}|{chain}"] = error
+                yield f"{rounding}|{chain}"
+
+    def _plans(self, text: str, required: Requirement | None = None) -> list[ArrayPlan]:
+        return self._cached_plans(text, required)
+
+    def _roundings(self) -> Iterator[str]:
+        """Yield roundings from loose to tight: to bits of each value for relative errors, to a step for others."""
+        want = self._variable.want
+        if any(name in want.limits for name in RELATIVE):
+            kept = ladder.kept_bits(want, self._facts, self._dtype.itemsize)
+            return (f"bitround(keepbits={bits})" for bits in kept)
+        return ladder.absolute_roundings(want, self._facts)
+
+    def _keeps(self, text: str, *, rounds: bool) -> bool:
+        """Return whether filters keep what is wanted of the sample."""
+        if text in self.refused:
+            return False
+        try:
+            plans = self._plans(text)
+        except (ParameterError, MissingFilterError) as error:
+            self.refused[text] = str(error)
+            return False
+        loss = loss_of(plans, self._sample, self._variable.want)
+        self._errors[text] = float(loss.tally.error) * self._facts.scale
+        stored = rounds and self._packing is None
+        return not ladder.failures(self._variable.want, loss, self._facts, stored_relative=stored, rounds=rounds)
+
+    def _likely(self, rungs: Sequence[str]) -> int | None:
+        """Return the loosest rung of zfp that keeps what is wanted, as far as errors tell; None if they do not."""
+        want = self._variable.want
+        filters = [Pipeline.parse(text).filters[0] for text in rungs]
+        modes = [
+            each.mode
+            for each in filters
+            if isinstance(each, Zfp) and each.bound is None and isinstance(each.mode, Accuracy | Precision)
+        ]
+        if not modes or len(modes) < len(rungs) or not want.limits.keys() <= {"rmse", "psnr", *FLAGS}:
+            return None
+        try:
+            losses = losses_of_modes(self._plans(rungs[-1]), self._sample, modes)
+        except (ParameterError, MissingFilterError):
+            return None  # a rung that is tried says so
+        kept = [
+            not ladder.failures(want, loss, self._facts, stored_relative=False, rounds=False) for loss in losses or ()
+        ]
+        return next((i for i, keeps in enumerate(kept) if keeps and all(kept[i + 1 : i + 2])), None)
+
+    def changes_values(self, text: str) -> bool:
+        """Return whether filters change any value of the sample."""
+        return bool(self._errors.get(text))
+
+    def allowed(self, text: str, readers: choose.Readers) -> bool:
+        """Return whether filters can be encoded here, and read by these readers; record why not."""
+        if not choose.readable(Pipeline.parse(text).filters, readers):
+            self.refused[text] = f"not for the readers {readers!r}"
+            return False
+        try:
+            self._plans(text)
+        except (ParameterError, MissingFilterError) as error:
+            self.refused[text] = str(error)
+            return False
+        return True
+
+    def measured(self, text: str, sample: Sample, advance: Callable[[int], None]) -> Candidate:
+        """Return a candidate with its costs on a sample."""
+        plans = self._plans(text, self._required)
+        cost = cost_of(plans, sample, advance)
+        if all(plan.copied for plan in plans) and (known := self._variable.source_ratio) is not None:
+            cost = cost._replace(ratio=known, low=known, high=known)
+        return Candidate(
+            filters=text,
+            ratio=cost.ratio,
+            ratio_low=cost.low,
+            ratio_high=cost.high,
+            largest_error=self._errors.get(text, 0.0),
+            write_mbs=cost.write_mbs,
+            read_mbs=cost.read_mbs,
+            read_by=choose.read_by(Pipeline.parse(text).filters),
+            fallbacks=cost.fallbacks,
+        )
+
+    def required(self, text: str | None) -> str | None:
+        """Return what repack is to prove of each value behind chosen filters; None for lossless ones."""
+        required = self._variable.want.required()
+        return None if text is None or required is None or Pipeline.parse(text).error_bound == 0 else str(required)
+
+    def condition(self, text: str) -> str:
+        """Return under which condition rounding keeps an absolute bound; empty if there is none."""
+        bound = ladder.absolute_bound(self._variable.want, self._facts)
+        rounding = Pipeline.parse(text).rounding
+        if bound is None or rounding is None or rounding.absolute_bound is not None:
+            return ""
+        most = math.ldexp(self._facts.scale, ladder.magnitude(self._facts))
+        return f"; it keeps {bound:.3g} for all stored values below {most:g} in magnitude"

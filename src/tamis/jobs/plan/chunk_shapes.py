@@ -1,0 +1,294 @@
+"""Chunk shapes that suit how an array is read: ranked by a model, the best ones measured, one chosen."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from tamis.errors import ParameterError
+from tamis.formatting import did_you_mean, ratio_text, shape_text
+from tamis.jobs.recipes.names import as_chunks
+from tamis.zfp.header import BLOCK_SIDE
+
+if TYPE_CHECKING:
+    from tamis.jobs.plan.candidates import Variable
+    from tamis.jobs.plan.result import PlannedVariable
+
+SERIES, MAP, WHOLE, BOX = "series", "map", "whole", "box"
+_BY_NAME = (SERIES, MAP, WHOLE)
+_EXPECTED = "series, map, whole, weights such as series=0.7,map=0.3, or a box such as box:time=10,lat=96"
+
+StorageName = Literal["disk", "lustre", "s3"]
+STORAGES = get_args(StorageName)
+
+
+class Storage(NamedTuple):
+    """What reading from a kind of storage costs."""
+
+    latency: float  # Seconds until the first byte of a chunk
+    bandwidth: float
+    parallel: int  # Chunks that are asked for at a time
+
+
+MODELS: Mapping[str, Storage] = {
+    "disk": Storage(0.3e-3, 500e6, 1),
+    "lustre": Storage(1e-3, 1e9, 4),
+    "s3": Storage(30e-3, 200e6, 16),
+}
+
+
+class Axes(NamedTuple):
+    """The axes of an array."""
+
+    names: tuple[str, ...]  # Names of the dimensions; empty if they have none
+    time: int  # The axis of series
+    horizontal: tuple[int, ...]  # The axes of maps
+
+    @classmethod
+    def of(cls, names: Sequence[str], rank: int, times: Sequence[str] = ()) -> Axes:
+        """Return axes by their names: time is one of `times`, or named so, or the first; maps are of the last two."""
+        named = [
+            axis for axis, name in enumerate(names) if name in times or name == "t" or name.lower().startswith("time")
+        ]
+        time = named[0] if named else 0
+        others = [axis for axis in range(rank) if axis != time]
+        return cls(tuple(names), time, tuple(others[-2:]))
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Reads of an array, each with its share."""
+
+    reads: tuple[tuple[str, float], ...]  # Kind of each read and its share; shares add up to 1
+    extents: tuple[tuple[str, int], ...] = ()  # Extents of a box by dimension
+
+    def selections(self, shape: Sequence[int], axes: Axes) -> list[tuple[str, float, tuple[int, ...]]]:
+        """Return kind, share and extents of each read of an array; a box has all along what it does not name."""
+        return [(kind, share, self._extents(kind, shape, axes)) for kind, share in self.reads]
+
+    def check(self, dimensions: Collection[str]) -> None:
+        """Raise ParameterError if a dimension of a box is none of these, which the planned variables have."""
+        for name, _ in self.extents:
+            if name not in dimensions:
+                raise ParameterError(
+                    f"expected a box along the dimensions {', '.join(dimensions) or '(none)'}, got {name}"
+                    f"{did_you_mean(name, dimensions)}"
+                )
+
+    def _extents(self, kind: str, shape: Sequence[int], axes: Axes) -> tuple[int, ...]:
+        if kind == WHOLE:
+            return tuple(shape)
+        if kind == SERIES:
+            return tuple(extent if axis == axes.time else 1 for axis, extent in enumerate(shape))
+        if kind == MAP:
+            return tuple(extent if axis in axes.horizontal else 1 for axis, extent in enumerate(shape))
+        box = dict(self.extents)
+        names = axes.names or ("",) * len(shape)
+        return tuple(min(box.get(name, extent), extent) for name, extent in zip(names, shape, strict=True))
+
+    def __str__(self) -> str:
+        if self.extents:
+            return f"{BOX}:" + ",".join(f"{name}={extent}" for name, extent in self.extents)
+        if len(self.reads) == 1:
+            return self.reads[0][0]
+        return ",".join(f"{kind}={share!r}" for kind, share in self.reads)
+
+
+def as_access(value: object) -> Access:
+    """Return reads from their text, or from shares by kind."""
+    if isinstance(value, Access):
+        return value
+    if isinstance(value, str):
+        kind, colon, extents = value.strip().partition(":")
+        if kind == BOX and colon:
+            return Access(((BOX, 1.0),), _box(extents))
+        value = {kind: 1.0} if kind in _BY_NAME and not colon else _shares(value)
+    if not isinstance(value, Mapping) or not value:
+        raise ParameterError(f"expected access as {_EXPECTED}, got {value!r}")
+    shares = {}
+    for kind, share in value.items():
+        if kind not in _BY_NAME:
+            raise ParameterError(f"expected access as {_EXPECTED}, got {kind!r}{did_you_mean(str(kind), _BY_NAME)}")
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < math.inf:
+            raise ParameterError(f"expected a share above 0 of {kind}, got {share!r}")
+        shares[kind] = float(share)
+    total = sum(shares.values())
+    return Access(tuple((kind, share / total) for kind, share in shares.items()))
+
+
+def _shares(text: str) -> dict[str, float]:
+    shares = {}
+    for part in text.split(","):
+        kind, _, number = (piece.strip() for piece in part.partition("="))
+        try:
+            shares[kind] = float(number)
+        except ValueError:
+            raise ParameterError(f"expected access as {_EXPECTED}, got {text[:80]!r}") from None
+    return shares
+
+
+def _box(text: str) -> tuple[tuple[str, int], ...]:
+    parts = [[piece.strip() for piece in part.partition("=")] for part in text.split(",")]
+    if not all(name and number.isdecimal() and int(number) for name, _, number in parts):
+        raise ParameterError(f"expected a box such as box:time=10,lat=96, got 'box:{text[:80]}'")
+    extents = {name: int(number) for name, _, number in parts}
+    as_chunks(extents)
+    return tuple(extents.items())
+
+
+def read_seconds(
+    selection: Sequence[int],
+    shape: Sequence[int],
+    chunk_shape: Sequence[int],
+    chunk_nbytes: int,
+    storage: Storage,
+    *,
+    ratio: float,
+    read_mbs: float,
+) -> float:
+    """Return how long a read takes that begins anywhere: what it waits for, then bytes, then decoding."""
+    count = math.prod(map(_touched, selection, shape, chunk_shape))
+    nbytes = count * chunk_nbytes
+    return (
+        math.ceil(count / storage.parallel) * storage.latency
+        + nbytes / ratio / storage.bandwidth
+        + nbytes / (read_mbs * 1e6)
+    )
+
+
+def _touched(selected: int, extent: int, step: int) -> float:
+    """Return the mean number of chunks along an axis that a selection overlaps, wherever it begins."""
+    most = math.ceil(extent / step)
+    return most if selected >= extent else min((selected - 1) / step + 1, most)
+
+
+Shape = tuple[int, ...]
+
+_LEAST_NBYTES, _MOST_NBYTES = 16 << 10, 4 << 20
+_MEASURED = 4
+"""Shapes that are measured, beside that of the source."""
+_USUAL_RATIO, _USUAL_MBS = 4.0, 800.0
+_NEAR = 1.5
+"""Of shapes whose reads take at most so many times as long as the fastest, the best ratio is chosen."""
+_SAME = 0.97
+"""Ratios that differ by less do not make up for other chunks."""
+_SHARES = range(2, 9)
+
+
+class Reads(NamedTuple):
+    """How an array is read, and where it is stored."""
+
+    access: Access
+    axes: Axes  # The axes of the array
+    storage: Storage
+
+    def seconds(self, shape: Shape, chunk_shape: Shape, itemsize: int, ratio: float, mbs: float) -> dict[str, float]:
+        """Return the seconds of each kind of read by the model."""
+        nbytes = math.prod(chunk_shape) * itemsize
+        return {
+            kind: read_seconds(selection, shape, chunk_shape, nbytes, self.storage, ratio=ratio, read_mbs=mbs)
+            for kind, _, selection in self.access.selections(shape, self.axes)
+        }
+
+    def mean(self, seconds: dict[str, float]) -> float:
+        """Return the mean duration of a read."""
+        return sum(share * seconds[kind] for kind, share in self.access.reads)
+
+
+class _Measured(NamedTuple):
+    """A chunk shape, what is planned in it, and the seconds of each read."""
+
+    shape: Shape
+    planned: PlannedVariable
+    seconds: dict[str, float]
+
+
+def with_best_shape(
+    variable: Variable, reads: Reads, plan: Callable[[Variable, bool], PlannedVariable]
+) -> PlannedVariable:
+    """Return what is planned for a variable in the chunk shape that suits its reads best."""
+    extents = tuple(min(lengths) for lengths in zip(*(array.shape for array in variable.arrays), strict=True))
+    itemsize = np.dtype(variable.arrays[0].dtype).itemsize
+
+    def measured(shape: Shape, *, little: bool = True) -> _Measured:
+        planned = plan(variable._replace(chunk_shape=shape), little)
+        mbs = _USUAL_MBS if planned.chosen is None else planned.chosen.read_mbs
+        found = _Measured(shape, planned, {})
+        return found._replace(seconds=reads.seconds(extents, shape, itemsize, _ratio(found), mbs))
+
+    own, *others = map(measured, dict.fromkeys((variable.chunk_shape, *_best(extents, itemsize, reads))))
+    best = _chosen(own, [each for each in others if each.planned.chosen is not None], reads)
+    whole = measured(best.shape, little=False)
+    return whole.planned if best is own else whole.planned.with_note(_note(whole, own))
+
+
+def _chosen(own: _Measured, others: Sequence[_Measured], reads: Reads) -> _Measured:
+    """Return the shape with the best ratio of those whose reads are fast; that of the source, if it is as good."""
+    measured = (own, *others)
+    fastest = min(reads.mean(each.seconds) for each in measured)
+    near = [each for each in measured if reads.mean(each.seconds) <= _NEAR * fastest]
+    best = max(near, key=_ratio)
+    return own if own in near and _ratio(own) >= _SAME * _ratio(best) else best
+
+
+def _ratio(measured: _Measured) -> float:
+    chosen = measured.planned.chosen
+    return chosen.ratio if chosen is not None else measured.planned.source_ratio or 1.0
+
+
+def _note(best: _Measured, own: _Measured) -> str:
+    reads = ", ".join(
+        f"{_article(kind)} in {_time(seconds)} ({_time(own.seconds[kind])})" for kind, seconds in best.seconds.items()
+    )
+    return (
+        f"; its chunks are {shape_text(best.shape)} instead of {shape_text(own.shape)}, where the ratio is"
+        f" {ratio_text(_ratio(own))}: by the model, readers get {reads}"
+    )
+
+
+def _article(kind: str) -> str:
+    return "all values" if kind == "whole" else f"a {kind}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+
+
+def _best(extents: Shape, itemsize: int, reads: Reads) -> list[Shape]:
+    """Return the best shapes by the model, none of them much like another."""
+
+    def cost(shape: Shape) -> float:
+        padded = math.prod(-(-step // BLOCK_SIDE) * BLOCK_SIDE / step for step in shape if step > 1)
+        return reads.mean(reads.seconds(extents, shape, itemsize, _USUAL_RATIO / padded, _USUAL_MBS))
+
+    best: list[Shape] = []
+    for shape in sorted(_shapes(extents, itemsize), key=cost):
+        if not any(_alike(shape, other) for other in best):
+            best.append(shape)
+        if len(best) == _MEASURED:
+            break
+    return best
+
+
+def _alike(shape: Shape, other: Shape) -> bool:
+    return all(step < 2 * other_step and other_step < 2 * step for step, other_step in zip(shape, other, strict=True))
+
+
+def _shapes(extents: Shape, itemsize: int) -> Iterator[Shape]:
+    """Yield shapes of a sensible size, of whole blocks of zfp where extents allow that."""
+    least = min(_LEAST_NBYTES, math.prod(extents) * itemsize)
+    for shape in itertools.product(*map(_steps, extents)):
+        if least <= math.prod(shape) * itemsize <= _MOST_NBYTES:
+            yield shape
+
+
+def _steps(extent: int) -> list[int]:
+    """Return extents of chunks along an axis: single values, powers of two, equal shares, all."""
+    doubled = itertools.takewhile(lambda step: step < extent, (BLOCK_SIDE << power for power in range(40)))
+    shares = (-(-extent // (count * BLOCK_SIDE)) * BLOCK_SIDE for count in _SHARES)
+    return sorted({1, extent, *doubled, *(step for step in shares if step < extent)})

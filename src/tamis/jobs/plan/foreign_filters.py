@@ -1,0 +1,162 @@
+"""SZ3 and SPERR on the sample of a variable: they run in hdf5plugin, in a separate process, and nothing is proven."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.accuracy.statistics import Tally, compare
+from tamis.errors import DataError, MissingFilterError, ParameterError, TamisError
+from tamis.filters import ChunkType, Sperr, Sz3
+from tamis.formatting import plural
+from tamis.jobs.plan import ladder
+from tamis.jobs.plan.candidates import Variable, rungs_to_try
+from tamis.jobs.plan.measure import loss_of, ratio_and_range
+from tamis.jobs.plan.result import Compared
+from tamis.jobs.plan.wants import RELATIVE
+
+if TYPE_CHECKING:
+    from tamis.filters.foreign import Foreign
+    from tamis.jobs.plan.sample import Piece, Sample
+    from tamis.rewrite.rewrite import Plan
+
+FOREIGN = ("sz3", "sperr")
+_LOSSLESS = "shuffle|deflate(4)"
+_ANY = ChunkType(np.dtype("f4"), (8, 8))
+_GAPS = 1e35  # SPERR takes numbers from here on as missing ones
+
+
+def foreign_names(names: str | Collection[str]) -> tuple[str, ...]:
+    """Check names of filters to compare with, as text with commas or one by one; return them."""
+    given = [name.strip() for name in names.split(",")] if isinstance(names, str) else [*names]
+    for name in given:
+        if name not in FOREIGN:
+            raise ParameterError(f"expected filters to compare with of {', '.join(FOREIGN)}, got {name!r}")
+        if absent := Sz3.missing():
+            raise MissingFilterError(absent)
+    return tuple(dict.fromkeys(given))
+
+
+class _Measured(NamedTuple):
+    """Bytes of the chunks before and after, errors, seconds, and how many values are missing on one side only."""
+
+    raw: list[int]
+    stored: list[int]
+    tally: Tally
+    write_seconds: float
+    read_seconds: float
+    unlike: int
+
+    def compared(self, name: str, sample: Sample, scale: float, bound: float | None) -> Compared:
+        """Return this in units of the variable, and what is not kept."""
+        largest, nbytes = float(self.tally.error) * scale, sum(self.raw)
+        problems = []
+        if bound is not None and largest > bound:
+            problems.append(f"errs by {largest:.7g}, where {bound:g} is wanted")
+        if self.unlike:
+            mixed = plural(self.unlike, "missing value")
+            problems.append(f"takes {mixed} of {self.tally.count} for valid ones, or the reverse")
+        if self.tally.crossed:
+            problems.append(f"moves {plural(self.tally.crossed, 'value')} across the valid range")
+        return Compared(
+            name,
+            *ratio_and_range(self.raw, self.stored, sample),
+            largest,
+            nbytes / self.write_seconds / 1e6,
+            nbytes / self.read_seconds / 1e6,
+            "; ".join(problems) or None,
+        )
+
+
+def compared_with(
+    names: Collection[str], variable: Variable, sample: Sample, few: Sample, advance: Callable[[int], None]
+) -> Iterator[Compared]:
+    """Yield what filters of others make of a sample with the absolute error that keeps what is wanted."""
+    want = variable.want
+    facts = ladder.facts_of(sample, [array.missing for array in variable.arrays], variable.arrays[0].packing, want)
+    plans = variable.plans(_LOSSLESS)
+    if any(name in want.limits for name in RELATIVE):
+        yield from (Compared(name, problem="it bounds no error relative to a value") for name in names)
+        return
+    errors = [error / facts.scale for error in ladder.absolute_errors(want, facts)][: rungs_to_try(want)]
+    bound, gaps = ladder.absolute_bound(want, facts), _gaps(sample)
+    for name in names:
+        codecs = {str(each): each for each in (_filter(name, error, gaps) for error in errors)}
+
+        def keeps(text: str, codecs: Mapping[str, Foreign] = codecs) -> bool:
+            loss = loss_of(plans, sample, want, _change(codecs[text]))
+            return not ladder.failures(want, loss, facts, stored_relative=False, rounds=False)
+
+        try:
+            for codec in [*codecs.values()][:1]:
+                codec.trial(bytes(4 * 64), _ANY)  # starts the process, which no time is to have in it
+            chosen = next(iter(codecs)) if len(codecs) == 1 else ladder.loosest([*codecs], keeps)
+            if chosen is None:
+                yield Compared(name, problem="no error that was tried keeps what is wanted")
+            else:
+                yield _measured(codecs[chosen], plans, few, advance).compared(chosen, few, facts.scale, bound)
+        except (DataError, ParameterError) as error:
+            yield Compared(name, problem=str(error))
+
+
+def _filter(name: str, error: float, gaps: str) -> Foreign:
+    """Return a filter with a largest error in stored units."""
+    return Sz3("absolute", error) if name == "sz3" else Sperr("absolute", error, gaps)
+
+
+def _gaps(sample: Sample) -> str:
+    """Return the markers of missing values in a sample that SPERR knows; it fails at others that are not finite."""
+    large = False
+    for piece in (each for pieces in sample.chunks for each in pieces if each.values.dtype.kind == "f"):
+        if np.isnan(piece.values).any():
+            return "nan"
+        large = large or bool((np.abs(piece.values) >= _GAPS).any())
+    return "1e35" if large else "none"
+
+
+def _change(codec: Foreign) -> Callable[[Plan, Piece, NDArray[Any]], NDArray[Any]]:
+    def change(plan: Plan, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
+        values = values.astype(values.dtype.newbyteorder("="), copy=False)
+        chunk = ChunkType(values.dtype, values.shape)
+        return _decoded(codec, codec.trial(values.tobytes(), chunk), chunk)
+
+    return change
+
+
+def _decoded(codec: Foreign, data: bytes, chunk: ChunkType) -> NDArray[Any]:
+    try:
+        plain = codec.decode(data, chunk, codec.stored(chunk))
+    except TamisError as error:
+        raise DataError(f"what it encoded cannot be decoded: {error}") from error
+    return np.frombuffer(plain, chunk.dtype).reshape(chunk.shape)
+
+
+def _measured(codec: Foreign, plans: Sequence[Plan], sample: Sample, advance: Callable[[int], None]) -> _Measured:
+    """Return bytes, errors and seconds of the chunks of a sample."""
+    raw, stored, tally, unlike = list[int](), list[int](), Tally(), 0
+    write_seconds = read_seconds = 0.0
+    for plan, pieces in zip(plans, sample.chunks, strict=True):
+        for piece in pieces:
+            values = piece.values.astype(plan.dtype.newbyteorder("="), copy=False)
+            chunk = ChunkType(values.dtype, values.shape)
+            begin = time.perf_counter()
+            data = codec.trial(values.tobytes(), chunk)
+            middle = time.perf_counter()
+            after = _decoded(codec, data, chunk)
+            read_seconds += time.perf_counter() - middle
+            write_seconds += middle - begin
+            tally = tally.plus(compare(values, after, piece.origin, plan.missing))
+            unlike += int(np.count_nonzero(_is_missing(plan, values) != _is_missing(plan, after)))
+            raw.append(values.nbytes)
+            stored.append(len(data))
+            advance(values.nbytes)
+    return _Measured(raw, stored, tally, write_seconds, read_seconds, unlike)
+
+
+def _is_missing(plan: Plan, values: NDArray[Any]) -> NDArray[np.bool_]:
+    absent = plan.missing.find(values)
+    return np.zeros(values.shape, bool) if absent is None else absent

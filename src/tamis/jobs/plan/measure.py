@@ -1,0 +1,204 @@
+"""Measure filters on a sample: how many bytes they need, how long they take, and what the values lose."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.accuracy.distribution import Changes
+from tamis.accuracy.fields import Spectra, dssim
+from tamis.accuracy.measured import Measured
+from tamis.accuracy.statistics import Moments, Squares, Tally, compare, unchanged
+from tamis.jobs.plan.sample import Piece, Sample
+from tamis.pipeline import Pipeline
+from tamis.rewrite.encode import encode_proven
+from tamis.rewrite.new_chunk import make_chunk
+from tamis.rewrite.rewrite import Plan
+from tamis.rewrite.tolerance import LadderPart
+
+if TYPE_CHECKING:
+    from tamis.jobs.plan.wants import Want
+    from tamis.zfp import Accuracy, Precision
+
+_READ_NBYTES = 4_000_000
+"""Bytes of values that are decoded to measure how long it takes."""
+_CERTAIN = 1.96  # standard errors on each side of 95 % of a normal distribution
+
+
+Change = Callable[[Plan, Piece, NDArray[Any]], NDArray[Any]]
+"""Returns the values of a piece as readers get them."""
+
+
+class Loss(NamedTuple):
+    """What the sampled values lose."""
+
+    tally: Tally  # Errors, in stored units
+    moments: Moments  # Moments of the values and the result
+    # The smallest DSSIM of the sampled fields, or the first one below what is wanted; None if it was not asked for,
+    # or no field is large enough
+    similarity: float | None
+    distance: float | None  # Statistic of Kolmogorov and Smirnov, or more; None if it was not asked for
+    spectra: Spectra  # Power spectra of the rows, if they were asked for
+
+
+class Cost(NamedTuple):
+    """Bytes and seconds of the sampled chunks."""
+
+    ratio: float  # Bytes of values for each stored byte
+    low: float  # The range of the ratio in the whole array with a probability of 95 %, as far as the sample tells
+    high: float
+    # Megabytes of values a second in one thread; written as repack writes, decoded again and compared
+    write_mbs: float
+    read_mbs: float
+    # Share of the chunks that are stored without zfp, because it cannot keep their values or the bound
+    fallbacks: float
+
+
+def loss_of(plans: Sequence[Plan], sample: Sample, want: Want, changed: Change | None = None) -> Loss:
+    """Return what the tiles of a sample lose by the plans of all files, or by what else changes values."""
+    change = changed or _after
+    # Others may take missing values for valid ones.
+    detailed, words = changed is not None or want.relative is not None, want.limits.keys() & {"corr"}
+    tally, moments = Tally(), Moments()
+    similarities: list[float] = []
+    changes, dtype = Changes(), np.result_type(*(plan.dtype for plan in plans))
+    found: list[Spectra] = []
+    for plan, pieces in zip(plans, sample.tiles, strict=True):
+        zero = 0.0 if plan.packing is None else plan.packing.stored_zero
+        missing, spectra = plan.missing, Spectra()
+        lossy = plan if changed else _with_first_filter(plan)
+        for piece in pieces:
+            values = piece.values.astype(plan.dtype, copy=False)
+            after = change(lossy, piece, values)
+            absent = missing.find(values)
+            kept = slice(None) if absent is None else ~absent
+            if detailed:
+                tally = tally.plus(compare(values, after, piece.origin, missing, zero))
+                moments = moments.plus(Moments.of(values[kept], after[kept])) if words else moments
+            else:
+                measured = Measured.of(values, after, missing, words)
+                tally, moments = tally.plus(measured.tally), moments.plus(measured.moments)
+            if "ks" in want.limits:
+                changes = changes.plus(Changes.of(*(each[kept].astype(dtype, copy=False) for each in (values, after))))
+            if "spectrum" in want.limits:
+                spectra = spectra.plus(Spectra.of(values, after, absent))
+            # One field below what is wanted decides, and the others take as long.
+            if "dssim" in want.limits and min(similarities, default=1.0) >= want.limits["dssim"]:
+                similarities += _similarities(values, after, absent, every=sample.is_all)
+        found.append(spectra)
+    worst = max(found, key=lambda each: each.difference or 0.0)  # rows of files may have other lengths
+    distance = changes.ks_statistic(tally.compared) if "ks" in want.limits else None
+    return Loss(tally, moments, min(similarities, default=None), distance, worst)
+
+
+def losses_of_modes(plans: Sequence[Plan], sample: Sample, modes: Sequence[Accuracy | Precision]) -> list[Loss] | None:
+    """Return what the tiles of a sample lose in modes of zfp, measured together."""
+    tally = Tally()
+    errors, squares = [0.0] * len(modes), [0.0] * len(modes)
+    for plan, pieces in zip(plans, sample.tiles, strict=True):
+        for piece in pieces:
+            values = piece.values.astype(plan.dtype, copy=False)
+            part = LadderPart.of(_for_piece(plan, piece), values)
+            if part is None or part.is_filled:
+                return None
+            rungs = part.rungs(modes)
+            errors = [max(error, rung.error) for error, rung in zip(errors, rungs, strict=True)]
+            squares = [total + rung.squares for total, rung in zip(squares, rungs, strict=True)]
+            if not part.stays_valid(max(errors)):
+                return None
+            tally = tally.plus(unchanged(values, plan.missing))
+    return [
+        Loss(replace(tally, error=error, squares=Squares(total)), Moments(), None, None, Spectra())
+        for error, total in zip(errors, squares, strict=True)
+    ]
+
+
+def cost_of(plans: Sequence[Plan], sample: Sample, advance: Callable[[int], None]) -> Cost:
+    """Return bytes and seconds of the chunks of a sample by the plans of all files."""
+    raw: list[int] = []
+    stored: list[int] = []
+    fallbacks = 0
+    write_seconds = read_seconds = 0.0
+    read_nbytes = 0
+    for plan, pieces in zip(plans, sample.chunks, strict=True):
+        for piece in pieces:
+            values = piece.values.astype(plan.dtype, copy=False)
+            own = _for_piece(plan, piece)
+            begin = time.perf_counter()
+            chunk = make_chunk(own, piece.region, values)
+            middle = time.perf_counter()
+            write_seconds += middle - begin
+            if read_nbytes < _READ_NBYTES:
+                own.pipeline.decode(chunk.data, chunk.mask, own.chunk)
+                read_seconds += time.perf_counter() - middle
+                read_nbytes += values.nbytes
+            raw.append(values.nbytes)
+            stored.append(len(chunk.data) + (len(chunk.flags[0]) if chunk.flags else 0))
+            fallbacks += own.pipeline.zfp is not None and bool(chunk.mask & 1)
+            advance(values.nbytes)
+    nbytes = sum(raw)
+    return Cost(
+        *ratio_and_range(raw, stored, sample),
+        nbytes / write_seconds / 1e6,
+        read_nbytes / read_seconds / 1e6,
+        fallbacks / len(raw),
+    )
+
+
+def ratio_and_range(raw: Sequence[int], stored: Sequence[int], sample: Sample) -> tuple[float, float, float]:
+    """Return the ratio of the whole array by the bytes of sampled chunks, and its range of 95 %."""
+    ratio = sum(raw) / sum(stored) / sample.written_share
+    spread = _spread(raw, stored, sample.array_nbytes) / sample.written_share
+    return ratio, max(ratio - spread, 0.0), ratio + spread
+
+
+def _for_piece(plan: Plan, piece: Piece) -> Plan:
+    """Return the plan with a chunk of the piece's size, unless the piece is a chunk."""
+    return plan if piece.is_chunk else replace(plan, chunk_shape=piece.values.shape)
+
+
+def _with_first_filter(plan: Plan) -> Plan:
+    """Return a plan without the filters after the first one, which lose nothing: they only take time."""
+    return replace(plan, pipeline=Pipeline(plan.pipeline.stages[:1], bound=plan.pipeline.bound))
+
+
+def _after(plan: Plan, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
+    """Return the values as readers get them."""
+    if plan.rounding is not None:
+        return plan.rounding.apply(values, piece.origin, plan.missing).values
+    own = _for_piece(plan, piece)
+    if own.flags is None:
+        return encode_proven(own.pipeline, values, own.chunk, own.padding, own.missing).after
+    chunk = make_chunk(own, piece.region, values)
+    return own.pipeline.decode(chunk.data, chunk.mask, own.chunk)[tuple(map(slice, values.shape))]
+
+
+def _similarities(
+    before: NDArray[Any], after: NDArray[Any], absent: NDArray[np.bool_] | None, *, every: bool
+) -> Iterator[float]:
+    """Yield the DSSIM of the first field of a tile, or of each one, if it is large enough: its last two axes."""
+    leading = before.shape[:-2]
+    if before.ndim >= 2:
+        for field in np.ndindex(leading) if every else [(0,) * len(leading)]:
+            found = dssim(before[field], after[field], None if absent is None else ~absent[field])
+            if found is not None:
+                yield found
+
+
+def _spread(raw: Sequence[int], stored: Sequence[int], array_nbytes: int) -> float:
+    """Return half the 95 % range of the ratio of the whole array: the standard error of a ratio of means."""
+    count = len(raw)
+    if sum(raw) >= array_nbytes:
+        return 0.0
+    if count < 2:
+        return math.inf
+    ratio = sum(raw) / sum(stored)
+    residuals = math.fsum((size - ratio * nbytes) ** 2 for size, nbytes in zip(raw, stored, strict=True))
+    unseen = 1 - sum(raw) / array_nbytes
+    return _CERTAIN * math.sqrt(unseen * residuals / (count - 1) / count) / (sum(stored) / count)

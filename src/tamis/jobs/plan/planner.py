@@ -1,0 +1,297 @@
+"""Plan one variable: measure its candidates on a sample, and choose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tamis import meaning
+from tamis.accuracy.fields import FIELD_WORDS
+from tamis.arrays.grid import default_chunks, grid_of
+from tamis.errors import ParameterError
+from tamis.formatting import ratio_text, size_text
+from tamis.jobs.plan import choose
+from tamis.jobs.plan.candidates import Candidates, Variable
+from tamis.jobs.plan.chunk_shapes import MODELS, Access, Axes, Reads, StorageName, with_best_shape
+from tamis.jobs.plan.foreign_filters import compared_with
+from tamis.jobs.plan.result import Candidate, Compared, PlannedVariable
+from tamis.jobs.plan.sample import Sample, sample_of
+from tamis.jobs.plan.wants import RECOMMENDED, Want, recommended_want
+from tamis.jobs.recipes.names import Names, assigned, units_along
+from tamis.rounding import recorded_rounding
+from tamis.stores.comparison import absent_text
+from tamis.stores.protocols import ELSEWHERE, Store, StoredArray
+
+if TYPE_CHECKING:
+    from tamis.jobs.progress import Progress, Step
+    from tamis.jobs.recipes.saved_recipe import MissingPolicy
+
+_LEAST_NBYTES = 1 << 16
+
+
+def variables_of(
+    stores: Sequence[Store], asked: Mapping[str, Want], missing: MissingPolicy
+) -> tuple[list[Variable], dict[str, str]]:
+    """Return the variables to plan, and for each other one that is asked for the reason why it stays."""
+    first = stores[0]
+    first.check_listed()
+    names = Names(first)
+    wants: dict[str, tuple[Want, bool]] = {}
+    for entry in assigned(asked or {"*": Want()}, names.match_any):
+        wants.setdefault(entry.path, (entry.value, entry.exact))
+    variables: list[Variable] = []
+    kept: dict[str, str] = {}
+    for path, (wanted, exact) in wants.items():
+        role = first.roles.get(path, meaning.DATA)
+        want = Want() if role.is_exact and not exact else wanted
+        arrays = [store.arrays[path] for store in stores if path in store.arrays]
+        if len(arrays) < len(stores):
+            kept[path] = "not planned: not in all of the files"
+        elif reason := _reason_to_keep(arrays, exact):
+            kept[path] = reason
+        elif any(not array.parts(grid_of(array.shape, shape := _chunk_shape(path, arrays))) for array in arrays):
+            kept[path] = "not planned: never written"
+        else:
+            note = ""
+            if want is RECOMMENDED:
+                want, note = recommended_want(first, arrays[0], path.rpartition("/")[2])
+            if reason := _reason_of_packing(arrays, want):
+                kept[path] = reason
+                continue
+            variables.append(Variable(path, want, stores, arrays, shape, missing, note))
+    return variables, kept | {name: f"not planned: {reason}" for name, reason in names.unmatched.items()}
+
+
+def _reason_to_keep(arrays: Sequence[StoredArray], exact: bool) -> str:
+    """Return why an array stays as it is, whatever is wanted; empty if it does not."""
+    for array in arrays:
+        if array.dtype is None or array.dtype.kind not in "iuf" or not array.shape or not array.size:
+            return "not planned: no array of numbers"
+        if array.layout in ELSEWHERE:
+            absent = f": {absent_text(array.absent_files)}" if array.absent_files else ""
+            return f"not planned: values in other files ({array.layout}){absent}"
+        if array.is_companion or array.has_companion:
+            return "not planned: with a companion of missing values, or such a companion"
+        if array.pipeline.error_bound != 0:
+            return f"not planned: went through {array.pipeline} before, and another error would add up"
+        if (rounding := recorded_rounding(array.attributes, array.number_type)) is not None:
+            return f"not planned: rounded before, by {rounding}"
+        if problem := array.problem:
+            return f"not planned: {problem}"
+    if not exact and sum(array.values_nbytes for array in arrays) < _LEAST_NBYTES * len(arrays):
+        return f"not planned: less than {size_text(_LEAST_NBYTES)} (a want with its exact name plans it)"
+    return ""
+
+
+def _reason_of_packing(arrays: Sequence[StoredArray], want: Want) -> str:
+    """Return why arrays cannot be measured together; empty if they can: errors are added up in stored units."""
+    dtype = np.dtype(arrays[0].dtype)
+    never_lossy = dtype.kind in "iu" and dtype.itemsize < 4
+    if want.is_lossless or never_lossy or len({array.packing for array in arrays}) == 1:
+        return ""
+    return (
+        "not planned: packed with another scale_factor or add_offset in one of the files, whose errors cannot be added"
+        " up: plan each of these files"
+    )
+
+
+def _chunk_shape(path: str, arrays: Sequence[StoredArray]) -> tuple[int, ...]:
+    """Return the chunk shape of the first array; of arrays without chunks, one that fits all of them."""
+    array = arrays[0]
+    for other in arrays[1:]:
+        if other.dtype != array.dtype or len(other.shape) != len(array.shape):
+            raise ParameterError(
+                f"{path}: expected the same type and number of axes in all files, got {array.type_text} with"
+                f" {len(array.shape)} axes in {array.label}, {other.type_text} with {len(other.shape)} in {other.label}"
+            )
+    least = tuple(min(extents) for extents in zip(*(each.shape for each in arrays), strict=True))
+    if array.chunk_shape is not None:
+        return tuple(map(min, array.chunk_shape, least)) if len(arrays) > 1 else array.chunk_shape
+    return default_chunks(least, np.dtype(array.dtype).itemsize, zfp=np.dtype(array.dtype).kind == "f")
+
+
+LEAST_SAMPLE, USUAL_SAMPLE = 1_000_000, 16_000_000
+_FASTER = {"deflate(9)": "deflate(4)", "zstd(9)": "zstd(3)"}
+"""Filters that take long, each with one that takes less of the same values."""
+_LITTLE_SHARE = 4
+_SCREENED_SHARE, _MEASURED_SHARE = 16, 3
+"""Shares of the sampled bytes that candidates are measured on first, and then, while their ratios are uncertain."""
+_LIKELY_SHARE = 0.8
+"""Candidates with less of the best ratio on a part of the sample will not have the best ratio on all of it."""
+_SLOW_NBYTES = 2_000_000
+"""Bytes on which slow filters are measured, too, and not estimated by what fast ones need."""
+
+
+class Settings(NamedTuple):
+    """What is asked of all variables alike: see `tamis.plan`."""
+
+    prefer: choose.Preference
+    readers: choose.Readers
+    sample: int
+    access: Access | None
+    storage: StorageName
+    compare: tuple[str, ...] = ()
+
+    @property
+    def little(self) -> int:
+        """Bytes on which several chunk shapes, or errors, are compared."""
+        return max(min(self.sample, USUAL_SAMPLE) // _LITTLE_SHARE, LEAST_SAMPLE)
+
+
+class Work:
+    """The work on one variable, in bytes that are encoded, as a step of the progress."""
+
+    def __init__(self, progress: Progress | None, step: Step) -> None:
+        self._progress, self._step = progress, step
+        self._done, self._total = 0, 1  # one is left until all is done
+
+    def add(self, nbytes: int) -> None:
+        """Add work to be done."""
+        self._total += nbytes
+
+    def advance(self, nbytes: int) -> None:
+        """Report that some of it is done."""
+        self._done += nbytes
+        if self._progress is not None:
+            self._progress(self._step, self._done, self._total)
+
+    def finish(self) -> None:
+        """Report that all is done."""
+        self._done = self._total - 1
+        self.advance(1)
+
+
+def planned(variable: Variable, settings: Settings, work: Work) -> PlannedVariable:
+    """Measure the candidates of a variable, and choose; where reads are given, in several chunk shapes."""
+    if settings.access is None:
+        result = measured(variable, settings, settings.sample, work)
+    else:
+        reads = Reads(settings.access, _axes(variable), MODELS[settings.storage])
+
+        def measure(variable: Variable, little: bool) -> PlannedVariable:
+            return measured(variable, settings, settings.little if little else settings.sample, work)
+
+        result = with_best_shape(variable, reads, measure)
+    if settings.compare and not variable.want.is_lossless:
+        result = replace(result, compared=tuple(_compared(variable, settings, result.chunks, work)))
+    work.finish()
+    return result.with_note(f"; {variable.note}") if variable.note else result
+
+
+def _compared(variable: Variable, settings: Settings, chunks: tuple[int, ...] | None, work: Work) -> Iterator[Compared]:
+    """Yield filters of others, on some of the chunks that the variable gets: they take minutes for all of them."""
+    variable = variable._replace(chunk_shape=chunks or variable.chunk_shape)
+    usual = min(settings.sample, USUAL_SAMPLE)
+    sample = _sample(variable, usual)
+    few = sample.thinned(usual // _MEASURED_SHARE)
+    work.add(few.nbytes * len(settings.compare))
+    return compared_with(settings.compare, variable, sample, few, work.advance)
+
+
+def _sample(variable: Variable, nbytes: int) -> Sample:
+    """Read a sample of a variable, in whole fields if what is wanted is about them."""
+    about_fields = FIELD_WORDS if len(variable.chunk_shape) > 1 else ("spectrum",)
+    fields = not variable.want.limits.keys().isdisjoint(about_fields)
+    return sample_of(variable.arrays, variable.chunk_shape, nbytes, fields=fields)
+
+
+def _axes(variable: Variable) -> Axes:
+    """Return the axes of a variable: the units of a coordinate tell which is time."""
+    store = variable.stores[0]
+    times = [name for name, units in units_along(store, variable.path).items() if " since " in units]
+    return Axes.of(variable.dimensions or (), len(variable.chunk_shape), times)
+
+
+def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) -> PlannedVariable:
+    """Measure the candidates of a variable in its chunk shape, on so many bytes, and choose."""
+    arrays, prefer = variable.arrays, settings.prefer
+    sample = _sample(variable, nbytes)
+    candidates = Candidates(variable, sample)
+    texts = [text for text in candidates.texts() if candidates.allowed(text, settings.readers)]
+    front = _front(candidates, texts, sample, nbytes, prefer, work)
+    source_ratio = variable.source_ratio
+    filters, reason = _choice(front, prefer, source_ratio, candidates)
+    if not (variable.want.is_lossless or any(map(candidates.changes_values, texts))):
+        reason += "; no lossy filters keep it on the sample"
+    own_chunks = all(array.chunk_shape == variable.chunk_shape for array in arrays)
+    return PlannedVariable(
+        variable.path,
+        str(variable.want),
+        variable.nbytes,
+        source_ratio,
+        sample.nbytes,
+        None if own_chunks else variable.chunk_shape,
+        tuple(front),
+        filters,
+        reason,
+        candidates.required(filters),
+        tuple(candidates.refused.items()),
+        _named(variable.dimensions),
+    )
+
+
+def _named(dimensions: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return names of dimensions, if each names one axis."""
+    return dimensions if dimensions and len(set(dimensions)) == len(dimensions) else None
+
+
+def _front(
+    candidates: Candidates, texts: Sequence[str], sample: Sample, nbytes: int, prefer: choose.Preference, work: Work
+) -> list[Candidate]:
+    """Return the front of the candidates, by falling ratio: all are measured on little, the best of them on more."""
+    usual = min(nbytes, USUAL_SAMPLE)
+    few = sample.thinned(usual // _SCREENED_SHARE)
+    more = sample if sample.is_all else sample.thinned(usual // _MEASURED_SHARE)
+    work.add(few.nbytes * len(texts))
+    screened = {text: candidates.measured(text, few, work.advance) for text in texts}
+    front = choose.front_of([*screened.values()])
+    for enough in (more,) if more is sample else (more, sample):
+        if not front or not (enough is more or choose.winner_of(front, prefer)[0].is_uncertain):
+            break
+        if enough.nbytes > few.nbytes:
+            share = _LIKELY_SHARE if enough is sample and enough is not more and prefer == "size" else choose.FAST_SHARE
+            better: dict[str, Candidate] = {}
+            # All that may be chosen on the same chunks: otherwise the one with the luckiest chunks is.
+            while near := [
+                each.filters
+                for each in (front if sample.is_all else choose.eligible(front, share))
+                if each.filters not in better
+            ]:
+                better |= _better(candidates, near, enough, screened, work)
+                front = [better.get(each.filters, each) for each in front]
+            few = enough
+    return choose.front_of(front)
+
+
+def _better(
+    candidates: Candidates, near: Sequence[str], enough: Sample, screened: Mapping[str, Candidate], work: Work
+) -> dict[str, Candidate]:
+    """Return candidates, measured on more than they were screened on."""
+    # What slow filters save beyond fast ones hardly depends on the chunk: that was measured on a few.
+    slow = [] if enough.is_all or enough.nbytes <= _SLOW_NBYTES else near
+    fast = {text: quick for text in slow if (quick := _faster(text)) != text and quick in screened}
+    whole = dict.fromkeys((*(text for text in near if text not in fast), *fast.values()))
+    work.add(enough.nbytes * len(whole))
+    better = {text: candidates.measured(text, enough, work.advance) for text in whole}
+    return better | {text: screened[text].scaled(screened[quick], better[quick]) for text, quick in fast.items()}
+
+
+def _faster(text: str) -> str:
+    for slow, fast in _FASTER.items():
+        text = text.replace(slow, fast)
+    return text
+
+
+def _choice(
+    front: Sequence[Candidate], prefer: choose.Preference, source_ratio: float | None, candidates: Candidates
+) -> tuple[str | None, str]:
+    """Return the chosen filters, and the reason in a sentence."""
+    if not front:
+        return None, "stays as it is, because no filters here can store it so that these readers read it"
+    winner, why = choose.winner_of(front, prefer)
+    if source_ratio is not None and winner.ratio <= source_ratio:
+        return None, f"stays as it is, because none of these is better than its ratio now, {ratio_text(source_ratio)}"
+    return winner.filters, f"{winner.filters}, because {why}{candidates.condition(winner.filters)}"

@@ -1,0 +1,428 @@
+"""The result of `tamis.plan`."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tamis import _native
+from tamis.accuracy.requirement import Requirement
+from tamis.formatting import percent_text, plural, printable, ratio_text, shape_text, shell_line, shell_path, size_text
+from tamis.jobs.parts import Part, Table, title
+from tamis.jobs.result import SCHEMA, DatasetsResult, json_fields, json_value
+from tamis.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from tamis.jobs.recipes import Recipe
+    from tamis.jobs.recipes.saved_recipe import Evidence, MissingPolicy
+
+_SURE = 1.1
+_FACTOR = 1.03
+"""What filters save beyond others differs by up to this factor between parts of a variable, in 95 of 100 cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Filters that keep what is wanted of a variable on the sample, and what they cost.
+
+    Parameters
+    ----------
+    filters
+        The filters, as `tamis.repack` takes them.
+    ratio, ratio_low, ratio_high
+        Predicted bytes of values for each stored byte, and its range with a probability of 95 %, as far as the sample
+        tells.
+    largest_error
+        Largest absolute error on the sample, in units of the variable.
+    write_mbs, read_mbs
+        Megabytes of values a second in one thread here; written as `tamis.repack` does, which decodes and compares.
+    read_by
+        Which readers can read the result.
+    fallbacks
+        Share of the chunks that are stored without loss, because zfp cannot keep their values.
+    """
+
+    filters: str
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    largest_error: float
+    write_mbs: float
+    read_mbs: float
+    read_by: str
+    fallbacks: float
+
+    def scaled(self, other: Candidate, better: Candidate) -> Candidate:
+        """Return this candidate with a better ratio, by what is better known of another one.
+
+        Parameters
+        ----------
+        other, better
+            The other candidate, measured on the same chunks as this one, and on more of them.
+        """
+        factor = self.ratio / other.ratio
+        return replace(
+            self,
+            ratio=better.ratio * factor,
+            ratio_low=better.ratio_low * factor / _FACTOR,
+            ratio_high=better.ratio_high * factor * _FACTOR,
+            fallbacks=better.fallbacks,
+        )
+
+    @property
+    def is_uncertain(self) -> bool:
+        """True if the ratio may be larger by 10 % or more."""
+        return self.ratio_high > _SURE * self.ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A filter of others on the sample, for comparison: tamis neither chooses nor writes it.
+
+    Parameters
+    ----------
+    filters
+        The filter with its bound in stored units, or its name if it was not measured.
+    ratio, ratio_low, ratio_high, largest_error, write_mbs, read_mbs
+        As those of a `Candidate`, but without a proof; None if it was not measured.
+    problem
+        What it does not keep on the sample, or why it was not measured; None without any.
+    """
+
+    filters: str
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    largest_error: float | None = None
+    write_mbs: float | None = None
+    read_mbs: float | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """What `tamis.repack` made of all values of a variable.
+
+    Parameters
+    ----------
+    ratio
+        Bytes of values for each stored byte.
+    largest_error
+        Largest absolute error, in units of the variable.
+    measures
+        Name and value of each measure of the whole dataset that is wanted; of several files, the worst.
+    missed
+        What repack says if one of these is missed; None if none is.
+    """
+
+    ratio: float
+    largest_error: float
+    measures: tuple[tuple[str, float | None], ...]
+    missed: str | None
+
+    @property
+    def ok(self) -> bool:
+        """True if everything that is wanted holds for all values."""
+        return self.missed is None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedVariable:
+    """What is planned for a variable.
+
+    Parameters
+    ----------
+    path
+        Path of the variable.
+    want
+        What must be kept, in words.
+    nbytes
+        Bytes of the values, in all files together.
+    source_ratio
+        Bytes of values for each stored byte now.
+    sampled_nbytes
+        Bytes of the values that were sampled.
+    chunks
+        Chunk shape that the variable gets; None if it has chunks, which stay.
+    candidates
+        Filters that no others surpass in ratio, speed and readers together, by falling ratio.
+    filters
+        The chosen ones among them; None if the variable stays as it is.
+    reason
+        Why these are chosen, in a sentence.
+    require
+        What `tamis.repack` is to prove of each value; None if there is nothing beside the bits.
+    refused
+        Filters that were not measured, each with the reason.
+    dimensions
+        Names of the dimensions, for chunks by dimension; None if there are none.
+    confirmed
+        What repack made of all values; None if that was not asked for.
+    compared
+        Filters of others, if that was asked for.
+    """
+
+    path: str
+    want: str
+    nbytes: int
+    source_ratio: float | None
+    sampled_nbytes: int
+    chunks: tuple[int, ...] | None
+    candidates: tuple[Candidate, ...]
+    filters: str | None
+    reason: str
+    require: str | None = None
+    refused: tuple[tuple[str, str], ...] = ()
+    dimensions: tuple[str, ...] | None = None
+    confirmed: Confirmed | None = None
+    compared: tuple[Compared, ...] = ()
+
+    @property
+    def chosen(self) -> Candidate | None:
+        """The chosen candidate; None if the variable stays as it is."""
+        return next((each for each in self.candidates if each.filters == self.filters), None)
+
+    @property
+    def evidence(self) -> Evidence:
+        """What was found about the chosen filters, for recipe files; empty if the variable stays as it is."""
+        if (chosen := self.chosen) is None:
+            return {}
+        facts: dict[str, str | float] = {"want": self.want, "reason": self.reason}
+        facts |= {name: round(getattr(chosen, name), 4) for name in ("ratio", "ratio_low", "ratio_high")}
+        facts["largest_error"] = float(f"{chosen.largest_error:.6g}")
+        return facts | {"sampled_nbytes": self.sampled_nbytes, "planned_by": f"tamis {_native.version}"}
+
+    def with_note(self, note: str) -> PlannedVariable:
+        """Return the same with something more to say about the choice."""
+        return replace(self, reason=self.reason + note)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON object."""
+        return json_fields(self)
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.want}: {self.filters or 'stays as it is'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(DatasetsResult[PlannedVariable]):
+    """Result of `tamis.plan`: predictions from a sample, and the recipe for `tamis.repack`, which proves its bounds.
+
+    Parameters
+    ----------
+    files
+        Paths of the files that it was made for.
+    datasets
+        The planned variables.
+    kept
+        Variables that stay as they are, each with the reason.
+    missing
+        How missing values are treated: `tamis.repack` needs the same.
+    seconds
+        Duration of the planning.
+    """
+
+    files: tuple[str, ...]
+    datasets: tuple[PlannedVariable, ...]
+    kept: tuple[tuple[str, str], ...]
+    missing: str
+    seconds: float
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe for `tamis.repack`, which `tamis.Recipe.dump` writes to a file."""
+        from tamis.jobs.recipes import Recipe
+
+        missing: MissingPolicy | None = "companion" if self.missing == "companion" else None
+        chunks = {
+            each.path: dict(zip(each.dimensions, each.chunks, strict=True)) if each.dimensions else each.chunks
+            for each in self.datasets
+            if each.path in self.chunks and each.chunks is not None
+        }
+        return Recipe(self.filters, chunks=chunks, require=self.require, missing=missing)
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """Filters by path; variables that stay as they are are left out."""
+        return {each.path: each.filters for each in self.datasets if each.filters is not None}
+
+    @property
+    def chunks(self) -> dict[str, tuple[int, ...]]:
+        """Chunk shapes by path, of variables that have no chunks yet."""
+        return {each.path: each.chunks for each in self.datasets if each.filters is not None and each.chunks}
+
+    @property
+    def require(self) -> dict[str, str]:
+        """What is required of each value, by path, of variables that change it."""
+        return {each.path: each.require for each in self.datasets if each.filters is not None and each.require}
+
+    @property
+    def candidates(self) -> dict[str, tuple[Candidate, ...]]:
+        """The candidates of each variable, by path."""
+        return {each.path: each.candidates for each in self.datasets}
+
+    def dump(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the recipe to a file for `tamis.Recipe.load`, with what was found about each choice as its evidence.
+
+        Parameters
+        ----------
+        path
+            Path of the file.
+        overwrite
+            Whether an existing file is replaced.
+
+        Raises
+        ------
+        FileError
+            If the file exists, and is not to be overwritten, or cannot be written.
+        """
+        self.recipe.dump(path, overwrite=overwrite, evidence={each.path: each.evidence for each in self.datasets})
+
+    @property
+    def options(self) -> str:
+        """The recipe as options of the command ``tamis repack``, ready to paste; empty without a recipe."""
+        words = [word for path, filters in self.filters.items() for word in ("-f", f"{path}:{filters}")]
+        words += [word for path, shape in self.chunks.items() for word in ("-c", f"{path}:{shape_text(shape)}")]
+        words += [word for path, text in self.require.items() for word in ("--require", f"{path}:{text}")]
+        if words and self.missing != "exact":
+            words += ["--missing", self.missing]
+        return shell_line(words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON."""
+        recipe = {
+            "recipe": self.filters,
+            "chunks": self.chunks,
+            "require": self.require,
+            "options": self.options,
+        }
+        return {"schema": SCHEMA, **json_fields(self), **json_value(recipe)}
+
+    def _parts(self) -> Iterator[Part]:
+        from tamis.jobs.plan.result import plan_parts
+
+        return plan_parts(self)
+
+
+_HEADER = (
+    "dataset",
+    "chosen",
+    "filters",
+    "ratio",
+    "95 % range",
+    "largest error",
+    "chunks without zfp",
+    "write MB/s",
+    "read MB/s",
+    "read by",
+)
+_FOLDED, _RIGHT, _CODE = (2, 9), (3, 4, 5, 6, 7, 8), (2,)
+
+
+def plan_parts(plan: Plan) -> Iterator[Part]:
+    """Yield the parts of a plan."""
+    rows = [
+        row
+        for variable in plan.datasets
+        for row in (
+            *(_row(variable, candidate) for candidate in variable.candidates),
+            *(_compared_row(variable, other) for other in variable.compared),
+        )
+    ]
+    yield Table([_HEADER, *rows], folded=_FOLDED, right=_RIGHT, code=_CODE, name="Candidates")
+    for variable in plan.datasets:
+        yield "", printable(f"{variable.path} ({variable.want}): {variable.reason}")
+        if variable.confirmed is not None:
+            yield "note", printable(f"{variable.path}: {_confirmed(variable.confirmed, variable.chosen)}")
+        for other in variable.compared:
+            if other.problem is not None:
+                yield "note", printable(f"{variable.path}: {other.filters}: {other.problem}")
+    for path, reason in _shared(plan.kept):
+        yield "note", printable(f"{path}: {reason}")
+    files = printable(title(plan.files))
+    if not plan.filters:
+        yield "name", f"{files}: nothing to store otherwise; planned in {plan.seconds:.1f} s"
+        return
+    sampled, nbytes = (sum(getattr(each, name) for each in plan.datasets) for name in ("sampled_nbytes", "nbytes"))
+    planned = f"{plural(len(plan.filters), 'dataset')} planned in {plan.seconds:.1f} s"
+    read = f"from {size_text(sampled)} of {size_text(nbytes)}"
+    yield "name", f"{files}: {planned}, {read}; repack proves the bounds of the filters"
+    yield "code", f"tamis repack {_source(plan)} OUT {plan.options}"
+    if (bounds := _bounds(plan)) is not None:
+        yield "code", f"tamis verify {_source(plan)} OUT{bounds}"
+
+
+def _bounds(plan: Plan) -> str | None:
+    """Return options of ``tamis verify`` for what is lost; None if a filter records no bound, and none is given."""
+    words: list[str] = []
+    for path, filters in plan.filters.items():
+        bound = Requirement.parse(plan.require[path]).abs if path in plan.require else None
+        if bound is not None:
+            words += ["--bound", f"{path}:{bound!r}"]
+        elif not _has_bound(Pipeline.parse(filters)):
+            return None
+        elif Pipeline.parse(filters).error_bound != 0 and "recorded" not in words:
+            words[:0] = ["--bound", "recorded"]
+    return f" {shell_line(words)}" if words else ""
+
+
+def _has_bound(pipeline: Pipeline) -> bool:
+    return pipeline.error_bound is not None or pipeline.rounding is not None
+
+
+def _confirmed(confirmed: Confirmed, chosen: Candidate | None) -> str:
+    predicted = f" ({ratio_text(chosen.ratio)} predicted)" if chosen is not None else ""
+    found = [f"ratio {ratio_text(confirmed.ratio)}{predicted}", f"largest error {confirmed.largest_error:.3g}"]
+    found += [f"{name} {value:.9g}" for name, value in confirmed.measures if value is not None]
+    return f"confirmed on all values: {', '.join(found)}{'' if confirmed.ok else f'; not kept: {confirmed.missed}'}"
+
+
+def _source(plan: Plan) -> str:
+    return shell_path(plan.files[0]) if len(plan.files) == 1 else "IN"
+
+
+def _row(variable: PlannedVariable, candidate: Candidate) -> tuple[str, ...]:
+    return (
+        printable(variable.path),
+        "*" if candidate.filters == variable.filters else "",
+        candidate.filters.replace("|", "\n"),
+        ratio_text(candidate.ratio),
+        _range(candidate),
+        f"{candidate.largest_error:.3g}",
+        percent_text(candidate.fallbacks) if candidate.fallbacks else "",
+        f"{candidate.write_mbs:.0f}",
+        f"{candidate.read_mbs:.0f}",
+        candidate.read_by,
+    )
+
+
+def _compared_row(variable: PlannedVariable, other: Compared) -> tuple[str, ...]:
+    ranges = "" if other.ratio is None else _range(other)
+    return (
+        printable(variable.path),
+        "compared",
+        other.filters,
+        "" if other.ratio is None else ratio_text(other.ratio),
+        ranges,
+        "" if other.largest_error is None else f"{other.largest_error:.3g}",
+        "",
+        "" if other.write_mbs is None else f"{other.write_mbs:.0f}",
+        "" if other.read_mbs is None else f"{other.read_mbs:.0f}",
+        "hdf5plugin",
+    )
+
+
+def _range(candidate: Candidate | Compared) -> str:
+    low, high = candidate.ratio_low, candidate.ratio_high
+    return f"{ratio_text(low)}-{ratio_text(high)}" if high is not None and math.isfinite(high) else "unknown"
+
+
+def _shared(kept: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
+    """Yield each reason once, with the datasets that share it."""
+    paths: dict[str, list[str]] = {}
+    for path, reason in kept:
+        paths.setdefault(reason, []).append(path)
+    return ((title(names), reason) for reason, names in paths.items())

@@ -1,0 +1,426 @@
+"""Copy a file with other filters on some of its datasets, and prove that their bounds are kept."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tamis._open import begin, check_copy, is_copied_by_objects, open_store
+from tamis.arrays.threads import checked_threads
+from tamis.errors import BoundError, FileError
+from tamis.formats.hdf5.lib.calls import reading
+from tamis.formatting import printable
+from tamis.jobs.progress import Progress
+from tamis.jobs.recipes.names import Recipes, least_nbytes
+from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe, asked_recipe
+from tamis.jobs.repack import Repacked, RepackPreview, RepackResult
+from tamis.jobs.repack.new_target import check_room, copy_as_it_is, growth_of, refuse_missing, write_target
+from tamis.jobs.repack.planning import Planning, Request, plan_datasets
+from tamis.jobs.repack.proof import describe, prove
+from tamis.jobs.repack.record import Record, check_target
+from tamis.jobs.repack.requiring import Survey, refuse_missed, survey_alone, survey_reported
+from tamis.jobs.repack.resuming import Resuming, Unresumed, interrupted, remove_leftovers
+from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, PATH, Kind, checked
+from tamis.safety.disk import nbytes_of
+
+if TYPE_CHECKING:
+    from tamis.accuracy.requirement import Requirements
+    from tamis.safety.transaction import Transaction
+    from tamis.stores.protocols import Store
+
+__all__ = ["Progress", "RepackResult", "Repacked", "preview_repack", "repack"]
+
+_NOTHING_ASKED = "no filters or chunks are asked for: all datasets keep theirs"
+
+_RECIPES = Kind("{'TS': 'zfp(accuracy=0.1)'}, a tamis.Recipe, or {} for a copy", lambda value: value is not None)
+_KINDS = {"source": PATH, "target": PATH, "recipes": _RECIPES, "chunks": MAPPING.such_as("{'TS': (4, 96, 144)}")}
+_KINDS["drop"] = NAMES
+_KINDS |= dict.fromkeys(("checksum", "resume", "follow", "larger", "keep_classic", "consolidated", "history"), FLAG)
+
+
+@checked(**_KINDS, overwrite=FLAG, progress=CALLBACK)
+def repack(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    recipes: Recipes | Recipe,
+    *,
+    chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None = None,
+    require: Requirements | None = None,
+    checksum: bool = True,
+    overwrite: bool = False,
+    missing: MissingPolicy | None = None,
+    threads: int | None = None,
+    resume: bool = False,
+    follow: bool = False,
+    min_size: int | None = None,
+    larger: bool = False,
+    keep_classic: bool = False,
+    zarr_format: int | None = None,
+    shards: int | None = None,
+    consolidated: bool | None = None,
+    history: bool = True,
+    drop: Iterable[str] = (),
+    progress: Progress | None = None,
+) -> RepackResult:
+    """Copy an HDF5 or netCDF file or a Zarr store, with other filters on some of its datasets.
+
+    Groups, attributes, dimension scales, links and all other datasets are copied unchanged, and so are the chunks of
+    datasets that already have the requested filters. A netCDF classic file or a Zarr store becomes a
+    netCDF-4 file, and anything a Zarr store if the name of the target ends in ``.zarr``. Before the target
+    gets its name, every encoded chunk is decoded again and compared with the source, value by value, and the file is
+    read to check that it holds these bytes. Until then a file of that name stays as it is. A chunk that zfp cannot
+    store within the bound, because of missing values, NaN or infinities, is stored without loss by the other filters,
+    and any reader with a ZFP plugin reads it.
+
+    Parameters
+    ----------
+    source, target
+        Paths of two different files.
+    recipes
+        Filters by dataset name or pattern: a `Pipeline`, a filter, or its text. Exact names take precedence over
+        patterns, and earlier patterns over later ones. A pattern keeps and lists datasets that cannot take the filters
+        or whose values cannot be read, and with lossy filters also coordinates, bounds, flags, integers and the like:
+        see docs/metadata.md. An accuracy is in units of the variable: of unpacked values if it has ``scale_factor``.
+        Or a `tamis.Recipe`, which has all of these, and chunks. With ``{}`` all datasets keep their filters.
+    chunks
+        Chunk shapes by name or pattern: extents, slowest axis first, or by dimension, ``{"time": 10}``, with the
+        others as they are; by default a dataset keeps its own. They count before those of a `Recipe`. A dataset that is
+        named here and has no recipe keeps its filters. A pattern is for datasets that get filters, unless there are no
+        recipes.
+    require
+        What values must keep, by name or pattern, whatever the filters promise: a text such as ``"abs=0.1,limits"``, or
+        values by word, ``{"abs": 0.1, "limits": True}``; see docs/bounds.md. A chunk whose values do not is stored
+        without loss. If a measure of a whole dataset, such as ``rmse``, is missed, there is no target. They count
+        before those of a `Recipe`.
+    checksum
+        Add fletcher32 to pipelines with zfp that have none, so that damage is detected.
+    overwrite
+        Replace an existing target.
+    missing
+        How to treat missing values: NaN, infinities, the values of the attributes ``_FillValue`` and
+        ``missing_value``, and a fill value other than 0. ``"exact"``, the default where a `Recipe` has no other, keeps
+        each of them bit by bit. ``"companion"`` fills the gaps from their neighbours, so that zfp can encode every
+        chunk, and records the missing values in another dataset. `tamis.open` restores them; every other reader sees
+        the filling as valid values: see docs/missing.md. ``"refuse"`` raises if lossy filters would get any.
+    threads
+        Number of threads; by default as many as the process may use. The target does not depend on it.
+    resume
+        Continue interrupted runs for the same target, so that the same call can be repeated. A target that an earlier
+        run made from this source by these recipes stays, and the result has `done_already`. Chunks of an interrupted
+        run are taken over, and the target gets the same bytes as without the interruption. If source or recipes
+        changed, the target is made anew, and the notes of the result say why. A target that tamis did not make from
+        this source is refused unless `overwrite` is given. An interrupted run keeps its encoded chunks. Without
+        `resume`, the files of interrupted runs are removed.
+    follow
+        Let patterns store the values of virtual datasets and external raw files in the target, too. Otherwise patterns
+        leave them in the files that they name, which are not opened.
+    min_size
+        Bytes of values below which a pattern keeps a dataset; by default 4096 for a dataset without chunks, whose index
+        would take more than filters save, and 0 for one with chunks.
+    larger
+        Let patterns store datasets even if they become larger than in the source. Otherwise these are kept and listed.
+        A named dataset is stored in any case, and a note says that it grew.
+    keep_classic
+        Copy a netCDF classic file as it is if it would be larger as netCDF-4, whatever the recipes say. Without this, a
+        note says that it grew.
+    zarr_format
+        2 or 3, the version of a Zarr store; by default 3. A target whose name ends in ``.zarr`` becomes such a store.
+    shards
+        Largest number of chunks in a file of a Zarr 3 store; by default each chunk has a file.
+    consolidated
+        Whether the root of a Zarr store also has the metadata of all arrays; by default yes, as xarray looks for
+        them there.
+    history
+        Whether a target that follows the netCDF conventions, which shows by its attribute ``history`` or
+        ``Conventions``, gets a line in its history that says what was done. It has no time, so that the same call
+        makes the same bytes.
+    drop
+        Names or patterns of datasets that are left out, with all links to them, besides those of a `Recipe`: for
+        example what Zarr cannot store. References to them become null.
+    progress
+        Called before the first and after each chunk, with the step (`tamis.jobs.progress.Step`), the number of finished
+        chunks, and the number of all chunks.
+
+    Returns
+    -------
+    RepackResult
+        Sizes, errors and times.
+
+    Raises
+    ------
+    FileError
+        If a file cannot be read or written, the target exists, a name matches nothing, there is no room for the target,
+        or the run to resume still writes.
+    ParameterError
+        If a dataset cannot take its filters or chunks.
+    DataError
+        If there are missing values and `missing` is ``"refuse"``.
+    BoundError
+        If decoded values differ by more than allowed, a measure of a dataset is missed, or the target does not hold the
+        encoded bytes; it is removed.
+    """
+    recipe = asked_recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop)
+    request = _request(recipe, checksum, follow, min_size, larger, history, keep_classic)
+    form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
+    return run_repack(
+        source,
+        target,
+        lambda _: request,
+        overwrite=overwrite,
+        threads=threads,
+        resume=resume,
+        form=form,
+        progress=progress,
+    )
+
+
+def run_repack(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    request_for: Callable[[Store], Request],
+    *,
+    overwrite: bool = False,
+    threads: int | None = None,
+    resume: bool = False,
+    form: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> RepackResult:
+    """Do as `repack` does, for a request that depends on what is in the source."""
+    began = time.perf_counter()
+    source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
+    threads = checked_threads(threads)
+    report = progress or (lambda *_: None)
+    notes: list[str] = []
+    done = _Done()
+    with (
+        open_store(source) as store,
+        reading(source, only_damage=True),
+        begin(target, overwrite=overwrite, **(form or {})) as transaction,
+    ):
+        request = request_for(store)
+        planning = _planning(store, request, transaction, survey_reported(report, threads))
+        check_copy(store, transaction, planning.dropped)
+        notes += _notes_of(planning, request)
+        record = Record.of(source, planning, request, transaction.form_text)
+        earlier = check_target(transaction, source, record, planning.plans, request, resume=resume)
+        if earlier is not None:
+            notes.append(f"{target}: {earlier}")
+        if earlier is not None and earlier.done:
+            notes += remove_leftovers(transaction)
+        else:
+            if request.missing == "refuse":
+                refuse_missing(planning, report, threads)
+            done = _run(
+                store,
+                planning,
+                record,
+                transaction,
+                report,
+                threads,
+                resume=resume,
+                history=request.history,
+                keep_classic=request.keep_classic,
+            )
+    return RepackResult(
+        os.fspath(source),
+        os.fspath(target),
+        nbytes_of(source),
+        nbytes_of(target),
+        done.datasets,
+        (*planning.kept.items(), *done.unread.items()),
+        time.perf_counter() - began,
+        (*notes, *done.notes, *transaction.notes),
+        tuple(done.unread),
+        earlier is not None and earlier.done,
+    )
+
+
+@checked(**_KINDS)
+def preview_repack(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    recipes: Recipes | Recipe,
+    *,
+    chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None = None,
+    require: Requirements | None = None,
+    checksum: bool = True,
+    missing: MissingPolicy | None = None,
+    resume: bool = False,
+    follow: bool = False,
+    min_size: int | None = None,
+    larger: bool = False,
+    keep_classic: bool = False,
+    zarr_format: int | None = None,
+    shards: int | None = None,
+    consolidated: bool | None = None,
+    history: bool = True,
+    drop: Iterable[str] = (),
+) -> RepackPreview:
+    """Return what `repack` would do to each dataset, and write nothing.
+
+    It raises the same errors as `repack` before it writes, except those about the target or about values.
+
+    Parameters
+    ----------
+    source, target, recipes, chunks, require, checksum, missing, follow,
+    min_size, larger, keep_classic, history, drop
+        See `repack`. Whether a dataset would grow is known only after encoding.
+    resume
+        Also report the chunks that could be taken over from an interrupted run.
+    """
+    recipe = asked_recipe(recipes, chunks=chunks, require=require, missing=missing, drop=drop)
+    request = _request(recipe, checksum, follow, min_size, larger, history, keep_classic)
+    form = {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
+    return run_preview(source, target, lambda _: request, resume=resume, form=form)
+
+
+def run_preview(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    request_for: Callable[[Store], Request],
+    *,
+    resume: bool = False,
+    form: Mapping[str, Any] | None = None,
+) -> RepackPreview:
+    """Do as `preview_repack` does, for a request that depends on what is in the source."""
+    source, target = Path(os.fsdecode(source)), Path(os.fsdecode(target))
+    with open_store(source) as store, reading(source):
+        request = request_for(store)
+        transaction = begin(target, **(form or {}))
+        planning = _planning(store, request, transaction)
+        check_copy(store, transaction, planning.dropped)
+        datasets = describe(planning)
+        notes = [*_notes_of(planning, request), *store.survey_other_files(os.fspath(target))]
+        if not resume:
+            return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*interrupted(target), *notes))
+        record = Record.of(source, planning, request, transaction.form_text)
+        if (
+            earlier := check_target(transaction, source, record, planning.plans, request, resume=True)
+        ) and earlier.done:
+            return RepackPreview(os.fspath(source), os.fspath(target), datasets, (f"{target}: {earlier}",))
+        with Resuming(transaction, source, planning.plans, resume=True) as resuming:
+            datasets = tuple(replace(item, reusable_chunks=resuming.reusable(item.path)) for item in datasets)
+            return RepackPreview(os.fspath(source), os.fspath(target), datasets, (*resuming.notes, *notes))
+
+
+def _request(
+    recipe: Recipe,
+    checksum: bool,
+    follow: bool,
+    min_size: int | None,
+    larger: bool,
+    history: bool,
+    keep_classic: bool,
+) -> Request:
+    policy, least = recipe.missing or "exact", least_nbytes(min_size)
+    request = Request(recipe.filters, recipe.chunks, checksum, policy, follow, least, larger, required=recipe.require)
+    return replace(request, history="repack" if history else "", keep_classic=keep_classic, drop=recipe.drop)
+
+
+def _planning(store: Store, request: Request, transaction: Transaction, survey: Survey = survey_alone) -> Planning:
+    """Return the planning for the arrays of a store as the target has them."""
+    planning = plan_datasets(store, request, survey)
+    return planning if is_copied_by_objects(store, transaction) else planning.of_values()
+
+
+def _notes_of(planning: Planning, request: Request) -> list[str]:
+    notes = [printable(f"{name}: {reason}") for name, reason in planning.unmatched.items()]
+    notes += [printable(f"{path}: left out of the target (drop)") for path in sorted(planning.dropped)]
+    return [*notes, *[_NOTHING_ASKED] * request.is_empty]
+
+
+class _Done(NamedTuple):
+    """Result of a run: datasets, unreadable ones with the reason, and notes."""
+
+    datasets: tuple[Repacked, ...] = ()
+    unread: Mapping[str, str] = {}
+    notes: tuple[str, ...] = ()
+
+
+def _run(
+    store: Store,
+    planning: Planning,
+    record: Record,
+    transaction: Transaction,
+    report: Progress,
+    threads: int,
+    *,
+    resume: bool,
+    history: str,
+    keep_classic: bool,
+) -> _Done:
+    """Write, verify and commit the target."""
+    source = Path(store.path)
+    with Resuming(transaction, source, planning.plans, resume=resume) as resuming:
+        check_room(transaction.path.parent, store, planning.datasets, planning.plans, resuming.removable_nbytes)
+        written, unread, notes = write_target(store, planning, transaction, resuming, report, threads, history=history)
+        if growth := growth_of(store, transaction):
+            if keep_classic:
+                copy_as_it_is(store, transaction)
+                planning.kept.clear()
+                record.write(transaction.path, *transaction.finish_sync(), 0)
+                transaction.commit()
+                resuming.finish()
+                return _Done(notes=(*resuming.notes, f"kept as a netCDF classic file: netCDF-4 would take {growth}"))
+            notes.append(f"larger as netCDF-4, {growth}: --keep-classic copies such a file as it is")
+        transaction.begin_sync()
+        stored = {path: plan for path, plan in planning.plans.items() if plan.copied or path in written}
+        try:
+            done = prove(store, planning.datasets, stored, written, transaction, report, threads, planning.dropped)
+        except BoundError as error:
+            if not any(result.reused for result in written.values()):
+                raise
+            stale = f"what an interrupted run left is not of {source} as it is now; all is encoded anew: {error}"
+        else:
+            refuse_missed(planning.plans, done)
+            record.write(transaction.path, *transaction.finish_sync(), len(unread))
+            transaction.commit()
+            resuming.finish()
+            return _Done(done, unread, (*resuming.notes, *notes))
+    transaction.discard()
+    again = _run(
+        store, planning, record, transaction, report, threads, resume=False, history=history, keep_classic=keep_classic
+    )
+    return again._replace(notes=(stale, *again.notes))
+
+
+def save_store(
+    store: Store,
+    target: str | os.PathLike[str],
+    request: Request,
+    *,
+    overwrite: bool,
+    threads: int,
+    report: Progress,
+) -> RepackResult:
+    """Write a store to a new netCDF-4 file, which gets its name when it is complete and proven."""
+    began, path = time.perf_counter(), Path(os.fsdecode(target))
+    with begin(path, overwrite=overwrite) as transaction:
+        if path.exists() and not overwrite:
+            raise FileError(f"{path}: File exists: choose another name, or replace it: overwrite=True").at(path=path)
+        planning = plan_datasets(store, request, survey_reported(report, threads))
+        if request.missing == "refuse":
+            refuse_missing(planning, report, threads)
+        check_room(transaction.path.parent, store, planning.datasets, planning.plans, 0)
+        written, unread, notes = write_target(
+            store, planning, transaction, Unresumed(), report, threads, history=request.history
+        )
+        transaction.begin_sync()
+        plans = {name: plan for name, plan in planning.plans.items() if name in written}
+        datasets = prove(store, planning.datasets, plans, written, transaction, report, threads)
+        refuse_missed(planning.plans, datasets)
+        transaction.commit()
+    return RepackResult(
+        store.path,
+        os.fspath(path),
+        store.nbytes,
+        nbytes_of(path),
+        datasets,
+        (*planning.kept.items(), *unread.items()),
+        time.perf_counter() - began,
+        (*notes, *transaction.notes),
+    )

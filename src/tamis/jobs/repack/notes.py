@@ -1,0 +1,337 @@
+"""Notes about a dataset in the result of a repack."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tamis import _native
+from tamis.accuracy.requirement import Requirement, text_of
+from tamis.advice.better_chunks import better_chunks
+from tamis.filters import Stage, Zfp
+from tamis.formatting import percent_text, plural, printable, shape_text, size_text
+from tamis.pipeline import Pipeline
+from tamis.rewrite.encode import fallback_text
+from tamis.rewrite.growth import compresses
+from tamis.rounding import Absolute
+from tamis.zfp import Accuracy
+
+if TYPE_CHECKING:
+    from tamis.rewrite.rewrite import Plan, Written
+    from tamis.stores.protocols import Arrays, StoredArray
+
+_NO_FILTERS = Pipeline()
+
+_LEFT_OUT = "recorded without {}, which no chunk needs"
+
+GROWN = "it would take more room than in the source: name it to store it so, or use --larger"
+"""Reason for keeping a dataset that a pattern matches."""
+
+
+def written_notes(
+    plan: Plan, source: StoredArray, target: StoredArray, written: Written, partial_count: int, left_out: Pipeline
+) -> tuple[str, ...]:
+    """Return notes about chunks that are not stored through the whole pipeline: why, and what may help."""
+    companion = target.companion
+    notes = (
+        ((_LEFT_OUT.format(left_out),) if left_out.stages else ())
+        + _growth_note(plan, source, target, companion)
+        + _skipped_notes(written)
+        + _missing_note(plan, written, companion)
+        + _range_note(plan, written)
+        + _missed_note(plan, written)
+        + _partial_note(plan, source.shape, written, partial_count)
+    )
+    if 2 * partial_count > written.lossless_chunks:
+        return notes  # the note about partial chunks already has advice
+    return notes + _advice(plan, source, written)
+
+
+def _growth_note(
+    plan: Plan, source: StoredArray, target: StoredArray, companion: StoredArray | None
+) -> tuple[str, ...]:
+    """Return a note that a dataset became larger although its filters compress."""
+    before, after = source.stored_nbytes, target.stored_nbytes
+    after += 0 if companion is None else companion.stored_nbytes
+    if after <= before or not compresses(plan.pipeline):
+        return ()
+    return (f"larger than in the source: {size_text(before)} became {size_text(after)}",)
+
+
+def recorded_filters(plan: Plan, target: StoredArray) -> tuple[Pipeline, Pipeline]:
+    """Return the requested filters that a target records, after a rounding if there is one, and the others."""
+    stages = plan.pipeline.stages
+    if plan.rounding is None and not (stages and stages[0].filter.needs_values):
+        return plan.pipeline, _NO_FILTERS  # no filter is for some chunks alone
+    if len(target.pipeline.stages) == len(stages):
+        return plan.requested, _NO_FILTERS
+    return _divided(plan.requested, tuple([stage.filter.id for stage in target.pipeline.stages]))
+
+
+@lru_cache  # most datasets have the same filters
+def _divided(requested: Pipeline, ids: tuple[int, ...]) -> tuple[Pipeline, Pipeline]:
+    """Return a rounding and the filters of such numbers, and the other filters."""
+    rounding = () if requested.rounding is None else (requested.rounding,)
+    recorded = [stage for stage in requested.stages if stage.filter.id in ids]
+    return Pipeline((*rounding, *recorded)), Pipeline(stage for stage in requested.stages if stage.filter.id not in ids)
+
+
+def range_text(plan: Plan) -> str:
+    """Return the range of valid stored values as text; empty if there is no limit."""
+    limits = (("from", plan.missing.low), ("to", plan.missing.high))
+    return " ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
+
+
+def _skipped_notes(written: Written) -> tuple[str, ...]:
+    return tuple(
+        f"{count} of {written.chunk_count} chunks are stored without {text}, which could not be applied to them"
+        for text, count in written.skipped.items()
+    )
+
+
+def _range_note(plan: Plan, written: Written) -> tuple[str, ...]:
+    if written.unrounded:
+        limits = f" or let them cross a limit of the valid range ({range_text(plan)})" if range_text(plan) else ""
+        return (f"{plural(written.unrounded, 'value')} not rounded, since rounding would make them missing{limits}",)
+    if not written.lossless_for_range:
+        return ()
+    text = (
+        f"{written.lossless_for_range} of {written.chunk_count} chunks are stored without zfp, which would move values"
+        f" across the limits of the valid range ({range_text(plan)})"
+    )
+    if 2 * written.lossless_for_range > written.chunk_count:
+        text += ": use filters that keep zeros and signs, such as shuffle|deflate(4)"
+    return (text,)
+
+
+def _missed_note(plan: Plan, written: Written) -> tuple[str, ...]:
+    """Return a note about chunks that do not keep what is required of each value."""
+    if plan.required is None or not written.missed:
+        return ()
+    text = (
+        f"{written.missed} of {plural(written.chunk_count, 'chunk')} stored without loss, since {plan.requested} does"
+        f" not keep {_each_value(plan.required)} there"
+    )
+    required, rounds = plan.required, plan.rounding is not None
+    if 2 * written.missed > written.chunk_count:
+        text += ": filters that lose less may take fewer bytes"
+        if required.abs is not None and not rounds:
+            text += f", such as zfp(bound={required.abs:g})"
+        if (required.sign or required.zeros) and not rounds:
+            text += "; a rounding such as bitround keeps signs and zeros"
+    return (text,)
+
+
+def _partial_note(plan: Plan, shape: tuple[int, ...], written: Written, partial_count: int) -> tuple[str, ...]:
+    if not partial_count:
+        return _required_note(plan, shape)
+    return (
+        f"{partial_count} of {plural(written.chunk_count, 'chunk')} stored without zfp: partial chunks along an axis"
+        f" that can grow, where steps that are left out later have to read as missing{_better_chunks(plan, shape)}",
+    )
+
+
+def planned_notes(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]:
+    """Return the notes of a plan, and those about what its values may need, without reading them."""
+    expected = _expected_companion_note(plan) + _expected_range_note(plan) + _expected_partial_note(plan, shape)
+    return plan.notes + _expected_left_out_note(plan) + expected + _expected_requirement_note(plan)
+
+
+def _expected_left_out_note(plan: Plan) -> tuple[str, ...]:
+    """Return a note that some filters are recorded only if chunks go through them."""
+    fallback = "" if plan.copied else fallback_text(plan.pipeline)
+    if not fallback:
+        return ()
+    if not plan.pipeline.stages[0].optional:
+        return (_LEFT_OUT.format(fallback),)
+    return (f"{fallback} is recorded only if a chunk is stored without {plan.pipeline.filters[0].name}",)
+
+
+def _expected_requirement_note(plan: Plan) -> tuple[str, ...]:
+    if plan.required is None or not plan.lossy:
+        return ()
+    texts = []
+    if each := _each_value(plan.required):
+        texts.append(f"every value is proven to keep {each}; chunks that do not are stored without loss")
+    if plan.measures:
+        texts.append(f"measured before the target gets its name: {text_of(plan.required.measures)}")
+    return tuple(texts)
+
+
+def _each_value(required: Requirement) -> str:
+    """Return what is required of each value, as text."""
+    return text_of({word: value for word, value in required.given.items() if word not in required.measures})
+
+
+def measures_note(plan: Plan, measures: Mapping[str, float | None]) -> tuple[str, ...]:
+    """Return a note about the required measures of a whole dataset: what was reached, and what was asked for."""
+    if plan.required is None or not measures:
+        return ()
+    asked = plan.required.measures
+    texts = (
+        f"{word} {'not defined' if value is None else f'{value:.9g}'} ({asked[word]!r} required)"
+        for word, value in measures.items()
+    )
+    return (f"measured: {', '.join(texts)}",)
+
+
+def _expected_companion_note(plan: Plan) -> tuple[str, ...]:
+    if plan.flags is None:
+        return ()
+    return (
+        "missing values, if there are any, go to a companion dataset, and the gaps are filled from their neighbours",
+    )
+
+
+def _expected_range_note(plan: Plan) -> tuple[str, ...]:
+    if not plan.lossy or not range_text(plan):
+        return ()
+    if plan.rounding is not None:
+        return (
+            f"values that rounding would move across the limits of the valid range ({range_text(plan)}) stay as they"
+            " are",
+        )
+    return (
+        f"chunks whose values zfp would move across the limits of the valid range ({range_text(plan)}) are stored"
+        " without zfp",
+    )
+
+
+def _expected_partial_note(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]:
+    """Return a note about values in partial chunks that zfp cannot encode, without reading them."""
+    if required := _required_note(plan, shape):
+        return required
+    if not (share := _partial_share(plan, shape)) or shape is None:
+        return ()
+    return (
+        f"partial chunks along an axis that can grow, with {percent_text(share)} of the values, are stored without zfp:"
+        f" steps that are left out there later have to read as missing{_better_chunks(plan, shape)}",
+    )
+
+
+def _required_note(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]:
+    """Return a note that partial chunks cannot contain the fill value because zfp is required."""
+    if not _partial_share(plan, shape) or plan.pipeline.stages[0].optional:
+        return ()
+    return (
+        "partial chunks along an axis that can grow repeat their last values, since zfp is required: steps that are"
+        f" left out there later read as copies; as an optional filter, {plan.pipeline.filters[0]}?, zfp is left out"
+        " of such chunks",
+    )
+
+
+def _partial_share(plan: Plan, shape: tuple[int, ...] | None) -> float:
+    """Return the fraction of values in chunks that zfp cannot encode because of the fill value beyond the array."""
+    exact = plan.padding.exact or plan.bound is None
+    if shape is None or plan.pipeline.zfp is None or not (plan.lossy and exact):
+        return 0.0
+    return plan.padding.lossless_share(shape, plan.chunk_shape)
+
+
+def _better_chunks(plan: Plan, shape: tuple[int, ...]) -> str:
+    """Return advice to use chunks with at most half as many values in partial chunks; empty if there are none."""
+    better = plan.padding.best_chunks(shape, plan.chunk_shape)
+    present, left = (plan.padding.lossless_share(shape, chunk_shape) for chunk_shape in (plan.chunk_shape, better))
+    if not present or left > present / 2:
+        return ""
+    return (
+        f"; with -c '{plan.path}:{shape_text(better)}' such chunks hold {percent_text(left) if left else 'none'} of the"
+        f" values, not {percent_text(present)}"
+    )
+
+
+def _missing_note(plan: Plan, written: Written, companion: StoredArray | None) -> tuple[str, ...]:
+    if not written.missing_values:
+        return ()
+    if companion is not None:
+        return (
+            f"{plural(written.missing_values, 'missing value')} kept in {companion.path}"
+            f" ({size_text(companion.stored_nbytes)}): tamis.open restores each of them; other readers"
+            " see invented values there",
+        )
+    if plan.rounding is not None:
+        return (f"{plural(written.missing_values, 'missing value')} kept exactly",)
+    return (
+        f"{plural(written.missing_values, 'missing value')} kept exactly; {written.lossless_for_missing} of"
+        f" {plural(written.chunk_count, 'chunk')} stored without zfp because of them",
+    )
+
+
+def _advice(plan: Plan, source: StoredArray, written: Written) -> tuple[str, ...]:
+    if not plan.recoded or 2 * written.lossless_chunks <= written.chunk_count:
+        return ()
+    shape = shape_text(plan.chunk_shape)
+    text = (
+        f"{written.lossless_chunks} of {written.chunk_count} chunks are stored without zfp, which cannot keep them"
+        " within the bound"
+    )
+    if 2 * written.lossless_for_range > written.lossless_chunks:
+        return ()  # the note about the range already has advice
+    if plan.required is not None and 2 * written.missed > written.lossless_chunks:
+        return ()  # the note about the requirement already has advice
+    if 2 * written.lossless_for_missing <= written.lossless_chunks:
+        return (f"{text}: is it too small for such values? If not, chunks smaller than {shape} (-c) may help",)
+    text += " next to missing values"
+    # Even with a companion, NaN with other bits and valid values that would become missing prevent zfp.
+    companion = "" if plan.flags else "; with --missing companion, for tamis.open alone, all could go through zfp"
+    if (better := better_chunks(plan, source)) is None:
+        return (f"{text}; chunks smaller than {shape} would not help much{companion}",)
+    chunks, left = better
+    return (
+        f"{text}: chunks smaller than {shape} help; with -c '{plan.path}:{shape_text(chunks)}' about"
+        f" {percent_text(left)} of the values would be stored without zfp{companion}",
+    )
+
+
+_MOST = 1000
+"""Characters of a line, after which variables are only counted."""
+
+
+def history_line(
+    command: str, plans: Mapping[str, Plan], written: Collection[str], datasets: Arrays[StoredArray]
+) -> str:
+    """Return what was done as options of repack; empty if no dataset was encoded anew."""
+    changed = [plan for path, plan in plans.items() if path in written]
+    if not changed:
+        return ""
+    line = f"tamis {_native.version}: {command}"
+    for number, plan in enumerate(changed):
+        option = _option(plan, datasets[plan.path])
+        if len(line) + len(option) > _MOST and number:
+            return f"{line}, and {plural(len(changed) - number, 'other variable')}"
+        line += option
+    return line
+
+
+def _option(plan: Plan, source: StoredArray) -> str:
+    name = plan.path[1:] if plan.path.count("/") == 1 else plan.path
+    text = f" -f '{name}:{_as_asked(plan)}'"
+    if plan.required is not None:
+        text += f" --require '{name}:{plan.required}'"
+    if plan.chunk_shape != source.chunk_shape:
+        text += f" -c '{name}:{shape_text(plan.chunk_shape)}'"
+    return printable(text)
+
+
+def _as_asked(plan: Plan) -> Pipeline:
+    """Return the filters of a plan in units of the variable, with the bound asked for in place of its tolerance."""
+    steps: list[Stage | Absolute] = [_stage(stage, plan) for stage in plan.requested.stages]
+    rounding = plan.requested.rounding
+    if rounding is None:
+        return Pipeline(steps)
+    bound = rounding.bound if isinstance(rounding, Absolute) else None
+    return Pipeline((rounding if bound is None else Absolute(_in_units(bound, plan)), *steps))
+
+
+def _stage(stage: Stage, plan: Plan) -> Stage:
+    if not isinstance(stage.filter, Zfp) or not isinstance(stage.filter.mode, Accuracy):
+        return stage
+    if plan.pipeline.bound and plan.required is None:
+        return replace(stage, filter=Zfp(bound=_in_units(plan.pipeline.bound, plan)))
+    return replace(stage, filter=Zfp(accuracy=_in_units(stage.filter.mode.tolerance, plan)))
+
+
+def _in_units(bound: float, plan: Plan) -> float:
+    return bound if plan.packing is None else float(f"{plan.in_units(bound):.6g}")

@@ -1,0 +1,385 @@
+"""Plan each dataset that a recipe matches, or say why it is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from tamis import meaning
+from tamis.accuracy.value_bounds import ArrayRounding
+from tamis.advice.chunk_shapes import Chunking, padding_note
+from tamis.arrays.grid import default_chunks
+from tamis.errors import MissingFilterError, ParameterError
+from tamis.filters import ChunkType, Fletcher32
+from tamis.formats.hdf5.lib.calls import reading
+from tamis.jobs.recipes.names import Assigned, Chunks, DimensionChunks, Names, assigned
+from tamis.jobs.repack.requiring import Survey, requirements, survey_alone, with_requirement
+from tamis.jobs.stored_units import in_stored_units, units_note
+from tamis.pipeline import Pipeline
+from tamis.rewrite.encode import shorter_pipeline
+from tamis.rewrite.growth import compresses
+from tamis.rewrite.rewrite import Plan, flags_for
+from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
+from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest_tolerance
+from tamis.rewrite.values import Padding
+from tamis.rounding import recorded_rounding, still_needed
+from tamis.stores.protocols import ELSEWHERE, Arrays, Store, StoredArray
+from tamis.zfp.header import BLOCK_SIDE
+
+if TYPE_CHECKING:
+    from tamis.accuracy.requirement import Requirement
+    from tamis.jobs.recipes.saved_recipe import MissingPolicy
+
+
+def needed_rounding(source: StoredArray, pipeline: Pipeline) -> tuple[ArrayRounding | None, list[str]]:
+    """Return the rounding that a pipeline asks for, None if there is none or the values have it; and notes."""
+    if pipeline.rounding is None:
+        before = recorded_rounding(source.attributes, source.number_type)
+        lossy = before is not None and pipeline.error_bound != 0
+        return None, [f"its values were rounded by {before} before: the new error adds to the old"] * lossy
+    rounding = still_needed(pipeline.rounding, source.attributes)
+    if rounding is None:
+        return None, [f"its values are rounded by {pipeline.rounding} already, and are not rounded again"]
+    offset = source.packing is not None and source.packing.offset != 0
+    notes = [f"packed by {source.packing}: errors of the rounding are relative to the stored values"] * offset
+    return ArrayRounding(rounding, source.shape), notes
+
+
+T = TypeVar("T")
+
+
+MIN_NBYTES = 4096
+"""Smaller unchunked datasets gain nothing: the index of one chunk takes 2 to 4 KiB in most files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The arguments of a repack about datasets."""
+
+    pipelines: Mapping[str, Pipeline]  # Filters and chunk shapes by name or pattern
+    chunks: Mapping[str, Chunks]
+    checksum: bool  # Whether datasets stored anew through zfp get a checksum
+    missing: MissingPolicy = "exact"  # How lossy filters treat missing values
+    follow: bool = False  # Whether patterns also match datasets whose values are in other files
+    # Bytes of values below which patterns keep a dataset; None for `MIN_NBYTES` if it is not chunked
+    min_size: int | None = None
+    larger: bool = False  # Whether patterns may store datasets that become larger than in the source
+    # Filters and chunk shapes by first path, which apply as if a pattern had matched. These chunk shapes are also for
+    # datasets that get no filters.
+    rule_pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
+    rule_chunks: Mapping[str, Chunks] = field(default_factory=dict)
+    required: Mapping[str, Requirement] = field(default_factory=dict)  # What values must keep, by name or pattern
+    history: str = ""  # Name of the command in the line that the history of the target gets; empty for no line
+    keep_classic: bool = False  # Whether a netCDF classic file that would grow is copied as it is
+    drop: tuple[str, ...] = ()  # Names or patterns of datasets that are left out
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no filters and no chunks are asked for."""
+        return not (self.pipelines or self.chunks or self.rule_pipelines or self.rule_chunks)
+
+
+class Planning(NamedTuple):
+    """The plans for the datasets of a file."""
+
+    plans: dict[str, Plan]  # For each path that a recipe matches, the plan
+    kept: dict[str, str]  # For each path that a pattern matches but that is kept, the reason
+    # All datasets of the file, by the path that a recipe matched, others by their first path
+    datasets: Arrays[StoredArray]
+    exact: frozenset[str]  # Paths that a recipe names exactly, not by a pattern
+    unmatched: Mapping[str, str] = {}  # Patterns that match nothing, with this in words
+    dropped: frozenset[str] = frozenset()  # First paths of datasets that are left out
+
+    def of_values(self) -> Planning:
+        """Return the planning for a target of another format, whose arrays have values where a dataset has bytes."""
+        plans = {path: _of_values(plan, self.datasets[path]) for path, plan in self.plans.items()}
+        return self._replace(plans=plans)
+
+
+def plan_datasets(store: Store, request: Request, survey: Survey = survey_alone) -> Planning:
+    """Return a plan for each dataset that a recipe matches, and the reason for each dataset that is kept."""
+    store.check_listed()
+    names = Names(store)
+    shapes: dict[str, Assigned[Chunks]] = {}
+    for shape in (*assigned(request.chunks, names.match_any), *_by_rule(request.rule_chunks, store)):
+        shapes.setdefault(shape.path, shape)
+    recipes: list[Assigned[Pipeline] | Assigned[Chunks]] = [
+        *assigned(request.pipelines, names.match_any),
+        *_by_rule(request.rule_pipelines, store),
+    ]
+    # Chunks without filters. A pattern for chunks is for datasets that get filters, unless there are no recipes.
+    recipes += [shape for shape in shapes.values() if shape.exact or not recipes or shape.path in request.rule_chunks]
+    dropped = dropped_datasets(store, names, request.drop)
+    if unwanted := [recipe.label for recipe in recipes if recipe.exact and recipe.path in dropped]:
+        raise ParameterError(f"{unwanted[0]}: expected no recipe for a dataset that is left out (drop)")
+    recipes = [recipe for recipe in recipes if recipe.path not in dropped]
+    labels: dict[str, str] = {}
+    for recipe in recipes:
+        labels.setdefault(recipe.path, recipe.label)
+    required = requirements(assigned(request.required, names.match_any), labels)
+    datasets = store.arrays.labelled(labels)
+    plans: dict[str, Plan] = {}
+    kept: dict[str, str] = {}
+    plans_by_likeness: dict[object, Plan] = {}
+    for recipe in recipes:
+        if (path := labels[recipe.path]) in plans:
+            continue
+        dataset, asked = datasets[path], shapes[recipe.path].value if recipe.path in shapes else None
+        filters = recipe.value if isinstance(recipe.value, Pipeline) else None
+        named = recipe.exact or (recipe.path in shapes and shapes[recipe.path].exact)
+        by_rule = filters is None and recipe.path in request.rule_chunks and not named
+        likeness: object = None if dataset.likeness is None else (dataset.likeness, filters, asked, named, by_rule)
+        likeness = None if isinstance(asked, DimensionChunks) or recipe.path in required else likeness
+        if likeness is not None and filters is not None and filters.error_bound != 0 and not recipe.exact:
+            likeness = (likeness, store.roles.get(recipe.path, meaning.DATA).is_exact)
+        if (plan_alike := plans_by_likeness.get(likeness)) is not None and path.isprintable():
+            plans[path] = plan_alike.at(path)
+            kept.pop(path, None)
+            continue
+        if not recipe.exact and dataset.is_bare_dimension:
+            kept[path] = "expected values, got a netCDF-4 dimension without a variable"
+            continue
+        if not (recipe.exact or request.follow) and (layout := dataset.layout) in ELSEWHERE:
+            kept[path] = (
+                f"its values are in other files ({layout}), where a pattern leaves them: name it, or give --follow, to"
+                " store them in the target"
+            )
+            continue
+        try:
+            with reading(store.path, dataset=path):
+                chunks = asked.of(store, dataset) if isinstance(asked, DimensionChunks) else asked
+                plan = _plan_dataset(path, dataset, filters, chunks, request)
+            if not recipe.exact and plan.lossy and (role := store.roles.get(recipe.path, meaning.DATA)).is_exact:
+                kept[path] = f"{role.reason}; name it to store it lossily"
+                continue
+            # With `follow`, values of other files are to be in the target, although it becomes larger.
+            unconditional = named or filters is None or not compresses(filters) or dataset.layout in ELSEWHERE
+            chosen = unconditional and not by_rule
+            if not (chosen or plan.copied) and (reason := _too_small(dataset, request.min_size)):
+                kept[path] = reason
+                continue
+            if not unconditional and not plan.copied:
+                # A dataset may not return to "kept" after its values are read: its old companion is gone by then.
+                plan = replace(plan, may_grow=request.larger or dataset.has_companion)
+            has_bound = plan.pipeline.bound is not None
+            plan = with_requirement(plan, dataset, required.get(recipe.path), survey)
+            plans[path] = plan = with_loosest_tolerance(plan, dataset) if has_bound else plan
+            kept.pop(path, None)
+            if likeness is not None and _is_general(plan, dataset) and not any(path in note for note in plan.notes):
+                plans_by_likeness[likeness] = plan
+        except MissingFilterError as error:
+            error.at(path, path=store.path, dataset=path)
+            raise
+        except ParameterError as error:
+            if recipe.exact:
+                error.at(path, path=store.path, dataset=path)
+                raise
+            kept[path] = str(error)
+    explicit = frozenset(labels[recipe.path] for recipe in recipes if recipe.exact)
+    for path, variable in replaced_companions(datasets, plans).items():
+        if path in explicit:
+            raise ParameterError(
+                f"{path}: expected no recipe for the companion of {variable}, which is stored anew: tamis then writes"
+                " a new companion, or none if it is not needed"
+            )
+        plans.pop(path, None)
+        kept.pop(path, None)
+    return Planning(plans, kept, datasets, explicit, names.unmatched, dropped)
+
+
+def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozenset[str]:
+    """Return the first paths of datasets that are left out, with companions of missing values."""
+    dropped = {path for name in drop for path in names.match_any(name).labels}
+    if not dropped:
+        return frozenset()
+    for companion, variable in store.arrays.companions():
+        if store.first_path(variable) in dropped:
+            dropped.add(companion.path)
+        elif companion.path in dropped:
+            raise ParameterError(
+                f"{companion.path}: expected {variable} to be left out, too, whose missing values it has, got it alone"
+            )
+    return frozenset(dropped)
+
+
+def _is_general(plan: Plan, dataset: StoredArray) -> bool:
+    """Return whether the plan depends on what makes datasets alike, and on no value or chunk of its dataset."""
+    if not (plan.lossy or plan.rounding):
+        return True
+    return plan.recoded and plan.pipeline.bound is None and dataset.pipeline.zfp is None
+
+
+def _of_values(plan: Plan, array: StoredArray) -> Plan:
+    """Return the plan of an array as an array of values, which has no chunks to copy if its bytes are others."""
+    values = array.as_values()
+    if values is array or values.dtype is None:
+        return plan
+    pipeline = Pipeline(replace(stage, stored=None) for stage in plan.pipeline.stages)
+    return replace(plan, pipeline=pipeline, dtype=values.dtype, copied=False, padding=Padding.of(values, values.dtype))
+
+
+def _by_rule(values: Mapping[str, T], store: Store) -> Iterator[Assigned[T]]:
+    """Yield values by first path for the datasets that there are."""
+    return (Assigned(path, path, path, value, False) for path, value in values.items() if path in store.arrays)
+
+
+def _too_small(dataset: StoredArray, min_size: int | None) -> str:
+    """Return why patterns keep a dataset because of its size; empty if they do not."""
+    least = min_size if min_size is not None else 0 if dataset.chunk_shape else MIN_NBYTES
+    small = dataset.values_nbytes < least
+    return (
+        f"patterns leave values of less than {least} B as they are (--min-size): name it to store it so"
+        if small
+        else ""
+    )
+
+
+def _own(dataset: StoredArray) -> Pipeline:
+    """Return the filters of a dataset as a request for other chunks, without stored parameters."""
+    return Pipeline(replace(stage, stored=None) for stage in dataset.pipeline.stages)
+
+
+def replaced_companions(datasets: Arrays[StoredArray], plans: Mapping[str, Plan]) -> dict[str, str]:
+    """Return the paths of companions that become outdated because their variables are stored anew, and of these."""
+    marked = datasets.marked()
+    unchanged = {path for path in marked if path not in plans or not plans[path].recoded}
+    in_use = {companion.address for companion, variable in datasets.companions() if variable in unchanged}
+    replaced = {}
+    for path in marked:
+        if path not in unchanged and (companion := datasets[path].companion) is not None:
+            replaced[companion.address] = path
+    for address in in_use:
+        replaced.pop(address, None)
+    addresses = ((path, array.address) for path, array in datasets.items()) if replaced else ()
+    return {path: replaced[address] for path, address in addresses if address in replaced}
+
+
+def _check(pipeline: Pipeline, chunk: ChunkType, dataset: StoredArray) -> None:
+    try:
+        pipeline.check(chunk)
+    except ParameterError as error:
+        if math.prod(chunk.shape) == 1 and _takes(pipeline, ChunkType(chunk.dtype, (BLOCK_SIDE,))):
+            raise ParameterError(f"{error} (-c)") from error
+        if chunk.dtype.kind != "V":
+            raise
+        raise ParameterError(
+            f"expected numbers, got values of the type {dataset.type_text}: use filters of bytes, such as shuffle and"
+            f" deflate: {error}"
+        ) from error
+
+
+def _takes(pipeline: Pipeline, chunk: ChunkType) -> bool:
+    with suppress(ParameterError):
+        pipeline.check(chunk)
+        return True
+    return False
+
+
+def _with_checksum(pipeline: Pipeline) -> Pipeline:
+    guarded = any(isinstance(item, Fletcher32) for item in pipeline.filters)
+    if guarded or pipeline.zfp is None:
+        return pipeline
+    return Pipeline((*pipeline.stages, Fletcher32()), bound=pipeline.bound)
+
+
+def _plan_dataset(
+    path: str, dataset: StoredArray, requested: Pipeline | None, chunks: tuple[int, ...] | None, request: Request
+) -> Plan:
+    """Return the plan of a dataset for filters in units of the variable; None keeps its filters for other chunks."""
+    dtype = dataset.dtype
+    if dtype is None:
+        raise ParameterError(
+            f"expected values of a fixed size, got {dataset.type_text}: such values are stored elsewhere in the file,"
+            " where filters do not compress them"
+        )
+    if any("\udc80" <= letter <= "\udcff" for letter in path):
+        raise ParameterError("expected a name in UTF-8, got other bytes")
+    if dataset.shape is None:
+        raise ParameterError("expected an array, got a null dataspace, which has no values")
+    if not dataset.shape:
+        raise ParameterError("expected an array, got a scalar, which HDF5 cannot filter")
+    notes = []
+    if (layout := dataset.layout) in ELSEWHERE:
+        notes.append(f"its values are read from other files ({layout}), and stored in the target")
+    filters = dataset.pipeline if requested is None else requested
+    if not dtype.isnative and (filters.zfp is not None or filters.error_bound != 0):
+        native, needing = dtype.newbyteorder("="), filters.rounding or filters.filters[0]
+        notes.append(f"converted from {dtype.str} to native {native.str}, which {needing.name} needs")
+        dtype = native
+    packing = meaning.packing_of(dataset.attributes)
+    pipeline = _own(dataset) if requested is None else in_stored_units(requested, packing, dtype)
+    if requested is not None:
+        notes += units_note(requested, pipeline, packing)
+    pipeline = provisional(pipeline)
+    if chunks is None:
+        chunks = dataset.chunk_shape or default_chunks(dataset.shape, dtype.itemsize, zfp=pipeline.zfp is not None)
+    if len(chunks) != len(dataset.shape):
+        raise ParameterError(f"expected chunks with {len(dataset.shape)} axes, got {chunks}")
+    for extent, limit, step in zip(dataset.shape, dataset.maxshape, chunks, strict=True):
+        if limit is not None and step > max(extent, limit):
+            raise ParameterError(f"expected chunks within the shape {dataset.shape}, got {chunks}")
+    chunk = ChunkType(dtype, chunks)
+    if chunk.nbytes >= 1 << 32:
+        raise ParameterError(f"expected a chunk of less than 4 GiB, got {chunks} of {dtype}: {chunk.nbytes} bytes")
+    _check(pipeline, chunk, dataset)
+    rounding, rounding_notes = needed_rounding(dataset, pipeline)
+    notes += rounding_notes
+    pipeline = pipeline.without_rounding
+    guarded = _with_checksum(pipeline) if request.checksum else pipeline
+    if guarded.error_bound != 0 and dtype.kind == "i" and meaning.is_unsigned(dataset.attributes):
+        raise ParameterError(
+            "expected lossless filters for integers that are unsigned by _Unsigned: values near 0 would become the"
+            " largest ones"
+        )
+    if dataset.is_companion and guarded.error_bound != 0:
+        raise ParameterError(
+            "expected lossless filters for a companion, which marks the missing values of another dataset"
+        )
+    # If the companion goes, missing values return to the dataset, so its chunks change.
+    keeps_companion = not dataset.has_companion or request.missing == "companion"
+    if not keeps_companion:
+        notes.append(
+            "its companion is left out, and missing values go back into the dataset (--missing companion keeps it)"
+        )
+    same, *without_checksum = dict.fromkeys(as_stored_already(each, dataset.pipeline) for each in (guarded, pipeline))
+    for candidate in (same, *without_checksum):
+        if not (rounding is None and keeps_companion):
+            break
+        stored, shorter = candidate, shorter_pipeline(candidate) if candidate is same else None
+        if shorter is not None and is_stored_so(dataset, shorter, dtype, chunks) and not skips_first(dataset):
+            stored = shorter
+        if stored is shorter or is_stored_so(dataset, candidate, dtype, chunks):
+            text = "chunks are copied as stored: they have these filters already"
+            if candidate != same:
+                text += ", without a checksum"
+            return Plan(path, stored, dtype, chunks, (*notes, text), copied=True, packing=packing)
+    guarded.check(chunk)
+    guarded.check_encodable()
+    if rounding is None and keeps_companion and has_streams(dataset, same, dtype, chunks):
+        text = "zfp streams are kept: only filters after zfp change, and no error is added"
+        return Plan(path, same, dtype, chunks, (*notes, text), streams_kept=True, packing=packing)
+    growing = tuple(limit is None for limit in dataset.maxshape)
+    if note := padding_note(path, Chunking(dataset.shape, growing, chunk, guarded, {})):
+        notes.append(note)
+    before = dataset.pipeline
+    if before.error_bound != 0 and (guarded.error_bound != 0 or rounding is not None):
+        notes.append(f"its values went through {before} before: the new error adds to the old")
+    missing, flags = dataset.missing, None
+    if request.missing == "companion" and guarded.error_bound != 0:
+        flags = flags_for(dataset, dtype)
+    padding = Padding.of(dataset, dtype)
+    return Plan(
+        path,
+        guarded,
+        dtype,
+        chunks,
+        tuple(notes),
+        missing,
+        flags=flags,
+        packing=packing,
+        padding=padding,
+        rounding=rounding,
+    )

@@ -1,0 +1,299 @@
+"""The result of `tamis.repack` as typed objects and as JSON; docs/repack.md describes the JSON, which is stable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from tamis.formatting import plural, printable, ratio, ratio_text, relative_text, shape_text, size_text
+from tamis.jobs.parts import Line, Part, Table, title
+from tamis.jobs.result import SCHEMA, DatasetsResult, json_fields
+from tamis.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from tamis.jobs.repack.preview import DatasetPreview, RepackPreview
+    from tamis.meaning import Packing
+
+
+@dataclass(frozen=True, slots=True)
+class Repacked:
+    """The result for one dataset.
+
+    Parameters
+    ----------
+    path
+        Path in both files.
+    pipeline
+        Text of the filters that the target records, after a rounding if there is one.
+    nbytes, source_nbytes, target_nbytes
+        Bytes of the values, and bytes that they take in source and target.
+    bound
+        Largest allowed absolute error, in units of the variable; 0 for lossless; None if the mode has none, or a
+        rounding has a relative one.
+    largest_error
+        Largest absolute error of the decoded values, in the same units.
+    chunks, lossless_chunks
+        Number of chunks written, and how many of them are stored without zfp.
+    notes
+        Notes for the user.
+    chunk_shape
+        Chunk shape in the target, slowest axis first.
+    missing_values
+        Number of missing values in the chunks, all unchanged; 0 if nothing is lossy, because they are not counted then.
+    lossless_for_missing
+        Number of chunks stored without zfp that have missing values.
+    copied
+        Whether chunks were copied as stored because they already had these filters, type and shape.
+    read_by_hdf5
+        Number of chunks that HDF5 or zarr-python themselves read as tamis does; 0 outside their sample.
+    companion
+        Path of the dataset that records missing values; empty if there is none.
+    companion_nbytes
+        Bytes of the companion in the target.
+    reused_chunks
+        Number of chunks taken over from an interrupted run.
+    lossless_for_range
+        Number of chunks without missing values that are stored without zfp because it would make valid values invalid
+        or invalid ones valid.
+    lossless_for_growth
+        Number of chunks stored without zfp because they are partial along an axis that can grow: steps that are left
+        out there later must read as the fill value.
+    packing
+        Conversion of stored values to units of the variable; None if they are not packed. `pipeline` is in stored
+        units.
+    relative_bound
+        Largest allowed error relative to a stored value, by a rounding; None without one.
+    unrounded_values
+        Number of valid values that are not rounded, because rounding would make them missing or let them cross a limit
+        of the valid range; their bits are kept.
+    tolerance
+        Tolerance of zfp, in units of the variable, where another bound holds: the one that was found for
+        ``zfp(bound=…)``, or that of ``zfp(accuracy=…)`` beside a smaller required error; None otherwise.
+    require
+        What was required, as text; empty if nothing was.
+    missed_chunks
+        Number of chunks stored without loss because zfp or a rounding does not keep what is required of each value.
+    measures
+        Measures of the whole dataset that were required, by word: see `tamis.Recipe`. None for one that is not defined.
+        Values that were copied or stored without loss are not measured.
+    left_out
+        Text of the requested filters that the target does not record, because no chunk went through them; empty if
+        there are none.
+    """
+
+    path: str
+    pipeline: str
+    nbytes: int
+    source_nbytes: int
+    target_nbytes: int
+    bound: float | None
+    largest_error: float
+    chunks: int
+    lossless_chunks: int
+    notes: tuple[str, ...]
+    chunk_shape: tuple[int, ...] = ()
+    missing_values: int = 0
+    lossless_for_missing: int = 0
+    copied: bool = False
+    read_by_hdf5: int = 0
+    companion: str = ""
+    companion_nbytes: int = 0
+    reused_chunks: int = 0
+    lossless_for_range: int = 0
+    lossless_for_growth: int = 0
+    packing: Packing | None = None
+    relative_bound: float | None = None
+    unrounded_values: int = 0
+    tolerance: float | None = None
+    require: str = ""
+    missed_chunks: int = 0
+    measures: Mapping[str, float | None] = field(default_factory=dict)
+    left_out: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """Bytes of the values for each byte in the target and the companion; None if there are no bytes."""
+        return ratio(self.nbytes, self.target_nbytes + self.companion_nbytes)
+
+    @property
+    def source_ratio(self) -> float | None:
+        """Bytes in the source for each byte in target and companion, below 1 if it grew; None if there are no bytes."""
+        return ratio(self.source_nbytes, self.target_nbytes + self.companion_nbytes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON: see docs/repack.md."""
+        return {**json_fields(self), "ratio": self.ratio, "source_ratio": self.source_ratio}
+
+    def __str__(self) -> str:
+        sizes = f"{size_text(self.source_nbytes)} -> {size_text(self.target_nbytes + self.companion_nbytes)}"
+        text = f"{self.path} {self.pipeline}: {sizes}, largest error {self.largest_error:.3g}"
+        if self.tolerance is not None and self.bound is not None:
+            text += f" of {self.bound:g}, tolerance {self.tolerance:g}"
+            text += f", {self.lossless_chunks} of {plural(self.chunks, 'chunk')} without zfp"
+        return printable(text)
+
+
+@dataclass(frozen=True, slots=True)
+class RepackResult(DatasetsResult[Repacked]):
+    """Result of `repack`.
+
+    Parameters
+    ----------
+    source, target
+        Paths of the files.
+    source_nbytes, target_nbytes
+        Sizes of the files.
+    datasets
+        Datasets that a recipe matched; everything else was copied unchanged.
+    kept
+        Datasets that a pattern matched but that were kept, with the reason.
+    seconds
+        Time taken, verification included.
+    notes
+        Notes about interrupted runs, and about other files that the source names.
+    unreadable
+        Paths of the kept datasets whose values cannot be read; their bytes were copied unchanged.
+    done_already
+        Whether nothing was done because an earlier run made the target from this source by this recipe. `datasets` is
+        empty then.
+    """
+
+    source: str
+    target: str
+    source_nbytes: int
+    target_nbytes: int
+    datasets: tuple[Repacked, ...]
+    kept: tuple[tuple[str, str], ...]
+    seconds: float
+    notes: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    done_already: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON: see docs/repack.md."""
+        return {
+            "schema": SCHEMA,
+            **json_fields(self),
+            "kept": [{"path": path, "reason": reason} for path, reason in self.kept],
+        }
+
+    def _parts(self) -> Iterator[Part]:
+        from tamis.jobs.repack.result import result_parts
+
+        return result_parts(self)
+
+
+_RESULT = ("dataset", "filters", "in", "out", "in/out", "ratio", "largest error", "bound", "chunks without zfp")
+_RESULT_RIGHT = tuple(range(2, len(_RESULT)))
+_PREVIEW = ("dataset", "action", "filters now", "new filters", "chunks now", "new chunks", "bound")
+_PREVIEW_CODE = (2, 3)
+_PREVIEW_RIGHT = (6,)
+
+
+def result_parts(result: RepackResult) -> Iterator[Part]:
+    """Yield the parts of a result: a row for each dataset, then notes."""
+    yield Table([_RESULT, *map(_result_row, result.datasets)], folded=[1], right=_RESULT_RIGHT, code=[1])
+    yield from _result_notes(result)
+
+
+def preview_parts(preview: RepackPreview) -> Iterator[Part]:
+    """Yield the parts of a preview: a row for each dataset, then notes."""
+    rows = [_PREVIEW, *map(_preview_row, preview.datasets)]
+    yield Table(rows, folded=_PREVIEW_CODE, right=_PREVIEW_RIGHT, code=_PREVIEW_CODE)
+    yield from _preview_notes(preview)
+
+
+def _result_row(dataset: Repacked) -> tuple[str, ...]:
+    return (
+        printable(dataset.path),
+        _filters(dataset.pipeline),
+        size_text(dataset.source_nbytes),
+        size_text(dataset.target_nbytes + dataset.companion_nbytes),
+        ratio_text(dataset.source_ratio),
+        ratio_text(dataset.ratio),
+        f"{dataset.largest_error:.3g}",
+        _bound(dataset),
+        f"{dataset.lossless_chunks} of {dataset.chunks}" if _has_zfp(dataset) else "",
+    )
+
+
+def _has_zfp(dataset: Repacked) -> bool:
+    """Return whether zfp was requested, even if no chunk went through it."""
+    return any(_names_zfp(text) for text in (dataset.pipeline, dataset.left_out) if text)
+
+
+@lru_cache  # most datasets have the same filters
+def _names_zfp(pipeline: str) -> bool:
+    return Pipeline.parse(pipeline).zfp is not None
+
+
+def _preview_row(dataset: DatasetPreview) -> tuple[str, ...]:
+    anew = dataset.action == "store"
+    return (
+        printable(dataset.path),
+        dataset.action,
+        _filters(dataset.source_pipeline),
+        _filters(dataset.pipeline) if anew else "",
+        "" if dataset.source_chunks is None else shape_text(dataset.source_chunks),
+        "" if dataset.chunks is None or not anew else shape_text(dataset.chunks),
+        _bound(dataset) if anew else "",
+    )
+
+
+def _filters(pipeline: str) -> str:
+    return printable(pipeline).replace("|", "\n")
+
+
+def _bound(dataset: Repacked | DatasetPreview) -> str:
+    if dataset.bound is not None:
+        return f"{dataset.bound:g}"
+    return "none" if dataset.relative_bound is None else relative_text(dataset.relative_bound)
+
+
+def _result_notes(result: RepackResult) -> Iterator[Line]:
+    for text in _shared((dataset.path, note) for dataset in result.datasets for note in dataset.notes):
+        yield "note", text
+    for text in _shared((path, f"kept as it is: {reason}") for path, reason in result.kept):
+        yield "note", text
+    for note in result.notes:
+        yield "note", printable(note)
+    if result.done_already:
+        return
+    if reused := sum(dataset.reused_chunks for dataset in result.datasets):
+        chunks = sum(dataset.chunks for dataset in result.datasets if not dataset.copied)
+        yield "", f"{reused} of {chunks} chunks were taken over from an interrupted run"
+    copied = sum(dataset.copied for dataset in result.datasets)
+    anew = len(result.datasets) - copied
+    counts = [f"{plural(anew, 'dataset')} stored anew"] * bool(anew) + [f"{copied} copied as stored"] * bool(copied)
+    counts = counts or ["no dataset stored anew"]
+    yield (
+        "name",
+        f"{printable(result.source)} ({size_text(result.source_nbytes)}) -> {printable(result.target)}"
+        f" ({size_text(result.target_nbytes)}) in {result.seconds:.2f} s: {', '.join(counts)}, read back and verified",
+    )
+
+
+def _preview_notes(preview: RepackPreview) -> Iterator[Line]:
+    for text in _shared((dataset.path, note) for dataset in preview.datasets for note in _notes_of(dataset)):
+        yield "note", text
+    for note in preview.notes:
+        yield "note", printable(note)
+    yield "name", f"{printable(preview.target)}: dry run, nothing was written"
+
+
+def _notes_of(dataset: DatasetPreview) -> Iterator[str]:
+    if dataset.reusable_chunks:
+        yield f"{plural(dataset.reusable_chunks, 'chunk')} can be taken over from an interrupted run"
+    if dataset.reason:
+        yield f"{'dropped' if dataset.action == 'drop' else 'kept as it is'}: {dataset.reason}"
+    yield from dataset.notes
+
+
+def _shared(notes: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Return each different note once, with the datasets that share it."""
+    paths: dict[str, list[str]] = {}
+    for path, note in notes:
+        paths.setdefault(note, []).append(path)
+    return (printable(f"{title(names)}: {note}") for note, names in paths.items())

@@ -1,0 +1,126 @@
+"""Repair Zarr stores of netCDF-C that other readers of Zarr read wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tamis._open import open_store
+from tamis.errors import FileError
+from tamis.formatting import plural, printable
+from tamis.jobs.result import SCHEMA, DatasetsResult, json_fields
+from tamis.kinds import FLAG, PATH, checked
+
+if TYPE_CHECKING:
+    from tamis.jobs.parts import Part
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedArray:
+    """An array whose metadata were wrong."""
+
+    path: str  # Path of the array
+    dtype: str  # Type of the values, whose size shuffle needs
+    filters: str  # The filters of its chunks
+
+
+@dataclass(frozen=True, slots=True)
+class RepairResult(DatasetsResult[RepairedArray]):
+    """Result of `tamis.repair`.
+
+    Parameters
+    ----------
+    store
+        Path of the store.
+    dry_run
+        Whether nothing was written.
+    datasets
+        Arrays that were wrong; none if there was nothing to repair.
+    """
+
+    store: str
+    dry_run: bool
+    datasets: tuple[RepairedArray, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON."""
+        return {"schema": SCHEMA, **json_fields(self)}
+
+    def _parts(self) -> Iterator[Part]:
+        from tamis.jobs.parts import Table
+
+        if not self.datasets:
+            yield "file", printable(f"{self.store}: nothing to repair")
+            return
+        verb = "would be repaired" if self.dry_run else "repaired"
+        arrays = plural(len(self.datasets), "array")
+        yield "file", printable(f"{self.store}: {arrays} {verb}: shuffle has the size of the values")
+        rows = [(printable(array.path), array.dtype, array.filters) for array in self.datasets]
+        yield Table([("dataset", "type", "filters"), *rows])
+
+
+@checked(path=PATH, dry_run=FLAG)
+def repair(path: str | os.PathLike[str], *, dry_run: bool = False) -> RepairResult:
+    """Repair the metadata of a Zarr store that netCDF-C wrote, which other readers of Zarr read wrong (D22).
+
+    netCDF-C stores shuffle with elements of 0 bytes, for which numcodecs does nothing: zarr-python and xarray return
+    wrong values without a word. The metadata get the size of the values; chunks stay as they are. Some chunks of each
+    array are decoded by numcodecs first, and compared. All files are replaced, or none.
+
+    Parameters
+    ----------
+    path
+        Path of the store.
+    dry_run
+        Only return what would be done.
+
+    Returns
+    -------
+    RepairResult
+        The arrays that were wrong.
+
+    Raises
+    ------
+    FileError
+        If it is no Zarr store of netCDF-C, metadata are damaged, or a file cannot be written: then nothing has changed.
+    MissingFilterError
+        If zarr is not installed.
+    """
+    folder = Path(os.fsdecode(path))
+    if not folder.is_dir():
+        raise FileError(f"{folder}: expected the folder of a Zarr store, found {_kind(folder)}").at(path=folder)
+    with open_store(folder) as store:
+        from tamis.formats.zarr.stored.shuffle_repair import (
+            check_correction,
+            corrections_of,
+            is_by_netcdf,
+            remove_left_behind,
+            replace_together,
+        )
+
+        corrections = corrections_of(folder)
+        if corrections and not is_by_netcdf(folder):
+            raise FileError(
+                f"{folder}: expected a store that netCDF-C wrote, found no mark of it: shuffle with elements of 0 bytes"
+                " does nothing in stores of other writers, which are read right"
+            ).at(path=folder)
+        paths: dict[str, None] = {}
+        for correction in corrections:
+            for key in correction.arrays:
+                own = store.first_path(f"/{key}") or next(iter(store.arrays))  # the folder may be an array itself
+                paths[own] = None
+                if correction.path.name == ".zarray":
+                    check_correction(correction, store.array(own))  # type: ignore[arg-type]
+        arrays = [store.array(own) for own in paths]
+        if not dry_run:
+            remove_left_behind(folder)
+            replace_together(corrections)
+        repaired = tuple(RepairedArray(array.path, array.type_text, str(array.pipeline)) for array in arrays)
+    return RepairResult(os.fsdecode(path), dry_run, repaired)
+
+
+def _kind(path: Path) -> str:
+    return "a file" if path.exists() else "none"

@@ -1,1 +1,0 @@
-"""The job `tamis.repair`: metadata of Zarr stores that other readers read wrong."""

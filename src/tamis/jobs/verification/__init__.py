@@ -1,7 +1,0 @@
-"""The result of `tamis.verify`, and its text."""
-
-from __future__ import annotations
-
-from tamis.jobs.verification.result import Compared, Finding, Verification
-
-__all__ = ["Compared", "Finding", "Verification"]

@@ -1,0 +1,177 @@
+"""Error bounds of a verification: given as numbers, or recorded by the filters of the target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from tamis.accuracy.statistics import Place, Squares, Tally
+from tamis.errors import FileError, ParameterError
+from tamis.jobs.recipes.names import Names, assigned
+from tamis.rounding import recorded_rounding
+
+if TYPE_CHECKING:
+    from tamis.meaning import Packing
+    from tamis.stores.protocols import StoredArray
+
+RECORDED: Literal["recorded"] = "recorded"
+"""Means the bound that the filters of a target dataset record in the file."""
+
+Bound = float | Literal["recorded"]
+Bounds = Mapping[str, Bound] | Literal["recorded"]
+
+
+def parse_bound(text: str) -> Bound:
+    """Parse the text of a bound; whole numbers stay exact."""
+    if text == RECORDED:
+        return RECORDED
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise ParameterError(f"expected a bound such as 0.1, in units of the variable, or {RECORDED}, got {text!r}")
+
+
+def checked_bounds(bounds: Bounds | None) -> Bounds:
+    """Check that names of bounds are texts, and values finite numbers of at least 0 or `RECORDED`; return them."""
+    if isinstance(bounds, str):
+        if bounds != RECORDED:
+            raise ParameterError(f"expected bounds by name, or {RECORDED!r}, got {bounds!r}")
+        return bounds
+    return {name: _checked_bound(name, value) for name, value in (bounds or {}).items()}
+
+
+def _checked_bound(name: object, value: object) -> Bound:
+    if not isinstance(name, str):
+        raise ParameterError(f"expected names as text, got {name!r}")
+    if isinstance(value, str) and value == RECORDED:
+        return RECORDED
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value < 0:  # type: ignore[arg-type, operator]
+        raise ParameterError(
+            f"expected a bound of 0 or more for {name}, in units of the variable, or {RECORDED!r}, got {value!r}"
+        )
+    return value.item() if isinstance(value, np.generic) else value  # type: ignore[return-value]
+
+
+def assigned_bounds(
+    bounds: Bounds, names: Names, chosen: Mapping[str, StoredArray], labels: Mapping[str, str]
+) -> tuple[dict[str, Bound], dict[str, str]]:
+    """Return for each first path its bound, and the path by which the bound named the dataset.
+
+    Names take precedence over patterns. Patterns skip datasets without numbers, unless the bound is 0 or recorded.
+    """
+    if isinstance(bounds, str):
+        return dict.fromkeys(labels, RECORDED), {}
+    by_path: dict[str, Bound] = {}
+    named: dict[str, str] = {}
+    unused = dict.fromkeys(bounds, "")
+    for item in assigned(bounds, names.match):
+        if item.path not in labels:
+            continue
+        dataset = chosen[labels[item.path]]
+        if item.value not in (0, RECORDED) and dataset.number_type is None:
+            if item.name in unused:  # otherwise the pattern already matched a dataset of numbers
+                unused[item.name] = f"{item.path}: {dataset.type_words}"
+            continue
+        unused.pop(item.name, None)
+        by_path.setdefault(item.path, item.value)
+        named.setdefault(item.path, item.label)
+    if not chosen:
+        return by_path, named  # a pattern may match nothing where there is nothing
+    for name, text in unused.items():
+        if text:
+            refusal = f"{name}: expected numbers for a bound of {bounds[name]!r}, got {text}: use 0 or none"
+            raise ParameterError(refusal).at(path=names.filename, dataset=name)
+        refusal = f"{names.filename}: expected a dataset named {name!r}, found only {', '.join(chosen)}"
+        raise FileError(refusal).at(path=names.filename, dataset=name)
+    return by_path, named
+
+
+def recorded_bound(dataset: StoredArray) -> float | None:
+    """Return the largest error that the filters of a dataset allow, in units of the variable; None without a bound.
+
+    A rounding in front of them has a bound instead, see `new_rounding`.
+    """
+    bound, packing = dataset.pipeline.error_bound, dataset.packing
+    return bound if bound is None or packing is None else packing.unpacked_error(bound)
+
+
+def new_rounding(source: StoredArray, target: StoredArray) -> dict[str, Any]:
+    """Return the bound of a rounding that the target records and the source does not, as fields of `Compared`.
+
+    Empty if there is none. If both record it, the values were rounded before, and no further error is due to it.
+    """
+    before, after = (recorded_rounding(array.attributes, array.number_type) for array in (source, target))
+    if after is None or after == before or target.pipeline.error_bound != 0:
+        return {}
+    bound, packing = after.absolute_bound, target.packing
+    if bound is None:
+        return {"relative_bound": after.relative_bound}
+    return {"bound": bound if packing is None else packing.unpacked_error(bound)}
+
+
+def in_units(tally: Tally, packing: Packing | None) -> Tally:
+    """Return a tally with errors, ranges and values unpacked; counts and relative errors do not change."""
+    if packing is None:
+        return tally
+
+    def convert(place: Place | None) -> Place | None:
+        if place is None:
+            return None
+        return Place(place.index, packing.unpacked(place.source), packing.unpacked(place.target))
+
+    ends = [packing.unpacked(limit) for limit in (tally.low, tally.high) if limit is not None]
+    fraction, exponent = math.frexp(packing.scale)
+    squares = Squares(tally.squares.mantissa * fraction**2, tally.squares.exponent + exponent)
+    return replace(
+        tally,
+        error=packing.unpacked_error(tally.error),
+        squares=squares,
+        low=min(ends, default=None),
+        high=max(ends, default=None),
+        worst=convert(tally.worst),
+        first_different=convert(tally.first_different),
+        first_lost=convert(tally.first_lost),
+        first_gained=convert(tally.first_gained),
+        first_crossed=convert(tally.first_crossed),
+    )
+
+
+def broken_bounds(
+    tally: Tally, bound: float | None, reason: str, relative_bound: float | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield code and text of each violation: values beyond the bound, changed bits, missing values or validity."""
+    if tally.crossed and tally.first_crossed:
+        text = f"{tally.crossed} values crossed a limit of the valid range: {_change(tally.first_crossed)}"
+        yield "valid-range", text
+    if relative_bound is not None:
+        if tally.stored_relative > relative_bound and tally.first_different:
+            text = f"expected relative errors of at most {relative_bound!r}, found {tally.stored_relative!r}"
+            yield "bound", f"{text}: first difference {_change(tally.first_different)}"
+    elif not bound and tally.different and tally.first_different:
+        without = f" ({reason})" if bound is None else ""
+        yield "bits", f"{_differing(tally)}: expected the same bits{without}, found {_change(tally.first_different)}"
+    elif bound and tally.worst and tally.error > bound:
+        yield "bound", f"expected an error of at most {bound!r}, found {tally.error!r}: {_change(tally.worst)}"
+    if tally.lost and tally.first_lost:
+        text = f"{tally.lost} of {tally.missing} missing values have other bits: {_change(tally.first_lost)}"
+        yield "missing-values", text
+    if tally.gained and tally.first_gained:
+        yield "missing-values", f"{tally.gained} valid values are missing: {_change(tally.first_gained)}"
+
+
+def _differing(tally: Tally) -> str:
+    missing = f", {tally.lost} of them missing" if tally.lost else ""
+    return f"{tally.different} of {tally.count} values differ{missing}" + (
+        f", {tally.gained} became missing" if tally.gained else ""
+    )
+
+
+def _change(place: Place) -> str:
+    return f"at {list(place.index)} {place.source!r} became {place.target!r}"

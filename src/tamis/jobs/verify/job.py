@@ -1,0 +1,366 @@
+"""Compare two files: errors of their values, and all other differences."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tamis._open import open_store, pair_of
+from tamis.accuracy.statistics import Tally, compare, compared, unchanged
+from tamis.arrays.index import Parts, joined
+from tamis.arrays.threads import checked_threads
+from tamis.errors import TamisError
+from tamis.formats.hdf5.lib.calls import reading
+from tamis.jobs.progress import Progress, Step
+from tamis.jobs.recipes.names import Names
+from tamis.jobs.repack.planning import dropped_datasets
+from tamis.jobs.verify.bounds import (
+    RECORDED,
+    Bound,
+    Bounds,
+    assigned_bounds,
+    broken_bounds,
+    checked_bounds,
+    in_units,
+    new_rounding,
+    recorded_bound,
+)
+from tamis.jobs.verify.result import Compared, Finding, Status, Verification
+from tamis.kinds import CALLBACK, NAMES, PATH, Kind, checked
+from tamis.stores.comparison import Change, Pair, absent_text, companion_note
+
+if TYPE_CHECKING:
+    from tamis.arrays.grid import Grid
+    from tamis.meaning import Packing
+    from tamis.stores.protocols import Alike, Store, StoredArray
+
+_BOUNDS = Kind("a mapping such as {'TS': 0.1}, or 'recorded'", lambda value: isinstance(value, Mapping | str))
+
+
+@checked(source=PATH, target=PATH, bounds=_BOUNDS, variables=NAMES, drop=NAMES, progress=CALLBACK)
+def verify(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    bounds: Bounds | None = None,
+    variables: Sequence[str] = (),
+    drop: Iterable[str] = (),
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Verification:
+    """Compare an HDF5 or netCDF file with the one that it was made from.
+
+    The target must have everything that the source has, unchanged. Numbers may differ by their bound; without a bound,
+    bits must be the same. How values are stored does not matter. Chunks are decoded in threads, filters that tamis
+    knows need no plugin, and memory is bounded: 48 MiB and a few chunks for each thread.
+
+    Parameters
+    ----------
+    source, target
+        Paths of the files; neither is changed.
+    bounds
+        Largest absolute error by dataset name or pattern, in units of the variable: of unpacked values if it has
+        ``scale_factor`` or ``add_offset``. A bound of 0, like no bound, asks for the same bits. ``"recorded"``, as a
+        value or in place of the whole mapping, means the bound that the filters of the target record, or that of a
+        rounding that an attribute of the target records, which may be relative to the stored values. Exact names take
+        precedence over patterns, and earlier patterns over later ones. Missing values, which are NaN, infinities and
+        fill values, must be at the same indices with the same bits; those in a companion are restored first.
+    variables
+        Names of datasets, or patterns such as ``/group/*``, to compare only those; by default all datasets, groups,
+        links and attributes.
+    drop
+        Names or patterns of datasets that were left out of the target on purpose, with links to them.
+    threads
+        Number of threads; by default as many as the process may use. The result does not depend on it.
+    progress
+        Called before the first and after each part of a dataset, with the step (`tamis.jobs.progress.Step`), the number
+        of compared values, and the number of all values.
+
+    Returns
+    -------
+    Verification
+        The differences, printed as a table; `ok` is True if there are no violations and no problems.
+
+    Raises
+    ------
+    FileError
+        If one is no HDF5 or netCDF file, or damaged, or a name or pattern matches none of the compared datasets.
+        Datasets that cannot be read are among the `problems` of the result.
+    ParameterError
+        If a bound is no number of 0 or more, or is for datasets without numbers.
+
+    Examples
+    --------
+    >>> result = verify("examples/data/cam_ts.nc", "examples/data/cam_ts.nc")
+    >>> result.ok, result["TS"].status, result["TS"].tally.error
+    (True, 'equal', 0)
+    """
+    threads = checked_threads(threads)
+    selection = [variables] if isinstance(variables, str) else variables
+    bounds = checked_bounds(bounds)
+    with open_store(source) as first, open_store(target) as second, reading(source, target):
+        datasets, names = first.arrays, Names(first)
+        dropped = dropped_datasets(first, names, [drop] if isinstance(drop, str) else drop)
+        pair = pair_of(first, second, whole=not selection, dropped=dropped)
+        labels = names.labels(selection) if selection else {path: path for path in datasets}
+        labels = {path: label for path, label in labels.items() if path not in dropped}
+        limits, named = assigned_bounds(bounds, names, datasets.labelled(labels, others=False), labels)
+        comparison = _Comparison(first, second, pair, limits, threads, progress or (lambda *_: None), len(labels))
+        comparison.leave_out(dropped)
+        for path in datasets:
+            if (variable := pair.companions.get(path)) in labels and path in labels:
+                comparison.add(companion_note(path, variable))
+            elif path in labels:
+                comparison.dataset(path, labels[path] if selection else named.get(path, path))
+        if not selection:
+            comparison.rest()
+    return Verification(
+        os.fsdecode(source),
+        os.fsdecode(target),
+        tuple(comparison.compared),
+        tuple(comparison.violations),
+        tuple(comparison.notes),
+        tuple(comparison.problems),
+    )
+
+
+@dataclass(slots=True)
+class _Comparison:
+    """A comparison of two files, with its results so far."""
+
+    before: Store
+    after: Store
+    pair: Pair
+    bounds: Mapping[str, Bound]
+    threads: int
+    progress: Progress
+    count: int
+    compared: list[Compared] = field(default_factory=list)
+    violations: list[Finding] = field(default_factory=list)
+    notes: list[Finding] = field(default_factory=list)
+    problems: list[Finding] = field(default_factory=list)
+    dropped: frozenset[str] = frozenset()
+
+    def leave_out(self, dropped: Collection[str]) -> None:
+        """Take for no differences that some datasets of the source, and links to them, are not in the target."""
+        for path in sorted(dropped):
+            self._note(path, "dropped", "left out on purpose, not compared")
+        paths = self.before.paths() if dropped else {}
+        self.dropped = frozenset(path for path, first in paths.items() if first in dropped)
+
+    def dataset(self, own: str, path: str) -> None:
+        """Compare a dataset of the source with that of the same path in the target; `own` is its first path."""
+        source, target = self.before.arrays[own], self.pair.counterpart(path)
+        if target is None and source.is_bare_dimension and not self.pair.same_format:
+            return  # another format needs no array for it; the dimension is compared with its group
+        if target is None:
+            self._violation(path, "missing-dataset", "no such dataset in the target")
+            return
+        result, problems = Compared(path), len(self.problems)
+        if own == path and (alike := source.alike(target)) is not None:
+            self.compared.append(self._at_once(source, target, alike))
+            return
+        with self._reading(path):
+            with reading(self.before.path, dataset=path):
+                result = replace(result, shape=source.shape, source_type=_type_text(source))
+                self._note_companion(path, "source", source)
+            with reading(self.after.path, dataset=path):
+                result = replace(result, target_type=_type_text(target), checksum=_checksum(target))
+                result = replace(result, **self._bound(own, source, target))
+                self._note_companion(path, "target", target)
+            result = self._values(result, source, target)
+        if len(self.problems) > problems:
+            result = replace(result, problem=self.problems[-1].text)
+        with self._reading(path):
+            self._add_all(self.pair.attribute_changes(path, source, target))
+        self.compared.append(result)
+
+    def _at_once(self, source: StoredArray, target: StoredArray, alike: Alike) -> Compared:
+        """Return the result for small arrays; only values and attributes may differ."""
+        path, values, others, missing, packing = source.path, alike.values, alike.others, source.missing, source.packing
+        types, bound = (_type_text(source), _type_text(target)), self._bound(path, source, target)
+        result = partial(Compared, path, source.shape, *types, **bound, checksum=_checksum(target))
+        report = self._reporter(path, source)
+        report(0, values.size)
+        status: Status = "equal"
+        if others is values:
+            tally = in_units(unchanged(values, missing), packing)
+        else:
+            tally = in_units(compare(values, others, (0,) * values.ndim, missing, _zero_of(packing)), packing)
+            violations = len(self.violations)
+            self._judge(result(), source, target, tally)
+            status = self._status(not tally.different, violations)
+        report(values.size, values.size)
+        if not alike.same_attributes:
+            with self._reading(path):
+                self._add_all(self.pair.attribute_changes(path, source, target))
+        return result(status=status, tally=tally, equal=not tally.different)
+
+    def _reporter(self, path: str, source: StoredArray) -> Callable[[int, int], None]:
+        """Return what takes the number of compared values, and that of all values."""
+        nbytes = source.nbytes // max(source.size, 1)
+        return partial(self.progress, Step(f"comparing {path}", len(self.compared) + 1, self.count, item_nbytes=nbytes))
+
+    def _bound(self, own: str, source: StoredArray, target: StoredArray) -> dict[str, Any]:
+        """Return the fields `bound`, `relative_bound` and `recorded` of a dataset."""
+        bound = self.bounds.get(own)
+        if bound != RECORDED:
+            return {"bound": bound}
+        bounds = new_rounding(source, target) or {"bound": recorded_bound(target)}
+        return bounds | {"recorded": True}
+
+    def _note_companion(self, path: str, name: str, dataset: StoredArray) -> None:
+        if dataset.number_type is not None and (companion := dataset.companion_flags):
+            self._note(path, "companion", f"missing values of the {name} are restored from its companion")
+            if other := companion.other_shape(dataset.shape):
+                self._note(path, "companion", f"{name}: {other}")
+
+    def rest(self) -> None:
+        """Compare groups, their attributes and links, and note what only the target has."""
+        for path, reason in self.pair.unlisted():
+            self.problems.append(Finding(path, "unreadable", reason))
+        for path, comparisons in self.pair.groups():
+            for changes in comparisons:
+                with self._reading(path):
+                    self._add_all(changes())
+        self._add_all(self.pair.new_objects())
+
+    def add(self, change: Change) -> None:
+        """Add a change to notes or violations."""
+        (self._note if change.harmless else self._violation)(change.path, change.code, change.text)
+
+    def _add_all(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            self.add(change)
+
+    def _values(self, result: Compared, source: StoredArray, target: StoredArray) -> Compared:
+        """Compare the values of two datasets, and add violations."""
+        violations = len(self.violations)
+        tally, equal = self._tally(result, source, target)
+        return replace(result, tally=tally, equal=equal, status=self._status(equal, violations))
+
+    def _status(self, equal: bool | None, violations: int) -> Status:
+        """Return the status of values, before which there were so many violations."""
+        if len(self.violations) > violations:
+            return "different"
+        return "equal" if equal else "within-bound"
+
+    def _tally(self, result: Compared, source: StoredArray, target: StoredArray) -> tuple[Tally | None, bool | None]:
+        path, bound = result.path, result.bound
+        if source.shape != target.shape:
+            self._violation(path, "shape", f"shape {source.shape} became {target.shape}")
+            return None, None
+        if change := self.pair.type_note(source, target):
+            self._note(path, "named-type", change)
+        if source.maxshape != target.maxshape and not self.after.model.is_loose:
+            self._note(path, "maxshape", f"the largest shape {source.maxshape} became {target.maxshape}")
+        types = self._type_words(source), self._type_words(target)
+        numbers = source.number_type is not None and target.number_type is not None
+        if types[0] != types[1]:
+            same = self.pair.same_value_type(source, target)
+            converted = numbers and (bound or result.relative_bound)
+            (self._note if converted or same else self._violation)(path, "type", f"{types[0]} became {types[1]}")
+            if not (numbers or same):
+                return None, None
+        orders = source.byteorder, target.byteorder
+        if orders[0] != orders[1] and all(orders) and self.pair.same_format:
+            self._note(path, "byte-order", f"{orders[0]}-endian became {orders[1]}-endian")
+        report = self._reporter(path, source)
+        if source.shape is None:
+            return None, True
+        if types[0] == types[1] and (change := self.pair.fill_note(source, target)):
+            self._note(path, "fill-value", change)
+        if absent := source.absent_files:
+            self._note(path, "absent-files", absent_text(absent))
+        if types[0] == types[1] and orders[0] == orders[1] and self.pair.same_elsewhere(source, target):
+            self._note(path, "elsewhere", "not read: the same parts of the same other files")
+            return None, True
+        try:
+            return self._compare(result, source, target, report)
+        except TamisError:
+            if not self.pair.same_stored_chunks(source, target):
+                raise
+        self._note(path, "stored-bytes", "its values cannot be read; the stored bytes of all chunks are equal")
+        return None, True
+
+    def _compare(
+        self, result: Compared, source: StoredArray, target: StoredArray, report: Callable[[int, int], None]
+    ) -> tuple[Tally | None, bool]:
+        """Compare the values of datasets with the same shape, both of numbers or of the same type."""
+        path = result.path
+        if source.number_type is None or target.number_type is None:
+            unequal = self.pair.unequal_elements(source, target, report)
+            if unequal:
+                text = f"{unequal.count} of {source.size} differ: at {list(unequal.index)} {unequal.text}"
+                (self._note if unequal.harmless else self._violation)(path, "values", text)
+            return None, unequal is None or unequal.harmless
+        with closing(source.open_reader()) as before, closing(target.open_reader()) as after:
+            packing = source.packing
+
+            def stored(grid: Grid) -> Parts:
+                return Parts(grid) if grid.chunk_count == 1 else joined(source.parts(grid), target.parts(grid))
+
+            tally = compared(before, after, source.missing, self.threads, report, _zero_of(packing), stored)
+            tally = in_units(tally, packing)
+        self._judge(result, source, target, tally)
+        same_type = self._type_words(source) == self._type_words(target)
+        return tally, not tally.different and same_type
+
+    def _judge(self, result: Compared, source: StoredArray, target: StoredArray, tally: Tally) -> None:
+        """Add the violations of the bound of a result by differences of values, which are in units."""
+        if source.packing and tally.different:
+            self._note(result.path, "packed", f"values, errors and bounds are unpacked, by {source.packing}")
+        reason = f"{target.pipeline} records no bound" if result.recorded else "no bound was given"
+        for code, text in broken_bounds(tally, result.bound, reason, result.relative_bound):
+            self._violation(result.path, code, text)
+
+    def _type_words(self, array: StoredArray) -> str:
+        """Return the type in words; encoding and padding of texts are a matter of the format."""
+        words = array.type_words
+        return words.partition(",")[0] if words.startswith("string") and not self.pair.same_format else words
+
+    @contextmanager
+    def _reading(self, path: str) -> Iterator[None]:
+        """Turn an error of the block into a problem, so that the comparison continues."""
+        try:
+            with reading(self.before.path, self.after.path, dataset=path):
+                yield
+        except TamisError as error:
+            self.problems.append(Finding(path, "unreadable", str(error)))
+
+    def _violation(self, path: str, code: str, text: str) -> None:
+        if path in self.dropped:
+            return
+        self.violations.append(Finding(path, code, text))
+
+    def _note(self, path: str, code: str, text: str) -> None:
+        self.notes.append(Finding(path, code, text))
+
+
+def _type_text(dataset: StoredArray) -> str:
+    text, order = dataset.type_words, dataset.byteorder
+    return f"{text}, {order}-endian" if order and order != _NATIVE else text
+
+
+_NATIVE = "little" if np.dtype("<i4").isnative else "big"
+
+
+def _zero_of(packing: Packing | None) -> float:
+    """Return the stored value that means 0."""
+    return packing.stored_zero if packing else 0.0
+
+
+def _checksum(dataset: StoredArray) -> str:
+    """Return the checksum of the chunks as text, and how many have none."""
+    names = [stage.filter.name for stage in dataset.pipeline.stages]
+    if "fletcher32" not in names or not dataset.size or dataset.chunk_shape is None:
+        return "fletcher32" if "fletcher32" in names else "no checksum"
+    at, index = names.index("fletcher32"), dataset.chunk_index()
+    skipped = sum(count for mask, count in index.mask_counts().items() if mask >> at & 1)
+    return f"fletcher32 except for {skipped} of {len(index)} chunks" if skipped else "fletcher32"

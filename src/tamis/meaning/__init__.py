@@ -1,0 +1,29 @@
+"""What attributes say of values: roles, packing, valid ranges, missing values, by the CF and netCDF conventions."""
+
+from __future__ import annotations
+
+from tamis.meaning.roles import DATA, KINDS, Role, roles_of
+from tamis.meaning.validity import FILL_ATTRIBUTES, ValidRange, missing_values, valid_range
+from tamis.meaning.variables import Packing, Variable, is_known, is_unsigned, numbers, packing_of, text
+
+__all__ = [
+    "DATA",
+    "FILL_ATTRIBUTES",
+    "KINDS",
+    "Packing",
+    "Role",
+    "ValidRange",
+    "Variable",
+    "is_known",
+    "is_unsigned",
+    "missing_values",
+    "numbers",
+    "packing_of",
+    "roles_of",
+    "text",
+    "valid_range",
+]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -1,0 +1,262 @@
+"""What the arrays of `tamis.open` have in common, whatever the format of their file."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tamis.arrays.selection import Piece, Points, Selection
+from tamis.arrays.threads import ordered_map
+from tamis.errors import ParameterError
+from tamis.formatting import printable
+from tamis.kinds import ARRAY, explained
+from tamis.zfp.blocks import block_count
+
+if TYPE_CHECKING:
+    from tamis.arrays.cache import ChunkCache
+    from tamis.arrays.chunk_reader import ChunkReader
+    from tamis.arrays.grid import Region
+
+_TASK_NBYTES = 256 << 10
+"""Bytes of small chunks that a thread takes at a time, so that passing them on costs little."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedChunks:
+    """The chunks of an array, read as far as selections need them.
+
+    Parameters
+    ----------
+    source
+        The chunks.
+    name
+        Path of the array, which identifies it in the cache.
+    cache
+        Decoded chunks that may be needed again.
+    change
+        Called with each piece and the whole result when the values are there, to change them; None for nothing.
+    """
+
+    source: ChunkReader
+    name: str
+    cache: ChunkCache
+    change: Callable[[Piece, NDArray[Any]], None] | None = None
+
+    def fill(self, out: NDArray[Any], selection: Selection | Points, threads: int) -> None:
+        """Read a selection into an array of its full shape.
+
+        Raises
+        ------
+        FileError
+            If a chunk is damaged.
+        """
+        if 0 in out.shape:
+            return
+        part = selection.region if isinstance(selection, Selection) and self.change is None else None
+        if part is not None and self.source.read_many(part, out, threads):
+            return
+        steps = self.source.chunk.shape
+        if part is not None and 2 * len(self.source.index) < math.prod(map(_touched_count, part, steps)):
+            out[...] = self.source.fill
+            pieces = self._stored_pieces(part)
+        else:
+            pieces = selection.pieces(steps)
+        together = max(1, _TASK_NBYTES // self.source.chunk.nbytes)
+        # Work that is mostly Python stays in this thread: others would wait for the interpreter's lock.
+        large = (piece for piece in pieces if not self._place_light(piece, out))
+        tasks = iter(lambda: list(itertools.islice(large, together)), [])
+
+        def place(group: list[Piece]) -> None:
+            for piece in group:
+                self._place_decoded(piece, out)
+
+        with closing(ordered_map(place, tasks, threads)) as placed:
+            for _ in placed:
+                pass
+
+    def _stored_pieces(self, part: Region) -> Iterator[Piece]:
+        """Yield the pieces of a region in chunks that are stored, few of many."""
+        origins, steps = self.source.index.parts.origin_table(), self.source.chunk.shape
+        begin, end = [axis.start for axis in part], [axis.stop for axis in part]
+        touched = ((origins < end) & (origins + steps > begin)).all(axis=1)
+        for row in origins[touched].tolist():
+            shared = [
+                (max(first, at), min(last, at + step))
+                for first, last, at, step in zip(begin, end, row, steps, strict=True)
+            ]
+            inside = tuple(slice(low - at, high - at, 1) for (low, high), at in zip(shared, row, strict=True))
+            outside = tuple(slice(low - first, high - first) for (low, high), first in zip(shared, begin, strict=True))
+            yield Piece(tuple(row), inside, outside)
+
+    def place(self, piece: Piece, out: NDArray[Any]) -> None:
+        """Fill in one piece."""
+        if not self._place_light(piece, out):
+            self._place_decoded(piece, out)
+
+    def _place_light(self, piece: Piece, out: NDArray[Any]) -> bool:
+        """Fill in a piece if its chunk is cached, or only blocks of it need decoding; else return False."""
+        source, key = self.source, (self.name, piece.origin)
+        values = self.cache.get(key)
+        if values is None and not piece.covers(source.extents(piece.origin)):
+            runs = source.touched_blocks(piece.origin, piece.inside) or []
+            count = self.cache.decoded(key, sum(run.nblocks for run in runs)) if runs else 0
+            if 0 < count <= block_count(tuple(extent for extent in source.chunk.shape if extent > 1)):
+                values = source.block_values(piece.origin, runs)
+        if values is None:
+            return False
+        out[piece.outside] = values[piece.inside]
+        if self.change is not None:
+            self.change(piece, out)
+        return True
+
+    def _place_decoded(self, piece: Piece, out: NDArray[Any]) -> None:
+        """Decode a whole chunk and fill in a piece; cache the chunk if another piece may be needed."""
+        source, origin = self.source, piece.origin
+        if piece.covers(source.chunk.shape):
+            source.values(origin, out=out[piece.outside])
+        else:
+            values = source.values(origin)
+            out[piece.outside] = values[piece.inside]
+            if origin in source.index and not piece.covers(source.extents(origin)):
+                self.cache.put((self.name, origin), values)
+        if self.change is not None:
+            self.change(piece, out)
+
+
+def _touched_count(axis: slice, step: int) -> int:
+    """Return how many chunks a selection without gaps touches along an axis."""
+    return int(-(-axis.stop // step) - axis.start // step)
+
+
+class OpenFile(Protocol):
+    """The file of an array.
+
+    Attributes
+    ----------
+    path
+        Absolute path.
+    threads
+        Number of threads that decode the chunks of a selection.
+    identity
+        What identifies the content, as long as nobody writes to it.
+    """
+
+    path: str
+    threads: int
+    identity: tuple[str, int, int]
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+
+class SlicedArray:
+    """An array of an open file, sliced like a NumPy array: dask, xarray and NumPy accept it, and it can be pickled.
+
+    Parameters
+    ----------
+    file
+        The file, which must stay open.
+    name
+        The path by which it was opened.
+    shape, dtype
+        Shape and type of the values.
+    chunks
+        Chunk shape, or None.
+    """
+
+    _file: OpenFile
+
+    def __init__(
+        self, file: OpenFile, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], chunks: tuple[int, ...] | None
+    ) -> None:
+        self._file, self.name = file, name
+        self.shape, self.dtype, self.chunks = shape, dtype, chunks
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values."""
+        return self.size * self.dtype.itemsize
+
+    @abstractmethod
+    def __getitem__(self, key: Any) -> Any: ...
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("expected an array with axes, got a scalar")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def read(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read all values.
+
+        Parameters
+        ----------
+        out
+            Array to fill: of the same shape, with any strides, and of the same type or one that NumPy casts to safely.
+            None for a new array.
+
+        Returns
+        -------
+        array
+            `out`, or the new array.
+
+        Raises
+        ------
+        ParameterError
+            If `out` does not fit.
+        FileError
+            If a chunk is damaged, or there are no values (a null dataspace).
+        """
+        if out is None:
+            return np.asarray(self[()], self.dtype.base)
+        self._check_out(out)
+        out[...] = self[()]
+        return out
+
+    @explained(out=ARRAY)
+    def _check_out(self, out: NDArray[Any]) -> None:
+        base, shape = self.dtype.base, self.shape + self.dtype.shape
+        if out.shape != shape or not np.can_cast(base, out.dtype, "safe"):
+            raise ParameterError(f"expected out of {base} and shape {shape}, got {out.dtype} and shape {out.shape}")
+        if not out.flags.writeable:
+            raise ParameterError("expected out to be writeable, got a read-only array")
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("expected to be allowed to copy, got copy=False: values are read from a file")
+        return np.asarray(self.read(), dtype)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reopened, (self._file.__reduce__(), self.name)
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        """Return what identifies the values for dask: the file as it was opened, and the name."""
+        return (*self._file.identity, self.name)
+
+    def __repr__(self) -> str:
+        chunks = f" in chunks of {self.chunks}" if self.chunks else ""
+        return printable(f"<tamis array {self.name} {self.shape} {self.dtype}{chunks} of {self._file.path}>")
+
+
+def reopened(file: tuple[Any, tuple[Any, ...]], name: str) -> Any:
+    """Return an array or a group by the reduced form of its file, and its path."""
+    return file[0](*file[1])[name]

@@ -1,0 +1,111 @@
+"""Reuse the chunks of one dataset that an earlier, killed run encoded, and note those that this run writes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tamis.arrays.index import Parts, as_array
+from tamis.meaning.companions import COMPANION_ENDING
+from tamis.rewrite.new_chunk import NewChunk
+from tamis.safety.journal import Journal, Leftover, checksum_of, companion_key
+
+if TYPE_CHECKING:
+    from tamis.arrays.grid import Grid
+    from tamis.meaning.missing import Flags
+    from tamis.rewrite.rewrite import Plan, WrittenAtOnce
+
+_EXPANDED = 4
+_EXPANDED_NBYTES = 1 << 20
+"""Limit of an encoded chunk: the bytes of its values times the first number, plus the second."""
+
+
+class History:
+    """Chunks that `write` takes over from an earlier run, and notes of its own chunks for a later run."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        grid: Grid,
+        journal: Journal,
+        numbers: tuple[int, int],
+        leftover: Leftover | None,
+        taken: Callable[[], None],
+        file_of: Callable[[str, Grid, int], str],
+    ) -> None:
+        self.reused = 0
+        self._plan = plan
+        self._grid = grid
+        self._size = math.prod(plan.chunk_shape)
+        self._nbytes = self._size * plan.dtype.itemsize
+        self._journal = journal
+        self._number, self._companion_number = numbers
+        self._leftover = leftover
+        self._taken = taken
+        self._file_of = file_of
+
+    @property
+    def is_resumed(self) -> bool:
+        """True if an earlier run left chunks."""
+        return self._leftover is not None
+
+    def encoded(self, parts: Parts, flags: Flags | None = None) -> Iterator[NewChunk]:
+        """Yield the chunks that an earlier run wrote, in its order, up to the first that differs from its note."""
+        self.reused = 0  # an array that is created anew takes them over again
+        if self._leftover is not None:
+            yield from self._reusable(self._leftover, parts, flags)
+            self._taken()
+
+    def _reusable(self, leftover: Leftover, parts: Parts, flags: Flags | None) -> Iterator[NewChunk]:
+        flag_records = leftover.records(companion_key(self._plan.path)) if flags else iter(())
+        numbers = as_array(parts.numbers)
+        left = np.ones(len(numbers), bool)
+        most_nbytes = _EXPANDED * self._nbytes + _EXPANDED_NBYTES
+        for record in leftover.records(self._plan.path):
+            at = int(np.searchsorted(numbers, min(record.chunk, self._grid.chunk_count)))
+            count = max(record.missing, record.crossed)
+            if at == len(numbers) or numbers[at] != record.chunk or not left[at]:
+                return
+            left[at] = False
+            if record.mask >> len(self._plan.pipeline.stages) or count > self._size:
+                return
+            data = leftover.read(record, most_nbytes, self._file_of(self._plan.path, self._grid, record.chunk))
+            if data is None:
+                return
+            encoded_flags: tuple[bytes, int] | None = None
+            if flags and (record.missing or flags.fill):
+                flag_record = next(flag_records, None)
+                if not flag_record or flag_record.chunk != record.chunk:
+                    return
+                companion = f"{self._plan.path}{COMPANION_ENDING}"
+                flag_data = leftover.read(flag_record, most_nbytes, self._file_of(companion, self._grid, record.chunk))
+                if not flag_data:
+                    return
+                encoded_flags = flag_data, flag_record.mask
+            self.reused += 1
+            counts = record.missing, record.crossed
+            yield NewChunk(record.chunk, data, record.mask, *counts, flags=encoded_flags, missed=bool(record.missed))
+
+    def add(self, chunks: Sequence[NewChunk], offsets: Sequence[int | None]) -> None:
+        """Note chunks that are written, with their offsets."""
+        self._note(self._number, chunks, offsets, self._nbytes)
+
+    def add_flags(self, chunks: Sequence[NewChunk], offsets: Sequence[int | None]) -> None:
+        """Note chunks of the companion that are written, with their offsets."""
+        self._note(self._companion_number, chunks, offsets, self._size)
+
+    def add_stored(self, array: WrittenAtOnce) -> None:
+        """Note all chunks of an array that was written at once."""
+        for chunk, (offset, nbytes, checksum, missing, _) in enumerate(array.chunks):
+            place = chunk, offset, nbytes, checksum
+            self._journal.add(self._number, *place, array.mask, (missing, 0, 0), self._nbytes)
+
+    def _note(self, array: int, chunks: Sequence[NewChunk], offsets: Sequence[int | None], nbytes: int) -> None:
+        for chunk, offset in zip(chunks, offsets, strict=True):
+            if offset is not None:
+                place = chunk.number, offset, len(chunk.data), checksum_of(chunk.data)
+                counts = chunk.missing, chunk.crossed, int(chunk.missed)
+                self._journal.add(array, *place, chunk.mask, counts, nbytes)

@@ -1,0 +1,225 @@
+"""The plan of an array to be written, and the result of writing it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.accuracy.fields import FieldMeasures
+from tamis.accuracy.measured import Measured, reached
+from tamis.arrays.grid import ChunkNotes, Grid, grid_of
+from tamis.filters import ChunkType
+from tamis.meaning.missing import MOST_FLAGS, Flags, Missing, can_flag
+from tamis.pipeline import Pipeline
+from tamis.rewrite.encode import shorter_pipeline
+from tamis.rewrite.values import Padding
+from tamis.stores.protocols import ArrayWriter, StoredArray
+
+if TYPE_CHECKING:
+    from tamis.accuracy.requirement import Requirement
+    from tamis.accuracy.value_bounds import ArrayRounding, ValueBounds
+    from tamis.arrays.index import Parts
+    from tamis.meaning import Packing
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The plan by which one array is written."""
+
+    path: str  # Path in both stores
+    pipeline: Pipeline  # Filters of the target, without a rounding
+    # Type of the target; in native byte order if zfp is among the filters, or values are rounded
+    dtype: np.dtype[Any]
+    chunk_shape: tuple[int, ...]  # Chunk shape of the target, slowest axis first
+    notes: tuple[str, ...] = ()  # Notes for the user
+    missing: Missing = field(default_factory=Missing)  # Definition of missing values, which must not change
+    # Whether chunks are copied as they are stored: pipeline, type and chunk shape are those of the source
+    copied: bool = False
+    streams_kept: bool = False  # Whether the streams of zfp are kept, and only the filters after zfp change
+    # Table of flags for the companion that gets the missing values; None without a companion
+    flags: Flags | None = None
+    # Conversion of stored values to the units of the variable; None if they are not packed
+    packing: Packing | None = None
+    padding: Padding = field(default_factory=Padding)  # Values of chunks beyond the array
+    may_grow: bool = True  # Whether the array is written even if it becomes larger than in the source
+    # Rounding of the values before they are encoded; None if they are not rounded
+    rounding: ArrayRounding | None = None
+    # What else each value must keep, and a rounding the largest absolute error; None if nothing was required of
+    # values that may change
+    bounds: ValueBounds | None = None
+    # What was required of the array; None if nothing was
+    required: Requirement | None = field(default=None, repr=False)
+    # Words of the measures of whole fields or rows that are measured chunk by chunk
+    fields: tuple[str, ...] = field(default=(), repr=False)
+    # Whether an array records all filters when it is created, also those that are for chunks without the first one
+    records_all: bool = field(default=False, repr=False)
+    # The plan that `at` was called on; None if this one was made otherwise
+    model: Plan | None = field(default=None, repr=False, compare=False)
+
+    # Computed once because every chunk needs them several times.
+    chunk: ChunkType = field(init=False)  # Type and shape of the target's chunks
+    # Whether values are encoded again, in contrast to copied chunks and kept streams
+    recoded: bool = field(init=False)
+    # Largest allowed absolute error of stored values; 0 if lossless; None if the filters have no bound, or a rounding
+    # has a relative one, and no absolute error was required
+    bound: float | None = field(init=False)
+    lossy: bool = field(init=False)  # Whether values may change
+
+    def __post_init__(self) -> None:
+        """Set the attributes that follow from the pipeline."""
+        object.__setattr__(self, "chunk", ChunkType(self.dtype, self.chunk_shape))
+        object.__setattr__(self, "recoded", not (self.copied or self.streams_kept))
+        bound = self.pipeline.error_bound if self.recoded else 0.0
+        if self.rounding is not None:
+            bounds = self.rounding.rounding.absolute_bound, None if self.bounds is None else self.bounds.absolute
+            bound = min((each for each in bounds if each is not None), default=None)
+        object.__setattr__(self, "bound", bound)
+        object.__setattr__(self, "lossy", self.bound != 0)
+
+    def at(self, path: str) -> Plan:
+        """Return the same plan for another array, like the one that it was made for."""
+        plan = object.__new__(Plan)  # nothing is computed again
+        for name in _SHARED:
+            object.__setattr__(plan, name, getattr(self, name))
+        object.__setattr__(plan, "path", path)
+        object.__setattr__(plan, "model", self.model or self)
+        return plan
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Words of what is required of the whole array, if its values may change."""
+        return tuple(self.required.measures) if self.required is not None and self.lossy else ()
+
+    def measured(self, before: NDArray[Any], after: NDArray[Any]) -> Measured | None:
+        """Return what the required measures need of a chunk; None if nothing is to be measured."""
+        if not self.measures:
+            return None
+        found = Measured.of(before, after, self.missing, self.measures)
+        return found._replace(fields=FieldMeasures.of(before, after, self.missing, self.packing, self.fields))
+
+    def reached(self, measured: Measured, *, all_stored: bool) -> dict[str, float | None]:
+        """Return the required measures that follow from what is known of all values."""
+        values = reached(measured, self.measures, 1.0 if self.packing is None else self.packing.scale)
+        found = measured.fields.by_word if all_stored else {}
+        return values | {word: found[word] for word in self.fields if word in found}
+
+    @property
+    def created(self) -> Pipeline:
+        """The filters of an array that records them when it is created; `pipeline` itself if they are all."""
+        if self.copied or self.records_all:
+            return self.pipeline
+        return shorter_pipeline(self.pipeline) or self.pipeline
+
+    @property
+    def requested(self) -> Pipeline:
+        """Rounding and filters."""
+        return self.pipeline if self.rounding is None else Pipeline((self.rounding.rounding, *self.pipeline.stages))
+
+    @property
+    def relative_bound(self) -> float | None:
+        """Largest allowed error relative to a stored value; None without a rounding that has such a bound."""
+        return None if self.rounding is None else self.rounding.rounding.relative_bound
+
+    @property
+    def tolerance(self) -> float | None:
+        """The tolerance of zfp, in units of the variable, where another bound is kept; None otherwise."""
+        zfp = self.pipeline.zfp if self.recoded and self.pipeline.bound is not None else None
+        return None if zfp is None or zfp.error_bound is None else self.in_units(zfp.error_bound)
+
+    def in_units(self, error: float) -> float:
+        """Return an error of stored values in units of the variable."""
+        return error if self.packing is None else self.packing.unpacked_error(error)
+
+    @property
+    def unpacked_bound(self) -> float | None:
+        """The bound in units of the variable."""
+        return None if self.bound is None else self.in_units(self.bound)
+
+    def grid(self, source: StoredArray) -> Grid:
+        """Return the chunks of the target."""
+        return grid_of(source.shape, self.chunk_shape)
+
+    def parts(self, source: StoredArray) -> Parts:
+        """Return the parts of the array to write, one for each chunk."""
+        if self.streams_kept:
+            return source.chunk_index().parts.touching(self.grid(source))
+        return source.parts(self.grid(source))
+
+
+_SHARED = tuple(entry.name for entry in fields(Plan) if entry.name not in ("path", "model"))
+
+
+Create = Callable[[Plan], ArrayWriter]
+"""Creates the array of a plan in the target, in place of one that it created before."""
+
+
+class WrittenAtOnce(NamedTuple):
+    """An array that was written and checked at once."""
+
+    pipeline: Pipeline  # Filters as the store recorded them
+    # Offset, size, checksum, number of missing values and largest error of each chunk, in the order of their numbers
+    chunks: Sequence[tuple[int, int, int, int, float]]
+    mask: int  # Filter mask of all chunks
+
+
+class CreateAtOnce(ABC):
+    """A `Create` that also writes small arrays at once, if the format can."""
+
+    @abstractmethod
+    def __call__(self, plan: Plan) -> ArrayWriter:
+        """Create the array of a plan."""
+
+    @abstractmethod
+    def at_once(self, plan: Plan, most_nbytes: int | None) -> WrittenAtOnce | None:
+        """Create the array of a simple plan (`is_simple`) with all of its chunks, in at most so many bytes.
+
+        Encoded chunks are decoded and compared, and the records of the store are those of the chunks. None, and nothing
+        is written, if the array is to be written chunk by chunk.
+        """
+
+
+Recreate = Callable[[StoredArray, Create], object]
+"""Fills the copy of an array, which the second argument creates; may raise `CopyInsteadError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Result of `write`."""
+
+    chunk_count: int  # Number of chunks written. Chunks that the source does not store are not.
+    lossless_chunks: int  # How many of them are stored without zfp because it cannot keep their values or the bound
+    missing_values: int = 0  # Number of missing values in these chunks; not counted if nothing is lossy
+    lossless_for_missing: int = 0  # Number of chunks stored without zfp that have missing values
+    # Number of other chunks stored without zfp because it would move values across a limit of the valid range
+    lossless_for_range: int = 0
+    # For each filter other than zfp, by its text, the number of chunks for which it failed
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    reused: int = 0  # Number of chunks taken over from an earlier run
+    # The companion with the missing values, without a name yet; None if none was needed
+    companion: ArrayWriter | None = None
+    # Filters as the store recorded them, which decode the proven chunks
+    pipeline: Pipeline = field(default_factory=lambda: Pipeline(()))
+    # Numbers and seals (see `seal_of`) of the chunks that were decoded and compared with the source before they were
+    # written. It remains to be shown that the store holds them.
+    proven: ChunkNotes = field(default_factory=lambda: ChunkNotes("I"))
+    largest_error: float = 0.0  # Largest error of the proven chunks
+    # Number of values that are not rounded, because rounding would make them missing or let them cross a limit
+    unrounded: int = 0
+    # Number of chunks that are stored without loss because zfp or a rounding does not keep what is required of each
+    # value
+    missed: int = 0
+    measured: Measured = field(default_factory=Measured)  # Measures of the proven chunks
+
+
+def flags_for(array: StoredArray, dtype: np.dtype[Any]) -> Flags | None:
+    """Return the table of flags for the missing values that an array may have, without reading its values."""
+    missing = array.missing
+    if not can_flag(dtype) or len(missing.values) > MOST_FLAGS // 2:
+        return None
+    values = [*missing.values, *(value.astype(dtype) for value in array.missing_nan if dtype.kind == "f")]
+    return Flags.of(values, dtype) if values or dtype.kind == "f" else None

@@ -1,0 +1,160 @@
+"""Count the missing values of a dataset."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.accuracy.fields import FieldMeasures
+from tamis.accuracy.measured import Measured
+from tamis.arrays.gather import bounded_threads, cut, one_by_one, over_chunks, whole
+from tamis.arrays.index import Parts, as_array
+from tamis.arrays.threads import ordered_map
+
+if TYPE_CHECKING:
+    from tamis.arrays.grid import Region
+    from tamis.rewrite.rewrite import Plan
+    from tamis.stores.protocols import StoredArray
+
+
+@dataclass(frozen=True, slots=True)
+class MissingCount:
+    """Counts of missing values of a dataset."""
+
+    nan: int = 0  # Number of NaN, and of infinities
+    infinite: int = 0
+    marked: tuple[tuple[str, int], ...] = ()  # For each value that means missing, its text and its number
+
+    @property
+    def total(self) -> int:
+        """Sum of all counts."""
+        return self.nan + self.infinite + sum(count for _, count in self.marked)
+
+    def __add__(self, other: MissingCount) -> MissingCount:
+        marked = dict(self.marked)
+        for name, count in other.marked:
+            marked[name] = marked.get(name, 0) + count
+        return MissingCount(self.nan + other.nan, self.infinite + other.infinite, tuple(marked.items()))
+
+    def __str__(self) -> str:
+        counts = (("NaN", self.nan), ("infinite", self.infinite), *self.marked)
+        return ", ".join(f"{count} {name}" for name, count in counts if count) or "none"
+
+
+def count_missing(
+    plan: Plan, source: StoredArray, progress: Callable[[int, int], None], threads: int = 1
+) -> MissingCount:
+    """Count the missing values of a source in threads, without the parts that are not stored."""
+    source.check_readable()
+    parts = source.parts(plan.grid(source))
+    total = MissingCount()
+    progress(0, len(parts))
+
+    def count(part: Region, values: NDArray[Any]) -> MissingCount:
+        nan = infinite = 0
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            nan = int(np.count_nonzero(np.isnan(values)))
+            infinite = int(np.count_nonzero(np.isinf(values)))
+        marked = ((f"{marker:g}", int(np.count_nonzero(values == marker))) for marker in plan.missing.values)
+        return MissingCount(nan, infinite, tuple(marked))
+
+    with (
+        closing(source.open_reader()) as reader,
+        closing(over_chunks(reader, parts, plan.dtype, one_by_one(count), threads)) as counts,
+    ):
+        for done, part_count in enumerate(counts, start=1):
+            total += part_count
+            progress(done, len(parts))
+    return total
+
+
+def count_partial(plan: Plan, target: StoredArray) -> int:
+    """Count the chunks without zfp that reach beyond the array along an axis that can grow."""
+    steps = zip(plan.padding.growing, target.shape, plan.chunk_shape, strict=False)
+    if plan.pipeline.zfp is None or not any(grows and extent % step for grows, extent, step in steps):
+        return 0
+    index = target.chunk_index()
+    without_zfp = as_array(index.numbers)[index.masks & 1 == 1]
+    extents = ([axis.stop - axis.start for axis in part] for part in Parts(index.grid, without_zfp))
+    return sum(plan.padding.is_read(tuple(extent), plan.chunk_shape) for extent in extents)
+
+
+_BLOCK_NBYTES = 32 << 20
+_BLOCK_COPIES, _FIELD_COPIES = 8, 30
+"""Memory of a block in work, as multiples of its size and of the size of a field, which is compared in float64."""
+
+
+def measured_fields(
+    plan: Plan,
+    source: StoredArray,
+    target: StoredArray,
+    words: Collection[str],
+    progress: Callable[[int, int], None],
+    threads: int = 1,
+) -> FieldMeasures:
+    """Return the measures with these words of all fields of an array.
+
+    Fields are read in blocks of up to 32 MiB, or one by one if they are larger, so that chunks with several fields are
+    decoded as rarely as possible.
+    """
+    shape, steps = source.shape, _block_shape(plan, source, target)
+    blocks = [*cut(whole(shape), steps)]
+    total = FieldMeasures()
+
+    def measure(block: Region) -> FieldMeasures:
+        first, second = (reader.read(block).astype(plan.dtype, copy=False) for reader in (before, after))
+        return FieldMeasures.of(first, second, plan.missing, plan.packing, words)
+
+    progress(0, len(blocks))
+    field_nbytes = math.prod(shape[-2:]) * plan.dtype.itemsize
+    nbytes = _BLOCK_COPIES * math.prod(steps[:-2]) * field_nbytes + _FIELD_COPIES * field_nbytes
+    with (
+        closing(source.open_reader()) as before,
+        closing(target.open_reader()) as after,
+        closing(ordered_map(measure, blocks, bounded_threads(nbytes, threads))) as found,
+    ):
+        for done, measures in enumerate(found, start=1):
+            total = total.plus(measures)
+            progress(done, len(blocks))
+    return total
+
+
+def _block_shape(plan: Plan, source: StoredArray, target: StoredArray) -> tuple[int, ...]:
+    """Return the shape of blocks of whole fields, with as many of them as chunks have, if they are not too large."""
+    shape = source.shape
+    grids = [grid for grid in (source.chunk_shape, target.chunk_shape) if grid]
+    steps = [min(extent, max(steps)) for extent, *steps in zip(shape[:-2], *(grid[:-2] for grid in grids), strict=True)]
+    field_nbytes = math.prod(shape[-2:]) * plan.dtype.itemsize
+    while math.prod(steps) > 1 and math.prod(steps) * field_nbytes > _BLOCK_NBYTES:
+        axis = steps.index(max(steps))
+        steps[axis] = -(-steps[axis] // 2)
+    return (*steps, *shape[-2:])
+
+
+def survey(
+    plan: Plan, source: StoredArray, progress: Callable[[int, int], None], threads: int = 1, *, moments: bool
+) -> Measured:
+    """Return what is known of all valid values of a source, if asked for with moments; read in threads."""
+    source.check_readable()
+    parts = source.parts(plan.grid(source))
+    count, total = 0, Measured()
+    progress(0, len(parts))
+
+    def measured(part: Region, values: NDArray[Any]) -> tuple[int, Measured]:
+        size = math.prod(axis.stop - axis.start for axis in part)
+        return size, Measured.unchanged(values, plan.missing, moments=moments)
+
+    with (
+        closing(source.open_reader()) as reader,
+        closing(over_chunks(reader, parts, plan.dtype, one_by_one(measured), threads)) as found,
+    ):
+        for done, (size, values) in enumerate(found, start=1):
+            count, total = count + size, total.plus(values)
+            progress(done, len(parts))
+    return total.plus(Measured.repeated(source.fill_value.astype(plan.dtype), source.size - count, plan.missing))

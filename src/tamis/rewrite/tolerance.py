@@ -1,0 +1,333 @@
+"""The loosest tolerance of zfp that keeps a bound, found on a sample of chunks.
+
+ZFP's largest error is a fraction of its tolerance: 0.22 to 0.28 with three axes. A tolerance above the bound therefore
+keeps most chunks within it, in fewer bytes. That every value keeps the bound is proven when chunks are written, and a
+chunk that does not is stored without zfp. So the sample decides about bytes only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.arrays.gather import one_by_one, over_chunks
+from tamis.arrays.grid import Grid, Region, grid_of
+from tamis.arrays.index import Parts
+from tamis.errors import TamisError
+from tamis.filters import Fletcher32, Zfp
+from tamis.formatting import plural
+from tamis.meaning.companions import fill_gaps
+from tamis.meaning.missing import has_native
+from tamis.pipeline import Pipeline
+from tamis.rewrite.encode import encode_chunk, idle_types
+from tamis.rewrite.new_chunk import make_chunk
+from tamis.zfp import MAX_RANK, Accuracy, Precision
+from tamis.zfp.arrays import Rung, rungs_of
+
+if TYPE_CHECKING:
+    from tamis.rewrite.rewrite import Plan
+    from tamis.stores.protocols import StoredArray
+
+_CHECKSUM_NBYTES = 4
+
+
+class LadderPart:
+    """A part whose error alone decides whether zfp is applied, unless values become missing or cross a limit."""
+
+    def __init__(self, plan: Plan, values: NDArray[Any], encoded: NDArray[Any], largest: float) -> None:
+        self._plan, self._values, self._encoded, self._largest = plan, values, encoded, largest
+
+    @classmethod
+    def of(cls, plan: Plan, values: NDArray[Any]) -> LadderPart | None:
+        """Return a part; None if other filters, missing values or padding decide, too."""
+        if not _has_ladder(plan) or plan.padding.is_read(values.shape, plan.chunk_shape):
+            return None
+        encoded = values
+        if plan.flags is not None and (flags := plan.flags.find(values)) is not None:
+            if plan.flags.stored_flag and (flags == plan.flags.stored_flag).any():
+                return None
+            encoded = fill_gaps(values, flags != 0, plan.chunk_shape)
+        survey = plan.missing.survey(encoded)
+        return None if survey.missing or not survey.finite else cls(plan, values, encoded, survey.largest)
+
+    @property
+    def is_filled(self) -> bool:
+        """True if gaps were filled, whose errors count like those of values."""
+        return self._encoded is not self._values
+
+    def stays_valid(self, error: float) -> bool:
+        """Return whether no value that errs by so much becomes missing, or crosses a limit of the valid range."""
+        missing = self._plan.missing
+        limits = [limit for limit in (missing.low, missing.high) if limit is not None]
+        return all(abs(float(value)) > self._largest + error for value in (*missing.values, *limits))
+
+    def rungs(self, modes: Sequence[Accuracy | Precision]) -> Sequence[Rung]:
+        """Return bytes and errors in several modes of zfp; see `tamis.zfp.arrays`."""
+        shape = self._plan.chunk_shape
+        whole = self._plan.padding.pad(self._encoded, shape)
+        inside = None
+        if whole.shape != self._encoded.shape:
+            inside = np.zeros(shape, bool)
+            inside[tuple(map(slice, self._encoded.shape))] = True
+        axes = _axes(shape)
+        return rungs_of(whole.reshape(axes), modes, None if inside is None else inside.reshape(axes))
+
+    @property
+    def checksums_nbytes(self) -> int:
+        """Bytes that the filters after zfp add."""
+        return _CHECKSUM_NBYTES * sum(isinstance(item, Fletcher32) for item in self._plan.pipeline.filters)
+
+    def lossless_nbytes(self) -> int:
+        """Return the bytes of the part without zfp."""
+        plan = self._plan
+        return len(encode_chunk(plan.pipeline, self._values, plan.chunk, lossless=True, padding=plan.padding).data)
+
+
+def _axes(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape without axes of 1, as zfp encodes chunks."""
+    return tuple(extent for extent in shape if extent > 1)
+
+
+def _has_ladder(plan: Plan) -> bool:
+    """Return whether the error of a part without missing values alone decides how it is stored."""
+    if not plan.pipeline.stages:
+        return False
+    first, *others = plan.pipeline.stages
+    idle = idle_types(plan.pipeline)
+    return (
+        has_native(plan.dtype)
+        and first.optional
+        and isinstance(first.filter, Zfp)
+        and isinstance(first.filter.mode, Accuracy | Precision)
+        and plan.bounds is None
+        and plan.rounding is None
+        and 1 <= len(_axes(plan.chunk_shape)) <= MAX_RANK
+        and all(each.filter.error_bound == 0 and isinstance(each.filter, (*idle, Fletcher32)) for each in others)
+    )
+
+
+_AT_ONCE = 4
+"""Tolerances that are measured together: in most arrays the loosest one that keeps a bound is the second or third."""
+
+Part = tuple[Region, NDArray[Any]]
+
+
+def with_tolerance(pipeline: Pipeline, tolerance: float) -> Pipeline:
+    """Return a pipeline with zfp in accuracy mode in place of a zfp with a bound, whose bound it keeps.
+
+    A pipeline with another zfp, or none, is returned as it is.
+    """
+    bound = pipeline.bound if pipeline.zfp is None or pipeline.zfp.bound is None else pipeline.zfp.bound
+    if bound is None:
+        return pipeline
+    stages = (
+        replace(stage, filter=Zfp(accuracy=tolerance)) if isinstance(stage.filter, Zfp) else stage
+        for stage in pipeline.stages
+    )
+    return Pipeline(stages, bound=bound)
+
+
+class Trial:
+    """Parts of an array to be encoded with several tolerances, each twice the one before.
+
+    What zfp makes of a part is known of several tolerances after one pass over its values, if nothing but the error
+    decides whether zfp is applied. Other parts are encoded and decoded for each tolerance.
+    """
+
+    def __init__(self, plan: Plan, parts: Sequence[Part]) -> None:
+        self._parts = [_climbed(plan, values) or _Encoded(plan, part, values) for part, values in parts]
+
+    def missed(self, tolerance: float) -> int:
+        """Return how many parts are stored without zfp, with a tolerance that is a power of two."""
+        return sum(part.misses(tolerance) for part in self._parts)
+
+    def nbytes(self, tolerance: float) -> int:
+        """Return the bytes of the parts."""
+        return sum(part.nbytes(tolerance) for part in self._parts)
+
+
+def _climbed(plan: Plan, values: NDArray[Any]) -> _Climbed | None:
+    """Return a part that needs not be encoded for each tolerance; None if it must be."""
+    bound = plan.pipeline.error_bound or 0.0
+    part = LadderPart.of(plan, values)
+    return _Climbed(part, bound) if part is not None and part.stays_valid(bound) else None
+
+
+class _Encoded:
+    """A part that is encoded and decoded."""
+
+    def __init__(self, plan: Plan, part: Region, values: NDArray[Any]) -> None:
+        self._plan, self._part, self._values = plan, part, values
+        self._sizes: dict[float, tuple[bool, int]] = {}
+
+    def misses(self, tolerance: float) -> bool:
+        return self._encoded(tolerance)[0]
+
+    def nbytes(self, tolerance: float) -> int:
+        return self._encoded(tolerance)[1]
+
+    def _encoded(self, tolerance: float) -> tuple[bool, int]:
+        if tolerance not in self._sizes:
+            plan = replace(self._plan, pipeline=with_tolerance(self._plan.pipeline, tolerance))
+            chunk = make_chunk(plan, self._part, self._values)
+            self._sizes[tolerance] = bool(chunk.mask & 1), len(chunk.data)
+        return self._sizes[tolerance]
+
+
+class _Climbed:
+    """A part that is measured with several tolerances together."""
+
+    def __init__(self, part: LadderPart, bound: float) -> None:
+        self._part, self._bound = part, bound
+        self._rungs: dict[float, Rung] = {}
+
+    def misses(self, tolerance: float) -> bool:
+        return not self._rung(tolerance).error <= self._bound
+
+    def nbytes(self, tolerance: float) -> int:
+        if self.misses(tolerance):
+            return self._lossless_nbytes
+        return self._rung(tolerance).nbytes + self._part.checksums_nbytes
+
+    def _rung(self, tolerance: float) -> Rung:
+        if tolerance not in self._rungs:
+            tolerances = [each for i in range(_AT_ONCE) if math.isfinite(each := tolerance * 2**i)]
+            rungs = self._part.rungs([Accuracy(each) for each in tolerances[::-1]])
+            self._rungs |= zip(tolerances[::-1], rungs, strict=True)
+        return self._rungs[tolerance]
+
+    @cached_property
+    def _lossless_nbytes(self) -> int:
+        return self._part.lossless_nbytes()
+
+
+_SAMPLE_NBYTES = 8 << 20
+_PART_NBYTES = 256 << 10
+_MOST_PARTS = 256
+_LEAST_PARTS = 16
+
+_MARGIN = 0.9
+"""The sample must keep this fraction of the bound, because other chunks have larger errors."""
+
+_MISSES = 32
+"""One in so many chunks of the sample may be stored without zfp for a looser tolerance."""
+
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+def provisional(pipeline: Pipeline) -> Pipeline:
+    """Return a pipeline whose zfp with a bound has the largest tolerance that certainly keeps it."""
+    zfp = pipeline.zfp
+    return pipeline if zfp is None or zfp.bound is None else with_tolerance(pipeline, Accuracy(zfp.bound).effective)
+
+
+def within_bound(plan: Plan, bound: float) -> Plan:
+    """Return a plan whose values keep a bound, in stored units, unless they keep a smaller one already.
+
+    The tolerance of a zfp with a bound follows it; that of others stays, and chunks that it does not keep within the
+    bound are stored without zfp.
+    """
+    own = plan.pipeline.error_bound
+    if own is not None and own <= bound:
+        return plan
+    if plan.pipeline.bound is None or bound == 0:
+        return replace(plan, pipeline=plan.pipeline.within(bound))
+    tolerance = Accuracy(bound).effective
+    if plan.dtype.kind == "i":
+        tolerance = max(tolerance, 1.0)  # zfp takes none below, and keeps all bits of integers anyway
+    return replace(plan, pipeline=with_tolerance(plan.pipeline.within(bound), tolerance))
+
+
+def as_stored_already(pipeline: Pipeline, stored: Pipeline) -> Pipeline:
+    """Return a pipeline with the tolerance that an array has already, if that is not below the bound."""
+    zfp = stored.zfp
+    if zfp is None or pipeline.bound is None or zfp.error_bound is None or pipeline.zfp is None:
+        return pipeline
+    enough = zfp.error_bound >= (pipeline.zfp.error_bound or 0.0)
+    return with_tolerance(pipeline, zfp.error_bound) if enough else pipeline
+
+
+def with_loosest_tolerance(plan: Plan, source: StoredArray) -> Plan:
+    """Return a plan with the loosest tolerance, a power of two, that keeps its bound on a sample of the source.
+
+    The result depends on the values alone. If zfp is required in every chunk, which must not miss the bound then, the
+    tolerance is not above the bound.
+    """
+
+    def read(sample: Parts) -> list[Part]:
+        source.check_readable()
+        keep = one_by_one(lambda part, values: (part, values.copy()))
+        with (
+            closing(source.open_reader()) as reader,
+            closing(over_chunks(reader, sample, plan.dtype, keep, 1)) as parts_read,
+        ):
+            return [*parts_read]
+
+    return with_tolerance_of(plan, source.shape, source.parts, read)
+
+
+def with_tolerance_of(
+    plan: Plan, shape: tuple[int, ...], parts: Callable[[Grid], Parts], read: Callable[[Parts], list[Part]]
+) -> Plan:
+    """Return a plan as `with_loosest_tolerance` does, for an array of any kind."""
+    zfp = plan.pipeline.zfp
+    if plan.pipeline.bound is None or zfp is None or not plan.recoded:
+        return plan
+    if not plan.pipeline.stages[0].optional:
+        note = "its tolerance is not above the bound, since zfp is required in every chunk, whatever its error"
+        return replace(plan, notes=(*plan.notes, f"{note}; as an optional filter, zfp? takes fewer bytes"))
+    tolerance = Accuracy(zfp.error_bound or 0.0).effective
+    try:
+        sample = _sample(plan, parts(grid_of(shape, _part_shape(plan))))
+        values = read(sample)
+        near = plan.pipeline.within(_MARGIN * plan.pipeline.bound)
+        trial = Trial(replace(plan, pipeline=near, chunk_shape=sample.grid.chunk_shape), values)
+        nbytes = trial.nbytes(tolerance)
+        allowed = len(values) // _MISSES if sample.grid.chunk_shape == plan.chunk_shape else 0
+        allowed += trial.missed(tolerance)
+        while math.isfinite(looser := 2 * tolerance):
+            if trial.missed(looser) > allowed or (looser_nbytes := trial.nbytes(looser)) >= nbytes:
+                break
+            tolerance, nbytes = looser, looser_nbytes
+    except TamisError:
+        return plan
+    return replace(
+        plan, pipeline=with_tolerance(plan.pipeline, tolerance), notes=(*plan.notes, _note(plan, tolerance, sample))
+    )
+
+
+def _note(plan: Plan, tolerance: float, sample: Parts) -> str:
+    what = "chunk" if sample.grid.chunk_shape == plan.chunk_shape else "part"
+    of_its = f"{plural(len(sample), what)} of {sample.grid.chunk_count}"
+    return (
+        f"zfp's tolerance is {plan.in_units(tolerance):g}, found on {of_its}; every value is proven to keep the bound"
+        f" of {plan.unpacked_bound:g}"
+    )
+
+
+def _sample(plan: Plan, parts: Parts) -> Parts:
+    """Return chunks of the target, or parts of large ones, spread over the array."""
+    nbytes = math.prod(parts.grid.chunk_shape) * plan.dtype.itemsize
+    count = min(len(parts), max(_LEAST_PARTS, min(_MOST_PARTS, _SAMPLE_NBYTES // nbytes)))
+    # Steps of equal length would meet the same place of each row of chunks.
+    places = [int((i + i * _GOLDEN % 1) * len(parts) / count) for i in range(count)]
+    return Parts(parts.grid, np.array([parts.numbers[place] for place in places], np.int64))
+
+
+def _part_shape(plan: Plan) -> tuple[int, ...]:
+    """Return the chunk shape, halved along its longest axes, to whole blocks, until a part is small."""
+    shape = [*plan.chunk_shape]
+    while math.prod(shape) * plan.dtype.itemsize > _PART_NBYTES:
+        axis = max(range(len(shape)), key=lambda axis: shape[axis])
+        half = -(-shape[axis] // 8) * 4
+        if half >= shape[axis]:
+            break
+        shape[axis] = half
+    return tuple(shape)

@@ -1,0 +1,200 @@
+"""File descriptors, durable files, and reasons why the file system could not write.
+
+A descriptor is free as soon as close() is called, even if close() fails: closing it again could close a file that
+another thread has opened. So nothing here closes twice.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import deflate
+
+from tamis.arrays.source import opened
+
+_AT_ONCE_NBYTES = 1 << 20
+_MANY_FILES = 64
+"""Fewer files are synced one by one: other programs may have much to be written to their file system."""
+_NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM}
+"""Errors of file systems that cannot sync a folder, and of folders that may not be listed."""
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_HERE, _EXCHANGE = -100, 2
+"""Linux: AT_FDCWD and RENAME_EXCHANGE."""
+
+_MEANINGS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk is full for this user",
+    errno.EFBIG: "the file system, or ulimit -f, takes no file of that size",
+}
+_NUMBER = re.compile(r"errno = (\d+)")
+
+
+def statuses_of(path: str | os.PathLike[str]) -> Iterator[os.stat_result]:
+    """Yield the status of a file, or of a folder and of everything in it."""
+    yield os.stat(path)
+    if os.path.isdir(path):
+        for folder, folders, files in os.walk(path):
+            yield from (os.lstat(os.path.join(folder, name)) for name in (*folders, *files))
+
+
+def nbytes_of(path: str | os.PathLike[str]) -> int:
+    """Return the bytes of a file, or of all files in a folder."""
+    return sum(status.st_size for status in statuses_of(path) if not stat.S_ISDIR(status.st_mode))
+
+
+def write_all(handle: int, data: bytes | bytearray) -> None:
+    """Write all bytes, even if the system writes fewer at a time."""
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[os.write(handle, remaining) :]
+
+
+def write_at(handle: int, data: bytes, offset: int) -> None:
+    """Write all bytes at an offset, as `write_all` does."""
+    while data:
+        count = os.pwrite(handle, data, offset)
+        data, offset = data[count:], offset + count
+
+
+def sync_file(path: Path) -> None:
+    """Make a file durable."""
+    with opened(path) as handle:
+        os.fsync(handle)
+
+
+def sync_tree(path: Path, file_system: int | None = None) -> None:
+    """Make all files in a folder durable, and their names."""
+    folders = list(os.walk(path, topdown=False, onerror=_raise))
+    are_many = sum(len(files) for _, _, files in folders) >= _MANY_FILES
+    if are_many and file_system is not None and sync_file_system(file_system):
+        return
+    for folder, _, files in folders:
+        for name in files:
+            sync_file(Path(folder, name))
+        sync_folder(Path(folder))
+
+
+def open_file_system(path: Path) -> int | None:
+    """Return a handle for `sync_file_system`; None if this system does not report all errors to it.
+
+    Linux does since 5.8, from when the handle was opened.
+    """
+    if sys.platform != "linux" or not hasattr(_LIBC, "syncfs"):
+        return None
+    release = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    if release is None or tuple(map(int, release.groups())) < (5, 8):
+        return None
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # a folder that may be written to, but not listed
+        return None
+
+
+def sync_file_system(handle: int) -> bool:
+    """Make everything durable that was written to a file system; return whether it can do that."""
+    number = errno.EINTR
+    while number == errno.EINTR:
+        if not _LIBC.syncfs(ctypes.c_int(handle)):
+            return True
+        number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(number, os.strerror(number))
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable, if its file system supports that."""
+    try:
+        with opened(path) as handle:
+            os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NOT_FOR_FOLDERS:
+            raise
+
+
+def size_and_checksum(path: Path) -> tuple[int, int]:
+    """Return the size in bytes and the CRC-32 of a file, or of all files in a folder and their names."""
+    nbytes = checksum = 0
+    for file in _files_of(path):
+        name = os.fsencode(file.relative_to(path))
+        checksum = deflate.crc32(name + b"\0", checksum) if file != path else checksum
+        with opened(file) as handle:
+            while block := os.read(handle, _AT_ONCE_NBYTES):
+                nbytes += len(block)
+                checksum = deflate.crc32(block, checksum)
+    return nbytes, checksum
+
+
+def exchange(path: Path, other: Path) -> None:
+    """Let two folders change their names in one step, or, where the system has no such call, in three."""
+    try:
+        rename = _LIBC.renameat2
+    except AttributeError:
+        number = errno.ENOSYS
+    else:
+        here, names = ctypes.c_int(_HERE), (os.fsencode(path), os.fsencode(other))
+        if not rename(here, names[0], here, names[1], ctypes.c_uint(_EXCHANGE)):
+            return
+        number = ctypes.get_errno()
+    if number not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        raise OSError(number, os.strerror(number), os.fspath(other))
+    aside = path.with_name(f"{path.name}-aside")
+    os.rename(other, aside)
+    try:
+        os.rename(path, other)
+    except OSError:
+        os.rename(aside, other)
+        raise
+    os.rename(aside, path)
+
+
+def _files_of(path: Path) -> Iterator[Path]:
+    """Yield a file itself, or all files in a folder in the order of their names."""
+    if not path.is_dir():
+        yield path
+        return
+    for folder, folders, files in os.walk(path, onerror=_raise):
+        folders.sort()
+        yield from (Path(folder, name) for name in sorted(files))
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def disk_text(error: BaseException) -> str:
+    """Return why writing failed: the file system's reason if there is one, and its meaning."""
+    number = _number(error)
+    if number is None:
+        return str(error)
+    return f"{_MEANINGS[number]}: {os.strerror(number)}" if number in _MEANINGS else os.strerror(number)
+
+
+def system_error(error: BaseException) -> str:
+    """Return the file system's reason; empty if there is none."""
+    number = _number(error)
+    return "" if number is None else os.strerror(number)
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether the reason is a lack of space."""
+    return _number(error) in _MEANINGS
+
+
+def _number(error: BaseException | None) -> int | None:
+    """Return the errno of an error or of its causes; None if there is none."""
+    while error is not None:
+        if match := _NUMBER.search(str(error)):
+            return int(match[1])
+        if isinstance(error, OSError) and error.errno:
+            return error.errno
+        error = error.__cause__ or error.__context__
+    return None

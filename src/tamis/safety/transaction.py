@@ -1,0 +1,302 @@
+"""A new file that gets its name when it is complete, and otherwise leaves nothing behind.
+
+Only a killed process leaves its temporary file and the journal beside it: see `temporaries_of`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+from tamis.arrays.source import close_handle
+from tamis.errors import FileError
+from tamis.safety.disk import (
+    disk_text,
+    exchange,
+    open_file_system,
+    size_and_checksum,
+    sync_file,
+    sync_folder,
+    sync_tree,
+)
+
+if TYPE_CHECKING:
+    from tamis.arrays.grid import Grid
+
+_LONGEST_NAME_NBYTES = 255
+_ENDING = ".tamis"
+_JOURNAL_ENDING = "-journal"
+_TOKEN_NBYTES = 4
+
+
+class Transaction:
+    """A temporary name in the folder of the target."""
+
+    noun, form_text = "file", ""
+
+    def __init__(self, target: Path, *, overwrite: bool = True) -> None:
+        try:
+            if target.name in ("", "..") or (target.is_dir() and self.noun == "file"):
+                raise FileError(f"{target}: expected the name of a {self.noun} to write, got a folder")
+            if not target.parent.is_dir():
+                raise FileError(f"{target}: expected an existing folder, found none at {target.parent}")
+            self.target_path = Path(os.path.realpath(target)) if target.is_symlink() else target
+            if self.target_path.is_symlink() or not self.target_path.parent.is_dir():
+                raise FileError(f"{target}: expected the name of a {self.noun} to write, got a dangling link")
+            self._check_replaceable(target)
+        except FileError as error:
+            error.at(path=target)
+            raise
+        except OSError as error:
+            raise FileError(f"{target}: cannot be written: {error.strerror}").at(path=target) from error
+        self.target = target
+        self.replace = overwrite
+        self.is_kept: Callable[[], bool] = lambda: False
+        self._named = False
+        self.notes: list[str] = []
+        self.path = self.target_path.with_name(
+            f"{_beginning(self.target_path)}{os.urandom(_TOKEN_NBYTES).hex()}{_ENDING}"
+        )
+        self.journal = journal_of(self.path)
+        self._early: _Sync | None = None
+
+    def file_of(self, path: str, grid: Grid, number: int) -> str:
+        """Return the file of a chunk in a temporary folder, by the path of its array, its grid and its number.
+
+        Empty if there is no folder, but one file.
+        """
+        return ""
+
+    def _check_replaceable(self, target: Path) -> None:
+        """Raise FileError if the name leads to something that must not be replaced."""
+        if target.exists() and not target.is_file():
+            # A rename would replace a device such as /dev/null by a file, for every program on the machine.
+            raise FileError(
+                f"{target}: expected the name of a file to write, got a {_kind(target)}, which must not be"
+                " replaced: choose another name"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._named or not self.is_kept():
+            self.discard()
+
+    def discard(self) -> None:
+        """Remove the temporary file and the journal."""
+        for path in (self.path, self.journal):
+            try:
+                remove(path)
+            except OSError as error:  # must not hide an earlier error
+                self.notes.append(f"{path}: cannot be removed, but is no longer needed: {disk_text(error)}")
+        if self._early is not None:
+            self._early.join()
+            self._early = None
+
+    def protect(self) -> None:
+        """Give the temporary file the permissions of the file that it replaces, if there is one."""
+        with suppress(FileNotFoundError):
+            self.path.chmod(stat.S_IMODE(self.target_path.stat().st_mode))
+
+    def begin_sync(self) -> None:
+        """Start to make the file durable, in a thread, so that the disk works while the file is verified.
+
+        The file must not change afterwards.
+        """
+        self._early = _Sync(self.path, self._sync)
+        self._early.start()
+
+    def finish_sync(self) -> tuple[int, int]:
+        """Wait until the file is durable, and return its size in bytes and its CRC-32."""
+        try:
+            if self._early is None:
+                self.begin_sync()
+            assert self._early is not None
+            return self._early.finish()
+        except OSError as error:
+            raise FileError(f"{self.target}: cannot be written: {disk_text(error)}").at(path=self.target) from error
+
+    def commit(self) -> None:
+        """Make the file durable and give it its name."""
+        self.finish_sync()
+        try:
+            self._sync_attributes()
+            self._take_name()
+            self._named = True
+        except FileError as error:
+            error.at(path=self.target)
+            raise
+        except OSError as error:
+            raise FileError(f"{self.target}: cannot be written: {disk_text(error)}").at(path=self.target) from error
+        try:
+            sync_folder(self.target_path.parent)
+        except OSError as error:
+            raise FileError(
+                f"{self.target}: complete and verified, but a power failure may undo the rename: its folder"
+                f" cannot be made durable: {disk_text(error)}"
+            ).at(path=self.target) from error
+
+    def _sync(self) -> None:
+        """Make all content durable."""
+        sync_file(self.path)
+
+    def _sync_attributes(self) -> None:
+        """Make attributes durable, which may have changed since."""
+        sync_file(self.path)
+
+    def _take_name(self) -> None:
+        if self.replace:
+            os.replace(self.path, self.target_path)
+        else:
+            self._take_free_name()
+
+    def _take_free_name(self) -> None:
+        try:
+            os.link(self.path, self.target_path)  # atomic, and fails if the name is taken
+        except FileExistsError as error:
+            if not _same(self.path, self.target_path):  # a file server that repeats a request reports our own link
+                raise FileError(f"{self.target}: File exists: another process created it in the meantime") from error
+        except OSError:  # a file system without hard links
+            if os.path.lexists(self.target_path):
+                raise
+            os.replace(self.path, self.target_path)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with everything in it, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def journal_of(temporary: Path) -> Path:
+    """Return the path of the journal of a temporary file."""
+    return temporary.with_name(temporary.name + _JOURNAL_ENDING)
+
+
+def temporaries_of(target_path: Path) -> list[Path]:
+    """Return the paths of all temporary files of a target, by name, even if only their journals exist."""
+    pattern = re.compile(
+        f"({re.escape(_beginning(target_path))}[0-9a-f]{{{2 * _TOKEN_NBYTES}}}{re.escape(_ENDING)})({_JOURNAL_ENDING})?"
+    )
+    try:
+        matches = map(pattern.fullmatch, os.listdir(target_path.parent))
+    except OSError:  # a folder that may be written to, but not listed
+        return []
+    return [target_path.with_name(name) for name in sorted({match[1] for match in matches if match})]
+
+
+def _same(path: Path, other: Path) -> bool:
+    try:
+        return os.path.samestat(path.lstat(), other.lstat())
+    except OSError:
+        return False
+
+
+def _kind(path: Path) -> str:
+    return "pipe" if path.is_fifo() else "socket" if path.is_socket() else "device"
+
+
+def _beginning(target_path: Path) -> str:
+    """Return the beginning of the names of temporary files: as much of the target's name as fits."""
+    room = _LONGEST_NAME_NBYTES - len("..") - 2 * _TOKEN_NBYTES - len(_ENDING) - len(_JOURNAL_ENDING)
+    return f".{os.fsdecode(os.fsencode(target_path.name)[:room])}."
+
+
+class _Sync(threading.Thread):
+    """Makes a file or folder durable, and then computes its size and checksum."""
+
+    def __init__(self, path: Path, sync: Callable[[], None]) -> None:
+        super().__init__(name="tamis fsync", daemon=True)
+        self._path, self._sync = path, sync
+        self._error: OSError | None = None
+        self._summary = 0, 0
+
+    def run(self) -> None:
+        try:
+            self._sync()
+            self._summary = size_and_checksum(self._path)
+        except OSError as error:
+            self._error = error
+
+    def finish(self) -> tuple[int, int]:
+        """Wait for the result; raise the error of the system, which it may report only once."""
+        self.join()
+        if self._error is not None:
+            raise self._error
+        return self._summary
+
+
+class FolderForm(Protocol):
+    """The form of a store that is a folder."""
+
+    def is_store(self, path: Path) -> bool:
+        """Return whether a folder is a store of the format: no other folder is replaced."""
+
+    def file_of(self, path: str, grid: Grid, number: int) -> str:
+        """Return the file of a chunk, relative to the folder, by the path of its array, its grid and its number."""
+
+
+class FolderTransaction(Transaction):
+    """A temporary folder beside the target; see `Transaction`.
+
+    The system gives a folder the name of another one only if that is empty. So an existing target changes names with
+    the temporary folder, which is removed then.
+    """
+
+    noun = "folder"
+
+    def __init__(self, target: Path, form: FolderForm, *, overwrite: bool = True) -> None:
+        self.form, self.form_text = form, str(form)
+        super().__init__(target, overwrite=overwrite)
+        self._file_system = open_file_system(self.path.parent)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        if self._file_system is not None:
+            close_handle(self._file_system)
+            self._file_system = None
+
+    def file_of(self, path: str, grid: Grid, number: int) -> str:
+        """Return the file of a chunk, relative to the folder; see `Transaction.file_of`."""
+        return self.form.file_of(path, grid, number)
+
+    def _check_replaceable(self, target: Path) -> None:
+        if target.exists() and not target.is_dir():
+            raise FileError(f"{target}: expected the name of a folder to write, got a file: choose another name")
+        if target.exists() and not self.form.is_store(target) and os.listdir(target):
+            raise FileError(
+                f"{target}: expected the name of a new folder, or a store to replace, got a folder with other files:"
+                " choose another name"
+            )
+
+    def _sync(self) -> None:
+        sync_tree(self.path, self._file_system)
+
+    def _sync_attributes(self) -> None:
+        sync_folder(self.path)
+
+    def _take_name(self) -> None:
+        try:
+            os.rename(self.path, self.target_path)  # fails if there is anything but an empty folder
+        except OSError:
+            if not os.path.lexists(self.target_path):
+                raise
+            if not self.replace:
+                raise FileError(f"{self.target}: File exists: another process created it in the meantime") from None
+            self._check_replaceable(self.target_path)
+            exchange(self.path, self.target_path)

@@ -1,1 +1,0 @@
-"""Stores as `tamis.open` returns them: arrays that are sliced, read in parallel."""

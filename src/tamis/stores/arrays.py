@@ -1,0 +1,121 @@
+"""What the attributes and the fill value of a stored array mean, whatever its format."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis import meaning
+from tamis.errors import FileError
+from tamis.meaning.missing import Missing
+from tamis.stores.protocols import Arrays, StoredArray
+
+
+class DescribedArray:
+    """Answers of a `tamis.stores.protocols.StoredArray` that follow from its type, attributes and fill value."""
+
+    @property
+    @abstractmethod
+    def attributes(self) -> Mapping[str, Any]:
+        """See `StoredArray.attributes`."""
+
+    @property
+    @abstractmethod
+    def number_type(self) -> np.dtype[Any] | None:
+        """See `StoredArray.number_type`."""
+
+    @property
+    @abstractmethod
+    def fill_value(self) -> NDArray[Any]:
+        """See `StoredArray.fill_value`."""
+
+    @property
+    def fill_marker(self) -> NDArray[Any] | None:
+        """The fill value if it marks missing values by itself, without an attribute; None otherwise."""
+        return None
+
+    @property
+    def absent_files(self) -> tuple[str, ...]:
+        """See `StoredArray.absent_files`."""
+        return ()
+
+    def fill_bytes(self) -> bytes:
+        """Return the bytes of the fill value in the store."""
+        return self.fill_value.tobytes()
+
+    def attribute_values(self, name: str) -> NDArray[Any]:
+        """Return an attribute with its bits, as stored; a text if there is none."""
+        return np.asarray(self.attributes.get(name, ""))
+
+    def fill_as(self, dtype: np.dtype[Any]) -> Any:
+        """Return the fill value in the type of chunks, numbers or bytes."""
+        if dtype.kind == "V":
+            return np.frombuffer(self.fill_bytes(), dtype)[0]
+        return self.fill_value.astype(dtype)[()]
+
+    @cached_property
+    def missing(self) -> Missing:
+        """Markers of missing values and limits of valid ones, by attributes and fill value (`tamis.meaning.validity`).
+
+        NaN and the infinities are always missing, and not among the markers, which have the type of the values in
+        native byte order. There are no markers if values are not numbers.
+        """
+        if self.number_type is None:
+            return Missing()
+        dtype = self.number_type.newbyteorder("=")
+        markers = meaning.missing_values(self.attributes, dtype, self.fill_marker)
+        return Missing(markers, *meaning.valid_range(self.attributes, dtype))
+
+    @cached_property
+    def missing_nan(self) -> list[NDArray[Any]]:
+        """NaN values of attributes and fill value, with their bits."""
+        markers = [self.fill_value, *map(self.attribute_values, meaning.FILL_ATTRIBUTES)]
+        return [
+            value for marker in markers if marker.dtype.kind == "f" for value in marker.reshape(-1) if value != value
+        ]
+
+    @cached_property
+    def packing(self) -> meaning.Packing | None:
+        """The packing of the values by their attributes; None if there is none."""
+        return None if self.number_type is None else meaning.packing_of(self.attributes)
+
+
+class ArrayTable(Arrays[StoredArray]):
+    """Arrays that are there already, in the order of the store."""
+
+    def __init__(self, arrays: Iterable[StoredArray]) -> None:
+        self._arrays = {array.path: array for array in arrays}
+
+    def labelled(self, labels: Mapping[str, str], *, others: bool = True) -> Self:
+        """Return arrays by other paths, `labels`; arrays without a label are left out if `others` is False."""
+        table = type(self)(())
+        table._arrays = {
+            labels.get(path, path): array for path, array in self._arrays.items() if others or path in labels
+        }
+        return table
+
+    def __getitem__(self, path: str) -> StoredArray:
+        return self._arrays[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def marked(self) -> list[str]:
+        """Return the paths of arrays that name a companion."""
+        return [path for path, array in self._arrays.items() if array.has_companion]
+
+    def companions(self) -> Iterator[tuple[StoredArray, str]]:
+        """Yield each companion and the path of its variable; damaged ones are left out."""
+        for path in self.marked():
+            with suppress(FileError):
+                if (companion := self._arrays[path].companion) is not None:
+                    yield companion, path

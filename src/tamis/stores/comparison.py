@@ -1,0 +1,344 @@
+"""Two stores of different formats, compared in netCDF's data model; see `tamis.stores.comparison.Pair`."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis import meaning
+from tamis.accuracy.difference import equal_values, native
+from tamis.arrays.gather import block_shape
+from tamis.arrays.grid import Grid
+from tamis.arrays.index import Parts
+from tamis.formatting import shortened
+from tamis.meaning.companions import ANCILLARY, MARK
+from tamis.meaning.variables import HISTORY, added_line
+from tamis.rounding import ROUNDING_ATTRIBUTES, is_container
+
+if TYPE_CHECKING:
+    from tamis.stores.data_model import NamedArray, NamedGroup
+    from tamis.stores.protocols import Store, StoredArray
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A difference of two stores."""
+
+    path: str  # Path of the array, group or link
+    code: str  # Kind of difference, in a word
+    text: str  # The difference in words
+    harmless: bool = True  # Whether the second store still has everything that the first one has
+
+
+@dataclass(frozen=True, slots=True)
+class Unequal:
+    """Elements that differ."""
+
+    count: int  # Number of elements that differ
+    index: tuple[int, ...]  # Index of the first
+    text: str  # The first element in source and target
+    harmless: bool = False  # Whether they only differ in what no copy can have
+
+
+class Pair(Protocol):
+    """Two stores, source and target, of one format or of two. Any method may raise FileError for a damaged one."""
+
+    @property
+    def same_format(self) -> bool:
+        """True if byte order and arrays that only stand for dimensions are compared, too."""
+        ...
+
+    @property
+    def companions(self) -> Mapping[str, str]:
+        """Companions of the source, with the paths of their variables."""
+
+    def counterpart(self, path: str) -> StoredArray | None:
+        """Return the array of the target for a path of the source; None if there is none."""
+
+    def attribute_changes(self, path: str, source: Any, target: Any) -> Iterable[Change]:
+        """Yield changes of the attributes of an array."""
+
+    def type_note(self, source: Any, target: Any) -> str:
+        """Return how a named type changed; empty if it did not."""
+
+    def same_value_type(self, source: Any, target: Any) -> bool:
+        """Return whether arrays of types with other names have values of one type, as both formats can have it."""
+
+    def fill_note(self, source: Any, target: Any) -> str:
+        """Return how the fill value of arrays of one type changed; empty if it did not."""
+
+    def unequal_elements(self, source: Any, target: Any, progress: Callable[[int, int], None]) -> Unequal | None:
+        """Compare the elements of arrays of one shape and type, which are no numbers."""
+
+    def same_stored_chunks(self, source: Any, target: Any) -> bool:
+        """Return whether arrays have the same values because all stored bytes are the same."""
+
+    def same_elsewhere(self, source: Any, target: Any) -> bool:
+        """Return whether arrays have the same values because both name the same parts of the same other files."""
+
+    def unlisted(self) -> Iterable[tuple[str, str]]:
+        """Yield the groups that cannot be listed, with the reason."""
+
+    def groups(self) -> Iterable[tuple[str, list[Callable[[], Iterator[Change]]]]]:
+        """Yield the path of each group of the source, and functions that yield its changes."""
+
+    def new_objects(self) -> Iterable[Change]:
+        """Yield the objects that only the target has."""
+
+
+def history_change(path: str, name: str, before: str, after: str) -> Change | None:
+    """Return the note that tamis added a line to the history of the root group; None for any other change."""
+    line = added_line(before, after) if (path, name) == ("/", HISTORY) else ""
+    return Change(path, "attribute", f"attribute {name!r} has a new line: {line}") if line else None
+
+
+def new_attribute(path: str, name: str) -> Change:
+    """Return the note that only the target has an attribute."""
+    about = ": it records a rounding of the values" if name in ROUNDING_ATTRIBUTES else ""
+    return Change(path, "attribute", f"attribute {name!r} is new{about}")
+
+
+def absent_text(names: tuple[str, ...]) -> str:
+    """Return that other files are absent, as a note."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"values are missing, because these files do not exist: {names[0]}{more}"
+
+
+def new_dataset(path: str, shape: tuple[int, ...] | None, attributes: Mapping[str, Any]) -> Change:
+    """Return the note that only the target has an array."""
+    about = ": it describes how values were rounded" if is_container(shape, attributes) else ""
+    return Change(path, "new-dataset", f"only in the target{about}")
+
+
+def companion_note(path: str, variable: str) -> Change:
+    """Return the note that a companion is not compared itself: its missing values are restored to their array."""
+    return Change(path, "companion", f"the companion of {variable}: compared as its missing values")
+
+
+_BLOCK_NBYTES = 1 << 20
+
+_ABOUT_COMPANION = (MARK, ANCILLARY)
+"""Attributes of a variable that change with its companion."""
+
+
+class ModelPair:
+    """Two stores; groups and variables are compared by name.
+
+    How values are stored, which includes their byte order, and what a format needs for itself, are no differences.
+    """
+
+    same_format = False
+
+    def __init__(self, before: Store, after: Store) -> None:
+        self._before, self._after = before, after
+
+    @cached_property
+    def companions(self) -> Mapping[str, str]:
+        """Companions of the first store, with the paths of their variables."""
+        return {companion.path: variable for companion, variable in self._before.arrays.companions()}
+
+    @cached_property
+    def _other_companions(self) -> Mapping[str, str]:
+        return {companion.path: variable for companion, variable in self._after.arrays.companions()}
+
+    @cached_property
+    def _groups(self) -> Mapping[str, NamedGroup]:
+        """The groups of the second store by path."""
+        return {path: self._after.model.group(path) for path in self._after.model.group_paths()}
+
+    @cached_property
+    def _variables(self) -> tuple[Mapping[str, NamedArray], Mapping[str, str]]:
+        """The variables of the first store by the paths of their arrays, and their paths in the data model."""
+        variables, paths = {}, {}
+        for path in self._before.model.group_paths():
+            for name, variable in self._before.model.group(path).variables.items():
+                variables[variable.path] = variable
+                paths[variable.path] = posixpath.join(path, name)
+        return variables, paths
+
+    def _other(self, path: str) -> NamedArray | None:
+        """Return the variable of the second store for a path of the first."""
+        place = self._variables[1].get(self._before.first_path(path))
+        if place is None:
+            return None
+        group, _, name = place.rpartition("/")
+        return self._groups[group or "/"].variables.get(name) if (group or "/") in self._groups else None
+
+    def counterpart(self, path: str) -> StoredArray | None:
+        """Return the array of the second store for a path of the first; None if there is none."""
+        variable = self._other(path)
+        return None if variable is None else self._after.arrays.get(variable.path)
+
+    def attribute_changes(self, path: str, source: StoredArray, target: StoredArray) -> Iterator[Change]:
+        """Yield changes of the dimensions and attributes of a variable."""
+        before, after = self._variables[0].get(source.path), self._other(path)
+        if before is None or after is None:
+            return
+        if before.dimensions != after.dimensions:
+            text = f"dimensions {_names(before.dimensions)} became {_names(after.dimensions)}"
+            yield Change(path, "dimensions", text, harmless=False)
+        ignored = _ABOUT_COMPANION if {MARK} & {*before.attributes, *after.attributes} else ()
+        yield from self._attribute_changes(path, before.attributes, after.attributes, ignored)
+
+    def type_note(self, source: StoredArray, target: StoredArray) -> str:
+        """Return nothing: the types of other formats have no names."""
+        return ""
+
+    def same_value_type(self, source: StoredArray, target: StoredArray) -> bool:
+        """Return whether values have one type: an enumeration is numbers in Zarr, one of FALSE and TRUE booleans."""
+        types = [array.as_values().value_type for array in (source, target)]
+        known = [dtype.newbyteorder("=") for dtype in types if dtype is not None]
+        return len(known) == 2 and known[0] == known[1]
+
+    def fill_note(self, source: StoredArray, target: StoredArray) -> str:
+        """Return how the fill value changed; empty if it did not."""
+        before, after = np.asarray(source.fill_value), np.asarray(target.fill_value)
+        alike = before.dtype.kind == after.dtype.kind and before.tobytes() == after.astype(before.dtype).tobytes()
+        return "" if alike else f"the fill value {before} became {after}"
+
+    def unequal_elements(
+        self, source: StoredArray, target: StoredArray, progress: Callable[[int, int], None]
+    ) -> Unequal | None:
+        """Compare elements of a fixed size, bit by bit."""
+        shape, count, done = source.shape, 0, 0
+        first: tuple[tuple[int, ...], str] | None = None
+        progress(0, source.size)
+        if not source.size:
+            return None
+        grids = [array.chunk_shape for array in (source, target) if array.chunk_shape]
+        block = block_shape(shape, grids, max(_BLOCK_NBYTES // max(source.chunk.dtype.itemsize, 1), 1))
+        with closing(source.open_values()) as before, closing(target.open_values()) as after:
+            for part in Parts(Grid(shape, block)):
+                values = [_elements(reader.read(part)) for reader in (before, after)]
+                different = values[0] != values[1]
+                if different.any():
+                    count += int(np.count_nonzero(different))
+                    inside = np.unravel_index(int(different.argmax()), different.shape)
+                    index = tuple(int(at) + axis.start for at, axis in zip(inside, part, strict=True))
+                    items = [value[inside] for value in values]
+                    texts = [repr(item.tobytes() if isinstance(item, np.void) else item) for item in items]
+                    first = first or (index, shortened(f"{texts[0]} became {texts[1]}"))
+                done += values[0].size
+                progress(done, source.size)
+        return Unequal(count, *first) if first else None
+
+    def same_elsewhere(self, source: StoredArray, target: StoredArray) -> bool:
+        """Return False: only files of one format name the same other files."""
+        return False
+
+    def same_stored_chunks(self, source: StoredArray, target: StoredArray) -> bool:
+        """Return False: bytes of different formats say nothing about values."""
+        return False
+
+    def unlisted(self) -> Iterator[tuple[str, str]]:
+        """Yield nothing: a group that cannot be listed is an error of the data model."""
+        return iter(())
+
+    def groups(self) -> Iterator[tuple[str, list[Callable[[], Iterator[Change]]]]]:
+        """Yield the path of each group of the first store, and functions that yield its changes."""
+        for path in self._before.model.group_paths():
+            yield path, [partial(self._group_changes, path)]
+
+    def _group_changes(self, path: str) -> Iterator[Change]:
+        before, after = self._before.model.group(path), self._groups.get(path)
+        if after is None:
+            yield Change(path, "missing-group", "no such group in the target", harmless=False)
+            return
+        yield from self._attribute_changes(path, before.attributes, after.attributes)
+        for name, dimension in before.dimensions.items():
+            other = after.dimensions.get(name)
+            if other is None and self._after.model.is_loose:
+                continue  # the arrays that have it are compared
+            if other is None or other.size != dimension.size or _differ(dimension.is_unlimited, other.is_unlimited):
+                text = f"dimension {name!r}: {dimension} " + ("is lost" if other is None else f"became {other}")
+                yield Change(path, "dimensions", text, harmless=False)
+        for name in after.dimensions.keys() - before.dimensions.keys():
+            yield Change(path, "dimensions", f"dimension {name!r} is new")
+
+    def _attribute_changes(
+        self, path: str, before: Mapping[str, Any], after: Mapping[str, Any], harmless: tuple[str, ...] = ()
+    ) -> Iterator[Change]:
+        same = _same_values if self._before.model.is_loose or self._after.model.is_loose else _same
+        for name, value in before.items():
+            if name not in after:
+                yield Change(path, "attribute", f"attribute {name!r} is lost", harmless=name in harmless)
+            elif not same(value, after[name]):
+                if note := history_change(path, name, meaning.text(before, name), meaning.text(after, name)):
+                    yield note
+                    continue
+                text = f"attribute {name!r}: {_text(value)} became {_text(after[name])}"
+                yield Change(path, "attribute", text, harmless=name in harmless)
+        for name in after.keys() - before.keys():
+            yield new_attribute(path, name)
+
+    def new_objects(self) -> Iterator[Change]:
+        """Yield the variables and groups that only the second store has."""
+        paths = set(self._variables[1].values())
+        for path in self._groups.keys() - set(self._before.model.group_paths()):
+            yield Change(path, "new-group", "only in the target")
+        for path, group in self._groups.items():
+            for name, variable in group.variables.items():
+                if variable.path in self._other_companions:
+                    yield companion_note(variable.path, self._other_companions[variable.path])
+                elif posixpath.join(path, name) not in paths:
+                    yield new_dataset(posixpath.join(path, name), variable.shape, variable.attributes)
+
+
+def _elements(values: NDArray[Any]) -> NDArray[Any]:
+    """Return values as bytes of a fixed size in native byte order, or as the objects that they are."""
+    known = native(values)
+    return known if known.dtype.kind in "OT" else known.view(f"V{known.dtype.itemsize}")
+
+
+def _differ(before: bool | None, after: bool | None) -> bool:
+    """Return whether facts that both formats know differ."""
+    return before is not None and after is not None and before != after
+
+
+def _names(dimensions: tuple[str, ...]) -> str:
+    return f"({', '.join(dimensions)})"
+
+
+def _same(before: Any, after: Any) -> bool:
+    """Return whether values of an attribute are the same: texts but for zero bytes at the end, numbers bit by bit."""
+    if (texts := _texts(before)) is not None or _texts(after) is not None:
+        return texts == _texts(after)
+    return equal_values(*(np.atleast_1d(np.asarray(value)) for value in (before, after)))
+
+
+def _same_values(before: Any, after: Any) -> bool:
+    """Return whether values of an attribute are the same, numbers of any type."""
+    first, second = (np.atleast_1d(np.asarray(value)) for value in (before, after))
+    if not {first.dtype.kind, second.dtype.kind} <= set("iufb"):
+        return _same(before, after)
+    pairs = zip(first.reshape(-1).tolist(), second.reshape(-1).tolist(), strict=False)  # exact, as Python compares
+    return first.shape == second.shape and all(a == b or (a != a and b != b) for a, b in pairs)
+
+
+def _texts(value: Any) -> list[Any] | None:
+    """Return a text or several as a list of bytes; None for anything else."""
+    if isinstance(value, (str, bytes)):
+        return [_raw(value)]
+    if isinstance(value, np.ndarray) and value.dtype.kind in "SUO":
+        value = value.reshape(-1).tolist()
+    return [*map(_raw, value)] if isinstance(value, (list, tuple)) else None
+
+
+def _raw(value: Any) -> Any:
+    """Return text as bytes, of which readers do not see zeros at the end."""
+    if isinstance(value, str):
+        value = value.encode("utf-8", "surrogateescape")
+    return value.rstrip(b"\0") if isinstance(value, bytes) else value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (str, bytes, list)):
+        return shortened(repr(value))
+    return shortened(f"{np.asarray(value).dtype} {np.asarray(value).tolist()}")

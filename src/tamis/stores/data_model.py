@@ -1,0 +1,119 @@
+"""The data model of netCDF, for files of any format: variables with named dimensions and attributes, in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tamis.pipeline import Pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A dimension of a group."""
+
+    size: int  # Number of elements; of an unlimited dimension, the largest extent of its variables
+    is_unlimited: bool | None = False  # Whether it may grow; None if the format does not say
+
+    def __str__(self) -> str:
+        return f"{self.size}{', unlimited' if self.is_unlimited else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class EnumType:
+    """A named enumeration: its name, and its numbers by member."""
+
+    name: str
+    members: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeForm:
+    """How an attribute is stored, where its value does not tell."""
+
+    type: str  # Type of the values: of numbers as NumPy has it, of texts their length, character set and end
+    shape: tuple[int, ...] | None  # Extents; None for an attribute without a value
+
+
+_NUMBERS = frozenset(("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"))
+
+
+def is_compound(dtype: np.dtype[Any]) -> bool:
+    """Return whether values are complex numbers or records of numbers, which netCDF-4 has as compound types."""
+    if dtype.kind == "c":
+        return dtype.itemsize <= 16
+    return bool(dtype.names) and all(dtype[name].base.str[1:] in _NUMBERS for name in dtype.names or ())
+
+
+def compound_words(dtype: np.dtype[Any]) -> str:
+    """Return complex numbers or records of numbers in words, as those of an HDF5 dataset."""
+    if dtype.kind == "c":
+        part = f"float{4 * dtype.itemsize}"
+        return f"compound {{r: {part}, i: {part}}}"
+    members = []
+    for name in dtype.names or ():
+        shape = f"array {dtype[name].shape} of " if dtype[name].shape else ""
+        members.append(f"{name}: {shape}{dtype[name].base.name}")
+    return f"compound {{{', '.join(members)}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedArray:
+    """A variable of a group."""
+
+    path: str  # Absolute path of its array in the file, with which the file gives the values
+    dimensions: tuple[str, ...]  # Name of the dimension of each axis, slowest first
+    shape: tuple[int, ...]  # Sizes of the dimensions
+    # Shape of the array, smaller than `shape` where an unlimited dimension grew without it
+    stored_shape: tuple[int, ...]
+    dtype: np.dtype[Any]  # Type of the values; ``str`` values are objects
+    fill_value: Any  # The value of elements that were never written
+    # Attributes as readers of netCDF have them: text as `str`, one number without an axis, no internal ones
+    attributes: Mapping[str, Any]
+    chunk_shape: tuple[int, ...] | None  # Chunk shape; None if there are no chunks
+    pipeline: Pipeline  # Filters with stored parameters
+    enum: EnumType | None = None  # The enumeration of the values, if it has a name
+    # Forms of the attributes that their values do not tell, by name
+    forms: Mapping[str, AttributeForm] = field(default_factory=dict)
+
+    @property
+    def is_text(self) -> bool:
+        """True if the values are texts of varying length."""
+        metadata = self.dtype.metadata
+        return self.dtype.kind == "O" and metadata is not None and metadata.get("vlen") in (str, bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedGroup:
+    """A group of a file."""
+
+    path: str
+    dimensions: Mapping[str, Dimension]  # Its own dimensions by name, without those of the groups around it
+    variables: Mapping[str, NamedArray]  # Variables by name, in the order of the file
+    attributes: Mapping[str, Any]  # As those of a variable
+    left_out: Mapping[str, str]  # Arrays that are no variables, by name, with the reason
+    forms: Mapping[str, AttributeForm] = field(default_factory=dict)  # As those of a variable
+
+
+class DataModel(Protocol):
+    """A file as netCDF's data model."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of netCDF file, as ``ncdump -k`` calls it."""
+        ...
+
+    @property
+    def is_loose(self) -> bool:
+        """True if numbers of attributes have no types, and dimensions exist only as names of axes."""
+        ...
+
+    def group(self, path: str) -> NamedGroup:
+        """Return the group at a path."""
+
+    def group_paths(self, path: str = "/") -> list[str]:
+        """Return the paths of a group and of the groups in it, each once."""

@@ -1,0 +1,478 @@
+"""The protocols of stores of any format: stored arrays, whose facts are read once, and writers of chunks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.arrays.reader import ArrayReader, viewed
+from tamis.errors import FileError
+
+if TYPE_CHECKING:
+    from tamis.arrays.chunk_reader import ChunkReader
+    from tamis.arrays.grid import Grid
+    from tamis.arrays.index import ChunkIndex, Parts
+    from tamis.filters import ChunkType, Filter
+    from tamis.meaning import Packing, Role
+    from tamis.meaning.companions import CompanionFlags
+    from tamis.meaning.missing import Flags, Missing
+    from tamis.pipeline import Pipeline
+    from tamis.stores.data_model import DataModel
+    from tamis.stores.header import Header
+
+ELSEWHERE = ("virtual", "external")
+"""Layouts whose values are in other files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Two small arrays of the same type, extents and fill value, without companions.
+
+    Parameters
+    ----------
+    values, others
+        The values of both; the same object if these have the same bits.
+    same_attributes
+        Whether their attributes are certainly the same, too.
+    """
+
+    values: NDArray[Any]
+    others: NDArray[Any]
+    same_attributes: bool
+
+
+class NotFoundError(FileError, KeyError):
+    """A name that a file does not have; also a KeyError, as in any mapping."""
+
+
+class CopyInsteadError(Exception):
+    """Raised by a function that writes an array to give up: what it created is removed, and the source's is copied."""
+
+
+class Store(Protocol):
+    """A file or folder of arrays for reading. Use it in a ``with``, or close it."""
+
+    @property
+    def path(self) -> str:
+        """Path of the file or folder."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all of it."""
+
+    @property
+    def arrays(self) -> Arrays[StoredArray]:
+        """All arrays by their first paths."""
+
+    @property
+    def roles(self) -> Mapping[str, Role]:
+        """The role of each array, by path; no values are read."""
+
+    @property
+    def model(self) -> DataModel:
+        """The variables and their dimensions by name, in groups."""
+        ...
+
+    def header(self) -> Header:
+        """Return variables, dimensions, attributes and types as CDL describes them."""
+        ...
+
+    def array(self, path: str) -> StoredArray:
+        """Return the array at a path."""
+
+    def first_path(self, path: str) -> str:
+        """Return the path by which an array is known here, for any path that leads to it; empty if none does."""
+
+    def paths(self) -> Mapping[str, str]:
+        """Return the first path of each array by all its paths."""
+
+    def check_listed(self) -> None:
+        """Raise FileError if not all arrays are known because some groups cannot be listed."""
+
+    def filtered_groups(self) -> Iterable[tuple[str, Pipeline, str]]:
+        """Yield groups whose links are filtered or cannot be listed: path, filters, and why they cannot."""
+
+    def readers_of(self, filters: Iterable[Filter]) -> Readers:
+        """Return which readers can read data with these filters in such a store."""
+
+    def survey_other_files(self, target: str) -> Sequence[str]:
+        """Return notes about names of other files that change, or lead nowhere, in a copy at `target`."""
+
+    def close(self) -> None:
+        """Close the store."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class StoredArray(Protocol):
+    """An array in a store. Its facts do not change, and each is read once."""
+
+    @property
+    def path(self) -> str:
+        """Path in the store."""
+
+    @property
+    def label(self) -> str:
+        """Store and path, for messages."""
+
+    @property
+    def address(self) -> int:
+        """Number that identifies the array in its store, whatever its path."""
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """Attributes by name, at least those that `tamis.cf` knows and that can be read."""
+
+    @property
+    def shape(self) -> Any:
+        """Extents, slowest axis first; None if there are no values at all."""
+
+    @property
+    def maxshape(self) -> Any:
+        """Largest extents; None for an unlimited axis."""
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+
+    @property
+    def number_type(self) -> np.dtype[Any] | None:
+        """Type of the values, if they are numbers in a form that NumPy has."""
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """Type in which chunks are copied to another array: numbers or bytes; None if bytes are not the values."""
+
+    @property
+    def type_text(self) -> str:
+        """Type of the values, for people."""
+
+    @property
+    def type_words(self) -> str:
+        """Type of the values in words: equal texts mean equal types, in any byte order."""
+
+    @property
+    def byteorder(self) -> str:
+        """Byte order of the values, ``little`` or ``big``; empty if they have none or several."""
+
+    @property
+    def varies(self) -> bool:
+        """True if values have variable lengths."""
+
+    @property
+    def layout(self) -> str:
+        """The layout of the values, in a word; one of `ELSEWHERE` if they are in other files."""
+
+    @property
+    def chunk(self) -> ChunkType:
+        """Type and shape of the chunks."""
+
+    @property
+    def chunk_shape(self) -> tuple[int, ...] | None:
+        """Chunk shape; None if there are no chunks."""
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """Filters with stored parameters."""
+
+    @property
+    def partial_filtered(self) -> bool:
+        """True if chunks that extend beyond the array are filtered."""
+
+    @property
+    def has_named_type(self) -> bool:
+        """True if the type is an object in the store."""
+
+    @property
+    def fill_value(self) -> NDArray[Any]:
+        """The value of elements that were never written."""
+
+    @property
+    def has_fill(self) -> bool:
+        """True if a user chose the fill value."""
+
+    def fill_as(self, dtype: np.dtype[Any]) -> Any:
+        """Return the fill value in the type of chunks, numbers or bytes."""
+
+    @property
+    def missing(self) -> Missing:
+        """Markers of missing values, and limits of valid ones."""
+
+    @property
+    def missing_nan(self) -> list[NDArray[Any]]:
+        """NaN values of attributes and fill value, with their bits."""
+
+    @property
+    def packing(self) -> Packing | None:
+        """The relation of stored values to values in units of the variable; None if they are not packed."""
+
+    @property
+    def problem(self) -> str:
+        """Why the values cannot be read right, as far as filters tell; empty otherwise."""
+
+    @property
+    def absent_files(self) -> tuple[str, ...]:
+        """Other files that have some of the values but are not there: readers may get fill values instead."""
+        ...
+
+    @property
+    def is_bare_dimension(self) -> bool:
+        """True if the array only stands for a dimension, and has no values."""
+
+    @property
+    def has_companion(self) -> bool:
+        """True if the array names a companion, so that some values only stand in for missing ones."""
+
+    @property
+    def is_companion(self) -> bool:
+        """True if the array is the companion of another one."""
+
+    @property
+    def companion(self) -> StoredArray | None:
+        """The array of flags of missing values; None if there is none."""
+
+    @property
+    def companion_flags(self) -> CompanionFlags | None:
+        """The flags of the companion, with their meaning; None if there is no companion."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values."""
+
+    @property
+    def values_nbytes(self) -> int:
+        """Bytes of the values; 0 if their lengths vary."""
+
+    @property
+    def stored_nbytes(self) -> int:
+        """Bytes of the values in the store."""
+
+    @property
+    def can_read_chunks(self) -> bool:
+        """True if `open_chunks` works: tamis can decode all filters."""
+
+    @property
+    def can_read_independently(self) -> bool:
+        """True if the library of the format can read the array here."""
+
+    @property
+    def has_slow_library(self) -> bool:
+        """True if the library of the format takes many times as long as tamis to read a small array."""
+
+    def chunk_index(self) -> ChunkIndex:
+        """Return the chunk index."""
+
+    @property
+    def contiguous_offset(self) -> int | None:
+        """Offset of values that are contiguous in an ordinary file; None if they are not."""
+        ...
+
+    def parts(self, grid: Grid) -> Parts:
+        """Return the parts of a grid that have values in the store; all others read as the fill value."""
+
+    def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
+        """Return roughly how many bytes a chunk index and a list of filters take in such a store."""
+
+    @property
+    def likeness(self) -> object:
+        """What arrays have in common that differ only in path, values and where these are stored; None if unknown.
+
+        It can be hashed, and the plan of one such array is that of the others.
+        """
+        ...
+
+    def check_readable(self) -> None:
+        """Raise FileError if a reader would silently get wrong values."""
+
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """Open the values, with missing ones restored; `independent` reads by the library of the format itself."""
+
+    @property
+    def value_type(self) -> np.dtype[Any] | None:
+        """Type of the values as readers of the format have them; None if NumPy has none, or lengths vary."""
+
+    def as_values(self) -> StoredArray:
+        """Return the array as other formats can have it: its bytes are the values, in the type of the values."""
+
+    def open_values(self) -> ArrayReader:
+        """Open the values in their type; the same as `open_reader` where they have none."""
+
+    def open_witness(self) -> ArrayReader:
+        """Open the values as the library of the format has them, in its own types, by none of our code."""
+
+    def open_chunks(self) -> ChunkReader:
+        """Open the stored chunks."""
+
+    def small_values(self) -> NDArray[Any] | None:
+        """Return all values if they are few, and the format can read them at once; None otherwise."""
+        ...
+
+    def alike(self, other: Any, *, independent: bool = False) -> Alike | None:
+        """Read all of two arrays of the same path in two stores at once, if they are alike and the format can.
+
+        Parameters
+        ----------
+        other
+            The other array.
+        independent
+            Whether the library of the format must read the same values, too.
+
+        Returns
+        -------
+        Alike or None
+            The values if both arrays certainly have the same type, extents and fill value, and no companions. None if
+            they differ in that, or are to be compared part by part.
+        """
+        ...
+
+
+class PartByPart(ABC):
+    """What an array answers if it is read and compared part by part, and its bytes are the values."""
+
+    likeness: None = None
+    has_slow_library = False
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any] | None:
+        """See `StoredArray.dtype`."""
+
+    @abstractmethod
+    def open_reader(self, *, independent: bool = False) -> ArrayReader:
+        """See `StoredArray.open_reader`."""
+
+    @property
+    def value_type(self) -> np.dtype[Any] | None:
+        """See `StoredArray.value_type`."""
+        return self.dtype
+
+    def as_values(self) -> Self:
+        """See `StoredArray.as_values`."""
+        return self
+
+    def open_values(self) -> ArrayReader:
+        """See `StoredArray.open_values`."""
+        return viewed(self.open_reader(), self.value_type)
+
+    def open_witness(self) -> ArrayReader:
+        """See `StoredArray.open_witness`."""
+        return viewed(self.open_reader(independent=True), self.value_type)
+
+    def small_values(self) -> None:
+        """See `StoredArray.small_values`."""
+        return
+
+    def alike(self, other: Any, *, independent: bool = False) -> None:
+        """See `StoredArray.alike`."""
+        return
+
+
+A_co = TypeVar("A_co", bound=StoredArray, covariant=True)
+
+
+class Arrays(Mapping[str, A_co]):
+    """Arrays by path; each is looked at when it is asked for, once."""
+
+    @abstractmethod
+    def labelled(self, labels: Mapping[str, str], *, others: bool = True) -> Self:
+        """Return arrays by other paths, `labels`; arrays without a label are left out if `others` is False."""
+
+    def marked(self) -> list[str]:
+        """Return the paths of arrays that name a companion."""
+        return []
+
+    def companions(self) -> Iterator[tuple[A_co, str]]:
+        """Yield each companion that some arrays have, and the path of its variable; damaged ones are left out."""
+        return iter(())
+
+
+class EncodedChunk(Protocol):
+    """An encoded chunk."""
+
+    @property
+    def number(self) -> int:
+        """Its number in the grid."""
+
+    @property
+    def data(self) -> bytes:
+        """Its bytes."""
+
+    @property
+    def mask(self) -> int:
+        """Its filter mask."""
+
+
+class ArrayWriter(Protocol):
+    """A new array, written chunk by chunk."""
+
+    @property
+    def grid(self) -> Grid:
+        """The grid of its chunks."""
+
+    @property
+    def recorded(self) -> Pipeline:
+        """The filters in the store, by which readers decode."""
+
+    @property
+    def stored_nbytes(self) -> int:
+        """Bytes of all written chunks."""
+
+    def put(self, chunks: Sequence[EncodedChunk]) -> Sequence[int | None]:
+        """Write encoded chunks, and return the offset of each in its file; None where it is not known."""
+
+    def create_companion(self, pipeline: Pipeline, flags: Flags) -> ArrayWriter:
+        """Create the companion of the array, which gets its name after all other arrays."""
+
+    def finish(self) -> None:
+        """Raise FileError unless the store's records of all chunks match what was written, without others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Requirements of readers of filtered data.
+
+    Parameters
+    ----------
+    plugins
+        Plugins that an HDF5 library needs; empty if every library has the filters.
+    szip
+        Whether the library must be built with szip.
+    h5py
+        Whether h5py's HDF5 library has all filters here and now.
+    tamis
+        Whether tamis can decode all of them here without HDF5.
+    hint
+        How to get absent filters for h5py, if that is known.
+    words
+        The readers in words, if HDF5 is not among them.
+    """
+
+    plugins: tuple[str, ...]
+    szip: bool
+    h5py: bool
+    tamis: bool
+    hint: str
+    words: str = ""
+
+    @property
+    def any_hdf5(self) -> bool:
+        """True if every HDF5 library since 1.8 can read the data."""
+        return not (self.plugins or self.szip or self.words)
+
+    def __str__(self) -> str:
+        if self.any_hdf5:
+            return "any HDF5"
+        if self.words:
+            return self.words
+        needs = ["built with szip"] if self.szip else []
+        if self.plugins:
+            needs.append(f"with the plugin{'s' * (len(self.plugins) > 1)} {' and '.join(self.plugins)}")
+        h5py = "yes" if self.h5py else f"no{', ' * bool(self.hint)}{self.hint}"
+        return f"HDF5 {' and '.join(needs)} (here: h5py {h5py}; tamis {'yes' if self.tamis else 'no'})"

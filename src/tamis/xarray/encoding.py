@@ -1,0 +1,357 @@
+"""Filters for xarray's ``to_netcdf``: requested ones, and those of the opened file."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tamis import meaning
+from tamis.arrays.grid import default_chunks
+from tamis.errors import DataError, FileError, MissingFilterError, ParameterError, TamisError
+from tamis.filters import ChunkType, Filter, Stage, UnknownFilter
+from tamis.filters.base import is_enum
+from tamis.formats.hdf5.chunk_access import pipeline_of
+from tamis.formats.hdf5.lib.foreign_filters import encodes
+from tamis.formats.hdf5.lib.netcdf_names import stored_path
+from tamis.formats.hdf5.lib.source_file import is_hdf5, open_source
+from tamis.formatting import printable, shape_text
+from tamis.jobs.recipes.names import Match, Recipes, assigned, chunk_shape, matching
+from tamis.jobs.result import SCHEMA, Result, json_value
+from tamis.jobs.stored_units import attributes_of, in_stored_units, refuse_limits, refuse_spoiled, roles_in_dataset
+from tamis.kinds import MAPPING, TEXT, checked
+from tamis.meaning import FILL_ATTRIBUTES
+from tamis.notation.xarray_encoding import ENGINES, encoding_keywords
+from tamis.pipeline import Pipeline, as_pipeline
+from tamis.rewrite.encode import absorbs_rounding
+from tamis.rounding import still_needed
+from tamis.zfp import Accuracy
+
+if TYPE_CHECKING:
+    from tamis.jobs.parts import Part
+
+# The keys of an encoding that xarray itself uses, with any engine: how values are stored, and attributes. Without
+# "coordinates", which xarray stores before it looks at the encoding.
+_KEPT = (
+    *("dtype", "_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned", "_Encoding", "char_dim_name"),
+    *("units", "calendar", "grid_mapping", "bounds", "climatology", "geometry", "formula_terms", "cell_measures"),
+    *("node_coordinates", "node_count", "part_node_count", "interior_ring"),
+)
+
+
+_PACKING = ("scale_factor", "add_offset")
+
+
+class Encoding(Result, dict[str, dict[str, Any]]):
+    """The argument of ``to_netcdf(..., encoding=…)``, by variable; prints as a table.
+
+    Attributes
+    ----------
+    engine
+        The engine that will write.
+    pipelines
+        Filters by variable; requested accuracies are in units of the variable.
+    """
+
+    @checked(encodings=MAPPING, engine=TEXT, pipelines=MAPPING)
+    def __init__(self, encodings: Mapping[str, dict[str, Any]], engine: str, pipelines: Mapping[str, Pipeline]) -> None:
+        super().__init__(encodings)
+        self.engine, self.pipelines = engine, dict(pipelines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON."""
+        variables = [
+            {"name": name, "pipeline": str(self.pipelines[name]), "encoding": json_value(own)}
+            for name, own in self.items()
+        ]
+        return {"schema": SCHEMA, "engine": self.engine, "variables": variables}
+
+    def _parts(self) -> Iterator[Part]:
+        from tamis.jobs.parts import Table
+
+        rows = [("variable", "filters", "chunks", "type")]
+        for name, own in self.items():
+            filters = str(self.pipelines[name]).replace("|", "\n") if self.pipelines[name] != Pipeline() else ""
+            chunks, dtype = own.get("chunksizes"), own.get("dtype")
+            rows.append(
+                (printable(name), filters, shape_text(chunks) if chunks else "", "" if dtype is None else str(dtype))
+            )
+        yield Table(rows, folded=[1], code=[1])
+        yield "", f"for the engine {self.engine}"
+
+
+@checked(recipes=MAPPING, engine=TEXT, chunks=MAPPING.such_as("{'TS': (4, 96, 144)}"), group=TEXT)
+def encoding(
+    ds: Any,
+    recipes: Recipes | None = None,
+    *,
+    engine: str = "h5netcdf",
+    chunks: Mapping[str, tuple[int, ...]] | None = None,
+    group: str = "",
+) -> Encoding:
+    """Return the encoding for ``ds.to_netcdf(..., encoding=...)`` that stores variables through filters.
+
+    ``ds.to_netcdf("a.nc", engine="h5netcdf", encoding=tamis.encoding(ds, {"TS": "zfp(accuracy=0.1)"}))``
+
+    Variables without a recipe keep the filters and chunks of the file that they were read from, which is opened to read
+    them; the recipe ``"none"`` removes filters. Other parts of an encoding (``dtype``, ``_FillValue``, ``units``, …) do
+    not change.
+
+    Parameters
+    ----------
+    ds
+        An xarray ``Dataset``.
+    recipes
+        Filters by name of the variable or pattern, as for `repack`: a `Pipeline`, a filter, or its text. A pattern
+        skips variables that cannot take its filters, such as text and scalars, and if it is lossy also coordinates,
+        bounds, flags, integers and the like, with a ``UserWarning`` that says why. An accuracy is in units of the
+        variable, even if that is packed by ``scale_factor``.
+    engine
+        The engine that will write: ``"h5netcdf"``, which takes one compression of any kind with shuffle and fletcher32,
+        or ``"netcdf4"``, which has deflate, zstd, bzip2, szip and blosc only, and rounds by netCDF's quantization.
+    chunks
+        Chunk shapes, slowest axis first, by name or pattern; by default those of the variable's file, or otherwise at
+        most 1 MiB, in whole blocks of 4 for zfp.
+    group
+        The group of its file that the dataset was opened from.
+
+    Returns
+    -------
+    Encoding
+        A dict by variable, without variables that have neither filters nor a recipe.
+
+    Raises
+    ------
+    ParameterError
+        If a variable cannot take its filters or chunks, or the engine cannot write them; names an alternative.
+    FileError
+        If a name matches nothing, or the file of a variable no longer exists.
+    DataError
+        If lossy filters would get missing values as numbers, which would spoil their neighbours, or values so near to
+        ``valid_min`` or ``valid_max`` that they may become invalid; or if netCDF's rounding would do that.
+    """
+    if engine not in ENGINES:
+        raise ParameterError(f"expected an engine that writes filters, {' or '.join(ENGINES)}, got {engine!r}")
+    if isinstance(recipes, Filter) or not isinstance(recipes or {}, Mapping):
+        raise ParameterError(f"expected recipes such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
+    if hasattr(ds, "subtree"):
+        raise ParameterError(
+            "expected an xarray Dataset, got a DataTree, whose to_netcdf takes an encoding for each group:"
+            " {node.path: tamis.encoding(node.to_dataset(inherit=False), recipes[node.path], group=node.path)"
+            " for node in tree.subtree}"
+        )
+    if not hasattr(ds, "variables"):
+        raise ParameterError(f"expected an xarray Dataset, got {type(ds).__name__}: a DataArray has to_dataset(name=…)")
+    paths = [f"/{name}" for name in ds.variables]
+
+    def standard_names() -> dict[str, str]:
+        return {f"/{name}": meaning.text(variable.attrs, "standard_name") for name, variable in ds.variables.items()}
+
+    def match(name: str) -> Match:
+        return matching(name, {path: path for path in paths}, standard_names)
+
+    requested = {name: as_pipeline(value) for name, value in (recipes or {}).items()}
+    shapes: dict[str, tuple[int, ...]] = {}
+    named: set[str] = set()
+    for shape in assigned({name: chunk_shape(value) for name, value in (chunks or {}).items()}, match):
+        shapes.setdefault(shape.path[1:], shape.value)
+        named |= {shape.path[1:]} if shape.exact else set()
+    encodings: dict[str, dict[str, Any]] = {}
+    pipelines: dict[str, Pipeline] = {}
+
+    def encode(name: str, pipeline: Pipeline, *, in_units: bool = False) -> None:
+        encodings[name] = _encoding_of(ds, name, pipeline, shapes.get(name), engine, in_units=in_units)
+        pipelines[name] = pipeline
+
+    skipped: dict[str, ParameterError] = {}
+    roles = cache(partial(roles_in_dataset, ds))
+    for recipe in assigned(requested, match):
+        if (variable := recipe.path[1:]) in encodings:
+            continue
+        try:
+            if not recipe.exact and recipe.value.error_bound != 0:
+                _refuse_role(ds.variables[variable], variable, roles()[variable])
+            encode(variable, recipe.value, in_units=True)
+            skipped.pop(variable, None)
+        except ParameterError as error:
+            if recipe.exact:
+                raise
+            skipped[variable] = error
+    for variable, pipeline in _stored(ds, [name for name in ds.variables if name not in encodings], group):
+        if pipeline.stages or variable in shapes:
+            encode(variable, pipeline)
+    # Variables of no file, without a recipe. A pattern for chunks is for variables that get filters, unless there are
+    # no recipes, as in repack.
+    for variable in shapes.keys() - encodings.keys() - skipped.keys():
+        try:
+            if variable in named or not requested:
+                encode(variable, Pipeline(()))
+        except ParameterError as error:
+            if variable in named:
+                raise
+            skipped[variable] = error
+    if skipped:
+        warnings.warn(f"left as they are: {'; '.join(map(str, skipped.values()))}", UserWarning, stacklevel=3)
+    return Encoding({name: encodings[name] for name in ds.variables if name in encodings}, engine, pipelines)
+
+
+def _refuse_role(variable: Any, name: str, role: meaning.Role) -> None:
+    """Raise ParameterError for a variable that a lossy pattern skips because of its role."""
+    if role.is_exact and variable.ndim and variable.dtype.kind in "iufmM":
+        raise ParameterError(f"{name}: {role.reason}; name it to store it lossily")
+
+
+def _encoding_of(
+    ds: Any, name: str, pipeline: Pipeline, shape: tuple[int, ...] | None, engine: str, *, in_units: bool = False
+) -> dict[str, Any]:
+    """Return the encoding of one variable; `in_units` says whether accuracies are in its units."""
+    variable = ds.variables[name]
+    given = variable.encoding
+    result = {key: given[key] for key in _KEPT if given.get(key) is not None or (key == "_FillValue" and key in given)}
+    if "source" in variable.encoding and "_FillValue" not in variable.attrs:
+        result.setdefault("_FillValue", None)  # xarray would add NaN
+    if engine == "netcdf4" and "least_significant_digit" in variable.encoding:
+        result["least_significant_digit"] = variable.encoding["least_significant_digit"]
+    try:
+        rounding = pipeline.rounding and still_needed(pipeline.rounding, attributes_of(variable))
+        if pipeline != Pipeline():
+            dtype = _stored_type(variable)
+            if (pipeline.zfp is not None or pipeline.rounding is not None) and not dtype.isnative:
+                result["dtype"] = dtype = dtype.newbyteorder("=")
+            if in_units:
+                pipeline = in_stored_units(pipeline, meaning.packing_of(attributes_of(variable)), dtype)
+            shape = _chunks(ds, variable, shape) or default_chunks(
+                variable.shape, dtype.itemsize, zfp=pipeline.zfp is not None
+            )
+            pipeline.check(ChunkType(dtype, shape))
+            _check_known(pipeline, engine)
+        else:
+            shape = _chunks(ds, variable, shape)
+        result |= encoding_keywords(pipeline.stages, engine, rounding)
+    except TamisError as error:
+        error.at(name, dataset=name)
+        raise
+    if rounding is not None:
+        refuse_spoiled(ds[name], dtype, rounding)
+    elif pipeline.without_rounding.error_bound != 0:
+        _refuse_missing(ds[name], pipeline)
+        _refuse_rounding(ds[name], dtype, pipeline)
+        refuse_limits(ds[name], dtype, pipeline)
+    return result | ({} if shape is None else {"chunksizes": shape, "contiguous": False})
+
+
+def _stored_type(variable: Any) -> np.dtype[Any]:
+    """Return the type in which xarray will store the values."""
+    requested = variable.encoding.get("dtype", variable.dtype)
+    if variable.dtype.kind in "OSUT" or requested is str:
+        raise ParameterError("expected numbers, got text or objects, which xarray stores without filters of its own")
+    if 0 in variable.shape or not variable.shape:
+        raise ParameterError(f"expected an array with values, got shape {variable.shape}, which cannot be filtered")
+    dtype = np.dtype(requested)
+    if is_enum(dtype):
+        raise ParameterError("expected numbers, got an enumeration, for which these engines drop filters")
+    if dtype.kind in "mM":
+        return np.dtype("i8")
+    return np.dtype("i1") if dtype.kind == "b" else dtype
+
+
+def _chunks(ds: Any, variable: Any, requested: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """Return the requested chunk shape, or that of the file as far as it still fits."""
+    if requested is not None:
+        if len(requested) != variable.ndim:
+            raise ParameterError(f"expected chunks with {variable.ndim} axes, got {requested}")
+        return requested
+    before = variable.encoding.get("chunksizes")
+    if before is None or len(before) != variable.ndim:
+        return None
+    growing = ds.encoding.get("unlimited_dims", ())
+    ends = zip(variable.dims, before, variable.shape, strict=True)
+    return tuple(step if dim in growing else max(min(step, extent), 1) for dim, step, extent in ends)
+
+
+def _check_known(pipeline: Pipeline, engine: str) -> None:
+    for item in pipeline.filters:
+        if isinstance(item, UnknownFilter) or (engine == "h5netcdf" and not encodes(item.id)):
+            raise MissingFilterError(
+                f"{item.name} cannot be written by h5py here: import hdf5plugin first if it has it, or name other"
+                " filters"
+            )
+
+
+def _refuse_missing(array: Any, pipeline: Pipeline) -> None:
+    """Raise DataError if missing values would reach a lossy filter as numbers. All values are read."""
+    fills = [array.encoding.get(key) for key in FILL_ATTRIBUTES]
+    numbers = [value for fill in fills if fill is not None for value in np.atleast_1d(fill).ravel() if value == value]
+    raw = [value for key in FILL_ATTRIBUTES if key in array.attrs for value in np.atleast_1d(array.attrs[key]).ravel()]
+    if pipeline.zfp is not None and not numbers and not raw:
+        return  # NaN reaches zfp as NaN, and such chunks are stored without zfp
+    missing = int(array.isnull().sum()) + (int(array.isin(raw).sum()) if raw else 0)
+    if missing:
+        stored = ", ".join(dict.fromkeys(map(str, numbers or raw))) or "NaN"
+        raise DataError(
+            f"{array.name}: expected no missing values for {pipeline}, found {missing} of {array.size}, stored as"
+            f" {stored} beside others, which a lossy filter then changes beyond its bound: save it without that filter"
+            f" and let tamis repack add it, which keeps both; or, for zfp, store NaN: ds[{array.name!r}].encoding"
+            ".update(_FillValue=numpy.nan, missing_value=None)"
+        )
+
+
+def _refuse_rounding(array: Any, dtype: np.dtype[Any], pipeline: Pipeline) -> None:
+    """Raise DataError if rounding to the stored type uses so much of the bound that zfp may break it."""
+    bound, accuracy = pipeline.error_bound, pipeline.zfp and pipeline.zfp.mode
+    if not bound or not isinstance(accuracy, Accuracy) or any(array.encoding.get(key) for key in _PACKING):
+        return
+    if array.dtype.kind not in "iuf" or (array.dtype.kind == dtype.kind and np.can_cast(array.dtype, dtype, "safe")):
+        return
+    if dtype.kind == "f":
+        largest = float(abs(array.where(abs(array) < np.inf)).max())
+        kept = not largest > 0 or absorbs_rounding(bound, largest, dtype)  # NaN if there is no number
+        content = f"values up to {largest:g}"
+    else:
+        kept, content = accuracy.effective + 0.5 <= bound, "whole numbers, which differ by up to 0.5"
+    if not kept:
+        raise DataError(
+            f"{array.name}: expected {array.dtype} values that {pipeline} keeps as {dtype}, their encoding's dtype, got"
+            f" {content}: rounding and zfp together may break the bound; store {array.dtype}"
+            f" (ds[{array.name!r}].encoding['dtype']), or give a larger accuracy"
+        )
+
+
+def _stored(ds: Any, names: Iterable[str], group: str) -> Iterator[tuple[str, Pipeline]]:
+    """Yield the filters of variables by the engine tamis, or in their files; skip variables without a file."""
+    from tamis.xarray.filter_encoding import PIPELINE, encoding_pipeline
+
+    by_source: dict[str, list[str]] = {}
+    for name in names:
+        if PIPELINE in (encoding := ds.variables[name].encoding):
+            yield name, encoding_pipeline(name, encoding)
+        elif source := encoding.get("source"):
+            by_source.setdefault(os.fspath(source), []).append(name)
+    for source, own in by_source.items():
+        if Path(source).exists() and not is_hdf5(source):
+            continue  # a classic netCDF file, or a Zarr store: no filters of HDF5
+        try:
+            file = open_source(source)
+        except FileError as error:
+            raise FileError(f"{error}: give recipes for what was read from it, {', '.join(own)}") from error
+        with file:
+            for name in own:
+                stored = file.get(stored_path(file, f"{group or '/'}/{name}"))
+                if stored is None or not hasattr(stored, "chunks"):
+                    raise FileError(
+                        f"{source}: expected {name!r}, which was read from it, found none: give the group that the"
+                        " dataset was opened from, or a recipe where the variable was renamed"
+                    )
+                pipeline = Pipeline(Stage.of(item) for item in pipeline_of(stored).filters)
+                if not _left_to_xarray(ds.variables[name], pipeline):
+                    yield name, pipeline
+
+
+def _left_to_xarray(variable: Any, pipeline: Pipeline) -> bool:
+    """Return whether xarray keeps the filters itself: those of text, whose stored type may have more axes."""
+    return variable.dtype.kind in "OSUT" and {item.id for item in pipeline.filters} <= {1, 2, 3}

@@ -1,0 +1,47 @@
+"""Codecs for Zarr that store the bytes of HDF5 chunks: Zarr 3 through zarr-python, Zarr 2 through numcodecs.
+
+Zarr and numcodecs find the codecs by their names, through entry points: nothing needs to be imported to read an array.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tamis.formats.zarr.arguments_of import codecs
+    from tamis.formats.zarr.pipeline_codec import Pipeline2Codec, PipelineCodec
+    from tamis.formats.zarr.reshape_codec import ReshapeCodec
+    from tamis.formats.zarr.zarr2_codecs import H5zZfp, Zfpy
+    from tamis.formats.zarr.zfp_codec import ZfpCodec
+
+__all__ = ["H5zZfp", "Pipeline2Codec", "PipelineCodec", "ReshapeCodec", "ZfpCodec", "Zfpy", "codecs"]
+
+_MODULES = {
+    "H5zZfp": "zarr2_codecs",
+    "Pipeline2Codec": "pipeline_codec",
+    "PipelineCodec": "pipeline_codec",
+    "ReshapeCodec": "reshape_codec",
+    "ZfpCodec": "zfp_codec",
+    "Zfpy": "zarr2_codecs",
+    "codecs": "arguments_of",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = import_module(f"tamis.formats.zarr.{_MODULES[name]}")
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("zarr", "numcodecs"):
+            raise
+        raise ImportError(
+            f"tamis.zarr.{name} needs {error.name}, which is not installed: pip install 'tamis[zarr]'", name=error.name
+        ) from error
+    globals()[name] = value = getattr(module, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -1,0 +1,164 @@
+"""Budgets and confirmation: the smallest error that fits, and what repack makes of a plan, with nothing left behind."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import tamis
+from tamis.cli.main import main
+from tamis.errors import ParameterError
+from tamis.jobs.plan.confirm import confirm
+from tamis.jobs.plan.wants import as_want
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("budget") / "a.h5"
+    random = np.random.default_rng(0)
+    with h5py.File(path, "w") as file:
+        for name, scale in (("a", 1.0), ("b", 1e-6)):
+            values = np.cumsum(np.cumsum(random.standard_normal((12, 60, 80)), -1), -2) * scale
+            file.create_dataset(name, data=values.astype("f4"), chunks=(3, 60, 80))
+        file.create_dataset("c", data=random.standard_normal((12, 60, 80)).astype("f4"), chunks=(3, 60, 80))
+        file["count"] = np.arange(20_000)
+    return path
+
+
+@pytest.mark.parametrize("ratio", [3.0, 8.0])
+def test_ratio_gives_all_variables_the_same_error_of_their_range(ratio: float, path: Path, tmp_path: Path) -> None:
+    plan = tamis.plan(path, ratio=ratio)
+    free = {name: plan[name] for name in "abc"}
+    assert len({planned.want for planned in free.values()}) == 1
+    assert "count" not in [planned.path for planned in plan.datasets if planned.require]
+    result = tamis.repack(path, tmp_path / "b.h5", plan.recipe)
+    values = sum(each.nbytes for each in result.datasets)
+    assert ratio * 0.9 < values / sum(each.target_nbytes for each in result.datasets) < 3 * ratio
+    share = float(free["a"].want.partition("=")[2])
+    with h5py.File(path) as before, h5py.File(tmp_path / "b.h5") as after:
+        for name in free:
+            assert np.abs(before[name][:] - after[name][:]).max() <= share * np.ptp(before[name][:])
+
+
+def test_size_beside_a_want_and_without_loss_where_that_fits(path: Path) -> None:
+    plan = tamis.plan(path, {"a": "abs=0.5"}, size=400_000)
+    assert plan["a"].want == "abs=0.5"
+    assert plan["b"].want == plan["c"].want != "lossless"
+    assert "all without a want take" in plan["b"].reason
+    assert tamis.plan(path, size=10_000_000)["b"].want == "lossless"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ratio": 2.0, "size": 100}, "expected a ratio or a size, got both"),
+        ({"ratio": 0}, "expected a ratio above 0, got 0"),
+        ({"size": -1}, "expected a size above 0, got -1"),
+        ({"ratio": 2.0, "wants": {"*": "abs=1"}}, r"expected a want of '\*', or a ratio or size"),
+        ({"size": 1000}, r"expected a budget that can be kept: .* take .* with errors of half of their ranges"),
+    ],
+)
+def test_budget_that_cannot_be_is_refused(options: dict[str, Any], message: str, path: Path) -> None:
+    with pytest.raises(ParameterError, match=message):
+        tamis.plan(path, **options)
+
+
+def test_confirmed_plan_is_what_repack_makes(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    plan = tamis.plan(path, {"a": "abs=0.5,psnr=40", "c": "abs=0.1"}, confirm=True)
+    result = tamis.repack(path, tmp_path / "b.h5", plan.recipe)
+    for name in "ac":
+        confirmed = plan[name].confirmed
+        assert confirmed is not None
+        assert confirmed.ok
+        assert confirmed.ratio == pytest.approx(result[name].ratio)
+        assert confirmed.largest_error == result[name].largest_error
+        assert f"/{name}: confirmed on all values: ratio " in str(plan)
+    assert dict(plan["a"].confirmed.measures)["psnr"] > 40  # type: ignore[union-attr, operator]
+    assert not os.listdir(tmp_path / "temporary")
+    assert tamis.plan(path, {"a": "abs=0.5"})["a"].confirmed is None
+
+
+def test_measure_that_is_missed_on_all_values_is_told(path: Path) -> None:
+    plan = tamis.plan(path, {"a": "abs=0.5"})
+    confirmed = confirm(plan, {"/a": as_want("abs=0.5,psnr=300")}, None)["a"].confirmed
+    assert confirmed is not None
+    assert not confirmed.ok
+    assert confirmed.ratio > 1
+    assert "/a: expected psnr of at least 300" in str(confirmed.missed)
+
+
+def test_measures_of_several_variables_that_miss_are_told(path: Path) -> None:
+    plan = tamis.plan(path, {"a": "abs=0.5", "c": "abs=0.1"})
+    confirmed = confirm(plan, {"/a": as_want("psnr=300"), "/c": as_want("rmse=1e-9")}, None)
+    assert [
+        ("expected psnr" in str(confirmed[name].confirmed), "expected rmse" in str(confirmed[name].confirmed))
+        for name in "ac"
+    ] == [(True, False), (False, True)]
+
+
+def test_miss_of_a_variable_is_not_that_of_one_whose_path_ends_alike(path: Path, tmp_path: Path) -> None:
+    with h5py.File(path) as source, h5py.File(tmp_path / "groups.h5", "w") as file:
+        source.copy("a", file)
+        source.copy("a", file.create_group("g"))
+    plan = tamis.plan(tmp_path / "groups.h5", {"a": "abs=0.5", "g/a": "abs=0.5"})
+    confirmed = confirm(plan, {"/a": as_want("psnr=20"), "/g/a": as_want("psnr=300")}, None)
+    assert [confirmed[name].confirmed.missed is None for name in ("/a", "/g/a")] == [True, False]  # type: ignore[union-attr]
+
+
+def test_all_values_are_the_sample(path: Path) -> None:
+    planned = tamis.plan(path, {"a": "abs=0.5"}, sample=None)["a"]
+    assert planned.sampled_nbytes == planned.nbytes
+    assert planned.chosen is not None
+    assert planned.chosen.ratio_low == planned.chosen.ratio == planned.chosen.ratio_high
+
+
+def test_command_takes_budgets(path: Path) -> None:
+    run = CliRunner().invoke(main, ["plan", str(path), "--ratio", "4", "--confirm", "--json", "-q"])
+    assert run.exit_code == 0
+    assert '"confirmed": {' in run.stdout
+    run = CliRunner().invoke(main, ["plan", str(path), "--size", "1kB"])
+    assert run.exit_code == 2
+    assert "expected a budget that can be kept" in run.stderr
+
+
+def test_confirmed_ratio_counts_the_companion(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    steps = np.random.default_rng(0).standard_normal((12, 60, 80))
+    values = np.cumsum(np.cumsum(np.cumsum(steps, 0), 1), 2).astype("f4")
+    values[np.random.default_rng(1).random(values.shape) < 0.3] = -999
+    with h5py.File(path, "w") as file:
+        data = file.create_dataset("a", data=values, chunks=(3, 60, 80))
+        data.attrs["_FillValue"] = np.float32(-999)
+    plan = tamis.plan(path, {"a": "abs=0.1"}, missing="companion", readers="zfp")
+    filters = "zfp(bound=0.1)|shuffle|deflate(4)"
+    plan = replace(plan, datasets=(replace(plan["a"], filters=filters),))
+    confirmed = confirm(plan, {"/a": as_want("abs=0.1")}, None)["a"].confirmed
+    repacked = tamis.repack(path, tmp_path / "b.h5", {"a": filters}, missing="companion")["a"]
+    assert confirmed is not None
+    assert repacked.companion_nbytes > 0
+    assert confirmed.ratio == pytest.approx(repacked.ratio)
+
+
+def test_confirmed_measures_of_several_files_are_the_worst(path: Path, tmp_path: Path) -> None:
+    with h5py.File(path) as source, h5py.File(tmp_path / "b.h5", "w") as file:
+        source.copy("a", file)
+        file["a"][...] = 280 + (file["a"][...] - 280) / 1000
+
+    def psnr(*files: Path) -> float:
+        plan = tamis.plan(files, {"a": "abs=0.05"})
+        confirmed = confirm(plan, {"/a": as_want("psnr=1")}, None)["a"].confirmed
+        assert confirmed is not None
+        return dict(confirmed.measures)["psnr"] or 0.0
+
+    both = psnr(path, tmp_path / "b.h5")
+    assert both == psnr(tmp_path / "b.h5", path)
+    assert 0 < both < psnr(path) - 10
