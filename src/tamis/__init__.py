@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from tamis.jobs.inspect.job import inspect
     from tamis.jobs.plan.job import plan
     from tamis.jobs.plan.result import Plan
-    from tamis.jobs.recipes import Recipe
+    from tamis.jobs.recipes.saved_recipe import Recipe
     from tamis.jobs.repack import RepackPreview, RepackResult
     from tamis.jobs.repack.job import preview_repack, repack
     from tamis.jobs.repair import RepairResult, repair
@@ -143,7 +143,7 @@ _LATE = {
     "tamis.jobs.inspect": "Inspection",
     "tamis.jobs.plan.job": "plan",
     "tamis.jobs.plan.result": "Plan",
-    "tamis.jobs.recipes": "Recipe",
+    "tamis.jobs.recipes.saved_recipe": "Recipe",
     "tamis.jobs.repack.job": "preview_repack repack",
     "tamis.jobs.repack": "RepackPreview RepackResult",
     "tamis.jobs.repair": "RepairResult repair",

@@ -12,17 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import ParameterError
-from tamis.formats.classic.header import is_classic
 from tamis.formats.hdf5.store import Hdf5Store
-from tamis.formats.hdf5.tree.copy import check_scales
 from tamis.kinds import FLAG, PATH, checked
-from tamis.safety.transaction import FolderTransaction, Transaction
-from tamis.stores.first_bytes import is_zarr
+from tamis.stores.first_bytes import is_classic, is_zarr
 
 if TYPE_CHECKING:
     from tamis.formats.hdf5.file import File
     from tamis.reading.opened_store import GroupedStore, OpenedStore
     from tamis.rewrite.rewrite import Recreate
+    from tamis.safety.transaction import Transaction
     from tamis.stores.comparison import Pair
     from tamis.stores.protocols import ArrayWriter, Store
 
@@ -121,12 +119,15 @@ def begin(target: Path, *, overwrite: bool = True, **form: Any) -> Transaction:
     MissingFilterError
         If zarr is not installed; names the extra.
     """
+    from tamis.safety.transaction import FolderTransaction, Transaction
+
     known = {name: value for name, value in form.items() if value is not None}
     if is_zarr_name(target):
         from tamis.formats.zarr.stored.store import check_installed
-        from tamis.formats.zarr.writing.writer import ZarrForm
 
         check_installed(target)
+        from tamis.formats.zarr.writing.writer import ZarrForm  # after the check: it imports zarr
+
         return FolderTransaction(target, ZarrForm(**known), overwrite=overwrite)
     if known:
         raise ParameterError(
@@ -137,7 +138,7 @@ def begin(target: Path, *, overwrite: bool = True, **form: Any) -> Transaction:
 
 def check_copy(source: Store, target: Transaction, dropped: Collection[str] = ()) -> None:
     """Raise an error if the format of a target cannot have an array of the source that is not left out."""
-    if isinstance(target, FolderTransaction):
+    if target.form is not None:
         from tamis.formats.zarr.writing.new_array import check_array as check_zarr
         from tamis.formats.zarr.writing.writer import ZarrForm
         from tamis.rewrite.transfer import check_storable
@@ -150,6 +151,8 @@ def check_copy(source: Store, target: Transaction, dropped: Collection[str] = ()
 
         check_storable(source, check_array, dropped)
     elif dropped:
+        from tamis.formats.hdf5.tree.copy import check_scales
+
         check_scales(source.file, dropped)
 
 
@@ -193,7 +196,7 @@ def copy_store(
         If something cannot be copied. Errors of functions are passed on.
     """
     check_copy(source, target, dropped)
-    if isinstance(target, FolderTransaction):
+    if target.form is not None:
         from tamis.formats.zarr.writing.target import ZarrTarget
         from tamis.formats.zarr.writing.writer import ZarrForm
         from tamis.rewrite.transfer import transfer
@@ -219,7 +222,7 @@ def copy_store(
 
 def is_copied_by_objects(source: Store, target: Transaction) -> bool:
     """Return whether `copy_store` copies objects as they are stored; it writes those of other formats anew."""
-    return isinstance(source, Hdf5Store) and not isinstance(target, FolderTransaction)
+    return isinstance(source, Hdf5Store) and target.form is None
 
 
 def pair_of(source: Store, target: Store, *, whole: bool = False, dropped: Collection[str] = ()) -> Pair:

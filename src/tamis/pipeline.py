@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from tamis.errors import MissingFilterError, ParameterError, StreamError, TamisError, located
 from tamis.filters import ChunkType, Data, Filter, Stage, UnknownFilter, Zfp
+from tamis.filters.stage import NONE
 from tamis.kinds import BYTES, FLAG, NUMBER, WHOLE, Kind, explained, instance
-from tamis.notation.text import NONE, parse_filters
 from tamis.rounding import Rounding
 
 MAX_FILTERS = 32
@@ -110,6 +110,8 @@ class Pipeline:
         """
         if not isinstance(text, str):
             raise ParameterError(f"expected the text of filters such as 'shuffle|deflate(4)', got {text!r}")
+        from tamis.notation.text import parse_filters  # late: most pipelines come from files
+
         return cls(parse_filters(text))
 
     @property

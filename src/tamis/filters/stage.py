@@ -10,6 +10,9 @@ from tamis.filters.registry import from_values, requested_filter
 from tamis.filters.unknown import UnknownFilter
 from tamis.kinds import explained, instance
 
+NONE = "none"
+"""The text of a pipeline without filters."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stage:

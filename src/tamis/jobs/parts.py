@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TypeAlias
 
-from rich.cells import cell_len
-
 _GAP, _NARROW_GAP = 2, 1
 _LEAST = 12
 _BREAKS = " ,=("
@@ -111,7 +109,7 @@ def _narrowed(
     gap = _GAP if _total(widths, _GAP) <= width else _NARROW_GAP
     widths[0] = max(min(widths[0], _LEAST), widths[0] - max(_total(widths, gap) - width, 0))
     # Longer names get lines of their own.
-    widths[0] = max(n for n in (cell_len(part) for row in rows for part in row[0].split("\n")) if n <= widths[0])
+    widths[0] = max(n for n in (_cell_len(part) for row in rows for part in row[0].split("\n")) if n <= widths[0])
     for _ in range(max(_total(widths, gap) - width, 0)):
         widest = max(folded, key=lambda column: widths[column], default=0)
         if widths[widest] > _LEAST:
@@ -147,7 +145,7 @@ def _fold(cell: str, width: int) -> str:
 
 
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    return [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in zip(*rows, strict=True)]
+    return [max(_cell_len(line) for cell in column for line in cell.split("\n")) for column in zip(*rows, strict=True)]
 
 
 def _total(widths: Sequence[int], gap: int) -> int:
@@ -156,7 +154,7 @@ def _total(widths: Sequence[int], gap: int) -> int:
 
 def _lines(cells: Sequence[str], widths: Sequence[int], gap: int, right: Sequence[int]) -> Iterator[str]:
     name, *others = cells
-    alone = cell_len(name) > widths[0]
+    alone = _cell_len(name) > widths[0]
     if alone:
         yield name
     for line in zip_longest(*(cell.split("\n") for cell in ("" if alone else name, *others)), fillvalue=""):
@@ -167,5 +165,12 @@ def _lines(cells: Sequence[str], widths: Sequence[int], gap: int, right: Sequenc
 
 
 def _padded(cell: str, width: int, *, left: bool) -> str:
-    blanks = " " * (width - cell_len(cell))
+    blanks = " " * (width - _cell_len(cell))
     return blanks + cell if left else cell + blanks
+
+
+def _cell_len(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    from rich.cells import cell_len  # late: a result that is not printed needs no terminal
+
+    return cell_len(text)

@@ -23,6 +23,7 @@ from typing import NoReturn, TypeAlias, TypeVar
 
 from tamis.errors import ParameterError, located
 from tamis.filters import Filter, Request, Stage, UnknownFilter, by_name, filter_named, requested_filter
+from tamis.filters.stage import NONE
 from tamis.formatting import did_you_mean, printable
 from tamis.rounding import BY_NAME as ROUNDINGS
 from tamis.rounding import Rounding
@@ -75,9 +76,6 @@ _TOKEN = re.compile(
 Step = TypeVar("Step", Filter, Rounding)
 
 _ALIASES = {"gzip": "deflate", "zlib": "deflate", "bz2": "bzip2", "zstandard": "zstd"}
-
-NONE = "none"
-"""The pipeline without filters."""
 
 
 class _Reader:

@@ -68,6 +68,11 @@ class Transaction:
         self.journal = journal_of(self.path)
         self._early: _Sync | None = None
 
+    @property
+    def form(self) -> FolderForm | None:
+        """The form of a store in a folder; None for one file."""
+        return None
+
     def file_of(self, path: str, grid: Grid, number: int) -> str:
         """Return the file of a chunk in a temporary folder, by the path of its array, its grid and its number.
 
@@ -259,7 +264,7 @@ class FolderTransaction(Transaction):
     noun = "folder"
 
     def __init__(self, target: Path, form: FolderForm, *, overwrite: bool = True) -> None:
-        self.form, self.form_text = form, str(form)
+        self._form, self.form_text = form, str(form)
         super().__init__(target, overwrite=overwrite)
         self._file_system = open_file_system(self.path.parent)
 
@@ -271,14 +276,19 @@ class FolderTransaction(Transaction):
             close_handle(self._file_system)
             self._file_system = None
 
+    @property
+    def form(self) -> FolderForm:
+        """The form of the store."""
+        return self._form
+
     def file_of(self, path: str, grid: Grid, number: int) -> str:
         """Return the file of a chunk, relative to the folder; see `Transaction.file_of`."""
-        return self.form.file_of(path, grid, number)
+        return self._form.file_of(path, grid, number)
 
     def _check_replaceable(self, target: Path) -> None:
         if target.exists() and not target.is_dir():
             raise FileError(f"{target}: expected the name of a folder to write, got a file: choose another name")
-        if target.exists() and not self.form.is_store(target) and os.listdir(target):
+        if target.exists() and not self._form.is_store(target) and os.listdir(target):
             raise FileError(
                 f"{target}: expected the name of a new folder, or a store to replace, got a folder with other files:"
                 " choose another name"

@@ -105,12 +105,6 @@ def new_attribute(path: str, name: str) -> Change:
     return Change(path, "attribute", f"attribute {name!r} is new{about}")
 
 
-def absent_text(names: tuple[str, ...]) -> str:
-    """Return that other files are absent, as a note."""
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"values are missing, because these files do not exist: {names[0]}{more}"
-
-
 def new_dataset(path: str, shape: tuple[int, ...] | None, attributes: Mapping[str, Any]) -> Change:
     """Return the note that only the target has an array."""
     about = ": it describes how values were rounded" if is_container(shape, attributes) else ""

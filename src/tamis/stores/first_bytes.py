@@ -1,4 +1,4 @@
-"""What a file is that tamis does not read, by its first bytes, and what to do with it."""
+"""What a file is, by its first bytes, and what to do with it if tamis does not read it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from tamis.formatting import shortened
 FORMATS = "an HDF5, netCDF-4 or netCDF classic file, or a Zarr store"
 """The formats that tamis reads."""
 
+CLASSIC_KINDS = {1: "classic", 2: "64-bit offset", 5: "cdf5"}
+"""Kinds of netCDF classic by the number after the letters CDF at the begin of a file, as ``ncdump -k`` calls them."""
+
+_CLASSIC_HEADS = tuple(b"CDF" + bytes([number]) for number in CLASSIC_KINDS)
 _ZARR_METADATA = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 _HEAD_NBYTES = 1024
 _SHOWN_NBYTES = 16
@@ -80,6 +84,19 @@ _TEXT_SIGNATURES = (
     _Signature(b"{", "JSON text", "references (kerchunk) open in xarray, not in tamis"),
 )
 """In small letters, after blanks and a byte-order mark."""
+
+
+def is_classic(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path leads to a netCDF classic file; False if it cannot be read."""
+    place = Path(os.fsdecode(path))
+    try:
+        if not place.is_file():  # a pipe would block
+            return False
+        with place.open("rb") as stream:
+            head = stream.read(4)
+    except OSError:
+        return False
+    return head in _CLASSIC_HEADS
 
 
 def is_zarr(path: str | os.PathLike[str]) -> bool:

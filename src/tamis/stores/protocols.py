@@ -476,3 +476,9 @@ class Readers:
             needs.append(f"with the plugin{'s' * (len(self.plugins) > 1)} {' and '.join(self.plugins)}")
         h5py = "yes" if self.h5py else f"no{', ' * bool(self.hint)}{self.hint}"
         return f"HDF5 {' and '.join(needs)} (here: h5py {h5py}; tamis {'yes' if self.tamis else 'no'})"
+
+
+def absent_text(names: tuple[str, ...]) -> str:
+    """Return that other files are absent, as a note."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"values are missing, because these files do not exist: {names[0]}{more}"

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from tamis.arrays.source import MemorySource
 from tamis.errors import FileError
-from tamis.formats.classic.header import is_classic, read_header
+from tamis.formats.classic.header import read_header
 from tamis.formats.classic.store import ClassicStore
+from tamis.stores.first_bytes import is_classic
 
 FORMATS = {1: "NETCDF3_CLASSIC", 2: "NETCDF3_64BIT_OFFSET", 5: "NETCDF3_64BIT_DATA"}
 KINDS = {1: "classic", 2: "64-bit offset", 5: "cdf5"}

@@ -210,7 +210,7 @@ def test_page_describes_every_key_and_every_note(mixed: Path) -> None:
     zfp = next(each for each in made["datasets"] if each["path"] == "/v")
     keys |= set(zfp["filters"][0]) | set(zfp["chunk_groups"][0]) | set(zfp["readers"]) | set(zfp["notes"][0])
     assert keys <= described
-    source = (Path(tamis.__file__).parent / "rewrite" / "chunk_advice.py").read_text(encoding="utf-8")
+    source = (Path(tamis.__file__).parent / "advice" / "chunk_shapes.py").read_text(encoding="utf-8")
     codes = set(re.findall(r'Note\(\s*"([a-z0-9-]+)"', source))
     assert len(codes) >= 9
     assert codes <= described

@@ -7,37 +7,18 @@ against the bytes that are there before it is used.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from tamis.errors import FileError
 from tamis.formatting import printable
+from tamis.stores.first_bytes import CLASSIC_KINDS
 
 if TYPE_CHECKING:
     from tamis.arrays.source import ByteSource
-
-KINDS = {1: "classic", 2: "64-bit offset", 5: "cdf5"}
-"""Formats by the number after the letters CDF at the begin of a file, as ``ncdump -k`` calls them."""
-
-_SIGNATURES = tuple(b"CDF" + bytes([version]) for version in KINDS)
-
-
-def is_classic(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path leads to a netCDF classic file, by its first bytes; False if it cannot be read."""
-    place = Path(os.fsdecode(path))
-    try:
-        if not place.is_file():  # a pipe would block
-            return False
-        with place.open("rb") as stream:
-            return stream.read(4) in _SIGNATURES
-    except OSError:
-        return False
-
 
 CHAR = np.dtype("S1")
 
@@ -93,7 +74,7 @@ class ClassicVariable:
 class ClassicHeader:
     """The header of a file."""
 
-    version: int  # Format, one of `KINDS`
+    version: int  # Format, one of `CLASSIC_KINDS`
     # Sizes by name, in the order of the file; of the unlimited one, the number of records
     dimensions: Mapping[str, int]
     unlimited: str  # Name of the unlimited dimension; empty if there is none
@@ -193,8 +174,8 @@ class _Cursor:
 
     def use_version(self, version: int) -> None:
         """Read counts and offsets as a format has them."""
-        if version not in KINDS:
-            raise self.damaged(f"expected one of the versions {', '.join(map(str, KINDS))}, found {version}")
+        if version not in CLASSIC_KINDS:
+            raise self.damaged(f"expected one of the versions {', '.join(map(str, CLASSIC_KINDS))}, found {version}")
         self._offset_nbytes = 4 if version == 1 else 8
         self._count_nbytes = 8 if version == 5 else 4
 

@@ -11,9 +11,10 @@ from tamis import meaning
 from tamis.arrays.source import Descriptor, FileSource
 from tamis.errors import FileError
 from tamis.formats.classic.array import ClassicArray
-from tamis.formats.classic.header import KINDS, read_header
+from tamis.formats.classic.header import read_header
 from tamis.stores.arrays import ArrayTable
 from tamis.stores.data_model import Dimension, NamedGroup
+from tamis.stores.first_bytes import CLASSIC_KINDS
 from tamis.stores.model_header import header_of
 from tamis.stores.protocols import Readers
 
@@ -85,7 +86,7 @@ class ClassicStore:
     @property
     def kind(self) -> str:
         """The format, as ``ncdump -k`` calls it."""
-        return KINDS[self.classic_header.version]
+        return CLASSIC_KINDS[self.classic_header.version]
 
     def header(self) -> Header:
         """Return variables, dimensions and attributes as CDL describes them."""

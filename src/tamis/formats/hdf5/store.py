@@ -20,7 +20,6 @@ from tamis.formats.hdf5.lib.source_file import open_source
 from tamis.formats.hdf5.library_reader import readers_of
 from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.formats.hdf5.tree.groups import group_filters
-from tamis.formats.hdf5.tree.objects import array_at
 from tamis.formats.hdf5.tree.walk import Contents, Datasets, walk
 
 if TYPE_CHECKING:
@@ -165,6 +164,8 @@ class Hdf5Store:
         """Return the first path of the array at a path, through any links; empty if there is none."""
         if path in self.contents.datasets:
             return path
+        from tamis.formats.hdf5.tree.objects import array_at  # late: most names are first paths
+
         array = array_at(self.file, path)
         return "" if array is None else self.contents.places.get(array.address, "")
 

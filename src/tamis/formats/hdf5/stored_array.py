@@ -18,8 +18,6 @@ from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader
 from tamis.arrays.source import FileSource
 from tamis.errors import FileError
 from tamis.filters import ChunkType
-from tamis.formats.hdf5 import companions
-from tamis.formats.hdf5.conversion import Conversion
 from tamis.formats.hdf5.dataset_facts import DatasetFacts
 from tamis.formats.hdf5.lib.calls import reading
 from tamis.formats.hdf5.lib.chunk_index import has_moved_axis, read_index
@@ -32,13 +30,13 @@ from tamis.formats.hdf5.lib.file_facts import (
     is_read_only,
 )
 from tamis.formats.hdf5.lib.foreign_filters import is_available
-from tamis.formats.hdf5.lib.other_files import absent_sources, unreadable_source
 from tamis.formats.hdf5.lib.quick_facts import Columns, Depth, QuickFacts, quick_facts
 from tamis.formats.hdf5.library_reader import LibraryReader, TextReader, WitnessReader, read_bytes
 from tamis.meaning.companions import MARK, TABLE, CompanionFlags, RestoredReader
 from tamis.stores.protocols import ELSEWHERE, Alike, StoredArray
 
 if TYPE_CHECKING:
+    from tamis.formats.hdf5.conversion import Conversion
     from tamis.pipeline import Pipeline
 
 _FILTER_NBYTES = 32
@@ -81,19 +79,25 @@ class Hdf5Array(DatasetFacts):
     @cached_property
     def has_companion(self) -> bool:
         """True if the dataset names a companion, so that some values only stand in for missing ones."""
-        return companions.has_companion(self.dataset)
+        from tamis.formats.hdf5.companions import has_companion
+
+        return has_companion(self.dataset)
 
     @cached_property
     def is_companion(self) -> bool:
         """True if the dataset is the companion of another one, by its attributes."""
-        return companions.is_companion(self.dataset)
+        from tamis.formats.hdf5.companions import is_companion
+
+        return is_companion(self.dataset)
 
     @cached_property
     def companion(self) -> Hdf5Array | None:
         """The dataset of flags of missing values; None if there is none."""
         if not self.has_companion:
             return None
-        flags = companions.find_companion(self.dataset, self.label)
+        from tamis.formats.hdf5.companions import find_companion  # late: few files have companions
+
+        flags = find_companion(self.dataset, self.label)
         return Hdf5Array(self.file, str(flags.name), flags, stored_path=str(flags.name))
 
     @cached_property
@@ -101,7 +105,9 @@ class Hdf5Array(DatasetFacts):
         """The flags of the companion, with their meaning; raises the errors of `companion`."""
         if self.companion is None:
             return None
-        return companions.read_flags(self.dataset, self.number_type, self.companion.dataset)
+        from tamis.formats.hdf5.companions import read_flags
+
+        return read_flags(self.dataset, self.number_type, self.companion.dataset)
 
     def chunk_index(self) -> ChunkIndex:
         """Return the chunk index."""
@@ -181,7 +187,11 @@ class Hdf5Array(DatasetFacts):
     @property
     def absent_files(self) -> tuple[str, ...]:
         """Other files that a virtual or external dataset names, and datasets in this one, but that are not there."""
-        return tuple(absent_sources(self.dataset, filename_of(self.file))) if self.layout in ELSEWHERE else ()
+        if self.layout not in ELSEWHERE:
+            return ()
+        from tamis.formats.hdf5.lib.other_files import absent_sources  # late: few arrays have their values there
+
+        return tuple(absent_sources(self.dataset, filename_of(self.file)))
 
     def check_readable(self) -> None:
         """Raise FileError if HDF5 would silently read wrong values.
@@ -189,8 +199,11 @@ class Hdf5Array(DatasetFacts):
         HDF5 does not check how many bytes a filter returns, and reads fill values for absent files of a virtual
         dataset.
         """
-        if self.layout == "virtual" and (absent := unreadable_source(self.dataset, filename_of(self.file))):
-            raise FileError(f"{self.label}: No such file or directory: {absent}")
+        if self.layout == "virtual":
+            from tamis.formats.hdf5.lib.other_files import unreadable_source
+
+            if absent := unreadable_source(self.dataset, filename_of(self.file)):
+                raise FileError(f"{self.label}: No such file or directory: {absent}")
         if self.problem:
             raise FileError(f"{self.label}: {self.problem}")
 
@@ -215,7 +228,11 @@ class Hdf5Array(DatasetFacts):
     @cached_property
     def conversion(self) -> Conversion | None:
         """The conversion of bytes to values; None if there is none."""
-        return None if self.value_type is None else Conversion.of(self)
+        if self.value_type is None:
+            return None
+        from tamis.formats.hdf5.conversion import Conversion  # late: numbers need none
+
+        return Conversion.of(self)
 
     def as_values(self) -> Hdf5Array:
         """Return the array with values in place of bytes, if these differ; see `StoredArray.as_values`."""

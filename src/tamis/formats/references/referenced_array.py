@@ -20,8 +20,7 @@ from tamis.filters import ChunkType
 from tamis.formats.zarr.codec_choice import Codecs, choose_codecs
 from tamis.formats.zarr.masked_chunk import MARK
 from tamis.notation.zarr import version_3
-from tamis.stores.comparison import absent_text
-from tamis.stores.protocols import ELSEWHERE, StoredArray
+from tamis.stores.protocols import ELSEWHERE, StoredArray, absent_text
 
 if TYPE_CHECKING:
     from tamis.stores.data_model import NamedArray

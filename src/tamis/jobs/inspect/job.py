@@ -20,8 +20,7 @@ from tamis.jobs.inspect import ChunkGroup, DatasetInfo, GroupInfo, Inspection
 from tamis.jobs.recipes.names import Names
 from tamis.kinds import NAMES, PATH, checked
 from tamis.rounding import recorded_rounding
-from tamis.stores.comparison import absent_text
-from tamis.stores.protocols import Readers, Store, StoredArray
+from tamis.stores.protocols import Readers, Store, StoredArray, absent_text
 
 if TYPE_CHECKING:
     from tamis.meaning import Role

@@ -13,7 +13,7 @@ from tamis.accuracy.measured import AT_MOST
 from tamis.accuracy.requirement import WHOLE, Requirement
 from tamis.errors import BoundError
 from tamis.jobs.plan.result import Confirmed, Plan
-from tamis.jobs.recipes import Recipe
+from tamis.jobs.recipes.saved_recipe import Recipe
 
 if TYPE_CHECKING:
     from tamis.jobs.plan.wants import Want

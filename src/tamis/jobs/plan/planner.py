@@ -22,8 +22,7 @@ from tamis.jobs.plan.sample import Sample, sample_of
 from tamis.jobs.plan.wants import RECOMMENDED, Want, recommended_want
 from tamis.jobs.recipes.names import Names, assigned, units_along
 from tamis.rounding import recorded_rounding
-from tamis.stores.comparison import absent_text
-from tamis.stores.protocols import ELSEWHERE, Store, StoredArray
+from tamis.stores.protocols import ELSEWHERE, Store, StoredArray, absent_text
 
 if TYPE_CHECKING:
     from tamis.jobs.progress import Progress, Step

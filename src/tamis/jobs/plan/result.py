@@ -16,8 +16,7 @@ from tamis.jobs.result import SCHEMA, DatasetsResult, json_fields, json_value
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from tamis.jobs.recipes import Recipe
-    from tamis.jobs.recipes.saved_recipe import Evidence, MissingPolicy
+    from tamis.jobs.recipes.saved_recipe import Evidence, MissingPolicy, Recipe
 
 _SURE = 1.1
 _FACTOR = 1.03
@@ -234,7 +233,7 @@ class Plan(DatasetsResult[PlannedVariable]):
     @property
     def recipe(self) -> Recipe:
         """The recipe for `tamis.repack`, which `tamis.Recipe.dump` writes to a file."""
-        from tamis.jobs.recipes import Recipe
+        from tamis.jobs.recipes.saved_recipe import Recipe
 
         missing: MissingPolicy | None = "companion" if self.missing == "companion" else None
         chunks = {

@@ -14,7 +14,6 @@ from tamis import meaning
 from tamis.errors import FileError, ParameterError, TamisError
 from tamis.filters import Filter
 from tamis.formatting import did_you_mean
-from tamis.notation.text import parse_named
 from tamis.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -86,6 +85,8 @@ Recipes = Mapping[str, Pipeline | Filter | str]
 
 def split_filters(text: str) -> tuple[str, Pipeline]:
     """Split ``NAME:FILTERS``: see `tamis.notation.text.parse_named`."""
+    from tamis.notation.text import parse_named  # late: names need no filters
+
     split_recipe(text)
     name, stages = parse_named(text)
     return name, Pipeline(stages)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from tamis._open import copy_store, is_copied_by_objects
 from tamis.errors import BoundError, DataError, FileError, TamisError
-from tamis.formats.classic.header import is_classic
 from tamis.formats.hdf5.lib.calls import reading
 from tamis.formatting import size_text
 from tamis.jobs.progress import Progress, Step
@@ -22,6 +21,7 @@ from tamis.rewrite.streams import carry, carry_flags
 from tamis.rewrite.surveys import count_missing
 from tamis.rewrite.write import would_grow, write
 from tamis.safety.disk import disk_text, is_disk_full, nbytes_of, size_and_checksum
+from tamis.stores.first_bytes import is_classic
 from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredArray
 
 if TYPE_CHECKING:

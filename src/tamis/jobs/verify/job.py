@@ -33,7 +33,8 @@ from tamis.jobs.verify.bounds import (
 )
 from tamis.jobs.verify.result import Compared, Finding, Status, Verification
 from tamis.kinds import CALLBACK, NAMES, PATH, Kind, checked
-from tamis.stores.comparison import Change, Pair, absent_text, companion_note
+from tamis.stores.comparison import Change, Pair, companion_note
+from tamis.stores.protocols import absent_text
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid

@@ -1,4 +1,7 @@
-"""Calls of h5py's own libhdf5 that h5py does not wrap. Ids are shared with h5py, because it is the same library."""
+"""Calls of h5py's own libhdf5 that h5py does not wrap, and errors of h5py as FileError.
+
+Ids are shared with h5py, because it is the same library.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,6 @@ from h5py import h5a, h5d, h5f, h5g, h5i, h5p, h5s, h5t
 from h5py._objects import phil
 
 from tamis.errors import FileError, TamisError
-from tamis.safety.disk import system_error
 
 INTERRUPTED = "KeyboardInterrupt while a filter of another package ran"
 """Why such a filter fails at Ctrl-C: no exception passes through HDF5."""
@@ -35,6 +37,8 @@ def reading(*paths: str | os.PathLike[str], dataset: str = "", only_damage: bool
         raise
     except Exception as error:
         pass_interrupt(error)
+        from tamis.safety.disk import system_error  # late: errors are rare
+
         system_text = system_error(error)
         if not is_of_h5py(error) or (only_damage and system_text):
             raise
