@@ -22,7 +22,7 @@ PUBLIC = """
     Bitshuffle Blosc Blosc2 Bzip2 Deflate Fletcher32 Lz4 Lzf Nbit Scaleoffset Shuffle Sperr Sz3 Szip UnknownFilter Zfp
     Zstd Absolute BitGroom BitRound Granular Pipeline
     TamisError BoundError DataError FileError MissingFilterError ParameterError StreamError
-    inspect export ReferenceParser ExportResult plan Plan repack preview_repack verify spec encoding open
+    inspect copy export ReferenceParser ExportResult plan Plan repack preview_repack verify spec encoding open
     Recipe repair RepairResult Inspection RepackResult RepackPreview Verification Spec Encoding
     Config config plugin_path __version__
     cf filters hdf5 netcdf zarr zfp

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         Zstd,
     )
     from tamis.filters._plugin_client import plugin_path
+    from tamis.jobs.copy.job import copy
     from tamis.jobs.export import ExportResult
     from tamis.jobs.export.job import ReferenceParser, export
     from tamis.jobs.inspect import Inspection
@@ -109,6 +110,7 @@ __all__ = [
     "__version__",
     "cf",
     "config",
+    "copy",
     "encoding",
     "export",
     "filters",
@@ -137,6 +139,7 @@ _LATE = {
     "tamis._open": "open",
     "tamis.filters._plugin_client": "plugin_path",
     "tamis.xarray.encoding": "Encoding encoding",
+    "tamis.jobs.copy.job": "copy",
     "tamis.jobs.export.job": "ReferenceParser export",
     "tamis.jobs.export": "ExportResult",
     "tamis.jobs.inspect.job": "inspect",

@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 import tamis
 from tamis.cli import main
 from tamis.errors import FileError, ParameterError
-from tamis.jobs.copy.job import CopyOptions, copy, preview_copy
+from tamis.jobs.copy.job import CopyOptions, preview_copy, run_copy
 
 Run = Callable[..., str]
 
@@ -102,7 +102,7 @@ def nccopied(source: Path, target: Path, *options: str) -> dict[str, str]:
 
 
 def copied(source: Path, target: Path, **options: object) -> dict[str, str]:
-    copy(source, target, CopyOptions(**options))  # type: ignore[arg-type]
+    run_copy(source, target, CopyOptions(**options))  # type: ignore[arg-type]
     return filters_of(target)
 
 
@@ -194,7 +194,7 @@ def test_rules_of_all_options_together(
 
 def test_example_of_the_help_stores_each_variable_as_it_says(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "o.nc"
-    result = copy(
+    result = run_copy(
         source,
         target,
         CopyOptions(["v1,32013,3,0,0.1d", "*,none"], ["time/2,lat/24"], level=4, shuffle=True),
@@ -230,7 +230,7 @@ def test_chunk_options_give_the_shapes_of_nccopy(source: Path, tmp_path: Path, o
 
 
 def test_min_size_decides_about_unnamed_variables(source: Path, tmp_path: Path) -> None:
-    copy(source, tmp_path / "o.nc", CopyOptions(chunks=["lat/24"], min_size=100))
+    run_copy(source, tmp_path / "o.nc", CopyOptions(chunks=["lat/24"], min_size=100))
     with h5py.File(tmp_path / "o.nc") as file:
         assert file["lat"].chunks == (24,)
     preview = preview_copy(source, tmp_path / "p.nc", CopyOptions(chunks=["lat/24"], level=1, min_size=10**6))
@@ -238,12 +238,12 @@ def test_min_size_decides_about_unnamed_variables(source: Path, tmp_path: Path) 
 
 
 def test_u05_lossy_filters_for_all_leave_out_coordinates_and_list_them(source: Path, tmp_path: Path) -> None:
-    result = copy(source, tmp_path / "o.nc", CopyOptions(["*,32013,3,0,0.1d"], min_size=0))
+    result = run_copy(source, tmp_path / "o.nc", CopyOptions(["*,32013,3,0,0.1d"], min_size=0))
     assert filters_of(tmp_path / "o.nc") == dict.fromkeys(FIELDS, "zfp(accuracy=0.0625)")
     kept = dict(result.kept)
     assert {"/lat", "/time", "/odd,name", "/s", "/st"} == kept.keys()
     assert "name it to store it lossily" in kept["/lat"]
-    copy(source, tmp_path / "named.nc", CopyOptions(["lat,32013,3,0,0.1d"]))
+    run_copy(source, tmp_path / "named.nc", CopyOptions(["lat,32013,3,0,0.1d"]))
     assert tamis.inspect(tmp_path / "named.nc")["lat"].pipeline.zfp is not None
 
 
@@ -315,7 +315,7 @@ def test_classic_file_gets_filters_and_chunks(tmp_path: Path, kind: str) -> None
         file.createVariable("T", "f4", ("time", "lat", "lon"))[:] = values
         file.createVariable("P", "f4", ("lat", "lon"))[:] = 2
     program("nccopy", "-d4", "-s", "-c", "time/2,lat/24", tmp_path / "c.nc", tmp_path / "theirs.nc")
-    copy(
+    run_copy(
         tmp_path / "c.nc",
         tmp_path / "ours.nc",
         CopyOptions(chunks=["time/2,lat/24"], level=4, shuffle=True, kind="nc4"),
@@ -367,3 +367,16 @@ def test_option_of_nccopy_that_is_refused_says_what_to_do(source: Path, tmp_path
     assert result.exit_code == 2
     assert f"{option} of nccopy is not for tamis copy: " in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_function_writes_what_the_command_writes(source: Path, tmp_path: Path) -> None:
+    done = command("-F", "v1,32013,3,0,0.1d", "-c", "lat/16", "-d", "4", "-s", source, tmp_path / "a.nc")
+    assert done.exit_code == 0, done.output
+    tamis.copy(source, tmp_path / "b.nc", "v1,32013,3,0,0.1d", chunks="lat/16", level=4, shuffle=True)
+    assert (tmp_path / "a.nc").read_bytes() == (tmp_path / "b.nc").read_bytes()
+
+
+def test_function_refuses_unknown_options(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"expected options of checksum, follow, history, kind, .*, got squeeze"):
+        tamis.copy(source, tmp_path / "b.nc", squeeze=True)
+    assert not (tmp_path / "b.nc").exists()

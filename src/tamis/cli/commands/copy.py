@@ -156,7 +156,7 @@ def command(
 
     `tamis spec 'zfp(accuracy=0.1)'` prints any filter in this notation.
     """
-    from tamis.jobs.copy.job import CopyOptions, copy, preview_copy
+    from tamis.jobs.copy.job import CopyOptions, preview_copy, run_copy
 
     with output_of_two_files("copy", source, target, as_json, quiet, log) as output:
         options: dict[str, Any] = {
@@ -172,5 +172,5 @@ def command(
         if dry_run:
             output.result(preview_copy(source, target, asked, resume=resume))
             return
-        run = partial(copy, source, target, asked, overwrite=overwrite, threads=threads, resume=resume)
+        run = partial(run_copy, source, target, asked, overwrite=overwrite, threads=threads, resume=resume)
         show_stored(output, target, resume, run)

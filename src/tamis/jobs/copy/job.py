@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 from tamis.errors import ParameterError
 from tamis.jobs.copy.nccopy_rules import NccopyOptions, parse_chunk_argument, rules_for
 from tamis.jobs.recipes.names import least_nbytes
 from tamis.jobs.repack.job import run_preview, run_repack
-from tamis.jobs.repack.planning import Request
+from tamis.jobs.repack.planning import RepackOptions
+from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, checked
 from tamis.notation.netcdf_argument import parse_argument
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class CopyOptions:
-    """What `copy` does."""
+    """What `run_copy` does."""
 
     # Arguments of ``-F``, ``-c`` and ``-d``, and whether ``-s`` is given: see `tamis.jobs.copy.nccopy_rules`
     filters: Sequence[str] = ()
@@ -59,11 +60,11 @@ class CopyOptions:
                 " netCDF-4 have no chunks and no filters: use nccopy"
             )
 
-    def request_for(self, store: Store) -> Request:
+    def request_for(self, store: Store) -> RepackOptions:
         """Return the request of a repack of a file."""
         self._check_kind(store)
         rules = rules_for(store, self.nccopy)
-        return Request(
+        return RepackOptions(
             rules.pipelines,
             rules.chunks,
             self.checksum,
@@ -87,7 +88,78 @@ class CopyOptions:
             ).at(path=store.path)
 
 
+@checked(source=PATH, target=PATH, filters=NAMES, chunks=NAMES, overwrite=FLAG, resume=FLAG, progress=CALLBACK)
 def copy(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    filters: str | Sequence[str] = (),
+    *,
+    chunks: str | Sequence[str] = (),
+    level: int | None = None,
+    shuffle: bool = False,
+    overwrite: bool = False,
+    threads: int | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+    **options: Any,
+) -> RepackResult:
+    """Copy a file by the options of nccopy, and prove what is written, as the command ``tamis copy`` does.
+
+    Parameters
+    ----------
+    source
+        Path of an HDF5, netCDF-4 or netCDF classic file.
+    target
+        Path of the new netCDF-4 file.
+    filters
+        Arguments of ``-F``: names and filters in netCDF's notation, such as ``"TS,32013,3,0,0.1d"``.
+    chunks
+        Arguments of ``-c``: dimensions and chunk lengths, such as ``"time/10,lat/96,lon/"``.
+    level
+        Level of deflate, 0 to 9, as of ``-d``.
+    shuffle
+        Shuffle before deflate, as ``-s`` does.
+    overwrite
+        Replace an existing target.
+    threads
+        Number of threads that encode; None for as many as the process may use.
+    resume
+        Use what an interrupted run left.
+    progress
+        Called with a step, the finished work and the whole work.
+    **options
+        ``missing``, ``follow``, ``min_size``, ``larger``, ``checksum`` and ``history`` as of `tamis.repack`, and
+        ``kind``, the kind of the target as nccopy's ``-k`` names it.
+
+    Returns
+    -------
+    RepackResult
+        What was done to each dataset, with its largest error.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is wrong, or no variable has a name.
+    FileError
+        If the source cannot be read or the target cannot be written.
+    BoundError
+        If a value misses its bound; there is no target then.
+
+    Examples
+    --------
+    ::
+
+        tamis.copy("in.nc", "out.nc", "TS,32013,3,0,0.1d", level=4, shuffle=True)
+    """
+    known = {item.name for item in fields(CopyOptions) if item.init} - {"filters", "chunks", "level", "shuffle"}
+    if unknown := options.keys() - known:
+        raise ParameterError(f"expected options of {', '.join(sorted(known))}, got {', '.join(sorted(unknown))}")
+    named = [filters] if isinstance(filters, str) else filters
+    asked = CopyOptions(named, [chunks] if isinstance(chunks, str) else chunks, level, shuffle, **options)
+    return run_copy(source, target, asked, overwrite=overwrite, threads=threads, resume=resume, progress=progress)
+
+
+def run_copy(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
     options: CopyOptions,
@@ -106,5 +178,5 @@ def copy(
 def preview_copy(
     source: str | os.PathLike[str], target: str | os.PathLike[str], options: CopyOptions, *, resume: bool = False
 ) -> RepackPreview:
-    """Return what `copy` would do to each dataset, and write nothing."""
+    """Return what `run_copy` would do to each dataset, and write nothing."""
     return run_preview(source, target, options.request_for, resume=resume)
