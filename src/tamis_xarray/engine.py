@@ -67,7 +67,7 @@ class TamisEngine(BackendEntrypoint):
         """
         opened = _open(filename_or_obj, phony_dims, threads, restore, auto_complex)
         return opened.dataset(
-            group or "/",
+            "/" if group is None else group,
             mask_and_scale=mask_and_scale,
             decode_times=decode_times,
             concat_characters=concat_characters,
@@ -91,7 +91,7 @@ class TamisEngine(BackendEntrypoint):
     ) -> dict[str, Dataset]:
         """Open a group and all groups in it, by path from there; parameters are those of `open_dataset`."""
         opened = _open(filename_or_obj, phony_dims, threads, restore, auto_complex)
-        return opened.groups(group or "/", drop_variables=drop_variables, **decoders)
+        return opened.groups("/" if group is None else group, drop_variables=drop_variables, **decoders)
 
     def open_datatree(self, filename_or_obj: Any, **parameters: Any) -> DataTree:
         """Open a group and all groups in it as a tree; parameters are those of `open_dataset`."""

@@ -196,6 +196,16 @@ def engine(**options: Any) -> Any:
     return pytest.importorskip("tamis_xarray.engine").TamisEngine().open_dataset("a.h5", **options)
 
 
+def save(encoding: Any) -> None:
+    pytest.importorskip("xarray").Dataset({"a": ("x", VALUES[0])}).tamis.to_netcdf("b.nc", encoding=encoding)
+
+
+def create(**options: Any) -> None:
+    with pytest.importorskip("netCDF4").Dataset("b.nc", "w", diskless=True) as file:
+        file.createDimension("x", 8)
+        tamis.netcdf.create_variable(file, "a", "f4", ("x",), "deflate(4)", **options)
+
+
 IN_WORDS: list[tuple[Callable[[], object], str]] = [
     (lambda: tamis.Pipeline(None), r"expected stages to be filters such as \[tamis.Shuffle.*, got None"),  # type: ignore[arg-type]
     (lambda: cf.text(None, "a"), r"expected attributes to be a mapping of names to values .*, got None"),  # type: ignore[arg-type]
@@ -213,6 +223,9 @@ IN_WORDS: list[tuple[Callable[[], object], str]] = [
     ),
     (lambda: tamis.open("a.h5")["x"].read(3), "expected out to be an array of NumPy, got 3"),
     (lambda: engine(group=3), "expected group to be text, got 3"),
+    (lambda: engine(group=VALUES), "expected group to be text, got array"),
+    (lambda: save({1: 2}), "expected a name in encoding to be text, got 1"),
+    (lambda: create(fill_value=VALUES), "expected a fill value that float32 can hold, got array"),
     (lambda: engine(drop_variables=3), "expected drop_variables to be a name or several .*, got 3"),
     (lambda: engine(threads=[]), r"expected threads to be a whole number or None, got \[\]"),
 ]

@@ -121,7 +121,7 @@ class _NewVariable:
         fill = netcdf4().default_fillvals.get(kind.str[1:])
         if fill_value is not None and fill_value is not False and not isinstance(fill_value, str):
             fill = fill_value
-        _check_fill(fill if fill_value == "default" else fill_value, kind)
+        _check_fill(fill if isinstance(fill_value, str) and fill_value == "default" else fill_value, kind)
         most = tuple(None if dimension.isunlimited() else len(dimension) for dimension in self.dimensions)
         if chunksizes is None:
             shape = tuple(map(len, self.dimensions))

@@ -16,7 +16,7 @@ from tamis.errors import ParameterError, located
 from tamis.jobs.recipes.names import Chunks, DimensionChunks, Names, Recipes, absolute, assigned, chunk_shape
 from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe, asked_recipe
 from tamis.jobs.repack.job import save_store
-from tamis.jobs.repack.planning import Request
+from tamis.jobs.repack.planning import RepackOptions
 from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, PATH, TEXT, checked
 from tamis.xarray.dataset_store import DatasetStore
 from tamis.xarray.encoded_group import EncodedGroup, encode_group
@@ -83,7 +83,7 @@ def save(
     _warn_of_unfiltered(groups, encodings, own)
     store = DatasetStore(groups, own)
     shapes = _chunk_shapes(groups, store, recipe, own, encodings)
-    request = Request(
+    request = RepackOptions(
         recipe.filters,
         shapes,
         checksum,
@@ -99,6 +99,8 @@ def save(
 
 def _with_encodings(path: str, dataset: Dataset, encodings: Encodings, paths: list[str]) -> Dataset:
     """Return a dataset whose variables have the given encodings; filters and chunks stay if none are given."""
+    for named in encodings:
+        TEXT.check("a name in encoding", named)
     own = {absolute(name): encoding for name, encoding in encodings.items()}
     known = [posixpath.join(group, str(name)) for group in paths for name in dataset.variables]
     result = dataset.rename({None: _NO_NAME}) if None in dataset.variables else dataset.copy(deep=False)
@@ -148,6 +150,8 @@ def _warn_of_unfiltered(groups: Mapping[str, EncodedGroup], encodings: Encodings
 
 def _refuse_unused(groups: Mapping[str, EncodedGroup], encodings: Encodings) -> None:
     """Raise ParameterError for keys of given encodings that xarray did not use up."""
+    for named in encodings:
+        TEXT.check("a name in encoding", named)
     own = {absolute(name): encoding for name, encoding in encodings.items()}
     for path, group in groups.items():
         for name, variable in group.variables.items():
