@@ -16,7 +16,7 @@ import xarray
 
 import tamis
 from tamis.errors import DataError, FileError
-from tamis.jobs.copy.job import CopyOptions, copy
+from tamis.jobs.copy.job import CopyOptions, run_copy
 from tamis.jobs.inspect.cdl import cdl_header
 
 FORMATS = {"classic": "NETCDF3_CLASSIC", "64-bit-offset": "NETCDF3_64BIT_OFFSET", "cdf5": "NETCDF3_64BIT_DATA"}
@@ -269,7 +269,7 @@ def test_real_fields_in_classic_files(
 
 def test_copy_with_options_of_nccopy(classic: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.nc"
-    copy(classic, out, CopyOptions(["T,2|1,2"], ["time/3,lat/32"], kind="nc4"))
+    run_copy(classic, out, CopyOptions(["T,2|1,2"], ["time/3,lat/32"], kind="nc4"))
     assert tamis.verify(classic, out).ok
     assert str(tamis.inspect(out)["T"].pipeline) == "shuffle|deflate(2)"
     assert tamis.inspect(out)["T"].chunks == (3, 32, 96)

@@ -23,7 +23,7 @@ from tamis.formats.hdf5.stored_array import Hdf5Array
 from tamis.pipeline import Pipeline
 from tamis.rewrite.prove import Verified
 from tamis.rewrite.prove import verify as verify_array
-from tamis.rewrite.rewrite import Plan, Written
+from tamis.rewrite.rewrite import Rewrite, Written
 
 Write = Callable[..., tuple[h5py.Dataset, Written]]
 
@@ -32,11 +32,11 @@ def quiet(done: int, total: int) -> None:
     pass
 
 
-def plan(text: str, dtype: str = "f4", chunks: tuple[int, ...] = (8, 8)) -> Plan:
-    return Plan("/v", Pipeline.parse(text), np.dtype(dtype), chunks)
+def plan(text: str, dtype: str = "f4", chunks: tuple[int, ...] = (8, 8)) -> Rewrite:
+    return Rewrite("/v", Pipeline.parse(text), np.dtype(dtype), chunks)
 
 
-def verify(plan: Plan, source: h5py.Dataset, target: h5py.Dataset, *arguments: Any) -> Verified:
+def verify(plan: Rewrite, source: h5py.Dataset, target: h5py.Dataset, *arguments: Any) -> Verified:
     return verify_array(plan, Hdf5Array.of(source), Hdf5Array.of(target), *arguments)
 
 

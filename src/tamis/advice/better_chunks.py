@@ -15,7 +15,7 @@ from tamis.rewrite.growth import RECORD_NBYTES
 from tamis.zfp.header import BLOCK_SIDE
 
 if TYPE_CHECKING:
-    from tamis.rewrite.rewrite import Plan
+    from tamis.rewrite.rewrite import Rewrite
     from tamis.stores.protocols import StoredArray
 
 _SAMPLE_NBYTES = 4 << 20
@@ -28,7 +28,7 @@ _LOSSLESS, _LOSSY = 0.75, 0.15
 _WORTH_IT = 0.85
 
 
-def better_chunks(plan: Plan, source: StoredArray) -> tuple[tuple[int, ...], float] | None:
+def better_chunks(plan: Rewrite, source: StoredArray) -> tuple[tuple[int, ...], float] | None:
     """Return a chunk shape in which far fewer values are stored without zfp, judged by a sample of the values."""
     box = _sample(source.shape, plan.dtype.itemsize)
     with closing(source.open_reader()) as reader:

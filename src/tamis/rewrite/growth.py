@@ -14,7 +14,7 @@ from tamis.rewrite.streams import encode_streams
 
 if TYPE_CHECKING:
     from tamis.pipeline import Pipeline
-    from tamis.rewrite.rewrite import Plan
+    from tamis.rewrite.rewrite import Rewrite
     from tamis.stores.protocols import StoredArray
 
 _SAMPLES = 8
@@ -22,7 +22,7 @@ RECORD_NBYTES = 128
 """Approximate overhead of filters and chunk index for each chunk."""
 
 
-def most_nbytes(plan: Plan, source: StoredArray) -> int:
+def most_nbytes(plan: Rewrite, source: StoredArray) -> int:
     """Return the bytes that all chunks take if no filter makes them smaller."""
     if plan.copied:
         return source.stored_nbytes
@@ -30,7 +30,7 @@ def most_nbytes(plan: Plan, source: StoredArray) -> int:
     return plan.grid(source).chunk_count * (plan.chunk.nbytes + RECORD_NBYTES + flags)
 
 
-def likely_nbytes(plan: Plan, source: StoredArray) -> int:
+def likely_nbytes(plan: Rewrite, source: StoredArray) -> int:
     """Return the likely bytes of all chunks, from a sample of them that is encoded."""
     if plan.copied:
         return source.stored_nbytes
@@ -45,7 +45,7 @@ def likely_nbytes(plan: Plan, source: StoredArray) -> int:
     return len(parts) * (sum(sizes) // max(len(sizes), 1) + RECORD_NBYTES)
 
 
-def unreadable(plan: Plan, source: StoredArray) -> str:
+def unreadable(plan: Rewrite, source: StoredArray) -> str:
     """Read all values of an array, and return why they cannot be read; empty if they can."""
     try:
         source.check_readable()
@@ -73,7 +73,7 @@ def compresses(pipeline: Pipeline) -> bool:
     )
 
 
-def check_growth(plan: Plan, source: StoredArray, count: int) -> int | None:
+def check_growth(plan: Rewrite, source: StoredArray, count: int) -> int | None:
     """Return how many bytes the new chunks may take; None if there is no limit, or they are too many for the memory."""
     if plan.may_grow or not count:
         return None

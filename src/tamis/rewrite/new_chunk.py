@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from tamis.accuracy.measured import Measured
     from tamis.accuracy.value_bounds import RoundedPart
     from tamis.meaning.missing import Flags, Missing
-    from tamis.rewrite.rewrite import Plan
+    from tamis.rewrite.rewrite import Rewrite
 
 
-def compare_chunk(plan: Plan, origin: Origin, before: NDArray[Any], after: NDArray[Any]) -> float:
+def compare_chunk(plan: Rewrite, origin: Origin, before: NDArray[Any], after: NDArray[Any]) -> float:
     """Compare the values of a chunk with those of the source, and return the largest error."""
     if plan.rounding is None:
         error = check_comparison(plan, origin, compare(before, after, plan.missing if plan.lossy else None))
@@ -44,7 +44,7 @@ def compare_chunk(plan: Plan, origin: Origin, before: NDArray[Any], after: NDArr
     return error
 
 
-def check_comparison(plan: Plan, origin: Origin, comparison: Comparison) -> float:
+def check_comparison(plan: Rewrite, origin: Origin, comparison: Comparison) -> float:
     """Return the largest error of a finished comparison; raises the errors of `compare_chunk`."""
     try:
         return _check(plan, f"in the chunk at {origin}", comparison)
@@ -53,7 +53,7 @@ def check_comparison(plan: Plan, origin: Origin, comparison: Comparison) -> floa
         raise
 
 
-def _check(plan: Plan, where: str, comparison: Comparison) -> float:
+def _check(plan: Rewrite, where: str, comparison: Comparison) -> float:
     if plan.dtype.kind == "V" and not comparison.kept:
         raise BoundError(f"{plan.path}: expected the same bytes, found others {where}")
     if plan.bound is not None and not comparison.error <= plan.bound:
@@ -97,7 +97,7 @@ class NewChunk(NamedTuple):
     measured: Measured | None = None
 
 
-def make_chunks(plan: Plan, parts: Parts, box: Region, values: NDArray[Any]) -> list[NewChunk]:
+def make_chunks(plan: Rewrite, parts: Parts, box: Region, values: NDArray[Any]) -> list[NewChunk]:
     """Encode several chunks as `make_chunk` does, small ones in one native call; `values` are those of `box`."""
     native = encode_many(plan.pipeline, values, box, parts, plan.chunk, plan.missing) if is_simple(plan) else []
     chunks = []
@@ -114,13 +114,13 @@ def make_chunks(plan: Plan, parts: Parts, box: Region, values: NDArray[Any]) -> 
     return chunks
 
 
-def is_simple(plan: Plan) -> bool:
+def is_simple(plan: Rewrite) -> bool:
     """Return whether a chunk needs no more than its filters, and their bound is all that its values must keep."""
     by_values = plan.lossy and ((plan.bounds is not None and plan.bounds.needs_values) or plan.measures)
     return plan.flags is None and plan.rounding is None and not by_values
 
 
-def make_chunk(plan: Plan, part: Region, values: NDArray[Any], number: int = 0) -> NewChunk:
+def make_chunk(plan: Rewrite, part: Region, values: NDArray[Any], number: int = 0) -> NewChunk:
     """Round and encode the part of a chunk inside of the array: see `tamis.rewrite.encode.encode_chunk`.
 
     The encoded chunk is decoded and compared at once, while it is in the processor's cache. With a companion it is not,
@@ -158,7 +158,7 @@ def _new(number: int, stored: Encoded, comparison: Comparison) -> NewChunk:
     return NewChunk(number, stored.data, stored.mask, comparison.missing, comparison.crossed, comparison.error)
 
 
-def _with_flags(plan: Plan, table: Flags, number: int, values: NDArray[Any]) -> NewChunk:
+def _with_flags(plan: Rewrite, table: Flags, number: int, values: NDArray[Any]) -> NewChunk:
     """Encode a chunk with its gaps filled, and the companion's chunk with the flags of the gaps."""
     gaps, missed = table.find(values), list[str]()
 
@@ -189,7 +189,7 @@ def _with_flags(plan: Plan, table: Flags, number: int, values: NDArray[Any]) -> 
     )
 
 
-def _near_limits(plan: Plan, mask: int, valid: NDArray[Any]) -> int:
+def _near_limits(plan: Rewrite, mask: int, valid: NDArray[Any]) -> int:
     """Count the values of a chunk without zfp that it could have moved across a limit of the valid range."""
     limits = [float(limit) for limit in (plan.missing.low, plan.missing.high) if limit is not None]
     if not mask & 1 or not limits:

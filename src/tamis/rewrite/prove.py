@@ -28,7 +28,7 @@ from tamis.safety.journal import seal_of
 if TYPE_CHECKING:
     from tamis.arrays.reader import ArrayReader
     from tamis.pipeline import Pipeline
-    from tamis.rewrite.rewrite import Plan, Written
+    from tamis.rewrite.rewrite import Rewrite, Written
     from tamis.stores.protocols import StoredArray
 
 _KEPT_NBYTES = 4 << 20
@@ -48,7 +48,7 @@ class Verified:
 
 
 def verify(
-    plan: Plan,
+    plan: Rewrite,
     source: StoredArray,
     target: StoredArray,
     progress: Callable[[int, int], None],
@@ -94,7 +94,7 @@ def verify(
     return Verified(largest, count, measured, parts.are_all)
 
 
-def _error_at_once(plan: Plan, source: StoredArray, target: StoredArray) -> float | None:
+def _error_at_once(plan: Rewrite, source: StoredArray, target: StoredArray) -> float | None:
     """Return the largest error of a small array; None if it is too large, or to be looked for part by part."""
     alike = None if plan.lossy and plan.measures else source.alike(target, independent=True)
     if alike is None:
@@ -108,7 +108,7 @@ def _error_at_once(plan: Plan, source: StoredArray, target: StoredArray) -> floa
     return None
 
 
-def reached_while_writing(plan: Plan, source: StoredArray, written: Written) -> dict[str, float | None]:
+def reached_while_writing(plan: Rewrite, source: StoredArray, written: Written) -> dict[str, float | None]:
     """Return the required measures that are known before an array is read again; empty unless all chunks are proven."""
     if not plan.measures or len(written.proven) < written.chunk_count:
         return {}
@@ -116,7 +116,7 @@ def reached_while_writing(plan: Plan, source: StoredArray, written: Written) -> 
     return plan.reached(_unstored(plan, source, parts).plus(written.measured), all_stored=parts.are_all)
 
 
-def _unstored(plan: Plan, source: StoredArray, parts: Parts) -> Measured:
+def _unstored(plan: Rewrite, source: StoredArray, parts: Parts) -> Measured:
     """Return what is known of the values that are not stored, which are the fill value in both arrays."""
     if not plan.measures or parts.are_all:
         return Measured()
@@ -157,7 +157,7 @@ def verify_kept(
 
 
 def verify_copied(
-    plan: Plan,
+    plan: Rewrite,
     source: StoredArray,
     target: StoredArray,
     progress: Callable[[int, int], None],
@@ -209,13 +209,13 @@ def _filtered_alike(
     return applied(pipeline, chunk[1]) == applied(other, other_chunk[1])
 
 
-def _tasks(plan: Plan, parts: Parts) -> Generator[Parts, None, None]:
+def _tasks(plan: Rewrite, parts: Parts) -> Generator[Parts, None, None]:
     """Cut parts into tasks of a size that is efficient for one thread."""
     at_once = chunks_at_once(plan.chunk.nbytes)
     yield from (parts[at : at + at_once] for at in range(0, len(parts), at_once))
 
 
-def _decodes_alike(plan: Plan, written: Written, target: StoredArray) -> bool:
+def _decodes_alike(plan: Rewrite, written: Written, target: StoredArray) -> bool:
     """Return whether chunks of an array decode as they did before they were written."""
     filters, recorded = (
         [(stage.filter.id, stage.stored) for stage in pipeline.stages]
@@ -231,7 +231,7 @@ def _decodes_alike(plan: Plan, written: Written, target: StoredArray) -> bool:
 
 
 def _check_seals(
-    plan: Plan, target: StoredArray, proven: Parts, seals: NDArray[np.int64], threads: int
+    plan: Rewrite, target: StoredArray, proven: Parts, seals: NDArray[np.int64], threads: int
 ) -> Generator[tuple[float, Measured | None], None, None]:
     """Check that the store holds the written bytes of proven chunks; yield for each that it adds nothing."""
     if not len(proven):
@@ -255,7 +255,7 @@ def _check_seals(
 
 
 def _errors(
-    plan: Plan, source: StoredArray, target: ArrayReader, parts: Parts, threads: int
+    plan: Rewrite, source: StoredArray, target: ArrayReader, parts: Parts, threads: int
 ) -> Generator[tuple[float, Measured | None], None, None]:
     """Compare parts with the source, and yield the largest error and the measures of each."""
     if not len(parts):
@@ -277,7 +277,7 @@ def _errors(
         yield from errors
 
 
-def _compare_values(plan: Plan) -> Callable[[Region, NDArray[Any], NDArray[Any]], float]:
+def _compare_values(plan: Rewrite) -> Callable[[Region, NDArray[Any], NDArray[Any]], float]:
     """Return what compares values with those of the source: numbers by the bounds of the plan, others as they are."""
 
     def compare(part: Region, before: NDArray[Any], after: NDArray[Any]) -> float:

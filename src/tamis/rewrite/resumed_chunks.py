@@ -16,7 +16,7 @@ from tamis.safety.journal import Journal, Leftover, checksum_of, companion_key
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
     from tamis.meaning.missing import Flags
-    from tamis.rewrite.rewrite import Plan, WrittenAtOnce
+    from tamis.rewrite.rewrite import Rewrite, WrittenAtOnce
 
 _EXPANDED = 4
 _EXPANDED_NBYTES = 1 << 20
@@ -28,7 +28,7 @@ class History:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Rewrite,
         grid: Grid,
         journal: Journal,
         numbers: tuple[int, int],

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Rewrite:
     """The plan by which one array is written."""
 
     path: str  # Path in both stores
@@ -59,7 +59,7 @@ class Plan:
     # Whether an array records all filters when it is created, also those that are for chunks without the first one
     records_all: bool = field(default=False, repr=False)
     # The plan that `at` was called on; None if this one was made otherwise
-    model: Plan | None = field(default=None, repr=False, compare=False)
+    model: Rewrite | None = field(default=None, repr=False, compare=False)
 
     # Computed once because every chunk needs them several times.
     chunk: ChunkType = field(init=False)  # Type and shape of the target's chunks
@@ -81,9 +81,9 @@ class Plan:
         object.__setattr__(self, "bound", bound)
         object.__setattr__(self, "lossy", self.bound != 0)
 
-    def at(self, path: str) -> Plan:
+    def at(self, path: str) -> Rewrite:
         """Return the same plan for another array, like the one that it was made for."""
-        plan = object.__new__(Plan)  # nothing is computed again
+        plan = object.__new__(Rewrite)  # nothing is computed again
         for name in _SHARED:
             object.__setattr__(plan, name, getattr(self, name))
         object.__setattr__(plan, "path", path)
@@ -151,10 +151,10 @@ class Plan:
         return source.parts(self.grid(source))
 
 
-_SHARED = tuple(entry.name for entry in fields(Plan) if entry.name not in ("path", "model"))
+_SHARED = tuple(entry.name for entry in fields(Rewrite) if entry.name not in ("path", "model"))
 
 
-Create = Callable[[Plan], ArrayWriter]
+Create = Callable[[Rewrite], ArrayWriter]
 """Creates the array of a plan in the target, in place of one that it created before."""
 
 
@@ -171,11 +171,11 @@ class CreateAtOnce(ABC):
     """A `Create` that also writes small arrays at once, if the format can."""
 
     @abstractmethod
-    def __call__(self, plan: Plan) -> ArrayWriter:
+    def __call__(self, plan: Rewrite) -> ArrayWriter:
         """Create the array of a plan."""
 
     @abstractmethod
-    def at_once(self, plan: Plan, most_nbytes: int | None) -> WrittenAtOnce | None:
+    def at_once(self, plan: Rewrite, most_nbytes: int | None) -> WrittenAtOnce | None:
         """Create the array of a simple plan (`is_simple`) with all of its chunks, in at most so many bytes.
 
         Encoded chunks are decoded and compared, and the records of the store are those of the chunks. None, and nothing

@@ -16,7 +16,7 @@ from tamis.filters import ChunkType, Filter, Stage, StoredZfp, Zfp
 from tamis.filters.zfp import is_stored
 from tamis.rewrite.encode import encode_stream
 from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk
-from tamis.rewrite.rewrite import Create, Plan
+from tamis.rewrite.rewrite import Create, Rewrite
 
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
@@ -42,7 +42,7 @@ def _without_version(stored: tuple[int, ...]) -> tuple[object, ...]:
     return header.filter, header.dtype, header.shape, header.swapped
 
 
-def encode_streams(plan: Plan, source: StoredArray, parts: Parts, threads: int) -> Generator[NewChunk, None, None]:
+def encode_streams(plan: Rewrite, source: StoredArray, parts: Parts, threads: int) -> Generator[NewChunk, None, None]:
     """Undo the filters after zfp, chunk by chunk in threads, and apply those of the plan to the zfp streams.
 
     A chunk without zfp goes through the other filters of the plan.
@@ -59,7 +59,7 @@ def encode_streams(plan: Plan, source: StoredArray, parts: Parts, threads: int) 
                 yield from batch
 
 
-def _encode(plan: Plan, chunks: ChunkReader, number: int, origin: Origin) -> NewChunk:
+def _encode(plan: Rewrite, chunks: ChunkReader, number: int, origin: Origin) -> NewChunk:
     stream = chunks.first_output(origin)
     if stream is None and not plan.pipeline.stages[0].optional:
         raise BoundError(
@@ -110,11 +110,11 @@ def _as_stored(asked: Filter, chunk: ChunkType) -> Filter:
     return type(asked).from_values(asked.stored(chunk))
 
 
-def as_stored(array: StoredArray) -> Plan | None:
+def as_stored(array: StoredArray) -> Rewrite | None:
     """Return the plan by which the chunks of an array are carried over; None if their bytes cannot be read."""
     if array.chunk_shape is None or array.dtype is None or not array.can_read_chunks:
         return None
-    return Plan(array.path, array.pipeline, array.chunk.dtype, array.chunk_shape, copied=True)
+    return Rewrite(array.path, array.pipeline, array.chunk.dtype, array.chunk_shape, copied=True)
 
 
 def skips_first(array: StoredArray) -> bool:
@@ -128,7 +128,7 @@ def masks_of(array: StoredArray) -> set[int]:
         return {record.mask for _, record in chunks.true_records()}
 
 
-def carry(plan: Plan, source: StoredArray, create: Create) -> ArrayWriter | None:
+def carry(plan: Rewrite, source: StoredArray, create: Create) -> ArrayWriter | None:
     """Create an array and write the stored chunks of another one to it, as they are."""
     target = create(plan)
     with closing(source.open_chunks()) as chunks:

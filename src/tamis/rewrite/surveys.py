@@ -19,7 +19,7 @@ from tamis.arrays.threads import ordered_map
 
 if TYPE_CHECKING:
     from tamis.arrays.grid import Region
-    from tamis.rewrite.rewrite import Plan
+    from tamis.rewrite.rewrite import Rewrite
     from tamis.stores.protocols import StoredArray
 
 
@@ -48,7 +48,7 @@ class MissingCount:
 
 
 def count_missing(
-    plan: Plan, source: StoredArray, progress: Callable[[int, int], None], threads: int = 1
+    plan: Rewrite, source: StoredArray, progress: Callable[[int, int], None], threads: int = 1
 ) -> MissingCount:
     """Count the missing values of a source in threads, without the parts that are not stored."""
     source.check_readable()
@@ -74,7 +74,7 @@ def count_missing(
     return total
 
 
-def count_partial(plan: Plan, target: StoredArray) -> int:
+def count_partial(plan: Rewrite, target: StoredArray) -> int:
     """Count the chunks without zfp that reach beyond the array along an axis that can grow."""
     steps = zip(plan.padding.growing, target.shape, plan.chunk_shape, strict=False)
     if plan.pipeline.zfp is None or not any(grows and extent % step for grows, extent, step in steps):
@@ -91,7 +91,7 @@ _BLOCK_COPIES, _FIELD_COPIES = 8, 30
 
 
 def measured_fields(
-    plan: Plan,
+    plan: Rewrite,
     source: StoredArray,
     target: StoredArray,
     words: Collection[str],
@@ -125,7 +125,7 @@ def measured_fields(
     return total
 
 
-def _block_shape(plan: Plan, source: StoredArray, target: StoredArray) -> tuple[int, ...]:
+def _block_shape(plan: Rewrite, source: StoredArray, target: StoredArray) -> tuple[int, ...]:
     """Return the shape of blocks of whole fields, with as many of them as chunks have, if they are not too large."""
     shape = source.shape
     grids = [grid for grid in (source.chunk_shape, target.chunk_shape) if grid]
@@ -138,7 +138,7 @@ def _block_shape(plan: Plan, source: StoredArray, target: StoredArray) -> tuple[
 
 
 def survey(
-    plan: Plan, source: StoredArray, progress: Callable[[int, int], None], threads: int = 1, *, moments: bool
+    plan: Rewrite, source: StoredArray, progress: Callable[[int, int], None], threads: int = 1, *, moments: bool
 ) -> Measured:
     """Return what is known of all valid values of a source, if asked for with moments; read in threads."""
     source.check_readable()

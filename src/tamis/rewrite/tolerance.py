@@ -32,7 +32,7 @@ from tamis.zfp import MAX_RANK, Accuracy, Precision
 from tamis.zfp.arrays import Rung, rungs_of
 
 if TYPE_CHECKING:
-    from tamis.rewrite.rewrite import Plan
+    from tamis.rewrite.rewrite import Rewrite
     from tamis.stores.protocols import StoredArray
 
 _CHECKSUM_NBYTES = 4
@@ -41,11 +41,11 @@ _CHECKSUM_NBYTES = 4
 class LadderPart:
     """A part whose error alone decides whether zfp is applied, unless values become missing or cross a limit."""
 
-    def __init__(self, plan: Plan, values: NDArray[Any], encoded: NDArray[Any], largest: float) -> None:
+    def __init__(self, plan: Rewrite, values: NDArray[Any], encoded: NDArray[Any], largest: float) -> None:
         self._plan, self._values, self._encoded, self._largest = plan, values, encoded, largest
 
     @classmethod
-    def of(cls, plan: Plan, values: NDArray[Any]) -> LadderPart | None:
+    def of(cls, plan: Rewrite, values: NDArray[Any]) -> LadderPart | None:
         """Return a part; None if other filters, missing values or padding decide, too."""
         if not _has_ladder(plan) or plan.padding.is_read(values.shape, plan.chunk_shape):
             return None
@@ -95,7 +95,7 @@ def _axes(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(extent for extent in shape if extent > 1)
 
 
-def _has_ladder(plan: Plan) -> bool:
+def _has_ladder(plan: Rewrite) -> bool:
     """Return whether the error of a part without missing values alone decides how it is stored."""
     if not plan.pipeline.stages:
         return False
@@ -141,7 +141,7 @@ class Trial:
     decides whether zfp is applied. Other parts are encoded and decoded for each tolerance.
     """
 
-    def __init__(self, plan: Plan, parts: Sequence[Part]) -> None:
+    def __init__(self, plan: Rewrite, parts: Sequence[Part]) -> None:
         self._parts = [_climbed(plan, values) or _Encoded(plan, part, values) for part, values in parts]
 
     def missed(self, tolerance: float) -> int:
@@ -153,7 +153,7 @@ class Trial:
         return sum(part.nbytes(tolerance) for part in self._parts)
 
 
-def _climbed(plan: Plan, values: NDArray[Any]) -> _Climbed | None:
+def _climbed(plan: Rewrite, values: NDArray[Any]) -> _Climbed | None:
     """Return a part that needs not be encoded for each tolerance; None if it must be."""
     bound = plan.pipeline.error_bound or 0.0
     part = LadderPart.of(plan, values)
@@ -163,7 +163,7 @@ def _climbed(plan: Plan, values: NDArray[Any]) -> _Climbed | None:
 class _Encoded:
     """A part that is encoded and decoded."""
 
-    def __init__(self, plan: Plan, part: Region, values: NDArray[Any]) -> None:
+    def __init__(self, plan: Rewrite, part: Region, values: NDArray[Any]) -> None:
         self._plan, self._part, self._values = plan, part, values
         self._sizes: dict[float, tuple[bool, int]] = {}
 
@@ -228,7 +228,7 @@ def provisional(pipeline: Pipeline) -> Pipeline:
     return pipeline if zfp is None or zfp.bound is None else with_tolerance(pipeline, Accuracy(zfp.bound).effective)
 
 
-def within_bound(plan: Plan, bound: float) -> Plan:
+def within_bound(plan: Rewrite, bound: float) -> Rewrite:
     """Return a plan whose values keep a bound, in stored units, unless they keep a smaller one already.
 
     The tolerance of a zfp with a bound follows it; that of others stays, and chunks that it does not keep within the
@@ -254,7 +254,7 @@ def as_stored_already(pipeline: Pipeline, stored: Pipeline) -> Pipeline:
     return with_tolerance(pipeline, zfp.error_bound) if enough else pipeline
 
 
-def with_loosest_tolerance(plan: Plan, source: StoredArray) -> Plan:
+def with_loosest_tolerance(plan: Rewrite, source: StoredArray) -> Rewrite:
     """Return a plan with the loosest tolerance, a power of two, that keeps its bound on a sample of the source.
 
     The result depends on the values alone. If zfp is required in every chunk, which must not miss the bound then, the
@@ -274,8 +274,8 @@ def with_loosest_tolerance(plan: Plan, source: StoredArray) -> Plan:
 
 
 def with_tolerance_of(
-    plan: Plan, shape: tuple[int, ...], parts: Callable[[Grid], Parts], read: Callable[[Parts], list[Part]]
-) -> Plan:
+    plan: Rewrite, shape: tuple[int, ...], parts: Callable[[Grid], Parts], read: Callable[[Parts], list[Part]]
+) -> Rewrite:
     """Return a plan as `with_loosest_tolerance` does, for an array of any kind."""
     zfp = plan.pipeline.zfp
     if plan.pipeline.bound is None or zfp is None or not plan.recoded:
@@ -303,7 +303,7 @@ def with_tolerance_of(
     )
 
 
-def _note(plan: Plan, tolerance: float, sample: Parts) -> str:
+def _note(plan: Rewrite, tolerance: float, sample: Parts) -> str:
     what = "chunk" if sample.grid.chunk_shape == plan.chunk_shape else "part"
     of_its = f"{plural(len(sample), what)} of {sample.grid.chunk_count}"
     return (
@@ -312,7 +312,7 @@ def _note(plan: Plan, tolerance: float, sample: Parts) -> str:
     )
 
 
-def _sample(plan: Plan, parts: Parts) -> Parts:
+def _sample(plan: Rewrite, parts: Parts) -> Parts:
     """Return chunks of the target, or parts of large ones, spread over the array."""
     nbytes = math.prod(parts.grid.chunk_shape) * plan.dtype.itemsize
     count = min(len(parts), max(_LEAST_PARTS, min(_MOST_PARTS, _SAMPLE_NBYTES // nbytes)))
@@ -321,7 +321,7 @@ def _sample(plan: Plan, parts: Parts) -> Parts:
     return Parts(parts.grid, np.array([parts.numbers[place] for place in places], np.int64))
 
 
-def _part_shape(plan: Plan) -> tuple[int, ...]:
+def _part_shape(plan: Rewrite) -> tuple[int, ...]:
     """Return the chunk shape, halved along its longest axes, to whole blocks, until a part is small."""
     shape = [*plan.chunk_shape]
     while math.prod(shape) * plan.dtype.itemsize > _PART_NBYTES:

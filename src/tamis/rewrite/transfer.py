@@ -13,7 +13,7 @@ from tamis.stores.data_model import NamedArray, NamedGroup
 from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredArray
 
 if TYPE_CHECKING:
-    from tamis.rewrite.rewrite import Plan, Recreate
+    from tamis.rewrite.rewrite import Recreate, Rewrite
 
 Companions = Mapping[str, ArrayWriter | None]
 Check = Callable[[NamedArray, StoredArray], None]
@@ -34,7 +34,7 @@ class Target(Protocol):
     def create_group(self, group: NamedGroup) -> None:
         """Create a group with its dimensions and attributes, before its variables and inner groups."""
 
-    def create_like(self, variable: NamedArray, array: StoredArray, plan: Plan) -> ArrayWriter:
+    def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> ArrayWriter:
         """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
 
     def copy(self, variable: NamedArray, array: StoredArray) -> None:

@@ -21,7 +21,7 @@ from tamis.rewrite.encode import fallback_mask
 from tamis.rewrite.growth import LargerError, check_growth, collect_within
 from tamis.rewrite.new_chunk import FLAGS_PIPELINE, NewChunk, is_simple, make_chunks
 from tamis.rewrite.recording import KeptChunks, Recording
-from tamis.rewrite.rewrite import CreateAtOnce, Plan, Written
+from tamis.rewrite.rewrite import CreateAtOnce, Rewrite, Written
 from tamis.rewrite.streams import encode_streams
 from tamis.safety.journal import seal_of
 
@@ -38,9 +38,9 @@ _AT_ONCE_NBYTES = 64 << 10
 
 
 def write(
-    plan: Plan,
+    plan: Rewrite,
     source: StoredArray,
-    create: Callable[[Plan], ArrayWriter],
+    create: Callable[[Rewrite], ArrayWriter],
     progress: Progress,
     threads: int = 1,
     history: History | None = None,
@@ -70,14 +70,14 @@ class _Work(NamedTuple):
     """What `write` does with a plan; see there."""
 
     source: StoredArray
-    create: Callable[[Plan], ArrayWriter]
+    create: Callable[[Rewrite], ArrayWriter]
     parts: Parts
     most_nbytes: int | None
     progress: Progress
     threads: int
     history: History | None
 
-    def run(self, plan: Plan) -> Written | None:
+    def run(self, plan: Rewrite) -> Written | None:
         """Write all chunks; None if one of the later chunks needs a filter that the array does not record."""
         count, at_once = itertools.count(1), max(1, _AT_ONCE_NBYTES // plan.chunk.nbytes)
         writer = self._open(plan)
@@ -100,14 +100,14 @@ class _Work(NamedTuple):
                     self.progress(next(count), len(self.parts))
         return writer.finish(len(self.parts))
 
-    def _open(self, plan: Plan) -> _CountingWriter:
+    def _open(self, plan: Rewrite) -> _CountingWriter:
         target = self.create(plan)
         recording = Recording(plan.pipeline, target.recorded.within(plan.pipeline.bound), plan.chunk)
         return _CountingWriter(replace(plan, pipeline=recording.pipeline), recording, target, self.history)
 
 
 def _write_at_once(
-    plan: Plan, source: StoredArray, create: CreateAtOnce, progress: Progress, history: History | None
+    plan: Rewrite, source: StoredArray, create: CreateAtOnce, progress: Progress, history: History | None
 ) -> Written | None:
     """Write a small array at once; None, and nothing is written, if that does not go."""
     special = plan.streams_kept or not is_simple(plan)
@@ -127,7 +127,7 @@ def _write_at_once(
     return Written(count, 0, missing, pipeline=array.pipeline, largest_error=largest)
 
 
-def would_grow(plan: Plan, source: StoredArray) -> bool:
+def would_grow(plan: Rewrite, source: StoredArray) -> bool:
     """Return whether an array that must not grow would; its chunks are encoded for that."""
     try:
         if check_growth(plan, source, len(plan.parts(source))) is None:
@@ -143,7 +143,7 @@ def would_grow(plan: Plan, source: StoredArray) -> bool:
 class _NullWriter:
     """A writer that stores nothing and counts bytes."""
 
-    def __init__(self, plan: Plan, grid: Grid) -> None:
+    def __init__(self, plan: Rewrite, grid: Grid) -> None:
         stages = (replace(stage, stored=stage.filter.stored(plan.chunk)) for stage in plan.pipeline.stages)
         self.grid, self.recorded, self.stored_nbytes = grid, Pipeline(stages), 0
 
@@ -161,7 +161,7 @@ class _NullWriter:
 class _CountingWriter:
     """A writer of encoded chunks and their flags that counts what it writes, for `Written`."""
 
-    def __init__(self, plan: Plan, recording: Recording, target: ArrayWriter, history: History | None) -> None:
+    def __init__(self, plan: Rewrite, recording: Recording, target: ArrayWriter, history: History | None) -> None:
         self.plan, self._recording, self._target, self._history = plan, recording, target, history
         self._has_zfp = plan.pipeline.zfp is not None
         # A companion without a flag for unwritten values is created with the first chunk that has missing ones.
@@ -258,7 +258,7 @@ def _not_applied(pipeline: Pipeline, mask: int) -> Iterator[str]:
 
 
 def _encode_parts(
-    plan: Plan, source: StoredArray, parts: Parts, threads: int, history: History | None
+    plan: Rewrite, source: StoredArray, parts: Parts, threads: int, history: History | None
 ) -> Generator[NewChunk, None, None]:
     if history is not None:
         reused = []
@@ -282,7 +282,7 @@ def _encode_parts(
         yield from chunks
 
 
-def _flags_of_rest(plan: Plan, source: StoredArray, parts: Parts) -> Flags | None:
+def _flags_of_rest(plan: Rewrite, source: StoredArray, parts: Parts) -> Flags | None:
     """Return the flags of a plan, with the flag of chunks that are not stored."""
     if plan.flags is None or parts.are_all:
         return plan.flags

@@ -16,7 +16,7 @@ from tamis.formats.hdf5.tree.copy import Copied, copy_tree, create_target
 from tamis.formats.hdf5.tree.times import keep_times
 from tamis.formats.hdf5.writer import GrowingFile, Hdf5Writer, create_writer, write_small
 from tamis.meaning.variables import HISTORY, with_line
-from tamis.rewrite.rewrite import CreateAtOnce, Plan, Recreate, WrittenAtOnce
+from tamis.rewrite.rewrite import CreateAtOnce, Recreate, Rewrite, WrittenAtOnce
 
 if TYPE_CHECKING:
     from tamis.formats.hdf5.store import Hdf5Store
@@ -49,7 +49,7 @@ class _Create(CreateAtOnce):
         )
         self._writer: Hdf5Writer | None = None
 
-    def __call__(self, plan: Plan) -> Hdf5Writer:
+    def __call__(self, plan: Rewrite) -> Hdf5Writer:
         if self._writer is not None:
             self._writer.discard()
         self._source.keep(self._open_source())
@@ -58,7 +58,7 @@ class _Create(CreateAtOnce):
         self.rounding = None if plan.rounding is None else plan.rounding.rounding
         return writer
 
-    def at_once(self, plan: Plan, most_nbytes: int | None) -> WrittenAtOnce | None:
+    def at_once(self, plan: Rewrite, most_nbytes: int | None) -> WrittenAtOnce | None:
         small = write_small(plan, self._source, self._parent, self._link, self._growing, most_nbytes)
         if small is None:
             return None

@@ -38,7 +38,7 @@ from tamis.rewrite.streams import as_stored, carry
 from tamis.stores.data_model import AttributeForm, Dimension, EnumType, NamedArray, NamedGroup, is_compound
 
 if TYPE_CHECKING:
-    from tamis.rewrite.rewrite import Plan
+    from tamis.rewrite.rewrite import Rewrite
     from tamis.rounding import Rounding
     from tamis.stores.protocols import ArrayWriter, StoredArray
 
@@ -168,7 +168,7 @@ class NetcdfTarget:
             dataset = self._create_bare(f"{path}/{name}", dimension) if bare else None
             self._dimensions[f"{path}/{name}"] = _Scale(next(self._ids), dimension, dataset)
 
-    def create_like(self, variable: NamedArray, array: StoredArray, plan: Plan) -> Hdf5Writer:
+    def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> Hdf5Writer:
         """Create a variable with dimensions, attributes and fill value, as planned, in place of an earlier one."""
         self._remove(variable)
         filters = [
@@ -373,7 +373,7 @@ def _check_attributes(path: str, attributes: Iterable[str]) -> None:
             ).at(dataset=path)
 
 
-def _is_carried(plan: Plan, array: StoredArray) -> bool:
+def _is_carried(plan: Rewrite, array: StoredArray) -> bool:
     """Return whether chunks are copied as they are; a chunk of HDF5 must fit into an array that cannot grow."""
     fits = all(step <= extent for step, extent in zip(plan.chunk_shape, array.shape, strict=True))
     everywhere = all(isinstance(item, (Deflate, Shuffle, Fletcher32, Zfp)) for item in plan.pipeline.filters)

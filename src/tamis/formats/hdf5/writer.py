@@ -22,7 +22,7 @@ from tamis.formats.hdf5.tree.create import new_dataset, plist_like, type_like
 from tamis.formats.hdf5.tree.walk import Link, link_plist
 from tamis.formats.hdf5.writing.creation import as_recorded, filter_parameters
 from tamis.rewrite.new_chunk import native_encoder
-from tamis.rewrite.rewrite import Plan, WrittenAtOnce
+from tamis.rewrite.rewrite import Rewrite, WrittenAtOnce
 
 if TYPE_CHECKING:
     from tamis.formats.hdf5.stored_array import Hdf5Array
@@ -122,7 +122,7 @@ class Hdf5Writer:
         check_recorded(self.dataset, self.grid, self._notes)
 
 
-def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, growing: GrowingFile) -> Hdf5Writer:
+def create_writer(plan: Rewrite, source: Hdf5Array, parent: h5py.Group, name: str, growing: GrowingFile) -> Hdf5Writer:
     """Create the dataset of a plan, with the source's properties except type, chunks and filters."""
     try:
         if (like := _creation_of(plan, source, growing)) is not None:
@@ -148,7 +148,7 @@ def create_writer(plan: Plan, source: Hdf5Array, parent: h5py.Group, name: str, 
 
 
 def write_small(
-    plan: Plan, source: Hdf5Array, parent: h5g.GroupID, link: Link, growing: GrowingFile, most_nbytes: int | None
+    plan: Rewrite, source: Hdf5Array, parent: h5g.GroupID, link: Link, growing: GrowingFile, most_nbytes: int | None
 ) -> tuple[WrittenAtOnce, bool] | None:
     """Create a small dataset like another one that was created, and fill it; see `CreateAtOnce.at_once`.
 
@@ -168,17 +168,17 @@ def write_small(
     return WrittenAtOnce(like.recorded, copy.chunks, like.encoder.mask), copy.complete
 
 
-def _creation_of(plan: Plan, source: Hdf5Array, growing: GrowingFile) -> Creation | None:
+def _creation_of(plan: Rewrite, source: Hdf5Array, growing: GrowingFile) -> Creation | None:
     """Return how a dataset of the same form was created for an equal plan."""
     return None if source.form is None else growing.creations.get(_form(plan, source))
 
 
-def _form(plan: Plan, source: Hdf5Array) -> object:
+def _form(plan: Rewrite, source: Hdf5Array) -> object:
     return source.form, plan.created, plan.chunk_shape, plan.dtype
 
 
 def _opened(
-    dataset: h5py.Dataset, plan: Plan, source: Hdf5Array, recorded: Pipeline, growing: GrowingFile
+    dataset: h5py.Dataset, plan: Rewrite, source: Hdf5Array, recorded: Pipeline, growing: GrowingFile
 ) -> Hdf5Writer:
     if plan.rounding is not None:
         record_rounding(dataset, plan.rounding.rounding)

@@ -19,14 +19,14 @@ from tamis.jobs.plan.measure import cost_of, loss_of, losses_of_modes
 from tamis.jobs.plan.result import Candidate
 from tamis.jobs.plan.wants import ABSOLUTE, RELATIVE, Want
 from tamis.jobs.recipes.names import dimensions_of
-from tamis.jobs.repack.planning import Request, plan_datasets
+from tamis.jobs.repack.planning import RepackOptions, plan_datasets
 from tamis.pipeline import Pipeline
 from tamis.zfp import Accuracy, Precision
 
 if TYPE_CHECKING:
     from tamis.jobs.plan.sample import Sample
     from tamis.jobs.recipes.saved_recipe import MissingPolicy
-    from tamis.rewrite.rewrite import Plan as ArrayPlan
+    from tamis.rewrite.rewrite import Rewrite as ArrayPlan
     from tamis.stores.protocols import Store, StoredArray
 
 _CHAINS = (
@@ -72,7 +72,7 @@ class Variable(NamedTuple):
 
     def plans(self, filters: str, required: Requirement | None = None) -> list[ArrayPlan]:
         """Return what repack would do in each file; raise its error if it cannot."""
-        request = Request(
+        request = RepackOptions(
             {self.path: Pipeline.parse(filters)},
             {self.path: self.chunk_shape},
             True,

@@ -22,7 +22,7 @@ from tamis.jobs.plan.wants import RELATIVE
 if TYPE_CHECKING:
     from tamis.filters.foreign import Foreign
     from tamis.jobs.plan.sample import Piece, Sample
-    from tamis.rewrite.rewrite import Plan
+    from tamis.rewrite.rewrite import Rewrite
 
 FOREIGN = ("sz3", "sperr")
 _LOSSLESS = "shuffle|deflate(4)"
@@ -118,8 +118,8 @@ def _gaps(sample: Sample) -> str:
     return "1e35" if large else "none"
 
 
-def _change(codec: Foreign) -> Callable[[Plan, Piece, NDArray[Any]], NDArray[Any]]:
-    def change(plan: Plan, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
+def _change(codec: Foreign) -> Callable[[Rewrite, Piece, NDArray[Any]], NDArray[Any]]:
+    def change(plan: Rewrite, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
         values = values.astype(values.dtype.newbyteorder("="), copy=False)
         chunk = ChunkType(values.dtype, values.shape)
         return _decoded(codec, codec.trial(values.tobytes(), chunk), chunk)
@@ -135,7 +135,7 @@ def _decoded(codec: Foreign, data: bytes, chunk: ChunkType) -> NDArray[Any]:
     return np.frombuffer(plain, chunk.dtype).reshape(chunk.shape)
 
 
-def _measured(codec: Foreign, plans: Sequence[Plan], sample: Sample, advance: Callable[[int], None]) -> _Measured:
+def _measured(codec: Foreign, plans: Sequence[Rewrite], sample: Sample, advance: Callable[[int], None]) -> _Measured:
     """Return bytes, errors and seconds of the chunks of a sample."""
     raw, stored, tally, unlike = list[int](), list[int](), Tally(), 0
     write_seconds = read_seconds = 0.0
@@ -157,6 +157,6 @@ def _measured(codec: Foreign, plans: Sequence[Plan], sample: Sample, advance: Ca
     return _Measured(raw, stored, tally, write_seconds, read_seconds, unlike)
 
 
-def _is_missing(plan: Plan, values: NDArray[Any]) -> NDArray[np.bool_]:
+def _is_missing(plan: Rewrite, values: NDArray[Any]) -> NDArray[np.bool_]:
     absent = plan.missing.find(values)
     return np.zeros(values.shape, bool) if absent is None else absent

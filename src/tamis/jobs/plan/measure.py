@@ -19,7 +19,7 @@ from tamis.jobs.plan.sample import Piece, Sample
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import encode_proven
 from tamis.rewrite.new_chunk import make_chunk
-from tamis.rewrite.rewrite import Plan
+from tamis.rewrite.rewrite import Rewrite
 from tamis.rewrite.tolerance import LadderPart
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _READ_NBYTES = 4_000_000
 _CERTAIN = 1.96  # standard errors on each side of 95 % of a normal distribution
 
 
-Change = Callable[[Plan, Piece, NDArray[Any]], NDArray[Any]]
+Change = Callable[[Rewrite, Piece, NDArray[Any]], NDArray[Any]]
 """Returns the values of a piece as readers get them."""
 
 
@@ -60,7 +60,7 @@ class Cost(NamedTuple):
     fallbacks: float
 
 
-def loss_of(plans: Sequence[Plan], sample: Sample, want: Want, changed: Change | None = None) -> Loss:
+def loss_of(plans: Sequence[Rewrite], sample: Sample, want: Want, changed: Change | None = None) -> Loss:
     """Return what the tiles of a sample lose by the plans of all files, or by what else changes values."""
     change = changed or _after
     # Others may take missing values for valid ones.
@@ -97,7 +97,9 @@ def loss_of(plans: Sequence[Plan], sample: Sample, want: Want, changed: Change |
     return Loss(tally, moments, min(similarities, default=None), distance, worst)
 
 
-def losses_of_modes(plans: Sequence[Plan], sample: Sample, modes: Sequence[Accuracy | Precision]) -> list[Loss] | None:
+def losses_of_modes(
+    plans: Sequence[Rewrite], sample: Sample, modes: Sequence[Accuracy | Precision]
+) -> list[Loss] | None:
     """Return what the tiles of a sample lose in modes of zfp, measured together."""
     tally = Tally()
     errors, squares = [0.0] * len(modes), [0.0] * len(modes)
@@ -119,7 +121,7 @@ def losses_of_modes(plans: Sequence[Plan], sample: Sample, modes: Sequence[Accur
     ]
 
 
-def cost_of(plans: Sequence[Plan], sample: Sample, advance: Callable[[int], None]) -> Cost:
+def cost_of(plans: Sequence[Rewrite], sample: Sample, advance: Callable[[int], None]) -> Cost:
     """Return bytes and seconds of the chunks of a sample by the plans of all files."""
     raw: list[int] = []
     stored: list[int] = []
@@ -158,17 +160,17 @@ def ratio_and_range(raw: Sequence[int], stored: Sequence[int], sample: Sample) -
     return ratio, max(ratio - spread, 0.0), ratio + spread
 
 
-def _for_piece(plan: Plan, piece: Piece) -> Plan:
+def _for_piece(plan: Rewrite, piece: Piece) -> Rewrite:
     """Return the plan with a chunk of the piece's size, unless the piece is a chunk."""
     return plan if piece.is_chunk else replace(plan, chunk_shape=piece.values.shape)
 
 
-def _with_first_filter(plan: Plan) -> Plan:
+def _with_first_filter(plan: Rewrite) -> Rewrite:
     """Return a plan without the filters after the first one, which lose nothing: they only take time."""
     return replace(plan, pipeline=Pipeline(plan.pipeline.stages[:1], bound=plan.pipeline.bound))
 
 
-def _after(plan: Plan, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
+def _after(plan: Rewrite, piece: Piece, values: NDArray[Any]) -> NDArray[Any]:
     """Return the values as readers get them."""
     if plan.rounding is not None:
         return plan.rounding.apply(values, piece.origin, plan.missing).values

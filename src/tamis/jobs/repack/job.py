@@ -19,7 +19,7 @@ from tamis.jobs.recipes.names import Recipes, least_nbytes
 from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe, asked_recipe
 from tamis.jobs.repack import Repacked, RepackPreview, RepackResult
 from tamis.jobs.repack.new_target import check_room, copy_as_it_is, growth_of, refuse_missing, write_target
-from tamis.jobs.repack.planning import Planning, Request, plan_datasets
+from tamis.jobs.repack.planning import Planning, RepackOptions, plan_datasets
 from tamis.jobs.repack.proof import describe, prove
 from tamis.jobs.repack.record import Record, check_target
 from tamis.jobs.repack.requiring import Survey, refuse_missed, survey_alone, survey_reported
@@ -181,7 +181,7 @@ def repack(
 def run_repack(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
-    request_for: Callable[[Store], Request],
+    request_for: Callable[[Store], RepackOptions],
     *,
     overwrite: bool = False,
     threads: int | None = None,
@@ -281,7 +281,7 @@ def preview_repack(
 def run_preview(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
-    request_for: Callable[[Store], Request],
+    request_for: Callable[[Store], RepackOptions],
     *,
     resume: bool = False,
     form: Mapping[str, Any] | None = None,
@@ -315,19 +315,23 @@ def _request(
     larger: bool,
     history: bool,
     keep_classic: bool,
-) -> Request:
+) -> RepackOptions:
     policy, least = recipe.missing or "exact", least_nbytes(min_size)
-    request = Request(recipe.filters, recipe.chunks, checksum, policy, follow, least, larger, required=recipe.require)
+    request = RepackOptions(
+        recipe.filters, recipe.chunks, checksum, policy, follow, least, larger, required=recipe.require
+    )
     return replace(request, history="repack" if history else "", keep_classic=keep_classic, drop=recipe.drop)
 
 
-def _planning(store: Store, request: Request, transaction: Transaction, survey: Survey = survey_alone) -> Planning:
+def _planning(
+    store: Store, request: RepackOptions, transaction: Transaction, survey: Survey = survey_alone
+) -> Planning:
     """Return the planning for the arrays of a store as the target has them."""
     planning = plan_datasets(store, request, survey)
     return planning if is_copied_by_objects(store, transaction) else planning.of_values()
 
 
-def _notes_of(planning: Planning, request: Request) -> list[str]:
+def _notes_of(planning: Planning, request: RepackOptions) -> list[str]:
     notes = [printable(f"{name}: {reason}") for name, reason in planning.unmatched.items()]
     notes += [printable(f"{path}: left out of the target (drop)") for path in sorted(planning.dropped)]
     return [*notes, *[_NOTHING_ASKED] * request.is_empty]
@@ -391,7 +395,7 @@ def _run(
 def save_store(
     store: Store,
     target: str | os.PathLike[str],
-    request: Request,
+    request: RepackOptions,
     *,
     overwrite: bool,
     threads: int,

@@ -26,7 +26,7 @@ from tamis.stores.protocols import ArrayWriter, CopyInsteadError, Store, StoredA
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.resuming import Resuming, Unresumed
-    from tamis.rewrite.rewrite import Create, Plan, Written
+    from tamis.rewrite.rewrite import Create, Rewrite, Written
     from tamis.safety.transaction import Transaction
 
 
@@ -49,7 +49,7 @@ def copy_as_it_is(store: Store, transaction: Transaction) -> None:
 
 
 def check_room(
-    folder: Path, source: Store, arrays: Mapping[str, StoredArray], plans: Mapping[str, Plan], removable_nbytes: int
+    folder: Path, source: Store, arrays: Mapping[str, StoredArray], plans: Mapping[str, Rewrite], removable_nbytes: int
 ) -> None:
     """Check that a folder has room for the target; its size is estimated by encoding only if space could be short.
 
@@ -112,13 +112,13 @@ def write_target(
     carried: dict[str, ArrayWriter | None] = {}
     unread: dict[str, str] = {}
 
-    def recreate(plan: Plan, source: StoredArray, create: Create) -> None:
+    def recreate(plan: Rewrite, source: StoredArray, create: Create) -> None:
         if plan.copied:
             carried[plan.path] = carry(plan, source, create)
             return
         created: list[ArrayWriter] = []
 
-        def create_noted(plan: Plan) -> ArrayWriter:
+        def create_noted(plan: Rewrite) -> ArrayWriter:
             created.append(create(plan))
             return created[-1]
 

@@ -19,7 +19,7 @@ from tamis.rounding import Absolute
 from tamis.zfp import Accuracy
 
 if TYPE_CHECKING:
-    from tamis.rewrite.rewrite import Plan, Written
+    from tamis.rewrite.rewrite import Rewrite, Written
     from tamis.stores.protocols import Arrays, StoredArray
 
 _NO_FILTERS = Pipeline()
@@ -31,7 +31,7 @@ GROWN = "it would take more room than in the source: name it to store it so, or 
 
 
 def written_notes(
-    plan: Plan, source: StoredArray, target: StoredArray, written: Written, partial_count: int, left_out: Pipeline
+    plan: Rewrite, source: StoredArray, target: StoredArray, written: Written, partial_count: int, left_out: Pipeline
 ) -> tuple[str, ...]:
     """Return notes about chunks that are not stored through the whole pipeline: why, and what may help."""
     companion = target.companion
@@ -50,7 +50,7 @@ def written_notes(
 
 
 def _growth_note(
-    plan: Plan, source: StoredArray, target: StoredArray, companion: StoredArray | None
+    plan: Rewrite, source: StoredArray, target: StoredArray, companion: StoredArray | None
 ) -> tuple[str, ...]:
     """Return a note that a dataset became larger although its filters compress."""
     before, after = source.stored_nbytes, target.stored_nbytes
@@ -60,7 +60,7 @@ def _growth_note(
     return (f"larger than in the source: {size_text(before)} became {size_text(after)}",)
 
 
-def recorded_filters(plan: Plan, target: StoredArray) -> tuple[Pipeline, Pipeline]:
+def recorded_filters(plan: Rewrite, target: StoredArray) -> tuple[Pipeline, Pipeline]:
     """Return the requested filters that a target records, after a rounding if there is one, and the others."""
     stages = plan.pipeline.stages
     if plan.rounding is None and not (stages and stages[0].filter.needs_values):
@@ -78,7 +78,7 @@ def _divided(requested: Pipeline, ids: tuple[int, ...]) -> tuple[Pipeline, Pipel
     return Pipeline((*rounding, *recorded)), Pipeline(stage for stage in requested.stages if stage.filter.id not in ids)
 
 
-def range_text(plan: Plan) -> str:
+def range_text(plan: Rewrite) -> str:
     """Return the range of valid stored values as text; empty if there is no limit."""
     limits = (("from", plan.missing.low), ("to", plan.missing.high))
     return " ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
@@ -91,7 +91,7 @@ def _skipped_notes(written: Written) -> tuple[str, ...]:
     )
 
 
-def _range_note(plan: Plan, written: Written) -> tuple[str, ...]:
+def _range_note(plan: Rewrite, written: Written) -> tuple[str, ...]:
     if written.unrounded:
         limits = f" or let them cross a limit of the valid range ({range_text(plan)})" if range_text(plan) else ""
         return (f"{plural(written.unrounded, 'value')} not rounded, since rounding would make them missing{limits}",)
@@ -106,7 +106,7 @@ def _range_note(plan: Plan, written: Written) -> tuple[str, ...]:
     return (text,)
 
 
-def _missed_note(plan: Plan, written: Written) -> tuple[str, ...]:
+def _missed_note(plan: Rewrite, written: Written) -> tuple[str, ...]:
     """Return a note about chunks that do not keep what is required of each value."""
     if plan.required is None or not written.missed:
         return ()
@@ -124,7 +124,7 @@ def _missed_note(plan: Plan, written: Written) -> tuple[str, ...]:
     return (text,)
 
 
-def _partial_note(plan: Plan, shape: tuple[int, ...], written: Written, partial_count: int) -> tuple[str, ...]:
+def _partial_note(plan: Rewrite, shape: tuple[int, ...], written: Written, partial_count: int) -> tuple[str, ...]:
     if not partial_count:
         return _required_note(plan, shape)
     return (
@@ -133,13 +133,13 @@ def _partial_note(plan: Plan, shape: tuple[int, ...], written: Written, partial_
     )
 
 
-def planned_notes(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]:
+def planned_notes(plan: Rewrite, shape: tuple[int, ...] | None) -> tuple[str, ...]:
     """Return the notes of a plan, and those about what its values may need, without reading them."""
     expected = _expected_companion_note(plan) + _expected_range_note(plan) + _expected_partial_note(plan, shape)
     return plan.notes + _expected_left_out_note(plan) + expected + _expected_requirement_note(plan)
 
 
-def _expected_left_out_note(plan: Plan) -> tuple[str, ...]:
+def _expected_left_out_note(plan: Rewrite) -> tuple[str, ...]:
     """Return a note that some filters are recorded only if chunks go through them."""
     fallback = "" if plan.copied else fallback_text(plan.pipeline)
     if not fallback:
@@ -149,7 +149,7 @@ def _expected_left_out_note(plan: Plan) -> tuple[str, ...]:
     return (f"{fallback} is recorded only if a chunk is stored without {plan.pipeline.filters[0].name}",)
 
 
-def _expected_requirement_note(plan: Plan) -> tuple[str, ...]:
+def _expected_requirement_note(plan: Rewrite) -> tuple[str, ...]:
     if plan.required is None or not plan.lossy:
         return ()
     texts = []
@@ -165,7 +165,7 @@ def _each_value(required: Requirement) -> str:
     return text_of({word: value for word, value in required.given.items() if word not in required.measures})
 
 
-def measures_note(plan: Plan, measures: Mapping[str, float | None]) -> tuple[str, ...]:
+def measures_note(plan: Rewrite, measures: Mapping[str, float | None]) -> tuple[str, ...]:
     """Return a note about the required measures of a whole dataset: what was reached, and what was asked for."""
     if plan.required is None or not measures:
         return ()
@@ -177,7 +177,7 @@ def measures_note(plan: Plan, measures: Mapping[str, float | None]) -> tuple[str
     return (f"measured: {', '.join(texts)}",)
 
 
-def _expected_companion_note(plan: Plan) -> tuple[str, ...]:
+def _expected_companion_note(plan: Rewrite) -> tuple[str, ...]:
     if plan.flags is None:
         return ()
     return (
@@ -185,7 +185,7 @@ def _expected_companion_note(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def _expected_range_note(plan: Plan) -> tuple[str, ...]:
+def _expected_range_note(plan: Rewrite) -> tuple[str, ...]:
     if not plan.lossy or not range_text(plan):
         return ()
     if plan.rounding is not None:
@@ -199,7 +199,7 @@ def _expected_range_note(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def _expected_partial_note(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]:
+def _expected_partial_note(plan: Rewrite, shape: tuple[int, ...] | None) -> tuple[str, ...]:
     """Return a note about values in partial chunks that zfp cannot encode, without reading them."""
     if required := _required_note(plan, shape):
         return required
@@ -211,7 +211,7 @@ def _expected_partial_note(plan: Plan, shape: tuple[int, ...] | None) -> tuple[s
     )
 
 
-def _required_note(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]:
+def _required_note(plan: Rewrite, shape: tuple[int, ...] | None) -> tuple[str, ...]:
     """Return a note that partial chunks cannot contain the fill value because zfp is required."""
     if not _partial_share(plan, shape) or plan.pipeline.stages[0].optional:
         return ()
@@ -222,7 +222,7 @@ def _required_note(plan: Plan, shape: tuple[int, ...] | None) -> tuple[str, ...]
     )
 
 
-def _partial_share(plan: Plan, shape: tuple[int, ...] | None) -> float:
+def _partial_share(plan: Rewrite, shape: tuple[int, ...] | None) -> float:
     """Return the fraction of values in chunks that zfp cannot encode because of the fill value beyond the array."""
     exact = plan.padding.exact or plan.bound is None
     if shape is None or plan.pipeline.zfp is None or not (plan.lossy and exact):
@@ -230,7 +230,7 @@ def _partial_share(plan: Plan, shape: tuple[int, ...] | None) -> float:
     return plan.padding.lossless_share(shape, plan.chunk_shape)
 
 
-def _better_chunks(plan: Plan, shape: tuple[int, ...]) -> str:
+def _better_chunks(plan: Rewrite, shape: tuple[int, ...]) -> str:
     """Return advice to use chunks with at most half as many values in partial chunks; empty if there are none."""
     better = plan.padding.best_chunks(shape, plan.chunk_shape)
     present, left = (plan.padding.lossless_share(shape, chunk_shape) for chunk_shape in (plan.chunk_shape, better))
@@ -242,7 +242,7 @@ def _better_chunks(plan: Plan, shape: tuple[int, ...]) -> str:
     )
 
 
-def _missing_note(plan: Plan, written: Written, companion: StoredArray | None) -> tuple[str, ...]:
+def _missing_note(plan: Rewrite, written: Written, companion: StoredArray | None) -> tuple[str, ...]:
     if not written.missing_values:
         return ()
     if companion is not None:
@@ -259,7 +259,7 @@ def _missing_note(plan: Plan, written: Written, companion: StoredArray | None) -
     )
 
 
-def _advice(plan: Plan, source: StoredArray, written: Written) -> tuple[str, ...]:
+def _advice(plan: Rewrite, source: StoredArray, written: Written) -> tuple[str, ...]:
     if not plan.recoded or 2 * written.lossless_chunks <= written.chunk_count:
         return ()
     shape = shape_text(plan.chunk_shape)
@@ -290,7 +290,7 @@ _MOST = 1000
 
 
 def history_line(
-    command: str, plans: Mapping[str, Plan], written: Collection[str], datasets: Arrays[StoredArray]
+    command: str, plans: Mapping[str, Rewrite], written: Collection[str], datasets: Arrays[StoredArray]
 ) -> str:
     """Return what was done as options of repack; empty if no dataset was encoded anew."""
     changed = [plan for path, plan in plans.items() if path in written]
@@ -305,7 +305,7 @@ def history_line(
     return line
 
 
-def _option(plan: Plan, source: StoredArray) -> str:
+def _option(plan: Rewrite, source: StoredArray) -> str:
     name = plan.path[1:] if plan.path.count("/") == 1 else plan.path
     text = f" -f '{name}:{_as_asked(plan)}'"
     if plan.required is not None:
@@ -315,7 +315,7 @@ def _option(plan: Plan, source: StoredArray) -> str:
     return printable(text)
 
 
-def _as_asked(plan: Plan) -> Pipeline:
+def _as_asked(plan: Rewrite) -> Pipeline:
     """Return the filters of a plan in units of the variable, with the bound asked for in place of its tolerance."""
     steps: list[Stage | Absolute] = [_stage(stage, plan) for stage in plan.requested.stages]
     rounding = plan.requested.rounding
@@ -325,7 +325,7 @@ def _as_asked(plan: Plan) -> Pipeline:
     return Pipeline((rounding if bound is None else Absolute(_in_units(bound, plan)), *steps))
 
 
-def _stage(stage: Stage, plan: Plan) -> Stage:
+def _stage(stage: Stage, plan: Rewrite) -> Stage:
     if not isinstance(stage.filter, Zfp) or not isinstance(stage.filter.mode, Accuracy):
         return stage
     if plan.pipeline.bound and plan.required is None:
@@ -333,5 +333,5 @@ def _stage(stage: Stage, plan: Plan) -> Stage:
     return replace(stage, filter=Zfp(accuracy=_in_units(stage.filter.mode.tolerance, plan)))
 
 
-def _in_units(bound: float, plan: Plan) -> float:
+def _in_units(bound: float, plan: Rewrite) -> float:
     return bound if plan.packing is None else float(f"{plan.in_units(bound):.6g}")

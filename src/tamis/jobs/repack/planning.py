@@ -21,7 +21,7 @@ from tamis.jobs.stored_units import in_stored_units, units_note
 from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import shorter_pipeline
 from tamis.rewrite.growth import compresses
-from tamis.rewrite.rewrite import Plan, flags_for
+from tamis.rewrite.rewrite import Rewrite, flags_for
 from tamis.rewrite.streams import has_streams, is_stored_so, skips_first
 from tamis.rewrite.tolerance import as_stored_already, provisional, with_loosest_tolerance
 from tamis.rewrite.values import Padding
@@ -56,7 +56,7 @@ MIN_NBYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RepackOptions:
     """The arguments of a repack about datasets."""
 
     pipelines: Mapping[str, Pipeline]  # Filters and chunk shapes by name or pattern
@@ -85,7 +85,7 @@ class Request:
 class Planning(NamedTuple):
     """The plans for the datasets of a file."""
 
-    plans: dict[str, Plan]  # For each path that a recipe matches, the plan
+    plans: dict[str, Rewrite]  # For each path that a recipe matches, the plan
     kept: dict[str, str]  # For each path that a pattern matches but that is kept, the reason
     # All datasets of the file, by the path that a recipe matched, others by their first path
     datasets: Arrays[StoredArray]
@@ -99,7 +99,7 @@ class Planning(NamedTuple):
         return self._replace(plans=plans)
 
 
-def plan_datasets(store: Store, request: Request, survey: Survey = survey_alone) -> Planning:
+def plan_datasets(store: Store, request: RepackOptions, survey: Survey = survey_alone) -> Planning:
     """Return a plan for each dataset that a recipe matches, and the reason for each dataset that is kept."""
     store.check_listed()
     names = Names(store)
@@ -121,9 +121,9 @@ def plan_datasets(store: Store, request: Request, survey: Survey = survey_alone)
         labels.setdefault(recipe.path, recipe.label)
     required = requirements(assigned(request.required, names.match_any), labels)
     datasets = store.arrays.labelled(labels)
-    plans: dict[str, Plan] = {}
+    plans: dict[str, Rewrite] = {}
     kept: dict[str, str] = {}
-    plans_by_likeness: dict[object, Plan] = {}
+    plans_by_likeness: dict[object, Rewrite] = {}
     for recipe in recipes:
         if (path := labels[recipe.path]) in plans:
             continue
@@ -205,14 +205,14 @@ def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozens
     return frozenset(dropped)
 
 
-def _is_general(plan: Plan, dataset: StoredArray) -> bool:
+def _is_general(plan: Rewrite, dataset: StoredArray) -> bool:
     """Return whether the plan depends on what makes datasets alike, and on no value or chunk of its dataset."""
     if not (plan.lossy or plan.rounding):
         return True
     return plan.recoded and plan.pipeline.bound is None and dataset.pipeline.zfp is None
 
 
-def _of_values(plan: Plan, array: StoredArray) -> Plan:
+def _of_values(plan: Rewrite, array: StoredArray) -> Rewrite:
     """Return the plan of an array as an array of values, which has no chunks to copy if its bytes are others."""
     values = array.as_values()
     if values is array or values.dtype is None:
@@ -242,7 +242,7 @@ def _own(dataset: StoredArray) -> Pipeline:
     return Pipeline(replace(stage, stored=None) for stage in dataset.pipeline.stages)
 
 
-def replaced_companions(datasets: Arrays[StoredArray], plans: Mapping[str, Plan]) -> dict[str, str]:
+def replaced_companions(datasets: Arrays[StoredArray], plans: Mapping[str, Rewrite]) -> dict[str, str]:
     """Return the paths of companions that become outdated because their variables are stored anew, and of these."""
     marked = datasets.marked()
     unchanged = {path for path in marked if path not in plans or not plans[path].recoded}
@@ -286,8 +286,8 @@ def _with_checksum(pipeline: Pipeline) -> Pipeline:
 
 
 def _plan_dataset(
-    path: str, dataset: StoredArray, requested: Pipeline | None, chunks: tuple[int, ...] | None, request: Request
-) -> Plan:
+    path: str, dataset: StoredArray, requested: Pipeline | None, chunks: tuple[int, ...] | None, request: RepackOptions
+) -> Rewrite:
     """Return the plan of a dataset for filters in units of the variable; None keeps its filters for other chunks."""
     dtype = dataset.dtype
     if dtype is None:
@@ -355,12 +355,12 @@ def _plan_dataset(
             text = "chunks are copied as stored: they have these filters already"
             if candidate != same:
                 text += ", without a checksum"
-            return Plan(path, stored, dtype, chunks, (*notes, text), copied=True, packing=packing)
+            return Rewrite(path, stored, dtype, chunks, (*notes, text), copied=True, packing=packing)
     guarded.check(chunk)
     guarded.check_encodable()
     if rounding is None and keeps_companion and has_streams(dataset, same, dtype, chunks):
         text = "zfp streams are kept: only filters after zfp change, and no error is added"
-        return Plan(path, same, dtype, chunks, (*notes, text), streams_kept=True, packing=packing)
+        return Rewrite(path, same, dtype, chunks, (*notes, text), streams_kept=True, packing=packing)
     growing = tuple(limit is None for limit in dataset.maxshape)
     if note := padding_note(path, Chunking(dataset.shape, growing, chunk, guarded, {})):
         notes.append(note)
@@ -371,7 +371,7 @@ def _plan_dataset(
     if request.missing == "companion" and guarded.error_bound != 0:
         flags = flags_for(dataset, dtype)
     padding = Padding.of(dataset, dtype)
-    return Plan(
+    return Rewrite(
         path,
         guarded,
         dtype,

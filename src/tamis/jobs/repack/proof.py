@@ -20,7 +20,7 @@ from tamis.jobs.repack.planning import Planning, replaced_companions
 from tamis.jobs.repack.preview import DatasetPreview
 from tamis.pipeline import Pipeline
 from tamis.rewrite.prove import Verified, verify, verify_copied, verify_kept
-from tamis.rewrite.rewrite import Plan, Written
+from tamis.rewrite.rewrite import Rewrite, Written
 from tamis.rewrite.surveys import count_partial, measured_fields
 from tamis.rewrite.witness import SmallArrays
 
@@ -44,7 +44,7 @@ def describe(planning: Planning) -> tuple[DatasetPreview, ...]:
     )
 
 
-def _preview(path: str, dataset: StoredArray, plan: Plan | None, reason: str, dropped: bool) -> DatasetPreview:
+def _preview(path: str, dataset: StoredArray, plan: Rewrite | None, reason: str, dropped: bool) -> DatasetPreview:
     stored = str(dataset.pipeline)
     return DatasetPreview(
         path=path,
@@ -68,7 +68,7 @@ def _preview(path: str, dataset: StoredArray, plan: Plan | None, reason: str, dr
 def prove(
     store: Store,
     source: Mapping[str, StoredArray],
-    plans: Mapping[str, Plan],
+    plans: Mapping[str, Rewrite],
     written: Mapping[str, Written],
     transaction: Transaction,
     report: Progress,
@@ -111,13 +111,20 @@ def _is_compared(pair: Pair, array: StoredArray) -> bool:
 
 
 def _check_copied(
-    plan: Plan, source: StoredArray, target: StoredArray, report: Progress, step: Step, threads: int, *, witness: bool
+    plan: Rewrite,
+    source: StoredArray,
+    target: StoredArray,
+    report: Progress,
+    step: Step,
+    threads: int,
+    *,
+    witness: bool,
 ) -> Repacked:
     masks = verify_copied(plan, source, target, partial(report, step), threads, witness=witness)
     before, after = source.companion, target.companion
     if before and after:
         # Compare the companion's values, not its bytes, because it may have a recipe of its own.
-        flags = Plan(after.path, Pipeline(), np.dtype(np.uint8), plan.chunk_shape)
+        flags = Rewrite(after.path, Pipeline(), np.dtype(np.uint8), plan.chunk_shape)
         verify(flags, before, after, partial(report, step), threads)
     zfp = plan.pipeline.zfp is not None
     return Repacked(
@@ -131,7 +138,7 @@ def _check_copied(
 
 
 def _check_written(
-    plan: Plan,
+    plan: Rewrite,
     source: StoredArray,
     target: StoredArray,
     written: Written,
@@ -165,7 +172,7 @@ def _check_written(
 
 
 def _measures(
-    plan: Plan,
+    plan: Rewrite,
     source: StoredArray,
     target: StoredArray,
     verified: Verified,
@@ -181,7 +188,9 @@ def _measures(
     return values
 
 
-def _facts(plan: Plan, source: StoredArray, target: StoredArray, filters: tuple[Pipeline, Pipeline]) -> dict[str, Any]:
+def _facts(
+    plan: Rewrite, source: StoredArray, target: StoredArray, filters: tuple[Pipeline, Pipeline]
+) -> dict[str, Any]:
     """Return the fields of a result that all datasets have, with the filters of `recorded_filters`."""
     recorded, left_out = filters
     facts = {

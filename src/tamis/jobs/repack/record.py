@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from tamis._open import open_store
 from tamis.errors import FileError, TamisError
 from tamis.formatting import plural, shape_text
-from tamis.jobs.repack.planning import Request, plan_datasets
+from tamis.jobs.repack.planning import RepackOptions, plan_datasets
 from tamis.jobs.result import json_text
 from tamis.jobs.verify.bounds import RECORDED, Bound
 from tamis.rewrite.streams import are_stored_alike
@@ -29,7 +29,7 @@ from tamis.stores.protocols import ELSEWHERE, Store
 
 if TYPE_CHECKING:
     from tamis.jobs.repack.planning import Planning
-    from tamis.rewrite.rewrite import Plan
+    from tamis.rewrite.rewrite import Rewrite
     from tamis.safety.transaction import Transaction
 
 _NAME = "user.tamis.made"
@@ -51,7 +51,7 @@ class Record:
     elsewhere: bool = False
 
     @classmethod
-    def of(cls, source: Path, planning: Planning, request: Request, form: str = "") -> Record:
+    def of(cls, source: Path, planning: Planning, request: RepackOptions, form: str = "") -> Record:
         """Return the record of a planned run; `form` is that of the target if there are several."""
         place = _checksum([os.path.realpath(source)])
         choices = [request.missing, form, "history" if request.history else ""]
@@ -99,7 +99,7 @@ def source_identity(source: Path) -> dict[str, int]:
     }
 
 
-def _checksum_of_recipe(plans: Mapping[str, Plan], kept: Iterable[str], missing: str) -> str:
+def _checksum_of_recipe(plans: Mapping[str, Rewrite], kept: Iterable[str], missing: str) -> str:
     """Return a checksum of all plans, without versions of libraries: a proven target stays valid after an update."""
     lines = [f"missing {missing}", *(f"keep {path}" for path in sorted(kept))]
     for path, plan in sorted(plans.items()):
@@ -129,7 +129,13 @@ class Earlier:
 
 
 def check_target(
-    transaction: Transaction, source: Path, record: Record, plans: Mapping[str, Plan], request: Request, *, resume: bool
+    transaction: Transaction,
+    source: Path,
+    record: Record,
+    plans: Mapping[str, Rewrite],
+    request: RepackOptions,
+    *,
+    resume: bool,
 ) -> Earlier | None:
     """Return the state of an existing target for a run that resumes; allow its replacement if tamis made it."""
     target = transaction.target
@@ -147,7 +153,9 @@ def check_target(
     raise FileError(f"{target}: File exists{reason}: choose another name, or replace it (--overwrite)").at(path=target)
 
 
-def look_at(target: Path, source: Path, record: Record, plans: Mapping[str, Plan], request: Request) -> Earlier:
+def look_at(
+    target: Path, source: Path, record: Record, plans: Mapping[str, Rewrite], request: RepackOptions
+) -> Earlier:
     """Compare the record of a target with that of this run."""
     old = Record.read(target)
     if old is None:
@@ -173,7 +181,7 @@ def look_at(target: Path, source: Path, record: Record, plans: Mapping[str, Plan
     return Earlier(False, True, f"{what} since it was made")
 
 
-def _compare(target: Path, source: Path, plans: Mapping[str, Plan], request: Request) -> Earlier:
+def _compare(target: Path, source: Path, plans: Mapping[str, Rewrite], request: RepackOptions) -> Earlier:
     """Compare the content of a target without a record: the file system stores none, or the file was copied."""
     from tamis.jobs.verify.job import verify
 
@@ -199,13 +207,13 @@ def _compare(target: Path, source: Path, plans: Mapping[str, Plan], request: Req
     return Earlier(True, True, "it has the filters and chunks of the recipe, and all values are within the bounds")
 
 
-def _needs_proof(plan: Plan) -> bool:
+def _needs_proof(plan: Rewrite) -> bool:
     """Return whether something is required that a comparison with the bounds of the filters does not show."""
     bounds = plan.bounds
     return bool(plan.measures) or (bounds is not None and (plan.rounding is not None or bounds.needs_values))
 
 
-def _kept(after: Store, before: Store, plans: Mapping[str, Plan], request: Request) -> set[str] | None:
+def _kept(after: Store, before: Store, plans: Mapping[str, Rewrite], request: RepackOptions) -> set[str] | None:
     """Return the datasets that are kept in the target because they would grow; None if other datasets differ."""
     stored = plan_datasets(after, request).plans
     kept = set()
@@ -221,7 +229,7 @@ def _kept(after: Store, before: Store, plans: Mapping[str, Plan], request: Reque
     return kept
 
 
-def _other_missing(before: Store, after: Store, plans: Iterable[Plan], request: Request) -> str:
+def _other_missing(before: Store, after: Store, plans: Iterable[Rewrite], request: RepackOptions) -> str:
     """Return how a target treats missing values in another way than requested; empty if it does not."""
     if request.missing == "exact":
         return ""

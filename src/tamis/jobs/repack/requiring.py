@@ -15,7 +15,7 @@ from tamis.formatting import shape_text
 from tamis.jobs.progress import Progress, Step
 from tamis.jobs.stored_units import stored_bound
 from tamis.rewrite.prove import reached_while_writing
-from tamis.rewrite.rewrite import Plan, Written
+from tamis.rewrite.rewrite import Rewrite, Written
 from tamis.rewrite.surveys import survey
 from tamis.rewrite.tolerance import within_bound
 from tamis.stores.protocols import StoredArray
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 _FIELDS_NBYTES = 8 << 20
 """Largest chunk whose fields are measured while it is in work: that takes up to 20 times the memory of a field."""
 
-Survey = Callable[[Plan, StoredArray, bool], Measured]
+Survey = Callable[[Rewrite, StoredArray, bool], Measured]
 """Returns what is known of all values of an array by its plan, and of their moments if the last argument is true."""
 
 
-def survey_alone(plan: Plan, source: StoredArray, moments: bool) -> Measured:
+def survey_alone(plan: Rewrite, source: StoredArray, moments: bool) -> Measured:
     """Return what is known of all values of an array, read in one thread."""
     return survey(plan, source, lambda *_: None, moments=moments)
 
@@ -40,7 +40,7 @@ def survey_alone(plan: Plan, source: StoredArray, moments: bool) -> Measured:
 def survey_reported(report: Progress, threads: int) -> Survey:
     """Return a survey that reads in threads and reports its progress."""
 
-    def read(plan: Plan, source: StoredArray, moments: bool) -> Measured:
+    def read(plan: Rewrite, source: StoredArray, moments: bool) -> Measured:
         step = Step(f"reading {plan.path}, whose range or deviation is needed", 1, 1)
         return survey(plan, source, partial(report, step), threads, moments=moments)
 
@@ -60,7 +60,7 @@ def requirements(entries: Iterable[Assigned[Requirement]], recipes: Container[st
     return required
 
 
-def with_requirement(plan: Plan, source: StoredArray, required: Requirement | None, read: Survey) -> Plan:
+def with_requirement(plan: Rewrite, source: StoredArray, required: Requirement | None, read: Survey) -> Rewrite:
     """Return a plan that keeps what is required of each value, in stored units, and is measured for the rest.
 
     Nothing changes for values that no filter and no rounding changes.
@@ -95,7 +95,7 @@ def with_requirement(plan: Plan, source: StoredArray, required: Requirement | No
     return plan if absolute is None or plan.rounding is not None else within_bound(plan, absolute)
 
 
-def _absolute(plan: Plan, source: StoredArray, required: Requirement, read: Survey) -> float | None:
+def _absolute(plan: Rewrite, source: StoredArray, required: Requirement, read: Survey) -> float | None:
     """Return the largest absolute error of stored values; None if none is required."""
     bounds = []
     if required.abs is not None:
@@ -114,21 +114,21 @@ def _absolute(plan: Plan, source: StoredArray, required: Requirement, read: Surv
     return min(bounds, default=None)
 
 
-def refuse_missed(plans: Mapping[str, Plan], results: Iterable[Repacked]) -> None:
+def refuse_missed(plans: Mapping[str, Rewrite], results: Iterable[Repacked]) -> None:
     """Raise BoundError for measures of whole datasets that are missed; names each, what was asked and reached."""
     changed = (result for result in results if result.largest_error and result.path in plans)
     missed = {result.path: _missed(plans[result.path], result.measures) for result in changed}
     _refuse({path: texts for path, texts in missed.items() if texts})
 
 
-def refuse_missed_early(plan: Plan, source: StoredArray, written: Written) -> None:
+def refuse_missed_early(plan: Rewrite, source: StoredArray, written: Written) -> None:
     """Raise the same error for a dataset that is written but not read again, as far as that is known already."""
     measures = reached_while_writing(plan, source, written) if written.largest_error else {}
     if texts := _missed(plan, measures):
         _refuse({plan.path: texts})
 
 
-def _missed(plan: Plan, measures: Mapping[str, float | None]) -> list[str]:
+def _missed(plan: Rewrite, measures: Mapping[str, float | None]) -> list[str]:
     """Return a text for each measure of changed values that is missed."""
     asked = {} if plan.required is None else plan.required.measures
     return [

@@ -23,7 +23,7 @@ from tamis.zfp.configuration import config
 if TYPE_CHECKING:
     from tamis.arrays.grid import Grid
     from tamis.pipeline import Pipeline
-    from tamis.rewrite.rewrite import Plan
+    from tamis.rewrite.rewrite import Rewrite
     from tamis.safety.transaction import Transaction
 
 
@@ -33,7 +33,7 @@ class Unresumed:
     def begin(self) -> None:
         """Do nothing."""
 
-    def history(self, plan: Plan, grid: Grid) -> None:
+    def history(self, plan: Rewrite, grid: Grid) -> None:
         """Return None."""
 
     def flush(self) -> None:
@@ -46,7 +46,7 @@ class Resuming:
     Until it is closed, leftovers are locked, so that no other run takes them over or removes them.
     """
 
-    def __init__(self, transaction: Transaction, source: Path, plans: Mapping[str, Plan], *, resume: bool) -> None:
+    def __init__(self, transaction: Transaction, source: Path, plans: Mapping[str, Rewrite], *, resume: bool) -> None:
         self.run = _run(source, [plan for plan in plans.values() if not plan.copied])
         self._numbers = {path: number for number, path in enumerate(self.run.datasets)}
         self._transaction = transaction
@@ -103,7 +103,7 @@ class Resuming:
         self._transaction.is_kept = self._has_progress
         self._journal = Journal(self._transaction.journal, self.run)
 
-    def history(self, plan: Plan, grid: Grid) -> History | None:
+    def history(self, plan: Rewrite, grid: Grid) -> History | None:
         """Return the history of a dataset; None before `begin`."""
         if self._journal is None:
             return None
@@ -216,7 +216,7 @@ def naming_leftovers(target: str, resume: bool, note: Callable[[str], None]) -> 
         raise
 
 
-def _run(source: Path, plans: Collection[Plan]) -> Run:
+def _run(source: Path, plans: Collection[Rewrite]) -> Run:
     entries: dict[str, dict[str, str]] = {}
     by_model: dict[int, dict[str, str]] = {}
     for plan in plans:
@@ -227,7 +227,7 @@ def _run(source: Path, plans: Collection[Plan]) -> Run:
     return Run(source_identity(source), entries | {companion_key(path): {} for path in entries})
 
 
-def _entry(plan: Plan) -> dict[str, str]:
+def _entry(plan: Rewrite) -> dict[str, str]:
     """Return all that determines the bytes of a dataset's chunks, except its path and values."""
     return {
         "filters": str(plan.requested),

@@ -18,7 +18,7 @@ from tamis.formats.hdf5.writing.creation import check_place, named, new_dataset,
 from tamis.formats.hdf5.writing.target import Target
 from tamis.kinds import WHOLE, checked
 from tamis.pipeline import Pipeline, as_pipeline
-from tamis.rewrite.rewrite import Plan
+from tamis.rewrite.rewrite import Rewrite
 from tamis.rewrite.tolerance import provisional, with_tolerance_of
 from tamis.rewrite.values import Padding, cast
 from tamis.zfp.header import BLOCK_SIDE
@@ -129,7 +129,7 @@ def _loosest(target: Target, filters: Pipeline, data: Any) -> Pipeline:
         return [(part, _stored(target, data[part])) for part in sample]
 
     chunk_shape = tuple(map(min, chunk.shape, shape))
-    plan = Plan(target.label, filters, chunk.dtype, chunk_shape, missing=target.missing, padding=_NO_PADDING)
+    plan = Rewrite(target.label, filters, chunk.dtype, chunk_shape, missing=target.missing, padding=_NO_PADDING)
     return with_tolerance_of(plan, shape, Parts, read).pipeline
 
 

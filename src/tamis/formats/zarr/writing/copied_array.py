@@ -21,7 +21,7 @@ from tamis.formats.zarr.stored.array import ZarrArray
 from tamis.formats.zarr.stored.attributes import Types, types_of, with_types_of
 from tamis.pipeline import Pipeline
 from tamis.rewrite.growth import compresses
-from tamis.rewrite.rewrite import Plan
+from tamis.rewrite.rewrite import Rewrite
 from tamis.rewrite.streams import as_stored, masks_of
 from tamis.safety.disk import disk_text
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _LEVEL = 4
 
 
-def kept_plan(array: StoredArray) -> Plan:
+def kept_plan(array: StoredArray) -> Rewrite:
     """Return how an array is stored without a recipe.
 
     Chunks stay as they are if every reader of Zarr has codecs for them, and also if filters were lossy: their values
@@ -52,7 +52,7 @@ def kept_plan(array: StoredArray) -> Plan:
     filters: list[Filter] = []
     if compresses(array.pipeline):
         filters = [*([Shuffle()] if array.dtype.itemsize > 1 else ()), Deflate(_LEVEL)]
-    return Plan(array.path, Pipeline(filters), np.dtype(array.dtype), chunk_shape)
+    return Rewrite(array.path, Pipeline(filters), np.dtype(array.dtype), chunk_shape)
 
 
 Json = dict[str, Any]

@@ -33,7 +33,7 @@ from tamis.safety.transaction import remove
 
 if TYPE_CHECKING:
     from tamis.meaning.missing import Flags
-    from tamis.rewrite.rewrite import Plan
+    from tamis.rewrite.rewrite import Rewrite
     from tamis.stores.data_model import NamedArray, NamedGroup
     from tamis.stores.protocols import ArrayWriter, StoredArray
 
@@ -86,7 +86,7 @@ class ZarrTarget:
         attributes |= with_types_of(types, inner)
         write_json(folder / "zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": attributes})
 
-    def create_like(self, variable: NamedArray, array: StoredArray, plan: Plan) -> ZarrWriter:
+    def create_like(self, variable: NamedArray, array: StoredArray, plan: Rewrite) -> ZarrWriter:
         """Create an array with the name, dimensions, attributes and fill value of another, stored as planned."""
         dtype = _value_type(array, plan)
         self._begin(variable)
@@ -201,7 +201,7 @@ class ZarrTarget:
             self._arrays.pop(path, None)
 
 
-def _value_type(array: StoredArray, plan: Plan) -> np.dtype[Any]:
+def _value_type(array: StoredArray, plan: Rewrite) -> np.dtype[Any]:
     """Return the type of the values of an array, also where they are written as bytes."""
     if plan.dtype.kind != "V":
         return plan.dtype
@@ -210,7 +210,7 @@ def _value_type(array: StoredArray, plan: Plan) -> np.dtype[Any]:
     return array.value_type
 
 
-def _write_scalar(plan: Plan, array: StoredArray, writer: ZarrWriter) -> None:
+def _write_scalar(plan: Rewrite, array: StoredArray, writer: ZarrWriter) -> None:
     with closing(array.open_reader()) as reader:
         writer.put([NewChunk(0, reader.read(()).astype(plan.dtype, copy=False).tobytes(), 0)])
     writer.finish()
