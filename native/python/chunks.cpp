@@ -1,4 +1,4 @@
-// The part of `_native` that takes many chunks in one call; src/tamis/chunks/ gives it a Python face.
+// The part of `_native` that takes many chunks in one call; src/tamis/arrays/ gives it a Python face.
 //
 // What cannot be done here is left to the caller, chunk by chunk: he knows how to, or what to say.
 

@@ -1,5 +1,5 @@
-// The part of `_native` that asks h5py's libhdf5 for all of a small dataset in one call; src/tamis/hdf5/lib/ gives it a
-// Python face. Callers hold h5py's lock.
+// The part of `_native` that asks h5py's libhdf5 for all of a small dataset in one call; src/tamis/formats/hdf5/lib/
+// gives it a Python face. Callers hold h5py's lock.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>

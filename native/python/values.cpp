@@ -1,4 +1,4 @@
-// The part of `_native` that looks at values; src/tamis/chunks/difference.py gives it a Python face.
+// The part of `_native` that looks at values; src/tamis/accuracy/difference.py gives it a Python face.
 //
 // Arrays are C-contiguous buffers of native floats. The lock is released while many values are looked at.
 

@@ -161,12 +161,15 @@ class PairSums(NamedTuple):
     """What is added up about the pairs whose first value is not missing."""
 
     pair_count: int
-    low: int | float  # The smallest and the largest value before, if there are pairs
+    # The smallest and the largest value before, if there are pairs
+    low: int | float
     high: int | float
     error: int | float  # The largest error: exact for integers, rounded to double precision for floats
-    mantissa: float  # Sum of the squares of all errors, ``mantissa * 4**exponent``
+    # Sum of the squares of all errors, ``mantissa * 4**exponent``
+    mantissa: float
     exponent: int
-    mean_1: float  # Means, and sums of squared deviations and of their products, if they were asked for
+    # Means, and sums of squared deviations and of their products, if they were asked for
+    mean_1: float
     mean_2: float
     square_1: float
     square_2: float

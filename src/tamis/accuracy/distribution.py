@@ -27,7 +27,8 @@ class _Window(NamedTuple):
     # Whether bins have one width, ``2**step``, or else ``2**step`` neighbouring floats or integers each. Two bins of
     # one step are one of the next.
     equal: bool
-    step: int  # Size of the bins, and numbers of the first and the last
+    # Size of the bins, and numbers of the first and the last
+    step: int
     first: int
     last: int
 

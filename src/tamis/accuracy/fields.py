@@ -61,7 +61,8 @@ _ROUNDING = 1e-24
 class Spectra(NamedTuple):
     """Sums of power spectra of rows, before and after; by wave number, without the mean."""
 
-    before: NDArray[np.float64] = np.empty(0)  # Power of each wave number, from 1 on; empty without rows
+    # Power of each wave number, from 1 on; empty without rows
+    before: NDArray[np.float64] = np.empty(0)
     after: NDArray[np.float64] = np.empty(0)
 
     @classmethod

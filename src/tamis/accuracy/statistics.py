@@ -27,9 +27,11 @@ class Moments:
     """Means and central moments of pairs of values."""
 
     count: int = 0
-    mean_1: float = 0.0  # Means of the first and of the second values
+    # Means of the first and of the second values
+    mean_1: float = 0.0
     mean_2: float = 0.0
-    square_1: float = 0.0  # Sums of squared deviations from the means, and of the products of both deviations
+    # Sums of squared deviations from the means, and of the products of both deviations
+    square_1: float = 0.0
     square_2: float = 0.0
     product: float = 0.0
 
@@ -81,7 +83,8 @@ class Place:
     """A value that changed."""
 
     index: Index  # Index in the array, slowest axis first
-    source: Number  # The value in source and target
+    # The value in source and target
+    source: Number
     target: Number
 
 
@@ -134,7 +137,8 @@ class Tally:
     # target
     lost: int = 0
     gained: int = 0
-    first_different: Place | None = None  # The first of each
+    # The first of each
+    first_different: Place | None = None
     first_lost: Place | None = None
     first_gained: Place | None = None
     worst: Place | None = None  # The value with the largest error; None if there is no error
@@ -143,10 +147,12 @@ class Tally:
     # Number of zeros of the source that are not 0 in the target, for which there is no relative error
     zeros_changed: int = 0
     squares: Squares = Squares()  # Sum of the squares of the errors
-    low: Number | None = None  # Range of the source; None if no value is valid
+    # Range of the source; None if no value is valid
+    low: Number | None = None
     high: Number | None = None
     compared: int = 0  # Number of values with errors: valid in source and target
-    crossed: int = 0  # Number of values that left or entered the valid range, and the first of them
+    # Number of values that left or entered the valid range, and the first of them
+    crossed: int = 0
     first_crossed: Place | None = None
     # The largest relative error of stored floats as roundings bound it, without subnormal numbers: see
     # `tamis.rounding`. For values of other types, or of two types, the same as `relative`.

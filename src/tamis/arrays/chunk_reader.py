@@ -101,7 +101,8 @@ class ZfpChunks:
 class StoredChunks:
     """Everything that is needed to decode the chunks of an array."""
 
-    path: str  # Path of the file, and name of the array in it
+    # Path of the file, and name of the array in it
+    path: str
     name: str
     index: ChunkIndex
     pipeline: Pipeline  # The filters, with stored parameters

@@ -46,7 +46,8 @@ def origin_of(part: Region) -> Origin:
 class Grid:
     """The grid of chunks of an array, numbered from 0 with the last axis fastest."""
 
-    shape: tuple[int, ...]  # Shapes of the array and of its chunks, with the same number of axes
+    # Shapes of the array and of its chunks, with the same number of axes
+    shape: tuple[int, ...]
     chunk_shape: tuple[int, ...]
     counts: tuple[int, ...] = field(init=False)  # Number of chunks along each axis
 

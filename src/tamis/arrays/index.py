@@ -206,7 +206,8 @@ class UnsureIndexError(FileError):
 class ChunkRecord(NamedTuple):
     """The place and filter mask of a chunk."""
 
-    offset: int  # Offset and size of its bytes in the file
+    # Offset and size of its bytes in the file
+    offset: int
     nbytes: int
     mask: int  # Bit i is set if the chunk skipped filter i
 
@@ -217,7 +218,8 @@ class ChunkIndex:
 
     grid: Grid  # The grid of all chunks
     numbers: Numbers  # Numbers of the stored chunks, increasing
-    offsets: NDArray[np.int64]  # Their places and masks: see `ChunkRecord`
+    # Their places and masks: see `ChunkRecord`
+    offsets: NDArray[np.int64]
     sizes: NDArray[np.int64]
     masks: NDArray[np.uint32]
 

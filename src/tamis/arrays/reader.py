@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class ArrayReader(Protocol):
     """The values of an array. Threads may share it."""
 
-    shape: tuple[int, ...]  # Shape and type of the whole array, as in the file
+    # Shape and type of the whole array, as in the file
+    shape: tuple[int, ...]
     dtype: np.dtype[Any]
     # Shape of the parts that are decoded at once, whatever part is read; None if all parts cost the same
     chunk_shape: tuple[int, ...] | None

@@ -28,7 +28,8 @@ _MOST_RANK = 15  # limit of a MessagePack array with its length in the first byt
 class Layout:
     """The layout of a chunk with several axes: blocks that fill the padded chunk."""
 
-    shape: tuple[int, ...]  # Of the chunk and of a block
+    # Of the chunk and of a block
+    shape: tuple[int, ...]
     block: tuple[int, ...]
     itemsize: int  # Bytes of a value
 

@@ -152,7 +152,8 @@ def _cd_values(request: Request) -> tuple[int, ...]:
 class Entry:
     """One filter."""
 
-    id: int  # As the filter has them
+    # As the filter has them
+    id: int
     name: str
     registered_name: str
     about: str

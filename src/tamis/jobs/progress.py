@@ -17,7 +17,8 @@ class Step(str):
 
     __slots__ = ("item_nbytes", "number", "step_count", "together")
 
-    number: int  # Number of the step among those of its kind, from 1, and how many there are
+    # Number of the step among those of its kind, from 1, and how many there are
+    number: int
     step_count: int
     together: str  # Text for all steps of its kind if one progress line is enough for them; otherwise empty
     item_nbytes: int  # Bytes of an item of work; 0 if items are no values

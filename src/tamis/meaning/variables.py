@@ -106,7 +106,8 @@ def is_unsigned(attributes: Attributes) -> bool:
 class Packing:
     """The relation of stored values to values in the units of a variable."""
 
-    scale: float = 1.0  # The attributes ``scale_factor``, which is not 0, and ``add_offset``
+    # The attributes ``scale_factor``, which is not 0, and ``add_offset``
+    scale: float = 1.0
     offset: float = 0.0
 
     def stored_bound(self, bound: float) -> float:

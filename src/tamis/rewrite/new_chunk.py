@@ -82,7 +82,8 @@ class NewChunk(NamedTuple):
     """An encoded chunk, ready to be written."""
 
     number: int  # Number of the chunk in the grid
-    data: bytes  # Bytes and filter mask
+    # Bytes and filter mask
+    data: bytes
     mask: int
     missing: int = 0  # Number of missing values; 0 if nothing is lossy
     # Number of values that zfp would have moved across a limit of the valid range, so that it was skipped; or, with a

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 class MissingCount:
     """Counts of missing values of a dataset."""
 
-    nan: int = 0  # Number of NaN, and of infinities
+    # Number of NaN, and of infinities
+    nan: int = 0
     infinite: int = 0
     marked: tuple[tuple[str, int], ...] = ()  # For each value that means missing, its text and its number
 

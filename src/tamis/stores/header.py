@@ -42,7 +42,8 @@ class HeaderAttribute:
 class HeaderVariable:
     """A variable."""
 
-    name: str  # Name, type of the values, attributes in their order
+    # Name, type of the values, attributes in their order
+    name: str
     type: CdlType
     attributes: tuple[HeaderAttribute, ...]
     dimensions: tuple[str, ...]  # Path of the dimension of each axis

@@ -53,7 +53,8 @@ T = TypeVar("T")
 class ClassicVariable:
     """A variable as the header describes it."""
 
-    name: str  # Name, and type in the file
+    # Name, and type in the file
+    name: str
     dtype: np.dtype[Any]
     dimensions: tuple[str, ...]  # Names of the dimensions, slowest axis first
     shape: tuple[int, ...]  # Extents; that of a record variable begins with the number of records

@@ -21,7 +21,8 @@ class Conversion:
 
     stored: np.dtype[Any]  # Type in which chunks are decoded: numbers, or bytes
     dtype: np.dtype[Any]  # Type of the values, as in h5py
-    file_type: bytes = b""  # Types between which HDF5 converts, encoded; empty if the bytes are the values
+    # Types between which HDF5 converts, encoded; empty if the bytes are the values
+    file_type: bytes = b""
     memory_type: bytes = b""
 
     @classmethod

@@ -48,7 +48,8 @@ class ReferencedArray:
     """A Zarr array whose chunks are bytes of other files."""
 
     path: str  # Path in the hierarchy
-    shape: tuple[int, ...]  # Of the array; slowest axis first
+    # Of the array; slowest axis first
+    shape: tuple[int, ...]
     chunk_shape: tuple[int, ...]
     dtype: np.dtype[Any]
     fill_value: Any  # Value of chunks that are not stored

@@ -194,7 +194,8 @@ _RECORDS_NBYTES = 1 << 22
 class NccopyOptions:
     """Options of nccopy."""
 
-    filters: tuple[NccopyArgument, ...] = ()  # Arguments of ``-F`` and of ``-c``, parsed
+    # Arguments of ``-F`` and of ``-c``, parsed
+    filters: tuple[NccopyArgument, ...] = ()
     chunks: tuple[ChunkArgument, ...] = ()
     level: int | None = None  # Argument of ``-d``: 0 to 9; None without it
     shuffle: bool = False  # Whether ``-s`` is given

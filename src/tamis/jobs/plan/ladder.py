@@ -30,7 +30,8 @@ _UNSEEN = 1.125
 class Facts(NamedTuple):
     """What the sample tells about a variable, in its units."""
 
-    low: float  # Range of the valid values; NaN if there are none
+    # Range of the valid values; NaN if there are none
+    low: float
     high: float
     deviation: float  # Standard deviation of the values
     largest: float  # Largest magnitude of the stored values; larger than that of the sample if there are others

@@ -51,7 +51,8 @@ class Cost(NamedTuple):
     """Bytes and seconds of the sampled chunks."""
 
     ratio: float  # Bytes of values for each stored byte
-    low: float  # The range of the ratio in the whole array with a probability of 95 %, as far as the sample tells
+    # The range of the ratio in the whole array with a probability of 95 %, as far as the sample tells
+    low: float
     high: float
     # Megabytes of values a second in one thread; written as repack writes, decoded again and compared
     write_mbs: float

@@ -140,7 +140,8 @@ class Assigned(NamedTuple, Generic[T]):
     """A value for one dataset."""
 
     name: str  # Name or pattern as given
-    path: str  # Own path of the dataset, and the path that matched
+    # Own path of the dataset, and the path that matched
+    path: str
     label: str
     value: T  # The value for the dataset
     exact: bool  # Whether `name` is an exact name, not a pattern

@@ -59,7 +59,8 @@ MIN_NBYTES = 4096
 class RepackOptions:
     """The arguments of a repack about datasets."""
 
-    pipelines: Mapping[str, Pipeline]  # Filters and chunk shapes by name or pattern
+    # Filters and chunk shapes by name or pattern
+    pipelines: Mapping[str, Pipeline]
     chunks: Mapping[str, Chunks]
     checksum: bool  # Whether datasets stored anew through zfp get a checksum
     missing: MissingPolicy = "exact"  # How lossy filters treat missing values

@@ -44,7 +44,8 @@ class Record:
     source: Mapping[str, int]  # Identity of the source, see `source_identity`
     place: str  # Checksum of the path of the source
     recipe: str  # Checksum of the plans of all datasets
-    nbytes: int = 0  # Size and checksum of the finished target
+    # Size and checksum of the finished target
+    nbytes: int = 0
     checksum: int = 0
     unread: int = 0  # Number of datasets that were copied as stored because their values cannot be read
     # Whether the target stores values of other files, whose changes do not show in the source

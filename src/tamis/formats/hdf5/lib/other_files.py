@@ -79,7 +79,8 @@ _MOST_LINKS = 16
 class Source(NamedTuple):
     """A part of the values."""
 
-    file: str  # Name of the file, and path of the dataset in it; empty for a raw file
+    # Name of the file, and path of the dataset in it; empty for a raw file
+    file: str
     inner: str
     part: bytes  # What tells which values these are, of which in the file
 

@@ -62,7 +62,8 @@ class QuickFacts(NamedTuple):
     """The facts of a dataset."""
 
     form: Form  # What it shares with other datasets
-    shape: tuple[int, ...]  # Extents, and largest extents with None for unlimited axes
+    # Extents, and largest extents with None for unlimited axes
+    shape: tuple[int, ...]
     maxshape: tuple[int | None, ...]
     stored_nbytes: int  # Bytes of the values in the file
     chunks: Columns
@@ -137,7 +138,8 @@ class QuickCopy(NamedTuple):
 class Creation(NamedTuple):
     """What is needed to create a dataset."""
 
-    datatype: h5t.TypeID  # Its type and creation properties
+    # Its type and creation properties
+    datatype: h5t.TypeID
     plist: h5p.PropDCID
     recorded: Pipeline  # The filters that HDF5 then records
     encoder: NativeEncoder | None  # Their native twin, if native code can apply them

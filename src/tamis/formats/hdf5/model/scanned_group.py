@@ -60,7 +60,8 @@ class ScannedArray:
     array: Hdf5Array
     place: Place
     attributes: Mapping[str, Any]  # Its attributes, without internal ones
-    is_scale: bool  # Whether it is a dimension, and a dimension alone
+    # Whether it is a dimension, and a dimension alone
+    is_scale: bool
     is_bare: bool
     # Number of its dimension, and those of its axes if it is a coordinate of several; None and none if not known
     dimension_id: int | None

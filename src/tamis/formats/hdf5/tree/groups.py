@@ -158,7 +158,8 @@ def check_links(group: h5py.Group) -> None:
 class GroupSettings(NamedTuple):
     """The settings with which a group was created, for groups like it."""
 
-    link_order: int  # Flags of the creation order
+    # Flags of the creation order
+    link_order: int
     attribute_order: int
     attribute_phase_change: tuple[int, int]  # As HDF5 gives it
     filters: tuple[tuple[int, int, tuple[int, ...]], ...]  # Number, flags and parameters of each filter of the links

@@ -253,7 +253,8 @@ class Groups(Mapping[str, h5py.Group]):
 class Contents:
     """The contents of a file, each object once."""
 
-    datasets: Datasets  # Objects by path, in the order of names
+    # Objects by path, in the order of names
+    datasets: Datasets
     groups: Groups
     closed: dict[str, str] = field(default_factory=dict)  # Groups whose links cannot be listed, with the reason
     places: dict[int, str] = field(default_factory=dict)  # First path of each object by its address

@@ -72,7 +72,8 @@ class Places:
     """Places of stored chunks."""
 
     numbers: NDArray[np.int64]  # Numbers of the chunks, increasing
-    starts: NDArray[np.int64]  # Offset in all files behind each other, and size
+    # Offset in all files behind each other, and size
+    starts: NDArray[np.int64]
     sizes: NDArray[np.int64]
 
 
