@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tamis import _native
 from tamis.errors import (
@@ -21,7 +21,7 @@ from tamis.errors import (
     StreamError,
     TamisError,
 )
-from tamis.imports import after_import
+from tamis.imports import after_import, late_names
 
 if TYPE_CHECKING:
     from tamis import cf, filters, hdf5, netcdf, zarr, zfp
@@ -159,16 +159,7 @@ _LATE = {
 }
 """Names that are imported when they are first used, by module: imports are most of the time of a short command."""
 
-_MODULE_OF = {name: module for module, names in _LATE.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = _MODULE_OF[name]
-    value = import_module(f"tamis.{name}") if module == "tamis" else getattr(import_module(module), name)
-    globals()[name] = value
-    return value
+__getattr__ = late_names(globals(), {name: module for module, names in _LATE.items() for name in names.split()})
 
 
 def __dir__() -> list[str]:

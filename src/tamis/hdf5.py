@@ -5,10 +5,10 @@ Importing this package, which importing tamis does, lets h5py read and write ZFP
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tamis.formats import hdf5 as _formats  # registers the filter
+from tamis.imports import late_names
 
 if TYPE_CHECKING:
     from tamis.formats.hdf5.chunk_access import chunk_type, pipeline_of, read_chunk
@@ -45,15 +45,9 @@ _LATE = {
 }
 """Names that are imported when they are first used, by module."""
 
-_MODULE_OF = {name: module for module, names in _LATE.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{_formats.__name__}.{_MODULE_OF[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = late_names(
+    globals(), {name: f"{_formats.__name__}.{module}" for module, names in _LATE.items() for name in names.split()}
+)
 
 
 def __dir__() -> list[str]:

@@ -1,9 +1,10 @@
-"""Call a function as soon as another package's module is imported, without importing it."""
+"""Imports at another time: names of a module when they are first used, a function when another module is imported."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -11,6 +12,24 @@ from typing import Any
 
 _WAITING: dict[str, Callable[[ModuleType], None]] = {}
 """Functions by the name of the module that they wait for."""
+
+
+def late_names(namespace: dict[str, Any], modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a module, by its namespace: each name is imported from its module when first used.
+
+    A name of a package's own is the module of that name in it.
+    """
+    own = namespace["__name__"]
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {own!r} has no attribute {name!r}")
+        module = modules[name]
+        value = import_module(f"{own}.{name}") if module == own else getattr(import_module(module), name)
+        namespace[name] = value
+        return value
+
+    return get
 
 
 def after_import(name: str, function: Callable[[ModuleType], None]) -> None:

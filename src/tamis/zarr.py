@@ -5,8 +5,9 @@ Zarr and numcodecs find the codecs by their names, through entry points: nothing
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from tamis.imports import late_names
 
 if TYPE_CHECKING:
     from tamis.formats.zarr.arguments_of import codecs
@@ -28,19 +29,18 @@ _MODULES = {
 }
 
 
+_late = late_names(globals(), {name: f"tamis.formats.zarr.{module}" for name, module in _MODULES.items()})
+
+
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        module = import_module(f"tamis.formats.zarr.{_MODULES[name]}")
+        return _late(name)
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] not in ("zarr", "numcodecs"):
             raise
         raise ImportError(
             f"tamis.zarr.{name} needs {error.name}, which is not installed: pip install 'tamis[zarr]'", name=error.name
         ) from error
-    globals()[name] = value = getattr(module, name)
-    return value
 
 
 def __dir__() -> list[str]:

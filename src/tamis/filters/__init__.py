@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tamis.filters.base import ChunkType, Data, Filter, Parameter, Request, choice, number, real
 from tamis.filters.registry import by_id, by_name, filter_named, from_values, requested_filter
@@ -11,6 +10,7 @@ from tamis.filters.stage import Stage
 from tamis.filters.standard import Deflate, Fletcher32, Shuffle
 from tamis.filters.unknown import UnknownFilter
 from tamis.filters.zfp import StoredZfp, Zfp
+from tamis.imports import late_names
 
 if TYPE_CHECKING:
     from tamis.filters.bitshuffle import Bitshuffle
@@ -76,12 +76,7 @@ _LATE = {
 """Modules of filters that few files have, imported when they are first used."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = late_names(globals(), {name: f"{__name__}.{module}" for name, module in _LATE.items()})
 
 
 def __dir__() -> list[str]:

@@ -6,8 +6,9 @@ error. netCDF4 is imported when a function is first used: ``pip install 'tamis[n
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tamis.imports import late_names
 
 if TYPE_CHECKING:
     from tamis.netcdf.define import (
@@ -102,13 +103,11 @@ _MODULES = {
 """Modules of names by how these begin; the others are results of inquiries. Modules are imported when first used."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = next((module for start, module in _MODULES.items() if name.startswith(start)), "inquire")
-    value = getattr(import_module(f"{__name__}.{module}"), name)
-    globals()[name] = value
-    return value
+def _module_of(name: str) -> str:
+    return next((module for start, module in _MODULES.items() if name.startswith(start)), "inquire")
+
+
+__getattr__ = late_names(globals(), {name: f"{__name__}.{_module_of(name)}" for name in __all__})
 
 
 def __dir__() -> list[str]:
