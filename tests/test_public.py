@@ -30,8 +30,8 @@ PUBLIC = """
 """Frozen: a name that goes away or changes breaks somebody's program, and one that is added is promised for ever."""
 
 MODULES = {
-    "cf": """DATA FILL_ATTRIBUTES KINDS Packing Role ValidRange Variable is_known is_unsigned missing_values numbers
-        packing_of roles_of text valid_range""",
+    "cf": """DATA FILL_ATTRIBUTES KINDS Packing Role ValidRange Variable missing_values packing_of roles_of
+        valid_range""",
     "filters": """Bitshuffle Blosc Blosc2 Bzip2 ChunkType Data Deflate Filter Fletcher32 Lz4 Lzf Nbit Parameter Request
         Scaleoffset Shuffle Sperr Stage StoredZfp Sz3 Szip UnknownFilter Zfp Zstd by_id by_name choice filter_named
         from_values number real requested_filter""",
@@ -83,6 +83,12 @@ def test_dir_is_the_public_list_and_nothing_else() -> None:
 def test_dir_of_public_module_is_its_frozen_list(name: str) -> None:
     module = getattr(tamis, name)
     assert dir(module) == sorted(module.__all__) == sorted(MODULES[name].split())
+
+
+@pytest.mark.parametrize("name", ["is_known", "is_unsigned", "numbers", "text"])
+def test_helper_of_cf_works_with_a_warning(name: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"tamis.cf.{name} is deprecated"):
+        assert callable(getattr(tamis.cf, name))
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
+from tamis import meaning
 from tamis.meaning.roles import DATA, KINDS, Role, roles_of
 from tamis.meaning.validity import FILL_ATTRIBUTES, ValidRange, missing_values, valid_range
-from tamis.meaning.variables import Packing, Variable, is_known, is_unsigned, numbers, packing_of, text
+from tamis.meaning.variables import Packing, Variable, packing_of
 
 __all__ = [
     "DATA",
@@ -14,15 +18,25 @@ __all__ = [
     "Role",
     "ValidRange",
     "Variable",
-    "is_known",
-    "is_unsigned",
     "missing_values",
-    "numbers",
     "packing_of",
     "roles_of",
-    "text",
     "valid_range",
 ]
+
+_DEPRECATED = ("is_known", "is_unsigned", "numbers", "text")
+"""Helpers of tamis itself that were public by mistake."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _DEPRECATED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(
+        f"tamis.cf.{name} is deprecated: it is a helper of tamis itself, which a later version moves or changes",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return getattr(meaning, name)
 
 
 def __dir__() -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tamis
-from tamis import cf, filters, hdf5, zfp
+from tamis import cf, filters, hdf5, meaning, zfp
 
 VALUES = np.arange(64, dtype="f4").reshape(8, 8)
 CHUNK = filters.ChunkType(VALUES.dtype, VALUES.shape)
@@ -41,10 +41,10 @@ def meanings() -> Iterator[Call]:
     yield call(cf.missing_values, attributes, VALUES.dtype)
     yield call(cf.valid_range, attributes, VALUES.dtype)
     yield call(cf.packing_of, attributes)
-    yield call(cf.is_unsigned, attributes)
-    yield call(cf.numbers, attributes, "scale_factor")
-    yield call(cf.text, attributes, "title")
-    yield call(cf.is_known, "units")
+    yield call(meaning.is_unsigned, attributes)
+    yield call(meaning.numbers, attributes, "scale_factor")
+    yield call(meaning.text, attributes, "title")
+    yield call(meaning.is_known, "units")
     yield call(cf.roles_of, [cf.Variable("/x", (8,), VALUES.dtype, ("t",), {})], {})
 
 
@@ -208,7 +208,7 @@ def create(**options: Any) -> None:
 
 IN_WORDS: list[tuple[Callable[[], object], str]] = [
     (lambda: tamis.Pipeline(None), r"expected stages to be filters such as \[tamis.Shuffle.*, got None"),  # type: ignore[arg-type]
-    (lambda: cf.text(None, "a"), r"expected attributes to be a mapping of names to values .*, got None"),  # type: ignore[arg-type]
+    (lambda: meaning.text(None, "a"), r"expected attributes to be a mapping of names to values .*, got None"),  # type: ignore[arg-type]
     (lambda: cf.valid_range({}, "f4"), r"expected dtype to be a type such as numpy.dtype\('float32'\), got 'f4'"),  # type: ignore[arg-type]
     (lambda: zfp.decode(None, 3, "f4", zfp.Rate(8)), "expected buffer to be bytes, got None"),  # type: ignore[arg-type]
     (lambda: zfp.decode(b"", 3, "x", zfp.Rate(8)), "expected dtype to be a type such as 'float32', got 'x'"),

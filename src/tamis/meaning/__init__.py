@@ -23,7 +23,3 @@ __all__ = [
     "text",
     "valid_range",
 ]
-
-
-def __dir__() -> list[str]:
-    return [*__all__]
