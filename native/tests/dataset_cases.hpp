@@ -108,7 +108,8 @@ private:
             require(chunk.offset > 0 && chunk.checksum != 0, "its place is told");
     }
 
-    // Through zfp, which keeps the bound of its tolerance, but not one that is far smaller, nor limits within the values.
+    // Through zfp, which keeps the bound of its tolerance, but not one that is far smaller, nor limits within the
+    // values.
     void rewrite_with_loss(const datasets::SmallDataset& source, const datasets::Memory& values) {
         constexpr double tolerance = 1;
         const chunks::Shape shape{2, {rows / 2, columns}};
