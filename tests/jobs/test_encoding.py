@@ -371,3 +371,37 @@ def test_encoding_does_not_round_values_of_a_file_twice(tmp_path: Path) -> None:
         assert "quantize_mode" not in tamis.encoding(again, {"TS": "granular(digits=2)"}, engine="netcdf4")["TS"]
         with pytest.raises(tamis.ParameterError, match="expected values that are not rounded yet"):
             tamis.encoding(again, {"TS": "granular(digits=1)"}, engine="netcdf4")
+
+
+def test_encoding_takes_recipes_and_chunks_by_dimension_as_to_netcdf_does(tmp_path: Path) -> None:
+    ds = made()
+    recipe = tamis.Recipe({"TS": "zfp(accuracy=0.0625)"}, chunks={"TS": {"time": 4, "lat": 8}})
+    ds.to_netcdf(tmp_path / "a.nc", engine="h5netcdf", encoding=tamis.encoding(ds, recipe))
+    assert stored(tmp_path / "a.nc") == "zfp(accuracy=0.0625)"
+    with h5py.File(tmp_path / "a.nc") as file:
+        assert file["TS"].chunks == (4, 8, ds.sizes["lon"])
+    assert tamis.encoding(ds, recipe, chunks={"TS": (2, 8, 8)})["TS"]["chunksizes"] == (2, 8, 8)
+    with pytest.raises(tamis.ParameterError, match="TS: expected chunks for the dimensions time, lat, lon, got lev"):
+        tamis.encoding(ds, recipe, chunks={"TS": {"lev": 4}})
+
+
+@pytest.mark.parametrize(
+    ("filters", "require"), [("zfp(accuracy=0.0625)", "abs=0.1"), ("shuffle|lzf", "psnr=80,limits")]
+)
+def test_encoding_accepts_filters_whose_bound_keeps_what_is_required(filters: str, require: str) -> None:
+    ds = made()
+    assert tamis.encoding(ds, {"TS": filters}, require={"TS": require}) == tamis.encoding(ds, {"TS": filters})
+
+
+@pytest.mark.parametrize(
+    ("filters", "require"),
+    [("zfp(accuracy=0.0625)", "abs=0.01"), ("zfp(rate=8)", "abs=10.0"), ("zfp(accuracy=0.0625)", "abs=0.1,limits")],
+)
+def test_encoding_refuses_filters_that_may_miss_what_is_required(filters: str, require: str) -> None:
+    with pytest.raises(tamis.ParameterError, match=f"TS: expected filters whose own bound keeps {require}, got zfp"):
+        tamis.encoding(made(), {"TS": filters}, require={"TS": require})
+
+
+def test_encoding_refuses_what_only_a_target_of_its_own_can_have() -> None:
+    with pytest.raises(tamis.ParameterError, match="expected missing='exact', got 'companion'"):
+        tamis.encoding(made(), tamis.Recipe({"TS": "zfp(rate=8)"}, missing="companion"))

@@ -13,7 +13,7 @@ import numpy as np
 
 from tamis import meaning
 from tamis.arrays.grid import default_chunks
-from tamis.errors import DataError, FileError, MissingFilterError, ParameterError, TamisError
+from tamis.errors import DataError, FileError, MissingFilterError, ParameterError, TamisError, located
 from tamis.filters import ChunkType, Filter, Stage, UnknownFilter
 from tamis.filters.base import is_enum
 from tamis.formats.hdf5.chunk_access import pipeline_of
@@ -21,18 +21,20 @@ from tamis.formats.hdf5.lib.foreign_filters import encodes
 from tamis.formats.hdf5.lib.netcdf_names import stored_path
 from tamis.formats.hdf5.lib.source_file import is_hdf5, open_source
 from tamis.formatting import printable, shape_text
-from tamis.jobs.recipes.names import Match, Recipes, assigned, chunk_shape, matching
+from tamis.jobs.recipes.names import Chunks, DimensionChunks, Match, Recipes, assigned, matching
+from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe
 from tamis.jobs.result import SCHEMA, Result, json_value
 from tamis.jobs.stored_units import attributes_of, in_stored_units, refuse_limits, refuse_spoiled, roles_in_dataset
 from tamis.kinds import MAPPING, TEXT, checked
 from tamis.meaning import FILL_ATTRIBUTES
 from tamis.notation.xarray_encoding import ENGINES, encoding_keywords
-from tamis.pipeline import Pipeline, as_pipeline
+from tamis.pipeline import Pipeline
 from tamis.rewrite.encode import absorbs_rounding
 from tamis.rounding import still_needed
 from tamis.zfp import Accuracy
 
 if TYPE_CHECKING:
+    from tamis.accuracy.requirement import Requirement, Requirements
     from tamis.jobs.parts import Part
 
 # The keys of an encoding that xarray itself uses, with any engine: how values are stored, and attributes. Without
@@ -85,13 +87,14 @@ class Encoding(Result, dict[str, dict[str, Any]]):
         yield "", f"for the engine {self.engine}"
 
 
-@checked(recipes=MAPPING, engine=TEXT, chunks=MAPPING.such_as("{'TS': (4, 96, 144)}"), group=TEXT)
+@checked(engine=TEXT, chunks=MAPPING.such_as("{'TS': (4, 96, 144)}"), group=TEXT)
 def encoding(
     ds: Any,
-    recipes: Recipes | None = None,
+    recipes: Recipes | Recipe | None = None,
     *,
     engine: str = "h5netcdf",
-    chunks: Mapping[str, tuple[int, ...]] | None = None,
+    chunks: Mapping[str, tuple[int, ...] | Mapping[str, int]] | None = None,
+    require: Requirements | None = None,
     group: str = "",
 ) -> Encoding:
     """Return the encoding for ``ds.to_netcdf(..., encoding=...)`` that stores variables through filters.
@@ -107,7 +110,8 @@ def encoding(
     ds
         An xarray ``Dataset``.
     recipes
-        Filters by name of the variable or pattern, as for `repack`: a `Pipeline`, a filter, or its text. A pattern
+        Filters by name of the variable or pattern, as for `repack`: a `Pipeline`, a filter, or its text; or a `Recipe`,
+        whose other parts count after these arguments. A pattern
         skips variables that cannot take its filters, such as text and scalars, and if it is lossy also coordinates,
         bounds, flags, integers and the like, with a ``UserWarning`` that says why. An accuracy is in units of the
         variable, even if that is packed by ``scale_factor``.
@@ -115,8 +119,11 @@ def encoding(
         The engine that will write: ``"h5netcdf"``, which takes one compression of any kind with shuffle and fletcher32,
         or ``"netcdf4"``, which has deflate, zstd, bzip2, szip and blosc only, and rounds by netCDF's quantization.
     chunks
-        Chunk shapes, slowest axis first, by name or pattern; by default those of the variable's file, or otherwise at
-        most 1 MiB, in whole blocks of 4 for zfp.
+        Chunk shapes, slowest axis first, or extents by dimension, by name or pattern; by default those of the
+        variable's file, or otherwise at most 1 MiB, in whole blocks of 4 for zfp.
+    require
+        What each value must keep, by name or pattern, as for `repack`. xarray's engines prove nothing, so that only
+        filters whose own bound keeps it are accepted; ``ds.tamis.to_netcdf`` proves the rest.
     group
         The group of its file that the dataset was opened from.
 
@@ -128,7 +135,8 @@ def encoding(
     Raises
     ------
     ParameterError
-        If a variable cannot take its filters or chunks, or the engine cannot write them; names an alternative.
+        If a variable cannot take its filters or chunks, if the engine cannot write them, or if filters may miss what is
+        required; names an alternative.
     FileError
         If a name matches nothing, or the file of a variable no longer exists.
     DataError
@@ -137,7 +145,7 @@ def encoding(
     """
     if engine not in ENGINES:
         raise ParameterError(f"expected an engine that writes filters, {' or '.join(ENGINES)}, got {engine!r}")
-    if isinstance(recipes, Filter) or not isinstance(recipes or {}, Mapping):
+    if isinstance(recipes, Filter) or not isinstance(recipes or {}, Mapping | Recipe):
         raise ParameterError(f"expected recipes such as {{'TS': 'zfp(accuracy=0.1)'}}, got {recipes!r}")
     if hasattr(ds, "subtree"):
         raise ParameterError(
@@ -155,16 +163,31 @@ def encoding(
     def match(name: str) -> Match:
         return matching(name, {path: path for path in paths}, standard_names)
 
-    requested = {name: as_pipeline(value) for name, value in (recipes or {}).items()}
+    asked = asked_recipe(recipes or {}, chunks=chunks, require=require, missing=None)
+    if asked.missing not in (None, "exact"):
+        raise ParameterError(
+            f"expected missing='exact', got {asked.missing!r}, for which xarray's engines have no place:"
+            " save with ds.tamis.to_netcdf"
+        )
+    requested = asked.filters
     shapes: dict[str, tuple[int, ...]] = {}
     named: set[str] = set()
-    for shape in assigned({name: chunk_shape(value) for name, value in (chunks or {}).items()}, match):
-        shapes.setdefault(shape.path[1:], shape.value)
-        named |= {shape.path[1:]} if shape.exact else set()
+    for entry in assigned(asked.chunks, match):
+        try:
+            shapes.setdefault(entry.path[1:], _shape_of(ds, entry.path[1:], entry.value))
+        except ParameterError:
+            if entry.exact:
+                raise  # of a pattern, others have the dimensions
+        named |= {entry.path[1:]} if entry.exact else set()
+    required: dict[str, Requirement] = {}
+    for entry_required in assigned(asked.require, match):
+        required.setdefault(entry_required.path[1:], entry_required.value)
     encodings: dict[str, dict[str, Any]] = {}
     pipelines: dict[str, Pipeline] = {}
 
     def encode(name: str, pipeline: Pipeline, *, in_units: bool = False) -> None:
+        if name in required:
+            _check_required(name, pipeline, required[name], in_units=in_units)
         encodings[name] = _encoding_of(ds, name, pipeline, shapes.get(name), engine, in_units=in_units)
         pipelines[name] = pipeline
 
@@ -198,6 +221,29 @@ def encoding(
     if skipped:
         warnings.warn(f"left as they are: {'; '.join(map(str, skipped.values()))}", UserWarning, stacklevel=3)
     return Encoding({name: encodings[name] for name in ds.variables if name in encodings}, engine, pipelines)
+
+
+def _shape_of(ds: Any, name: str, chunks: Chunks) -> tuple[int, ...]:
+    """Return the chunk shape of a variable."""
+    if not isinstance(chunks, DimensionChunks):
+        return chunks
+    variable = ds.variables[name]
+    growing = ds.encoding.get("unlimited_dims", ())
+    own = _chunks(ds, variable, None) or tuple(max(extent, 1) for extent in variable.shape)
+    most = [None if dim in growing else extent for dim, extent in zip(variable.dims, variable.shape, strict=True)]
+    with located(name, dataset=name):
+        return chunks.along(variable.dims, own, most)
+
+
+def _check_required(name: str, pipeline: Pipeline, required: Requirement, *, in_units: bool) -> None:
+    """Raise ParameterError if filters alone do not keep what is required: xarray's engines prove nothing."""
+    bound = pipeline.error_bound
+    keeps_abs = in_units and bound is not None and required.abs is not None and bound <= required.abs
+    if bound != 0 and not (keeps_abs and required.given.keys() == {"abs"}):
+        raise ParameterError(
+            f"{name}: expected filters whose own bound keeps {required}, got {pipeline}, and xarray's engines prove"
+            " nothing: save with ds.tamis.to_netcdf, which does"
+        ).at(dataset=name)
 
 
 def _refuse_role(variable: Any, name: str, role: meaning.Role) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
@@ -227,16 +227,20 @@ class DimensionChunks:
         names = dimensions_of(store, array.path)
         if names is None or array.shape is None:
             raise ParameterError("expected dimensions with names for chunks by dimension, found none: use a list")
+        own = array.chunk_shape or tuple(max(extent, 1) for extent in array.shape)
+        return self.along(names, own, array.maxshape)
+
+    def along(self, names: Sequence[str], own: Sequence[int], maxshape: Sequence[int | None]) -> tuple[int, ...]:
+        """Return a chunk shape, by the names of dimensions, the chunk shape before and the most that each can be."""
         wanted = dict(self.extents)
         if unknown := [name for name in wanted if name not in names]:
             raise ParameterError(
                 f"expected chunks for the dimensions {', '.join(names) or '(none)'}, got {', '.join(unknown)}"
                 f"{did_you_mean(unknown[0], names)}"
             )
-        own = array.chunk_shape or tuple(max(extent, 1) for extent in array.shape)
         return tuple(
             step if (extent := wanted.get(name)) is None else extent if most is None else min(extent, max(most, 1))
-            for name, step, most in zip(names, own, array.maxshape, strict=True)
+            for name, step, most in zip(names, own, maxshape, strict=True)
         )
 
     def __str__(self) -> str:
