@@ -20,8 +20,8 @@ PACKAGE = ROOT / "src" / "tamis"
 SAMPLE = ROOT / "examples" / "data" / "cam_ts.nc"
 
 MOST_FILES = 280
-MOST_LINES = 49_600
-MOST_CODE_LINES = 33_500
+MOST_LINES = 49_550
+MOST_CODE_LINES = 33_450
 MOST_MODULES = {
     "import tamis": 30,
     "--help": 28,

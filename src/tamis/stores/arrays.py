@@ -1,20 +1,30 @@
-"""What the attributes and the fill value of a stored array mean, whatever its format."""
+"""What several formats share: the meaning of attributes and fill value of an array, stores that list all arrays."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis import meaning
+from tamis.arrays.grid import Grid
+from tamis.arrays.index import ChunkIndex, Parts
 from tamis.errors import FileError
 from tamis.meaning.missing import Missing
-from tamis.stores.protocols import Arrays, StoredArray
+from tamis.stores.protocols import Arrays, Readers, StoredArray
+
+if TYPE_CHECKING:
+    from tamis.filters import Filter
+    from tamis.meaning.companions import CompanionFlags
+    from tamis.pipeline import Pipeline
+
+A = TypeVar("A", bound=StoredArray)
 
 
 class DescribedArray:
@@ -119,3 +129,77 @@ class ArrayTable(Arrays[StoredArray]):
             with suppress(FileError):
                 if (companion := self._arrays[path].companion) is not None:
                     yield companion, path
+
+
+class ListedStore(Generic[A]):
+    """Answers of a `tamis.stores.protocols.Store` that knows all arrays when it is opened, by one path each."""
+
+    reader_words: ClassVar[str]
+    """What reads the values, for people."""
+
+    _arrays: Mapping[str, A]
+
+    @cached_property
+    def arrays(self) -> ArrayTable:
+        """All arrays, in the order of the store."""
+        return ArrayTable(self._arrays.values())
+
+    @property
+    def model(self) -> Self:
+        """The store in netCDF's data model."""
+        return self
+
+    def array(self, path: str) -> A:
+        """Return the array at a path."""
+        return self._arrays[path]
+
+    def first_path(self, path: str) -> str:
+        """Return the path of an array; empty if there is none."""
+        return path if path in self._arrays else ""
+
+    def paths(self) -> dict[str, str]:
+        """Return the path of each array, by itself."""
+        return {path: path for path in self._arrays}
+
+    def check_listed(self) -> None:
+        """Do nothing: everything is listed."""
+
+    def filtered_groups(self) -> Iterable[tuple[str, Pipeline, str]]:
+        """Yield nothing: groups have no filters."""
+        return ()
+
+    def readers_of(self, filters: Iterable[Filter]) -> Readers:
+        """Return that any reader of the format reads the arrays."""
+        return Readers((), szip=False, h5py=False, tamis=True, hint="", words=self.reader_words)
+
+    def survey_other_files(self, target: str) -> list[str]:
+        """Return no notes: there are no names of other files."""
+        return []
+
+
+class UnchunkedArray:
+    """Answers of a `tamis.stores.protocols.StoredArray` without chunks, filters and companion."""
+
+    shape: tuple[int, ...]
+    has_named_type = is_bare_dimension = has_companion = is_companion = False
+    can_read_chunks = False
+    partial_filtered = True
+    problem = ""
+    chunk_shape: tuple[int, ...] | None = None
+    contiguous_offset: int | None = None
+    companion: StoredArray | None = None
+    companion_flags: CompanionFlags | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return math.prod(self.shape)
+
+    def chunk_index(self) -> ChunkIndex:
+        """Return an empty index."""
+        nothing = np.empty(0, np.int64)
+        return ChunkIndex(Grid(self.shape, self.shape), range(0), nothing, nothing, nothing.astype(np.uint32))
+
+    def parts(self, grid: Grid) -> Parts:
+        """Return all parts of a grid: every value is there."""
+        return Parts(grid) if self.size else Parts(grid, range(0))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import math
 import posixpath
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,20 +16,18 @@ from xarray import Variable
 
 from tamis import meaning
 from tamis.arrays.grid import Grid, Region
-from tamis.arrays.index import ChunkIndex, Parts
 from tamis.arrays.reader import ArrayReader, put
 from tamis.errors import FileError
-from tamis.filters import ChunkType, Filter
+from tamis.filters import ChunkType
 from tamis.meaning.missing import Missing
 from tamis.pipeline import Pipeline
-from tamis.stores.arrays import ArrayTable
+from tamis.stores.arrays import ListedStore, UnchunkedArray
 from tamis.stores.data_model import Dimension, EnumType, NamedArray, NamedGroup, is_compound
 from tamis.stores.model_header import header_of
-from tamis.stores.protocols import PartByPart, Readers
+from tamis.stores.protocols import PartByPart
 
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
-    from tamis.meaning.companions import CompanionFlags
     from tamis.stores.header import Header
     from tamis.xarray.encoded_group import EncodedGroup
 
@@ -43,19 +40,12 @@ _KEPT_NBYTES = 64 << 20
 _FILTER_NBYTES, _CHUNK_NBYTES = 32, 16
 
 
-class VariableArray(PartByPart):
+class VariableArray(UnchunkedArray, PartByPart):
     """An encoded variable."""
 
-    has_named_type = is_bare_dimension = has_companion = is_companion = False
-    can_read_chunks = can_read_independently = False
-    partial_filtered = True
-    problem = ""
+    can_read_independently = False
     absent_files: tuple[str, ...] = ()
     layout = "in memory"
-    chunk_shape: tuple[int, ...] | None = None
-    companion: VariableArray | None = None
-    companion_flags: CompanionFlags | None = None
-    contiguous_offset: int | None = None
 
     def __init__(
         self, path: str, variable: Variable, number: int, unlimited: frozenset[str], pipeline: Pipeline
@@ -124,11 +114,6 @@ class VariableArray(PartByPart):
         return ChunkType(self.dtype or _CHARACTER, ())
 
     @property
-    def size(self) -> int:
-        """Number of values."""
-        return math.prod(self.shape)
-
-    @property
     def nbytes(self) -> int:
         """Bytes of the values."""
         return self.size * int(self.variable.dtype.itemsize)
@@ -182,15 +167,6 @@ class VariableArray(PartByPart):
     def packing(self) -> meaning.Packing | None:
         """The packing of the values by their attributes; None if there is none."""
         return None if self.number_type is None else meaning.packing_of(self.attributes)
-
-    def chunk_index(self) -> ChunkIndex:
-        """Return an empty index: there are no stored chunks."""
-        nothing = np.empty(0, np.int64)
-        return ChunkIndex(Grid(self.shape, self.shape), range(0), nothing, nothing, nothing.astype(np.uint32))
-
-    def parts(self, grid: Grid) -> Parts:
-        """Return all parts of a grid."""
-        return Parts(grid) if self.size else Parts(grid, range(0))
 
     def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
         """Return roughly how many bytes a chunk index and a list of filters take in the file."""
@@ -282,12 +258,13 @@ def _blocks_of(axis: slice, sizes: tuple[int, ...], extent: int) -> list[tuple[i
     return blocks
 
 
-class DatasetStore:
+class DatasetStore(ListedStore[VariableArray]):
     """Encoded datasets by the path of their group."""
 
     path = "xarray"
     kind = "netCDF-4"
     is_loose = False
+    reader_words = "xarray"
 
     def __init__(self, groups: Mapping[str, EncodedGroup], pipelines: Mapping[str, Pipeline]) -> None:
         self._groups = groups
@@ -313,11 +290,6 @@ class DatasetStore:
         return sum(array.nbytes for array in self._arrays.values())
 
     @cached_property
-    def arrays(self) -> ArrayTable:
-        """All variables, in the order of the datasets."""
-        return ArrayTable(self._arrays.values())
-
-    @cached_property
     def roles(self) -> Mapping[str, meaning.Role]:
         """The role of each variable by path; coordinates of a dataset count as coordinates."""
         variables = [
@@ -338,11 +310,6 @@ class DatasetStore:
                 if own in roles and not roles[own].is_exact:
                     roles[own] = meaning.Role("auxiliary coordinate", "coordinate of the dataset")
         return roles
-
-    @property
-    def model(self) -> Self:
-        """The datasets in netCDF's data model."""
-        return self
 
     def header(self) -> Header:
         """Return variables, dimensions and attributes as CDL describes them."""
@@ -372,33 +339,6 @@ class DatasetStore:
             parts = [part for part in group.split("/") if part]
             paths |= dict.fromkeys("/" + "/".join(parts[:count]) for count in range(len(parts) + 1))
         return list(paths)
-
-    def array(self, path: str) -> VariableArray:
-        """Return the variable at a path."""
-        return self._arrays[path]
-
-    def first_path(self, path: str) -> str:
-        """Return the path of a variable; empty if there is none."""
-        return path if path in self._arrays else ""
-
-    def paths(self) -> dict[str, str]:
-        """Return the path of each variable, by itself."""
-        return {path: path for path in self._arrays}
-
-    def check_listed(self) -> None:
-        """Do nothing: everything is known."""
-
-    def filtered_groups(self) -> Iterable[tuple[str, Pipeline, str]]:
-        """Yield nothing: there are no filters on groups."""
-        return ()
-
-    def readers_of(self, filters: Iterable[Filter]) -> Readers:
-        """Return that xarray has the values."""
-        return Readers((), szip=False, h5py=False, tamis=True, hint="", words="xarray")
-
-    def survey_other_files(self, target: str) -> list[str]:
-        """Return no notes: datasets name no other files."""
-        return []
 
     def _around(self, path: str) -> list[EncodedGroup]:
         """Return the groups around a group, the outermost first."""

@@ -12,20 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.arrays.grid import Grid, Region
-from tamis.arrays.index import ChunkIndex, Parts
 from tamis.arrays.reader import ArrayReader, put
 from tamis.errors import FileError
 from tamis.filters import ChunkType
 from tamis.formats.classic.header import CHAR, ClassicVariable
 from tamis.pipeline import Pipeline
-from tamis.stores.arrays import DescribedArray
+from tamis.stores.arrays import DescribedArray, UnchunkedArray
 from tamis.stores.data_model import NamedArray
 from tamis.stores.protocols import PartByPart
 
 if TYPE_CHECKING:
     from tamis.arrays.chunk_reader import ChunkReader
     from tamis.arrays.source import ByteSource
-    from tamis.meaning.companions import CompanionFlags
 
 _SHORT_NBYTES = 16 << 10
 """Shorter runs are read many at a time."""
@@ -124,17 +122,11 @@ _DEFAULT_FILL = {
 _FILTER_NBYTES, _RECORD_NBYTES = 32, 16
 
 
-class ClassicArray(PartByPart, DescribedArray):
+class ClassicArray(UnchunkedArray, PartByPart, DescribedArray):
     """A variable of a file. Numbers are in native byte order, characters are single bytes."""
 
-    has_named_type = varies = is_bare_dimension = has_companion = is_companion = False
-    partial_filtered = has_fill = can_read_independently = True
-    can_read_chunks = False
-    problem = ""
-    chunk_shape: tuple[int, ...] | None = None
-    contiguous_offset: int | None = None
-    companion: ClassicArray | None = None
-    companion_flags: CompanionFlags | None = None
+    varies = False
+    has_fill = can_read_independently = True
 
     def __init__(self, file_path: str, source: ByteSource, variable: ClassicVariable, number: int, unlimited: str):
         self.variable, self.address = variable, number
@@ -200,11 +192,6 @@ class ClassicArray(PartByPart, DescribedArray):
         return ChunkType(self.dtype or CHAR, ())
 
     @property
-    def size(self) -> int:
-        """Number of values."""
-        return math.prod(self.shape)
-
-    @property
     def nbytes(self) -> int:
         """Bytes of the values."""
         return self.size * self.numpy_type.itemsize
@@ -233,15 +220,6 @@ class ClassicArray(PartByPart, DescribedArray):
     def fill_marker(self) -> NDArray[Any]:
         """The fill value, which marks missing values."""
         return self.fill_value
-
-    def chunk_index(self) -> ChunkIndex:
-        """Return an empty index: there are no chunks."""
-        nothing = np.empty(0, np.int64)
-        return ChunkIndex(Grid(self.shape, self.shape), range(0), nothing, nothing, nothing.astype(np.uint32))
-
-    def parts(self, grid: Grid) -> Parts:
-        """Return all parts of a grid: every value is in the file."""
-        return Parts(grid) if self.size else Parts(grid, range(0))
 
     def described_nbytes(self, chunk_shape: tuple[int, ...] | None, pipeline: Pipeline) -> int:
         """Return roughly how many bytes a chunk index and a list of filters take in the file that is made of this."""

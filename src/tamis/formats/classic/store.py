@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,22 +12,20 @@ from tamis.arrays.source import Descriptor, FileSource
 from tamis.errors import FileError
 from tamis.formats.classic.array import ClassicArray
 from tamis.formats.classic.header import read_header
-from tamis.stores.arrays import ArrayTable
+from tamis.stores.arrays import ListedStore
 from tamis.stores.data_model import Dimension, NamedGroup
 from tamis.stores.first_bytes import CLASSIC_KINDS
 from tamis.stores.model_header import header_of
-from tamis.stores.protocols import Readers
 
 if TYPE_CHECKING:
-    from tamis.filters import Filter
-    from tamis.pipeline import Pipeline
     from tamis.stores.header import Header
 
 
-class ClassicStore:
+class ClassicStore(ListedStore[ClassicArray]):
     """A file for reading. It is opened by one descriptor, which threads share."""
 
     is_loose = False
+    reader_words = "any netCDF"
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fsdecode(path)
@@ -58,11 +56,6 @@ class ClassicStore:
         return self._source.nbytes
 
     @cached_property
-    def arrays(self) -> ArrayTable:
-        """All variables, in the order of the file."""
-        return ArrayTable(self._arrays.values())
-
-    @cached_property
     def roles(self) -> Mapping[str, meaning.Role]:
         """The role of each variable by path."""
         variables = (
@@ -77,11 +70,6 @@ class ClassicStore:
             for path, array in self._arrays.items()
         )
         return meaning.roles_of(variables, {"/": self.classic_header.attributes})
-
-    @property
-    def model(self) -> ClassicStore:
-        """The file in netCDF's data model."""
-        return self
 
     @property
     def kind(self) -> str:
@@ -113,30 +101,3 @@ class ClassicStore:
         """Return the path of the only group."""
         self.group(path)
         return ["/"]
-
-    def array(self, path: str) -> ClassicArray:
-        """Return the variable at a path."""
-        return self._arrays[path]
-
-    def first_path(self, path: str) -> str:
-        """Return the path of a variable; empty if there is none."""
-        return path if path in self._arrays else ""
-
-    def paths(self) -> dict[str, str]:
-        """Return the path of each variable, by itself."""
-        return {path: path for path in self._arrays}
-
-    def check_listed(self) -> None:
-        """Do nothing: the header lists everything."""
-
-    def filtered_groups(self) -> Iterable[tuple[str, Pipeline, str]]:
-        """Yield nothing: there are no filters."""
-        return ()
-
-    def readers_of(self, filters: Iterable[Filter]) -> Readers:
-        """Return that any netCDF library reads the file."""
-        return Readers((), szip=False, h5py=False, tamis=True, hint="", words="any netCDF")
-
-    def survey_other_files(self, target: str) -> list[str]:
-        """Return no notes: classic files name no other files."""
-        return []

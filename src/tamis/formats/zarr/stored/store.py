@@ -6,7 +6,7 @@ import importlib
 import json
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -25,14 +25,11 @@ from tamis.formats.zarr.stored.attributes import (
     variable_of,
 )
 from tamis.safety.disk import nbytes_of
-from tamis.stores.arrays import ArrayTable
+from tamis.stores.arrays import ListedStore
 from tamis.stores.data_model import Dimension, NamedGroup
 from tamis.stores.model_header import header_of
-from tamis.stores.protocols import Readers
 
 if TYPE_CHECKING:
-    from tamis.filters import Filter
-    from tamis.pipeline import Pipeline
     from tamis.stores.header import Header
 
 
@@ -57,10 +54,11 @@ def quietly() -> Iterator[None]:
         yield
 
 
-class ZarrStore:
+class ZarrStore(ListedStore[ZarrArray]):
     """A folder for reading, through zarr-python."""
 
     is_loose = True
+    reader_words = "Zarr"
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fsdecode(path).rstrip("/") or "/"
@@ -110,11 +108,6 @@ class ZarrStore:
         return nbytes_of(self.path)
 
     @cached_property
-    def arrays(self) -> ArrayTable:
-        """All arrays by path."""
-        return ArrayTable(self._arrays.values())
-
-    @cached_property
     def roles(self) -> Mapping[str, meaning.Role]:
         """The role of each array by path."""
         variables = (
@@ -138,11 +131,6 @@ class ZarrStore:
     def kind(self) -> str:
         """The format."""
         return "Zarr"
-
-    @property
-    def model(self) -> ZarrStore:
-        """The store in netCDF's data model."""
-        return self
 
     def header(self) -> Header:
         """Return variables, dimensions, attributes and codecs as CDL describes them."""
@@ -205,33 +193,6 @@ class ZarrStore:
         """Return the paths of a group and of the groups in it."""
         top = f"/{path.strip('/')}"
         return [known for known in self._groups if known == top or known.startswith(f"{top.rstrip('/')}/")]
-
-    def array(self, path: str) -> ZarrArray:
-        """Return the array at a path."""
-        return self._arrays[path]
-
-    def first_path(self, path: str) -> str:
-        """Return the path of an array; empty if there is none."""
-        return path if path in self._arrays else ""
-
-    def paths(self) -> dict[str, str]:
-        """Return the path of each array, by itself."""
-        return {path: path for path in self._arrays}
-
-    def check_listed(self) -> None:
-        """Do nothing: all groups are listed."""
-
-    def filtered_groups(self) -> Iterable[tuple[str, Pipeline, str]]:
-        """Yield nothing: groups have no filters."""
-        return ()
-
-    def readers_of(self, filters: Iterable[Filter]) -> Readers:
-        """Return that readers of Zarr can read the arrays."""
-        return Readers((), szip=False, h5py=False, tamis=True, hint="", words="Zarr")
-
-    def survey_other_files(self, target: str) -> list[str]:
-        """Return no notes: the store names no other files."""
-        return []
 
 
 def _check_attributes(name: str, attributes: object) -> None:
