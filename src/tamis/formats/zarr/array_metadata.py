@@ -152,7 +152,11 @@ def json_attributes(path: str, attributes: Mapping[str, Any]) -> Json:
 
 def _json(value: Any) -> Any:
     """Return a value in types of JSON; raise ValueError, of which Unicode's errors are, if there are none for it."""
-    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind != "V":
+    if isinstance(value, np.longdouble):  # NumPy has no type of Python for it
+        if value == value and float(value) != value:
+            raise ValueError(f"expected a value that float64 has, got {value} of {value.dtype}")
+        return float(value)
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind not in "Vc":
         return _json(value.tolist())
     if isinstance(value, (list, tuple)):
         return [_json(item) for item in value]

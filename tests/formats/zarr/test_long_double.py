@@ -1,0 +1,50 @@
+"""C's long double, which neither JSON nor Zarr has: kept where float64 has the number, otherwise refused by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import tamis
+
+TARGETS = [("repack", "--zarr-format", "2"), ("repack", "--zarr-format", "3"), ("export", "--to", "kerchunk")]
+
+
+def run(path: Path, command: str, *options: str) -> subprocess.CompletedProcess[str]:
+    target = path.with_suffix(".zarr" if command == "repack" else ".json")
+    where = [str(path), str(target)] if command == "repack" else [str(path), "-o", str(target)]
+    program = str(Path(sys.executable).with_name("tamis"))
+    return subprocess.run([program, command, *where, *options], capture_output=True, text=True, check=False)
+
+
+def write(path: Path, attribute: Any) -> Path:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=np.zeros((4, 4), "f4")).attrs["a"] = attribute
+    return path
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=" ".join)
+@pytest.mark.parametrize("value", [np.longdouble(0.5), np.array([0.5, np.inf], np.longdouble), np.longdouble("nan")])
+def test_attribute_that_float64_has_is_kept(target: tuple[str, ...], value: Any, tmp_path: Path) -> None:
+    done = run(write(tmp_path / "a.h5", value), *target)
+    assert done.returncode == 0, done.stderr
+    if target[0] == "repack":
+        assert tamis.verify(tmp_path / "a.h5", tmp_path / "a.zarr").ok
+        with tamis.open(tmp_path / "a.zarr") as store:
+            assert np.array_equal(store["x"].attrs["a"], value, equal_nan=True)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=" ".join)
+@pytest.mark.parametrize("value", [np.longdouble(1) / 10, np.clongdouble(1 + 2j)], ids=["tenth", "complex"])
+def test_attribute_that_float64_lacks_is_refused_by_name(target: tuple[str, ...], value: Any, tmp_path: Path) -> None:
+    done = run(write(tmp_path / "a.h5", value), *target)
+    assert done.returncode == 1
+    assert "attribute 'a'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["a.h5"]
