@@ -191,8 +191,8 @@ def _value(value: Any) -> Any:
         return np.int64(value) if -(1 << 63) <= value < 1 << 63 else np.float64(value)
     if isinstance(value, float):
         return np.float64(value)
-    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-        return value
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return value  # an empty list of unknown type has texts
     if isinstance(value, list) and value and all(type(item) in (int, float) for item in value):
         array = np.array(value)
         return array if array.dtype.kind in "if" else array.astype("f8")

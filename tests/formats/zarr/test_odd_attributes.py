@@ -1,4 +1,4 @@
-"""C's long double, which neither JSON nor Zarr has: kept where float64 has the number, otherwise refused by name."""
+"""Attributes that Zarr's JSON has no place for: of C's long double, and lists without items."""
 
 from __future__ import annotations
 
@@ -48,3 +48,20 @@ def test_attribute_that_float64_lacks_is_refused_by_name(target: tuple[str, ...]
     assert "attribute 'a'" in done.stderr
     assert "Traceback" not in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["a.h5"]
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_lists_without_items_keep_their_types_there_and_back(version: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", np.array([], "f4"))
+    with h5py.File(path, "a") as file:
+        file["x"].attrs.create("fixed", np.array([], "S1"), dtype="S1")
+        file["x"].attrs.create("varying", np.array([], object), dtype=h5py.string_dtype())
+    done = run(path, "repack", "--zarr-format", version)
+    assert done.returncode == 0, done.stderr
+    assert tamis.verify(path, tmp_path / "a.zarr").ok
+    tamis.repack(tmp_path / "a.zarr", tmp_path / "b.h5", {})
+    assert tamis.verify(tmp_path / "a.zarr", tmp_path / "b.h5").ok
+    with h5py.File(path) as before, h5py.File(tmp_path / "b.h5") as after:
+        for name, value in before["x"].attrs.items():
+            assert after["x"].attrs[name].dtype == value.dtype
+            assert after["x"].attrs[name].shape == (0,)
