@@ -6,6 +6,7 @@ import os
 import posixpath
 import threading
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -49,7 +50,84 @@ class GroupedStore(Store, Protocol):
         """Return the attributes of a group."""
 
 
-class OpenedGroup(Mapping[str, Any]):
+class PathMapping(Mapping[str, Any]):
+    """What groups of all formats share: a mapping from paths to arrays and groups, which is equal to itself alone."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def _file(self) -> Any:
+        """What `tamis.open` returned."""
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return isinstance(name, str) and self[name] is not None
+        except KeyError:
+            return False
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reopened, (self._file.__reduce__(), self.name)
+
+    def __repr__(self) -> str:
+        return printable(f"<tamis group {self.name} of {self._file.path}>")
+
+
+class OpenedFile:
+    """What `tamis.open` returns for all formats: it is closed once, with the sources of its chunks."""
+
+    path: str
+    cache: ChunkCache
+    _opened: Any
+    _sources: dict[str, ChunkReader]
+    _lock: threading.Lock
+
+    def close(self) -> None:
+        """Close the file after running reads of other threads; its arrays cannot be read afterwards."""
+        with self._lock:
+            opened, self._opened = self._opened, None
+            for source in self._sources.values():
+                source.close()
+            self._sources.clear()
+        self.cache.clear()
+        if opened is not None:
+            opened.close()
+
+    @property
+    def closed(self) -> bool:
+        """True if `close` was called."""
+        return self._opened is None
+
+    def check_open(self) -> None:
+        """Raise FileError if the file is closed."""
+        if self.closed:
+            raise self._closed_error()
+
+    def _closed_error(self) -> FileError:
+        """Return the error of a file that is closed."""
+        return FileError(f"{self.path}: expected an open file, got one that was closed").at(path=self.path)
+
+    def __enter__(self) -> Self:
+        self.check_open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return printable(f"<tamis file {self.path}{' (closed)' * self.closed}>")
+
+
+class OpenedGroup(PathMapping):
     """A group: a mapping from paths to arrays, including those of inner groups.
 
     Parameters
@@ -87,34 +165,13 @@ class OpenedGroup(Mapping[str, Any]):
         text = f"{file.path}: expected an array or group at {name!r}, found {', '.join(self) or 'none'}"
         raise NotFoundError(text).at(path=file.path, dataset=name)
 
-    def __contains__(self, name: object) -> bool:
-        try:
-            return isinstance(name, str) and self[name] is not None
-        except KeyError:
-            return False
-
     def __iter__(self) -> Iterator[str]:
         """Return an iterator of paths, relative to this group, in the order of the store."""
         start = self.name.rstrip("/") + "/"
         return iter([path.removeprefix(start) for path in self._file.store.arrays if path.startswith(start)])
 
-    def __len__(self) -> int:
-        return len(list(iter(self)))
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return reopened, (self._file.__reduce__(), self.name)
-
-    def __repr__(self) -> str:
-        return printable(f"<tamis group {self.name} of {self._file.path}>")
-
-
-class OpenedStore(OpenedGroup):
+class OpenedStore(OpenedFile, OpenedGroup):
     """A netCDF classic file or a Zarr store, open for reading; can be pickled and used in a ``with``.
 
     Parameters
@@ -150,7 +207,7 @@ class OpenedStore(OpenedGroup):
         self._opens, self._asked_threads, self.restore = opens, threads, restore
         self.threads, self.name = checked_threads(threads), "/"
         self.path = os.path.abspath(os.fsdecode(path))
-        self._store: GroupedStore | None = opens(self.path)
+        self._opened: GroupedStore | None = opens(self.path)
         status, is_folder = os.stat(self.path), os.path.isdir(self.path)
         self.identity = (self.path, status.st_size, time.time_ns() if is_folder else status.st_mtime_ns)
         self.cache = ChunkCache()
@@ -170,9 +227,10 @@ class OpenedStore(OpenedGroup):
         FileError
             If it is closed.
         """
-        if self._store is None:
-            raise FileError(f"{self.path}: expected an open file, got one that was closed").at(path=self.path)
-        return self._store
+        opened = self._opened
+        if opened is None:
+            raise self._closed_error()
+        return opened
 
     @property
     def group_paths(self) -> list[str]:
@@ -190,34 +248,8 @@ class OpenedStore(OpenedGroup):
                 self._sources[name] = self.store.array(name).open_chunks()
             return self._sources[name]
 
-    @property
-    def closed(self) -> bool:
-        """True if `close` was called."""
-        return self._store is None
-
-    def close(self) -> None:
-        """Close the store after running reads; its arrays cannot be read afterwards."""
-        with self._lock:
-            opened, self._store = self._store, None
-            for source in self._sources.values():
-                source.close()
-            self._sources.clear()
-        self.cache.clear()
-        if opened is not None:
-            opened.close()
-
-    def __enter__(self) -> Self:
-        _ = self.store
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._opens, self.path, self._asked_threads, self.restore)
-
-    def __repr__(self) -> str:
-        return printable(f"<tamis file {self.path}{' (closed)' * self.closed}>")
 
 
 class OpenedArray(SlicedArray):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import posixpath
 import threading
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import h5py
 
@@ -20,8 +20,7 @@ from tamis.formats.hdf5.lib.source_file import open_source
 from tamis.formats.hdf5.model.hdf5_model import Hdf5Model
 from tamis.formats.hdf5.opened_array import Array
 from tamis.formats.hdf5.tree.groups import check_links
-from tamis.formatting import printable
-from tamis.reading.sliced_array import reopened
+from tamis.reading.opened_store import OpenedFile, PathMapping
 from tamis.stores.protocols import NotFoundError
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from tamis.formats.hdf5.stored_array import Hdf5Array
 
 
-class Group(Mapping[str, Any]):
+class Group(PathMapping):
     """A group of a file: a mapping from paths to datasets, including those of inner groups.
 
     Parameters
@@ -60,33 +59,12 @@ class Group(Mapping[str, Any]):
         """Return the `Array` of a dataset, or the `Group` of a group, by its path from here or from the root."""
         return self._file.item(self._group, self.name, name)
 
-    def __contains__(self, name: object) -> bool:
-        try:
-            return isinstance(name, str) and self[name] is not None
-        except KeyError:
-            return False
-
     def __iter__(self) -> Iterator[str]:
         """Return an iterator of paths, relative to this group: each dataset once, in the order of paths."""
         return iter(self._file.paths(self._group))
 
-    def __len__(self) -> int:
-        return len(self._file.paths(self._group))
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return reopened, (self._file.__reduce__(), self.name)
-
-    def __repr__(self) -> str:
-        return printable(f"<tamis group {self.name} of {self._file.path}>")
-
-
-class File(Group):
+class File(OpenedFile, Group):
     """An HDF5 or netCDF-4 file, open for reading. Returned by `tamis.open`; can be pickled and used in a ``with``.
 
     Parameters
@@ -113,38 +91,17 @@ class File(Group):
     def __init__(self, path: str | os.PathLike[str], threads: int | None = None, restore: bool = True) -> None:
         self._asked_threads, self.threads, self.restore = threads, checked_threads(threads), restore
         self.path = os.path.abspath(os.fsdecode(path))
-        self._h5py: h5py.File | None = open_source(self.path)
+        self._opened: h5py.File | None = open_source(self.path)
         status = os.stat(self.path)
         self.identity = (self.path, status.st_size, status.st_mtime_ns)
         self.cache = ChunkCache()
         self._sources: dict[str, ChunkReader] = {}
         self._lock = threading.Lock()
-        self._group, self.name = self._h5py, "/"
+        self._group, self.name = self._opened, "/"
 
     @property
     def _file(self) -> File:
         return self  # not an attribute: a file that refers to itself would not be closed with its last user
-
-    def close(self) -> None:
-        """Close the file after running reads of other threads; its arrays cannot be read afterwards."""
-        with self._lock:
-            opened, self._h5py = self._h5py, None
-            for source in self._sources.values():
-                source.close()
-            self._sources.clear()
-        self.cache.clear()
-        if opened is not None:
-            opened.close()
-
-    @property
-    def closed(self) -> bool:
-        """True if `close` was called."""
-        return self._h5py is None
-
-    def check_open(self) -> None:
-        """Raise FileError if the file is closed."""
-        if self.closed:
-            raise FileError(f"{self.path}: expected an open file, got one that was closed").at(path=self.path)
 
     def item(self, group: h5py.Group, base: str, name: str) -> Array | Group:
         """Return the dataset or group at a path, relative to a group with the path `base`.
@@ -222,18 +179,8 @@ class File(Group):
         names = renamed_paths(group, paths)
         return sorted(names.get(path, path) for path in paths)
 
-    def __enter__(self) -> Self:
-        self.check_open()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self._asked_threads, self.restore)
-
-    def __repr__(self) -> str:
-        return printable(f"<tamis file {self.path}{' (closed)' * self.closed}>")
 
 
 def _text(name: str | bytes) -> str:
