@@ -405,3 +405,8 @@ def test_encoding_refuses_filters_that_may_miss_what_is_required(filters: str, r
 def test_encoding_refuses_what_only_a_target_of_its_own_can_have() -> None:
     with pytest.raises(tamis.ParameterError, match="expected missing='exact', got 'companion'"):
         tamis.encoding(made(), tamis.Recipe({"TS": "zfp(rate=8)"}, missing="companion"))
+
+
+def test_encoding_refuses_a_recipe_that_drops_variables() -> None:
+    with pytest.raises(tamis.ParameterError, match=r"expected a recipe without drop .* ds\.drop_vars"):
+        tamis.encoding(made(), tamis.Recipe({"TS": "zfp(rate=8)"}, drop=["lat"]))

@@ -196,8 +196,9 @@ def engine(**options: Any) -> Any:
     return pytest.importorskip("tamis_xarray.engine").TamisEngine().open_dataset("a.h5", **options)
 
 
-def save(encoding: Any) -> None:
-    pytest.importorskip("xarray").Dataset({"a": ("x", VALUES[0])}).tamis.to_netcdf("b.nc", encoding=encoding)
+def save(encoding: Any, **options: Any) -> None:
+    ds = pytest.importorskip("xarray").Dataset({"a": ("x", VALUES[0])})
+    ds.tamis.to_netcdf("b.nc", encoding=encoding, **options)
 
 
 def create(**options: Any) -> None:
@@ -224,6 +225,12 @@ IN_WORDS: list[tuple[Callable[[], object], str]] = [
     (lambda: tamis.open("a.h5")["x"].read(3), "expected out to be an array of NumPy, got 3"),
     (lambda: engine(group=3), "expected group to be text, got 3"),
     (lambda: engine(group=VALUES), "expected group to be text, got array"),
+    (lambda: tamis.copy("a.h5", "b.h5", missing="x"), "expected missing to be one of exact, .*, got 'x'"),  # type: ignore[arg-type]
+    (lambda: tamis.copy("a.h5", "b.h5", missing=3), "expected missing to be one of exact, .*, got 3"),
+    (lambda: tamis.copy("a.h5", "b.h5", level="x"), "expected level to be a whole number or None, got 'x'"),  # type: ignore[arg-type]
+    (lambda: tamis.copy("a.h5", "b.h5", kind=3), "expected kind to be text or None, got 3"),
+    (lambda: tamis.copy("a.h5", "b.h5", follow=3), "expected follow to be True or False, got 3"),
+    (lambda: save({}, recipes=tamis.Recipe(drop=["a"])), "expected a recipe without drop .*, got drop="),
     (lambda: save({1: 2}), "expected a name in encoding to be text, got 1"),
     (lambda: create(fill_value=VALUES), "expected a fill value that float32 can hold, got array"),
     (lambda: engine(drop_variables=3), "expected drop_variables to be a name or several .*, got 3"),

@@ -21,8 +21,8 @@ from tamis.formats.hdf5.lib.foreign_filters import encodes
 from tamis.formats.hdf5.lib.netcdf_names import stored_path
 from tamis.formats.hdf5.lib.source_file import is_hdf5, open_source
 from tamis.formatting import printable, shape_text
-from tamis.jobs.recipes.names import Chunks, DimensionChunks, Match, Recipes, assigned, matching
-from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe
+from tamis.jobs.recipes.names import Chunks, DimensionChunks, Match, Recipes, assigned, assigned_shapes, matching
+from tamis.jobs.recipes.saved_recipe import Recipe, asked_recipe, refuse_drop
 from tamis.jobs.result import SCHEMA, Result, json_value
 from tamis.jobs.stored_units import attributes_of, in_stored_units, refuse_limits, refuse_spoiled, roles_in_dataset
 from tamis.kinds import MAPPING, TEXT, checked
@@ -169,19 +169,13 @@ def encoding(
             f"expected missing='exact', got {asked.missing!r}, for which xarray's engines have no place:"
             " save with ds.tamis.to_netcdf"
         )
+    refuse_drop(asked)
     requested = asked.filters
-    shapes: dict[str, tuple[int, ...]] = {}
-    named: set[str] = set()
-    for entry in assigned(asked.chunks, match):
-        try:
-            shapes.setdefault(entry.path[1:], _shape_of(ds, entry.path[1:], entry.value))
-        except ParameterError:
-            if entry.exact:
-                raise  # of a pattern, others have the dimensions
-        named |= {entry.path[1:]} if entry.exact else set()
+    shapes = {path[1:]: shape for path, shape in assigned_shapes(asked.chunks, match, partial(_shape_of, ds)).items()}
+    named = {entry.path[1:] for entry in assigned(asked.chunks, match) if entry.exact}
     required: dict[str, Requirement] = {}
-    for entry_required in assigned(asked.require, match):
-        required.setdefault(entry_required.path[1:], entry_required.value)
+    for requirement in assigned(asked.require, match):
+        required.setdefault(requirement.path[1:], requirement.value)
     encodings: dict[str, dict[str, Any]] = {}
     pipelines: dict[str, Pipeline] = {}
 
@@ -223,10 +217,11 @@ def encoding(
     return Encoding({name: encodings[name] for name in ds.variables if name in encodings}, engine, pipelines)
 
 
-def _shape_of(ds: Any, name: str, chunks: Chunks) -> tuple[int, ...]:
+def _shape_of(ds: Any, path: str, chunks: Chunks) -> tuple[int, ...]:
     """Return the chunk shape of a variable."""
     if not isinstance(chunks, DimensionChunks):
         return chunks
+    name = path[1:]
     variable = ds.variables[name]
     growing = ds.encoding.get("unlimited_dims", ())
     own = _chunks(ds, variable, None) or tuple(max(extent, 1) for extent in variable.shape)

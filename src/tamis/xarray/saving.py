@@ -6,6 +6,7 @@ import os
 import posixpath
 import warnings
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xarray import Dataset
@@ -13,8 +14,17 @@ from xarray import Dataset
 from tamis.arrays.grid import default_chunks
 from tamis.arrays.threads import checked_threads
 from tamis.errors import ParameterError, located
-from tamis.jobs.recipes.names import Chunks, DimensionChunks, Names, Recipes, absolute, assigned, chunk_shape
-from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe, asked_recipe
+from tamis.jobs.recipes.names import (
+    Chunks,
+    DimensionChunks,
+    Names,
+    Recipes,
+    absolute,
+    assigned,
+    assigned_shapes,
+    chunk_shape,
+)
+from tamis.jobs.recipes.saved_recipe import MissingPolicy, Recipe, asked_recipe, refuse_drop
 from tamis.jobs.repack.job import save_store
 from tamis.jobs.repack.planning import RepackOptions
 from tamis.kinds import CALLBACK, FLAG, MAPPING, NAMES, PATH, TEXT, checked
@@ -73,6 +83,7 @@ def save(
 ) -> RepackResult:
     """Save datasets by the path of their group; see ``Dataset.tamis.to_netcdf``."""
     recipe = asked_recipe({} if recipes is None else recipes, chunks=chunks, require=require, missing=missing)
+    refuse_drop(recipe)
     thread_count = checked_threads(threads)
     groups = {
         path: encode_group(_with_encodings(path, dataset, encodings, [*datasets]), unlimited_dims)
@@ -186,14 +197,7 @@ def _chunk_shapes(
     recipes: dict[str, Pipeline] = {}
     for filters in assigned(recipe.filters, match):
         recipes.setdefault(filters.path, filters.value)
-    shapes: dict[str, tuple[int, ...]] = {}
-    for asked in assigned(recipe.chunks, match):
-        try:
-            with located(asked.path, dataset=asked.path):
-                shapes.setdefault(asked.path, _shape_of(asked.value, store, asked.path))
-        except ParameterError:
-            if asked.exact:
-                raise  # of a pattern, others have the dimensions
+    shapes = assigned_shapes(recipe.chunks, match, partial(_shape_of, store))
     _refuse_twice(encodings, recipes, FILTER_KEYS, "a recipe")
     _refuse_twice(encodings, shapes, ("chunksizes",), "chunks")
     for path, group in groups.items():
@@ -209,5 +213,6 @@ def _chunk_shapes(
     return shapes
 
 
-def _shape_of(chunks: Chunks, store: DatasetStore, path: str) -> tuple[int, ...]:
-    return chunks.of(store, store.arrays[path]) if isinstance(chunks, DimensionChunks) else chunks
+def _shape_of(store: DatasetStore, path: str, chunks: Chunks) -> tuple[int, ...]:
+    with located(path, dataset=path):
+        return chunks.of(store, store.arrays[path]) if isinstance(chunks, DimensionChunks) else chunks

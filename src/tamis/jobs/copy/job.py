@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from tamis.errors import ParameterError
 from tamis.jobs.copy.nccopy_rules import NccopyOptions, parse_chunk_argument, rules_for
 from tamis.jobs.recipes.names import least_nbytes
+from tamis.jobs.recipes.saved_recipe import check_policy
 from tamis.jobs.repack.job import run_preview, run_repack
 from tamis.jobs.repack.planning import RepackOptions
-from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, checked
+from tamis.kinds import CALLBACK, FLAG, NAMES, PATH, TEXT, WHOLE, checked
 from tamis.notation.netcdf_argument import parse_argument
 
 if TYPE_CHECKING:
@@ -25,6 +26,11 @@ _CLASSIC_MODEL = "netCDF-4 classic model"
 _KINDS = {
     **dict.fromkeys(("nc4", "netcdf-4", "netcdf4", "enhanced", "3"), "netCDF-4"),
     **dict.fromkeys(("nc7", "netcdf-4 classic model", "netcdf4-classic", "netcdf4_classic", "4"), _CLASSIC_MODEL),
+}
+
+_OPTION_KINDS = {
+    **dict.fromkeys(("shuffle", "follow", "larger", "checksum", "history"), FLAG),
+    **{"level": WHOLE.or_none(), "kind": TEXT.or_none()},
 }
 
 
@@ -50,7 +56,10 @@ class CopyOptions:
     nccopy: NccopyOptions = field(init=False)
 
     def __post_init__(self) -> None:
-        """Parse the options."""
+        """Check and parse the options."""
+        for name, option in _OPTION_KINDS.items():
+            option.check(name, getattr(self, name))
+        check_policy(self.missing)
         filters, chunks = tuple(map(parse_argument, self.filters)), tuple(map(parse_chunk_argument, self.chunks))
         object.__setattr__(self, "nccopy", NccopyOptions(filters, chunks, self.level, self.shuffle))
         least_nbytes(self.min_size)

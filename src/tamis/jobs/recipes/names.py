@@ -250,6 +250,20 @@ class DimensionChunks:
 Chunks = tuple[int, ...] | DimensionChunks
 
 
+def assigned_shapes(
+    chunks: Mapping[str, Chunks], match: Callable[[str], Match], shape_of: Callable[[str, Chunks], tuple[int, ...]]
+) -> dict[str, tuple[int, ...]]:
+    """Return chunk shapes by path; a pattern leaves out arrays without its dimensions, which a name may not lack."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for entry in assigned(chunks, match):
+        try:
+            shapes.setdefault(entry.path, shape_of(entry.path, entry.value))
+        except ParameterError:
+            if entry.exact:
+                raise
+    return shapes
+
+
 def as_chunks(value: object) -> Chunks:
     """Return a chunk shape, or extents by dimension as `DimensionChunks`."""
     if isinstance(value, DimensionChunks):

@@ -101,8 +101,8 @@ class Recipe:
             raise ParameterError(f"expected recipes such as {{'TS': 'zfp(accuracy=0.1)'}}, got {filters!r}")
         if not all(isinstance(name, str) for name in (*filters, *chunks)):
             raise ParameterError(f"expected names as text, got {[*filters, *chunks]!r}")
-        if missing is not None and not (isinstance(missing, str) and missing in POLICIES):
-            raise ParameterError(f"expected missing to be one of {', '.join(POLICIES)}, got {missing!r}")
+        if missing is not None:
+            check_policy(missing)
         pipelines = {name: as_pipeline(value) for name, value in filters.items()}
         for name, rounding in (round or {}).items():
             if name not in pipelines:
@@ -236,6 +236,21 @@ def check_new(path: str | os.PathLike[str], others: Iterable[str | os.PathLike[s
 
 def _there_already(path: str | os.PathLike[str]) -> FileError:
     return FileError(f"{os.fspath(path)}: File exists: choose another name, or replace it (overwrite)").at(path=path)
+
+
+def check_policy(missing: object) -> None:
+    """Raise ParameterError if a value is no policy for missing values."""
+    if not (isinstance(missing, str) and missing in POLICIES):
+        raise ParameterError(f"expected missing to be one of {', '.join(POLICIES)}, got {missing!r}")
+
+
+def refuse_drop(recipe: Recipe) -> None:
+    """Raise ParameterError if a recipe for datasets of xarray leaves variables out."""
+    if recipe.drop:
+        raise ParameterError(
+            f"expected a recipe without drop for a dataset of xarray, got drop={[*recipe.drop]}: leave variables out by"
+            " ds.drop_vars"
+        )
 
 
 def asked_recipe(
