@@ -139,6 +139,15 @@ class ListedStore(Generic[A]):
 
     _arrays: Mapping[str, A]
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Do nothing: nothing is open, or it is closed with its last user."""
+
     @cached_property
     def arrays(self) -> ArrayTable:
         """All arrays, in the order of the store."""

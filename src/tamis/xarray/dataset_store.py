@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -274,15 +274,6 @@ class DatasetStore(ListedStore[VariableArray]):
                 path = posixpath.join(group, name)
                 pipeline = pipelines.get(path, Pipeline())
                 self._arrays[path] = VariableArray(path, variable, len(self._arrays), self._unlimited(group), pipeline)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Do nothing: the datasets belong to the caller."""
 
     @property
     def nbytes(self) -> int:

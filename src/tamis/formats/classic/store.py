@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from tamis import meaning
 from tamis.arrays.source import Descriptor, FileSource
@@ -40,15 +40,6 @@ class ClassicStore(ListedStore[ClassicArray]):
             f"/{variable.name}": ClassicArray(self.path, self._source, variable, number, self.classic_header.unlimited)
             for number, variable in enumerate(self.classic_header.variables)
         }
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Do nothing: the descriptor is closed with its last user."""
 
     @property
     def nbytes(self) -> int:

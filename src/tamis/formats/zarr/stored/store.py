@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from tamis import meaning
 from tamis.errors import FileError, MissingFilterError
@@ -92,15 +92,6 @@ class ZarrStore(ListedStore[ZarrArray]):
             array.group_types = None if group is None else group.attrs.get(TYPES)
         if len(members) == 1 and arrays:  # the folder is an array itself
             next(iter(self._arrays.values())).folder = Path(self.path)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Do nothing: files are open only while they are read."""
 
     @cached_property
     def nbytes(self) -> int:
