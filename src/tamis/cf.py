@@ -6,9 +6,19 @@ import warnings
 from typing import Any
 
 from tamis import meaning
-from tamis.meaning.roles import DATA, KINDS, Role, roles_of
-from tamis.meaning.validity import FILL_ATTRIBUTES, ValidRange, missing_values, valid_range
-from tamis.meaning.variables import Packing, Variable, packing_of
+from tamis.meaning import (
+    DATA,
+    FILL_ATTRIBUTES,
+    KINDS,
+    Packing,
+    Role,
+    ValidRange,
+    Variable,
+    missing_values,
+    packing_of,
+    roles_of,
+    valid_range,
+)
 
 __all__ = [
     "DATA",

@@ -18,6 +18,7 @@ from tamis.arrays.reader import ArrayReader, ContiguousReader, ConvertedReader
 from tamis.arrays.source import FileSource
 from tamis.errors import FileError
 from tamis.filters import ChunkType
+from tamis.formats.hdf5 import companions
 from tamis.formats.hdf5.dataset_facts import DatasetFacts
 from tamis.formats.hdf5.lib.calls import reading
 from tamis.formats.hdf5.lib.chunk_index import has_moved_axis, read_index
@@ -79,25 +80,19 @@ class Hdf5Array(DatasetFacts):
     @cached_property
     def has_companion(self) -> bool:
         """True if the dataset names a companion, so that some values only stand in for missing ones."""
-        from tamis.formats.hdf5.companions import has_companion
-
-        return has_companion(self.dataset)
+        return companions.has_companion(self.dataset)
 
     @cached_property
     def is_companion(self) -> bool:
         """True if the dataset is the companion of another one, by its attributes."""
-        from tamis.formats.hdf5.companions import is_companion
-
-        return is_companion(self.dataset)
+        return companions.is_companion(self.dataset)
 
     @cached_property
     def companion(self) -> Hdf5Array | None:
         """The dataset of flags of missing values; None if there is none."""
         if not self.has_companion:
             return None
-        from tamis.formats.hdf5.companions import find_companion  # late: few files have companions
-
-        flags = find_companion(self.dataset, self.label)
+        flags = companions.find_companion(self.dataset, self.label)
         return Hdf5Array(self.file, str(flags.name), flags, stored_path=str(flags.name))
 
     @cached_property
@@ -105,9 +100,7 @@ class Hdf5Array(DatasetFacts):
         """The flags of the companion, with their meaning; raises the errors of `companion`."""
         if self.companion is None:
             return None
-        from tamis.formats.hdf5.companions import read_flags
-
-        return read_flags(self.dataset, self.number_type, self.companion.dataset)
+        return companions.read_flags(self.dataset, self.number_type, self.companion.dataset)
 
     def chunk_index(self) -> ChunkIndex:
         """Return the chunk index."""

@@ -193,7 +193,7 @@ def _value(value: Any) -> Any:
         return np.float64(value)
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return value  # an empty list of unknown type has texts
-    if isinstance(value, list) and value and all(type(item) in (int, float) for item in value):
+    if isinstance(value, list) and all(type(item) in (int, float) for item in value):
         array = np.array(value)
         return array if array.dtype.kind in "if" else array.astype("f8")
     return json.dumps(value)
