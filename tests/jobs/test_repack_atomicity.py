@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import h5py
 import numpy as np
@@ -222,19 +223,21 @@ def test_repack_killed_keeps_old_target_and_works_again(source: Path, old: Path)
 def test_repack_folder_without_write_permission_is_a_file_error(sample: Path, tmp_path: Path) -> None:
     code = """
 import os, sys, tamis
-source, folder = open(sys.argv[1], "rb"), os.open(sys.argv[2], os.O_RDONLY)
-os.fchdir(folder)
+os.fchdir(os.open(sys.argv[2], os.O_RDONLY))
 tamis.repack(sys.argv[1], sys.argv[3], {"TS": "zfp(rate=8)"})  # imports what is imported late: nobody may read it all
 os.setgid(65534), os.setuid(65534)
 try:
-    tamis.repack(f"/proc/self/fd/{source.fileno()}", "x.nc", {"TS": "zfp(rate=8)"})
+    tamis.repack(sys.argv[1], "x.nc", {"TS": "zfp(rate=8)"})
 except tamis.FileError as error:
     print(error)
 """
     folder = tmp_path / "folder"
     folder.mkdir(mode=0o555)
-    command = [sys.executable, "-c", code, sample, folder, tmp_path / "y.nc"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    with TemporaryDirectory() as readable:  # the folders around the sample may be for this user alone
+        Path(readable).chmod(0o755)
+        source = shutil.copy(sample, readable)
+        command = [sys.executable, "-c", code, source, folder, tmp_path / "y.nc"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout.startswith("x.nc: cannot be written: "), done.stdout + done.stderr
     assert "Permission denied" in done.stdout
     assert os.listdir(folder) == []
