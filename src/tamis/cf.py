@@ -35,14 +35,14 @@ __all__ = [
 ]
 
 _DEPRECATED = ("is_known", "is_unsigned", "numbers", "text")
-"""Helpers of tamis itself that were public by mistake."""
+"""Internal helpers that were public by mistake."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in _DEPRECATED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     warnings.warn(
-        f"tamis.cf.{name} is deprecated: it is a helper of tamis itself, which a later version moves or changes",
+        f"tamis.cf.{name} is deprecated: it is an internal helper, which a later version may move or change",
         DeprecationWarning,
         stacklevel=2,
     )

@@ -187,7 +187,7 @@ class Pipeline:
         # np.ma is named last, because numpy imports it on first use, which takes long.
         if self.rounding is not None:
             raise ParameterError(
-                f"expected filters alone, got {self}: rounding depends on missing values and the place in the array, so"
+                f"expected filters alone, got {self}: rounding depends on missing values and positions in the array, so"
                 " round them first, pipeline.rounding.round(values, …), and encode them by pipeline.without_rounding"
             )
         if type(values) is not np.ndarray and isinstance(values, np.ma.MaskedArray):
@@ -301,8 +301,8 @@ class Pipeline:
                     )
                 rest = [name for i, name in enumerate(names) if i != index]
                 raise ParameterError(
-                    f"expected {member.name} first in a pipeline, got {names[index - 1]} before it: {member.name} needs"
-                    f" the values themselves; write {'|'.join([f'{member.name}(…)', *rest])}"
+                    f"expected {member.name} first in a pipeline, got {names[index - 1]} before it: {member.name} "
+                    f"needs unfiltered values; write {'|'.join([f'{member.name}(…)', *rest])}"
                 )
 
     def __hash__(self) -> int:
@@ -335,8 +335,8 @@ def _divided(steps: Sequence[Stage | Rounding]) -> tuple[Rounding | None, tuple[
     for stage in stages:
         if stage.filter.error_bound != 0:
             raise ParameterError(
-                f"expected lossless filters after {rounding}, got {stage.filter}: its error would come on top; give one"
-                " of the two, with shuffle|deflate(4) or the like after a rounding"
+                f"expected lossless filters after {rounding}, got {stage.filter}: its error would add to that of the "
+                f"rounding; use one of the two, with shuffle|deflate(4) or the like after a rounding"
             ).at(filter=stage.filter)
     return rounding, stages
 

@@ -33,14 +33,14 @@ def test_text_of_any_requirement_is_read_back(words: dict[str, float | bool]) ->
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("ab=0.1", r"expected a requirement of abs, rel, .*sign or zeros, got 'ab' \(did you mean abs\?\)"),
+        ("ab=0.1", r"expected a requirement, one of abs, rel, .*sign or zeros, got 'ab' \(did you mean abs\?\)"),
         ("abs", "expected abs=VALUE in 'abs', got 'abs'"),
         ("abs=a", "expected a number for abs in 'abs=a', got 'a'"),
         ("abs=0", "expected abs of more than 0, got abs=0"),
         ("rel=2", "expected rel of more than 0, at most 1, got rel=2"),
         ("sign=1", "expected sign without a number in 'sign=1', got 'sign=1'"),
         ("abs=1,sign,sign", "expected sign once, got it twice"),
-        ("", "expected a requirement of abs, .*got ''"),
+        ("", "expected a requirement, one of abs, .*got ''"),
         ("lossless", "got 'lossless'"),
         ({}, "expected a requirement such as 'abs=0.1', got none"),
         ({"sign": False}, "expected a requirement such as 'abs=0.1', got none"),

@@ -104,7 +104,7 @@ def test_u37_files_of_others_are_not_replaced(tmp_path: Path) -> None:
     header = folder / "include" / "H5Zzfp.h"
     header.write_text("of H5Z-ZFP")
     refused = install(folder, code=1)
-    assert "expected no other files where files are installed, got include/H5Zzfp.h" in refused.stderr
+    assert "expected no files of other programs where tamis installs its own, got include/H5Zzfp.h" in refused.stderr
     assert "--overwrite" in refused.stderr
     assert "include/H5Zzfp.h" in install(folder, "--dry-run", code=1).stderr
     assert files_in(folder) == {"include/H5Zzfp.h"}
@@ -120,7 +120,7 @@ def test_u37_installing_again_replaces_only_what_was_installed(tmp_path: Path) -
     install(folder, "--fc", "h5fc")
     (folder / "lib" / "other.txt").write_text("of the user")
     again = install(folder)  # without the compiler: its module file is one of ours, and is no longer right
-    assert "include/h5zzfp_props_f.mod (of an earlier installation)  removed" in again.stdout
+    assert "include/h5zzfp_props_f.mod (from an earlier installation)  removed" in again.stdout
     assert files_in(folder) == LAID_OUT | {"lib/other.txt"}
     (folder / "include" / "H5Zzfp.h").write_text("changed")
     assert "got include/H5Zzfp.h" in install(folder, code=1).stderr
@@ -195,6 +195,6 @@ def test_u37_options_of_install_need_it() -> None:
     for options in (("--fc", "h5fc"), ("--overwrite",), ("--dry-run",)):
         done = subprocess.run([TAMIS, "config", *options], capture_output=True, text=True, check=False)
         assert done.returncode == 2
-        assert "expected --install with --fc, --overwrite and --dry-run" in done.stderr
+        assert "expected --fc, --overwrite and --dry-run only with --install" in done.stderr
     empty = install(Path("x"), "--install", "", code=2)
     assert "expected the name of a folder to install to, got ''" in empty.stderr

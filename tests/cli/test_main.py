@@ -292,7 +292,9 @@ def test_repack_violated_bound_exits_3(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", VIOLATE, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 3, done.stderr
     (said,) = [line for line in done.stderr.splitlines() if not line.startswith("tamis repack: writing ")]
-    assert said.startswith("tamis repack: /TS: expected the bytes and filter mask that were written, found others")
+    assert said.startswith(
+        "tamis repack: /TS: expected the bytes and filter mask that were written, found different ones"
+    )
     assert "in the chunk at (3, 0, 0)" in said
     assert os.listdir(tmp_path) == []
 
@@ -324,7 +326,7 @@ def test_config_prints_what_a_build_needs() -> None:
     assert everything[0] == str(config)
     assert len(everything) == 7
     refused = tamis_("config", "--cflags", "--static")
-    assert (refused.exit_code, "expected --libs with --static" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "expected --static only with --libs" in refused.stderr) == (2, True)
 
 
 def test_version_names_package_codec_and_kernel() -> None:

@@ -176,7 +176,7 @@ def test_from_values_of_older_and_shorter_forms(id_: int, words: tuple[int, ...]
     [
         (32001, (2, 2, 4, 0, 5, 1, 6), "expected the compressor of blosc to be one of"),
         (32026, (2, 2, 4, 0, 5, 1, 3), "expected the compressor of blosc2 to be one of"),
-        (32008, (0, 4, 4, 7, 2), "expected block of bitshuffle a multiple of 8, got block=7"),
+        (32008, (0, 4, 4, 7, 2), "expected block of bitshuffle to be a multiple of 8, got block=7"),
         (32008, (0, 4, 4, 0, 1), "expected the compressor of bitshuffle to be one of"),
         (4, (32,), "expected mask and pixels per block of szip"),
         (4, (128, 8), r"expected 4 \(ec\) or 32 \(nn\) in the mask of szip, got 128"),

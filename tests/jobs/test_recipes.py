@@ -136,7 +136,7 @@ def test_recipe_with_the_name_of_the_target_is_refused(source: Path, tmp_path: P
     target = tmp_path / "b.nc"
     refused = run(source, target, "-f", "TS:deflate", "--recipe-out", target, "--overwrite")
     assert refused.exit_code == 2, refused.output
-    assert "expected another name for the recipe" in refused.output
+    assert "expected a name for the recipe" in refused.output
     assert not target.exists()
 
 
@@ -159,7 +159,7 @@ def test_chunks_by_dimension_are_refused_for_a_variable_without_it_and_kept_by_a
     ("text", "place", "message"),
     [
         ("", (1, 1), "expected schema = 1, found none"),
-        ("schema = 2", (1, 10), "expected schema = 1, the only one so far, found 2"),
+        ("schema = 2", (1, 10), "expected schema = 1, the only version so far, found 2"),
         ("schema = true", (1, 10), "expected schema = 1"),
         (
             "schema = 1\nmising = 'exact'",
@@ -171,7 +171,7 @@ def test_chunks_by_dimension_are_refused_for_a_variable_without_it_and_kept_by_a
         ("schema = 1\n[variable]\nname='x'", (2, 1), "expected tables [[variable]], found a table"),
         ("schema = 1\n\n[[variable]]\nfilters = 'none'", (3, 1), "expected name, the name or pattern of a dataset"),
         ("schema = 1\n[[variable]]\nname = 4", (3, 8), "found 4"),
-        ("schema = 1\n[[variable]]\nstandard_name = ''\nfilters='none'", (3, 17), "expected standard_name, a text"),
+        ("schema = 1\n[[variable]]\nstandard_name = ''\nfilters='none'", (3, 17), "expected standard_name, text"),
         ("schema = 1\n[[variable]]\nname='x'\nstandard_name='y'", (4, 15), "expected either name or standard_name"),
         ("schema = 1\n[[variable]]\nname='x'\nround='absolute(1)'\nchunks=[1]", (4, 7), "expected filters beside it"),
         ("schema = 1\n[[variable]]\nname='x'\nround=1\nfilters='none'", (4, 7), "expected text such as"),
@@ -184,7 +184,7 @@ def test_chunks_by_dimension_are_refused_for_a_variable_without_it_and_kept_by_a
         (
             "schema = 1\n[[variable]]\nname='x'\nround='absolute(1)'\nfilters='bits(3)|deflate'",
             (4, 7),
-            "expected filters alone beside the rounding absolute(bound=1.0), got bitround(keepbits=3)|deflate",
+            "expected only filters after the rounding absolute(bound=1.0), got bitround(keepbits=3)|deflate",
         ),
         ("schema = 1\n[[variable]]\nname='x'\nround='bits(3)'\nfilters='zfp(rate=8)'", (4, 7), "expected lossless"),
         ("schema = 1\ndefault = 1", (2, 11), "expected a table [default], found 1"),
@@ -306,7 +306,7 @@ def test_variables_by_standard_name_default_and_round(tmp_path: Path) -> None:
 
 
 def test_a_rounding_of_a_recipe_needs_filters() -> None:
-    with pytest.raises(ParameterError, match="expected filters of 'x' after absolute"):
+    with pytest.raises(ParameterError, match="expected filters for 'x' after absolute"):
         tamis.Recipe({}, round={"x": tamis.Absolute(0.1)})
     recipe = tamis.Recipe({"x": "deflate(1)"}, round={"x": tamis.Absolute(0.1)})
     assert str(recipe.filters["x"]) == "absolute(bound=0.1)|deflate(1)"

@@ -166,7 +166,7 @@ def test_verify_missing_value_that_is_another_refused(tmp_path: Path) -> None:
             h5py.File(tmp_path / "b.h5") as new,
             pytest.raises(
                 BoundError,
-                match=r"/v: expected the missing values of the source, found others in the chunk at \(0, 0\)",
+                match=r"/v: expected the missing values of the source, found different ones in the chunk at \(0, 0\)",
             ),
         ):
             verify(plan, Hdf5Array.of(old["v"]), Hdf5Array.of(new["v"]), lambda *_: None)
@@ -209,4 +209,4 @@ def test_repack_bound_below_the_precision_of_the_type_is_said_to_be_small(tmp_pa
     source = make(tmp_path / "a.h5", data)
     (found,) = tamis.repack(source, tmp_path / "b.h5", {"v": "zfp(accuracy=1e-30)"}).datasets
     assert found.lossless_chunks == found.chunks
-    assert any("is it too small for such values?" in note for note in found.notes)
+    assert any("is the bound too small for such values?" in note for note in found.notes)

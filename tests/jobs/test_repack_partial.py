@@ -34,7 +34,7 @@ def notes(path: Path, chunks: tuple[int, ...], filters: str = FILTERS) -> tuple[
 
 def test_partial_chunks_without_zfp_are_counted_with_the_reason_and_better_chunks(tmp_path: Path) -> None:
     preview, result, made = notes(make(tmp_path / "a.h5", 31), (16, 48, 80))
-    reason = "steps that are left out later have to read as missing"
+    reason = "steps left out later must read as missing"
     advice = "; with -c '/T:31x48x80' such chunks hold none of the values, not 48 %"
     assert (
         f"2 of 4 chunks stored without zfp: partial chunks along an axis that can grow, where {reason}{advice}"
@@ -70,9 +70,7 @@ def test_partial_chunks_of_a_required_filter_repeat_values_which_is_said(tmp_pat
     filters = FILTERS.replace(")", ")!", 1)
     preview, result, made = notes(make(tmp_path / "a.h5", 31), (16, 48, 80), filters)
     assert preview == result
-    assert (
-        "repeat their last values, since zfp is required: steps that are left out there later read as copies" in result
-    )
+    assert "repeat their last values, because zfp is required: steps left out there later read as copies" in result
     assert "as an optional filter, zfp(accuracy=0.1)?" in result
     assert made.lossless_chunks == 0
 

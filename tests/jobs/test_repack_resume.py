@@ -269,7 +269,7 @@ def test_resume_dry_run_says_what_can_be_taken_over_and_leaves_it(source: Path, 
     assert [each.reusable_chunks for each in preview.datasets] == [64, preview.datasets[1].reusable_chunks, 0]
     assert preview.notes == ()
     result = tamis_("repack", source, target, *OPTIONS, "--resume", "--dry-run")
-    assert "/x: 64 chunks can be taken over from an interrupted run\n" in result.stdout
+    assert "/x: 64 chunks can be reused from an interrupted run\n" in result.stdout
     result = tamis_("repack", source, target, *OPTIONS, "--dry-run")
     assert f"an interrupted run left {temporary(target)} (" in result.stdout
     assert sorted(os.listdir(target.parent)) == before
@@ -282,7 +282,7 @@ def test_resume_command_says_what_was_taken_over(source: Path, target: Path, com
     assert result.exit_code == 0
     with h5py.File(target) as file:
         total = 64 + file["y"].id.get_num_chunks()
-    assert f"\n{total} of {total} chunks were taken over from an interrupted run\n" in result.stdout
+    assert f"\n{total} of {total} chunks were reused from an interrupted run\n" in result.stdout
     assert target.read_bytes() == complete
     target.unlink()
     result = tamis_("repack", source, target, *OPTIONS, "--resume", "--json")

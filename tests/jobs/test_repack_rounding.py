@@ -136,7 +136,7 @@ def test_repack_keeps_missing_values_zeros_and_validity_that_netcdf_spoils(tmp_p
     expected = (~absent & same & (BitRound(3).round(data) != data)).sum()
     assert result.unrounded_values == expected + 1 > 100  # the largest float stays without a mark, too
     assert (
-        f"{expected + 1} values not rounded, since rounding would make them missing or let them cross a limit"
+        f"{expected + 1} values not rounded, because rounding would make them missing or let them cross a limit"
         in str(result.notes)
     )
     assert tamis.verify(source, tmp_path / "b.h5", bounds="recorded").ok
@@ -163,7 +163,7 @@ def test_repack_does_not_round_twice(sample: Path, tmp_path: Path) -> None:
     assert values(twice, "TS").tobytes() == values(once, "TS").tobytes()
     (anew,) = tamis.repack(once, twice, {"TS": "granular(digits=3)|zstd"}, overwrite=True).datasets
     assert (anew.pipeline, anew.bound, anew.largest_error) == ("zstd(3)", 0, 0)
-    assert "its values are rounded by granular(digits=3) already, and are not rounded again" in anew.notes
+    assert "its values are already rounded by granular(digits=3), and are not rounded again" in anew.notes
     with pytest.raises(ParameterError, match="expected values that are not rounded yet for bitround"):
         tamis.repack(once, tmp_path / "c.nc", {"TS": RECIPES[0]})
     (kept,) = [
@@ -171,7 +171,7 @@ def test_repack_does_not_round_twice(sample: Path, tmp_path: Path) -> None:
     ]
     assert "expected values that are not rounded yet" in kept
     (lossy,) = tamis.repack(once, tmp_path / "d.nc", {"TS": "zfp(accuracy=1)"}).datasets
-    assert "its values were rounded by granular(digits=3) before: the new error adds to the old" in lossy.notes
+    assert "its values were already rounded by granular(digits=3): the new error adds to the old one" in lossy.notes
 
 
 def test_repack_resumes_only_chunks_of_the_same_rounding(sample: Path, tmp_path: Path) -> None:

@@ -68,8 +68,8 @@ def test_u51_repack_and_verify_name_absent_files_and_do_not_read(source: Path, t
     (tmp_path / "folder").mkdir()
     for target in (tmp_path / "b.h5", tmp_path / "folder" / "b.h5"):
         said = tamis("repack", source, target, "-f", "*:deflate(1)")
-        assert "/some: names the file 'part1.h5', which does not exist: kept as it is" in said
-        assert "/all: names the file 'gone0.h5', which does not exist: kept as it is (3 files in all)" in said
+        assert "/some: refers to the file 'part1.h5', which does not exist: kept unchanged" in said
+        assert "/all: refers to the file 'gone0.h5', which does not exist: kept unchanged (3 files in all)" in said
         verified = tamis("verify", source, target, *(f"-v{name}" for name in ("/some", "/all", "/raw", "/links")))
         assert "equal: 4 datasets compared" in verified
         assert "/some: values are missing, because these files do not exist: part1.h5" in verified

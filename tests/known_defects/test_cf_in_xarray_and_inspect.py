@@ -52,7 +52,7 @@ def test_u05_encoding_by_lossy_pattern_passes_over_what_must_be_exact() -> None:
         "time_bnds: bounds of time; name it to store it lossily",
         "lat: coordinate of TS, counts and 3 more; name it to store it lossily",
         "area: coordinate of the dataset;",
-        "counts: integers, which may count or name something;",
+        "counts: integers, which may be counts or labels;",
         "times: integers",
         "flags: flags, by its attribute flag_values;",
     ):

@@ -64,7 +64,7 @@ REASONS = {
     "cell_area": "cell measure of T",
     "T_qc": "flags, by its attribute flag_values",
     "mask_bits": "flags, by its attribute flag_masks",
-    "count": "integers, which may count or name something",
+    "count": "integers, which may be counts or labels",
     "gw": "one value for each step of lat, beside larger variables",
     "y2": "coordinate, by its units 'degrees_north'",
     "t2": "time, by its units",

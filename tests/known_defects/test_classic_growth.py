@@ -41,8 +41,8 @@ def test_u42_small_files_grow_less_than_by_nccopy(source: Path, tmp_path: Path, 
     said = tamis("repack", source, tmp_path / "b.nc", "-f", "*:shuffle|deflate(4)")
     tool("nccopy", "-k", "nc4", source, tmp_path / "c.nc")
     assert (tmp_path / "b.nc").stat().st_size < (tmp_path / "c.nc").stat().st_size / 2.5
-    assert "50 variables such as /v0 in chunks as long as the data are now: name longer ones (-c)" in said
-    assert "--keep-classic copies such a file as it is" in said
+    assert "50 variables such as /v0 in chunks as long as the present data: give longer ones (-c)" in said
+    assert "--keep-classic copies such a file unchanged" in said
     with h5py.File(tmp_path / "b.nc") as file:
         assert file["v0"].chunks == (10,)
         assert file["v2"].chunks == (10, 12)

@@ -36,7 +36,7 @@ def source(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", ["b.nc", "b.h5", "b.zarr"])
 def test_u39_repack_without_recipes_copies_to_any_format(source: Path, name: str, tmp_path: Path) -> None:
     result = tamis.repack(source, tmp_path / name, {})
-    assert "no filters or chunks are asked for: all datasets keep theirs" in result.notes
+    assert "no filters or chunks were requested: all datasets keep theirs" in result.notes
     assert tamis.verify(source, tmp_path / name).ok
     if name != "b.zarr":
         with h5py.File(tmp_path / name) as file:
@@ -46,7 +46,7 @@ def test_u39_repack_without_recipes_copies_to_any_format(source: Path, name: str
 def test_u39_repack_command_without_filters_copies(source: Path, tmp_path: Path) -> None:
     done = tamis_("repack", source, tmp_path / "b.nc")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "no filters or chunks are asked for: all datasets keep theirs" in done.stdout
+    assert "no filters or chunks were requested: all datasets keep theirs" in done.stdout
     assert tamis_("verify", source, tmp_path / "b.nc").returncode == 0
 
 
@@ -64,7 +64,7 @@ def test_u39_unknown_files_are_refused_with_all_formats_and_what_was_given(
         path.mkdir()
     words = {
         "gzip": "got gzip data: unpack it first (gunzip)",
-        "html": "got an HTML page: what was downloaded is a message in place of the file: look at it, and download",
+        "html": "got an HTML page: the download is a message instead of the file: read it, and download",
         "folder": "got a folder without Zarr metadata (zarr.json, .zgroup or .zarray)",
     }
     more = {

@@ -49,7 +49,7 @@ def test_u41_patterns_may_match_nothing(empty: Path, target: str) -> None:
 
 def test_u41_plan_of_a_file_without_datasets(empty: Path) -> None:
     assert "*: not planned: this pattern matches no dataset" in run("plan", empty)
-    assert "nothing to store otherwise" in run("plan", empty, "--want", "T*:abs=0.1")
+    assert "nothing to change" in run("plan", empty, "--want", "T*:abs=0.1")
 
 
 def test_u41_exact_names_must_exist(empty: Path) -> None:

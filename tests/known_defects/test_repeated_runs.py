@@ -168,9 +168,9 @@ def test_u15_finished_run_repeated_is_done_already(recorded: bool, source: Path,
     assert found.done_already
     assert found.datasets == ()
     assert len(found.notes) == 1
-    assert found.notes[0].startswith(f"{target}: done already: ")
+    assert found.notes[0].startswith(f"{target}: already done: ")
     assert json.loads(command(source, target, "--resume", "--json"))["done_already"]
-    assert f"{target}: done already: " in command(source, target, "--resume", "--overwrite")
+    assert f"{target}: already done: " in command(source, target, "--resume", "--overwrite")
     assert tamis.preview_repack(source, target, RECIPES, resume=True).notes == found.notes
     assert changed_time(target) == before
     assert "File exists: choose another name" in command(source, target, code=1)
@@ -218,7 +218,7 @@ def test_u15_changed_source_is_made_anew_with_the_reason(
     change(source)
     assert f"{target}: made anew: {source} has changed since it was made" in command(source, target, "--resume")
     assert tamis.verify(source, target, bounds={"x": 0.01, "y": 0}).ok
-    assert "done already" in command(source, target, "--resume")
+    assert "already done" in command(source, target, "--resume")
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_u15_changed_recipe_is_made_anew_with_the_reason(options: list[str], sou
     needs_record(target)
     said = command(source, target, "--resume", options=options)
     assert f"{target}: made anew: other filters, chunks or options were asked for since it was made" in said
-    assert "done already" in command(source, target, "--resume", options=options)
+    assert "already done" in command(source, target, "--resume", options=options)
 
 
 def test_u15_killed_while_it_is_made_anew_leaves_the_old_target_and_continues(source: Path, target: Path) -> None:
@@ -359,8 +359,10 @@ def test_u28_what_an_interrupted_run_encoded_of_other_values_is_encoded_anew(sou
     make_stale(source, target)
     found = tamis.repack(source, target, RECIPES, resume=True)
     assert not any(each.reused_chunks for each in found.datasets)
-    (note,) = (note for note in found.notes if "all is encoded anew" in note)
-    assert note.startswith(f"what an interrupted run left is not of {source} as it is now; all is encoded anew: /x: ")
+    (note,) = (note for note in found.notes if "everything is encoded again" in note)
+    assert note.startswith(
+        f"chunks left by the interrupted run do not match {source}; everything is encoded again: /x: "
+    )
     assert tamis.verify(source, target, bounds={"x": 0.01, "y": 0}).ok
     assert target.read_bytes() == whole(source, target)
     assert os.listdir(target.parent) == ["target.h5"]
@@ -368,8 +370,8 @@ def test_u28_what_an_interrupted_run_encoded_of_other_values_is_encoded_anew(sou
 
 def test_u28_command_says_so_once_and_is_done_afterwards(source: Path, target: Path) -> None:
     make_stale(source, target)
-    assert "all is encoded anew" in command(source, target, "--resume")
-    assert "done already" in command(source, target, "--resume")
+    assert "everything is encoded again" in command(source, target, "--resume")
+    assert "already done" in command(source, target, "--resume")
 
 
 def test_u28_source_changed_with_its_times_restored_is_told_by_its_inode(source: Path, target: Path) -> None:

@@ -162,7 +162,7 @@ def test_u18_unreadable_datasets_of_other_bytes_or_filters_stay_a_problem(
 
 
 def test_u18_small_unreadable_dataset_that_would_grow_is_listed(tmp_path: Path) -> None:
-    """Its index alone would take more room than it takes now, so that nothing of it had to be read."""
+    """Its index alone would take more space than the dataset does now, so nothing of it had to be read."""
     with h5py.File(tmp_path / "a.h5", "w") as file:
         for name in ("sound", "damaged"):
             file.create_dataset(name, data=np.arange(2000.0), chunks=(1000,), compression="gzip", fletcher32=True)
@@ -170,6 +170,6 @@ def test_u18_small_unreadable_dataset_that_would_grow_is_listed(tmp_path: Path) 
     recipes = {"*": "shuffle|deflate(9)"}
     result = tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", recipes, chunks={"*": (10,)})
     assert result.unreadable == ("/damaged",)
-    assert "would take more room" in dict(result.kept)["/sound"]
+    assert "would become larger" in dict(result.kept)["/sound"]
     assert "its values cannot be read" in dict(result.kept)["/damaged"]
     assert chunks(tmp_path / "a.h5", "damaged") == chunks(tmp_path / "b.h5", "damaged")

@@ -116,7 +116,9 @@ class Vocabulary:
             raise ParameterError(f"expected {name} alone, got it with others in {source!r}")
         *first, last = (*words, *self.alone)
         nearest = did_you_mean(str(name), (*words, *self.alone))
-        raise ParameterError(f"expected {self.noun} of {', '.join(first)} or {last}, got {str(name)[:40]!r}{nearest}")
+        raise ParameterError(
+            f"expected {self.noun}, one of {', '.join(first)} or {last}, got {str(name)[:40]!r}{nearest}"
+        )
 
     def _number(self, name: str, text: str, whole: str) -> int | float:
         try:

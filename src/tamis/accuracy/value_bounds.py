@@ -76,7 +76,7 @@ class ArrayRounding:
             raise BoundError(f"expected {what} of at most {bound} by {self.rounding}, found {found:g}")
         if not comparison.kept:
             what = "valid values" if comparison.crossed else "missing values"
-            raise BoundError(f"expected the {what} of the source after {self.rounding}, found others")
+            raise BoundError(f"expected the {what} of the source after {self.rounding}, found different ones")
         return comparison
 
 

@@ -22,8 +22,8 @@ class _FileName(click.ParamType):  # type: ignore[type-arg]  # generic only in n
         """Return the name; refuse ``-``."""
         if value == "-":
             self.fail(
-                "expected the name of a file, got '-': tamis does not read standard input, and does not write files to"
-                " standard output; ./- is a file of that name",
+                "expected the name of a file, got '-': tamis neither reads files from standard input nor writes them "
+                "to standard output; for a file of that name, write ./-",
                 param,
                 ctx,
             )
@@ -48,12 +48,12 @@ threads_option = click.option(
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document, also on failure.")
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors, and JSON with --json.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only errors, and JSON with --json.")
 log_option = click.option(
     "--log",
     metavar="FILE",
     type=FILE,
-    help="Append to FILE, with times, what is done to each dataset, the result, and errors.",
+    help="Append a log to FILE, with times: what is done to each dataset, the result, and errors.",
 )
 
 

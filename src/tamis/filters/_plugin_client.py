@@ -226,7 +226,7 @@ def encode(plugin: str, cd_values: tuple[int, ...], data: Data, most: int) -> by
     try:
         answer = _WORKER.answer(request)
     except _EndedError:
-        raise DataError(f"{plugin} crashed over, or took too long for, the values of a chunk") from None
+        raise DataError(f"{plugin} crashed on, or took too long for, the values of a chunk") from None
     if not answer:
         raise DataError(f"{plugin} refused the values of a chunk")
     return answer

@@ -191,7 +191,7 @@ class Sperr(Foreign):
         default=16.0,
         bounds="above 0; below 2048 except for absolute",
     )
-    gaps: str = choice("what stands for a missing value", _SPERR_MISSING, "none")
+    gaps: str = choice("the value that marks missing ones", _SPERR_MISSING, "none")
     order: str = choice("of the axes", ("kept", "swapped"), "kept")
     id: ClassVar[int] = 32028
     name: ClassVar[str] = "sperr"

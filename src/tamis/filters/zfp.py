@@ -39,8 +39,8 @@ class Bound:
     def refuse(self) -> NoReturn:
         """Raise ParameterError: this is no mode of the codec, and nothing but a search on values makes it one."""
         raise ParameterError(
-            f"expected a mode that a file can record, got zfp({self}), for which tamis.repack, to_netcdf of tamis and"
-            " write and create_appender of tamis.hdf5 find the tolerance from the values: use one of these, or"
+            f"expected a mode that a file can record, got zfp({self}), but only tamis.repack, ds.tamis.to_netcdf, and "
+            f"write and create_appender of tamis.hdf5 find its tolerance from the values: use one of these, or"
             f" zfp({zfp.Accuracy(self.bound)}), which is stricter"
         )
 
@@ -53,7 +53,7 @@ def mode_or_bound(bound: float | None, **modes: Any) -> zfp.Mode | Bound:
     if bound is None:
         return zfp.mode(**modes)
     if others := [name for name, value in modes.items() if value is not None and value is not False]:
-        raise ParameterError(f"expected bound alone, got {' and '.join(others)} beside it")
+        raise ParameterError(f"expected bound alone, got {' and '.join(others)} as well")
     return Bound(bound)
 
 

@@ -171,7 +171,8 @@ def _check_replaceable(
     ]
     if foreign and not overwrite:
         raise FileError(
-            f"{folder}: expected no other files where files are installed, got {', '.join(foreign)}: choose another"
+            f"{folder}: expected no files of other programs where tamis installs its own, got {', '.join(foreign)}: "
+            f"choose another"
             " folder, or --overwrite to replace them"
         ).at(path=folder)
 

@@ -57,7 +57,7 @@ class RepairResult(DatasetsResult[RepairedArray]):
             return
         verb = "would be repaired" if self.dry_run else "repaired"
         arrays = plural(len(self.datasets), "array")
-        yield "file", printable(f"{self.store}: {arrays} {verb}: shuffle has the size of the values")
+        yield "file", printable(f"{self.store}: {arrays} {verb}: shuffle uses the size of the values")
         rows = [(printable(array.path), array.dtype, array.filters) for array in self.datasets]
         yield Table([("dataset", "type", "filters"), *rows])
 
@@ -104,8 +104,8 @@ def repair(path: str | os.PathLike[str], *, dry_run: bool = False) -> RepairResu
         corrections = corrections_of(folder)
         if corrections and not is_by_netcdf(folder):
             raise FileError(
-                f"{folder}: expected a store that netCDF-C wrote, found no mark of it: shuffle with elements of 0 bytes"
-                " does nothing in stores of other writers, which are read right"
+                f"{folder}: expected a store that netCDF-C wrote, found no sign of it: in stores of other writers, "
+                f"shuffle with elements of 0 bytes does nothing, and they read correctly"
             ).at(path=folder)
         paths: dict[str, None] = {}
         for correction in corrections:

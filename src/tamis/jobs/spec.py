@@ -106,7 +106,7 @@ class Spec(Result):
     def __getitem__(self, notation: str) -> str:
         """Return the text in a notation."""
         if notation not in self.notations:
-            raise ParameterError(f"expected a notation of {', '.join(self.notations)}, got {notation!r}")
+            raise ParameterError(f"expected one of the notations {', '.join(self.notations)}, got {notation!r}")
         result = self.notations[notation]
         if result.problem:
             raise ParameterError(f"{notation} cannot express {self.pipeline}: {result.problem}")

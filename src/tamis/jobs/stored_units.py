@@ -85,8 +85,8 @@ def refuse_spoiled(array: Any, dtype: np.dtype[Any], rounding: Rounding) -> None
             count += int((stored == mark).sum())
     if count:
         raise DataError(
-            f"{array.name}: expected values that netCDF can round by {rounding} without harm, found {count} that would"
-            " be another missing value, or cross a limit of the valid range: save it without rounding and let tamis"
+            f"{array.name}: expected values that netCDF can round by {rounding} without harm, found {count} that "
+            f"would become missing, or cross a limit of the valid range: save it without rounding and let tamis"
             " repack round it, which leaves those values as they are"
         )
 
@@ -153,8 +153,8 @@ def _convert(stage: Stage, packing: meaning.Packing, dtype: np.dtype[Any]) -> St
     if dtype.kind == "i" and bound < 1:
         raise ParameterError(
             f"expected an accuracy of {size:g} or more, since its values are stored as {dtype} with {packing}, got"
-            f" {zfp.setting}, which is {requested:g} / {size:g} = {bound:g} of the stored integers, and zfp keeps none"
-            " below 1: use reversible=True, or lossless filters"
+            f" {zfp.setting}, which is {requested:g} / {size:g} = {bound:g} of the stored integers, and zfp keeps no "
+            f"accuracy below 1: use reversible=True, or lossless filters"
         )
     filter_ = Zfp(accuracy=bound) if zfp.bound is None else Zfp(bound=bound)
     return replace(stage, filter=filter_, stored=None)

@@ -183,7 +183,7 @@ def _own_role(variable: Variable) -> Role | None:
     if variable.is_enum:
         return Role("enumeration", "enumeration")
     if dtype is not None and dtype.kind in "iu" and packing_of(attributes) is None:
-        return Role("integers", "integers, which may count or name something")
+        return Role("integers", "integers, which may be counts or labels")
     return None
 
 

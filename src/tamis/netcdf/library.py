@@ -43,7 +43,7 @@ CODES = MappingProxyType(
         "NC_EPLUGIN": -142,
     }
 )
-"""Codes of netCDF-C by their names, as far as filters are concerned."""
+"""Codes of netCDF-C by their names, those that concern filters."""
 
 _NAMES = {code: name for name, code in CODES.items()}
 _MEANINGS = {

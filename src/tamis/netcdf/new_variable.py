@@ -107,7 +107,7 @@ class _NewVariable:
             text = define.VARYING.format("strings or values of a vlen type")
             raise self.group.error(named_error("NC_EFILTER", text), self.name)
         if self.name in self.dataset.variables:
-            text = "expected a new name, got one of a variable that is there"
+            text = "expected a new name, got that of an existing variable"
             raise self.group.error(named_error("NC_ENAMEINUSE", text), self.name)
         if not self.dimensions:
             text = "expected a variable with dimensions, got a scalar, which has no chunks to filter"

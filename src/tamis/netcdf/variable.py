@@ -138,7 +138,7 @@ def variable_handle(variable: Any) -> VariableHandle:
     try:
         group = group_handle(variable.group())
     except ReferenceError:
-        raise named_error("NC_EBADID", f"{name}: expected an open dataset, got one that is gone").at(
+        raise named_error("NC_EBADID", f"{name}: expected an open dataset, got one that no longer exists").at(
             dataset=name
         ) from None
     except NetcdfError as error:

@@ -58,7 +58,7 @@ def _refuse_late_shuffle(chain: Chain) -> None:
     """Raise ParameterError for shuffle behind other filters: numcodecs' takes whole values only."""
     if late := next((stage for stage in chain[1:] if isinstance(stage.filter, Shuffle)), None):
         raise ParameterError(
-            f"expected {late.filter} first, got it behind {chain[0].filter}: Zarr's shuffle takes whole values only;"
+            f"expected {late.filter} first, got it after {chain[0].filter}: Zarr's shuffle takes whole values only;"
             f" {_ANY_PIPELINE}"
         )
 
@@ -294,7 +294,9 @@ def zfp_of(config: Mapping[str, Any]) -> Zfp:
         raise ParameterError(f"expected a mode of zfp such as 'fixed_accuracy', got {mode!r}")
     keys = _ZFP_KEYS[mode]
     if unknown := sorted(map(str, config.keys() - {"mode", *keys})):
-        raise ParameterError(f"expected {', '.join(['mode', *keys])} for zfp of mode {mode}, got {unknown[0]!r} too")
+        raise ParameterError(
+            f"expected {', '.join(['mode', *keys])} for zfp of mode {mode}, got {unknown[0]!r} as well"
+        )
     return _zfp_filter({name: config.get(key) for key, name in keys.items()}) if keys else Zfp(reversible=True)
 
 

@@ -242,7 +242,9 @@ class SlicedArray:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("expected to be allowed to copy, got copy=False: values are read from a file")
+            raise ValueError(
+                "expected copy=True or None, got copy=False: values are read from a file, which copies them"
+            )
         return np.asarray(self.read(), dtype)
 
     def __reduce__(self) -> tuple[Any, ...]:

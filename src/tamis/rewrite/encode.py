@@ -276,7 +276,7 @@ def _promise(pipeline: Pipeline, values: NDArray[Any], comparison: Comparison, r
         return "the valid range"
     bound = pipeline.error_bound
     promise = "missing values" if bound is None else f"an error of at most {bound:g} and missing values"
-    return f"{promise}, beside {rounding:g} by rounding to {values.dtype}" if rounding else promise
+    return f"{promise}, plus {rounding:g} from rounding to {values.dtype}" if rounding else promise
 
 
 def encode_stream(pipeline: Pipeline, stream: bytes, chunk: ChunkType) -> Encoded:

@@ -55,7 +55,7 @@ def check_comparison(plan: Rewrite, origin: Origin, comparison: Comparison) -> f
 
 def _check(plan: Rewrite, where: str, comparison: Comparison) -> float:
     if plan.dtype.kind == "V" and not comparison.kept:
-        raise BoundError(f"{plan.path}: expected the same bytes, found others {where}")
+        raise BoundError(f"{plan.path}: expected the same bytes, found different ones {where}")
     if plan.bound is not None and not comparison.error <= plan.bound:
         raise BoundError(
             f"{plan.path}: expected an error of at most {plan.bound:g}, found {comparison.error:g} {where}: nothing was"
@@ -65,7 +65,7 @@ def _check(plan: Rewrite, where: str, comparison: Comparison) -> float:
         expected = "missing values of the source" if plan.lossy else "same bits"
         if comparison.crossed:
             expected = "valid values of the source"
-        raise BoundError(f"{plan.path}: expected the {expected}, found others {where}")
+        raise BoundError(f"{plan.path}: expected the {expected}, found different ones {where}")
     return comparison.error
 
 

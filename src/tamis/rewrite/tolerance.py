@@ -281,7 +281,7 @@ def with_tolerance_of(
     if plan.pipeline.bound is None or zfp is None or not plan.recoded:
         return plan
     if not plan.pipeline.stages[0].optional:
-        note = "its tolerance is not above the bound, since zfp is required in every chunk, whatever its error"
+        note = "its tolerance is not above the bound, because zfp is required in every chunk, whatever its error"
         return replace(plan, notes=(*plan.notes, f"{note}; as an optional filter, zfp? takes fewer bytes"))
     tolerance = Accuracy(zfp.error_bound or 0.0).effective
     try:

@@ -78,7 +78,8 @@ def check_witness(
             values = theirs.read(part)
             if not equal_values(after.read(part), values):
                 raise BoundError(
-                    f"{path}: expected other programs and tamis to read the same, found others in the chunk at"
+                    f"{path}: expected other programs to read the same values as tamis, found different ones in the "
+                    f"chunk at"
                     f" {origin_of(part)}"
                 ).at(chunk=origin_of(part))
             if before is not None:

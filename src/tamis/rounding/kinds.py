@@ -125,7 +125,7 @@ class BitGroom(Rounding):
     """
 
     name = "bitgroom"
-    about = "cut off bits that decimal digits do not need, by turns to zeros and ones"
+    about = "cut off bits that decimal digits do not need, alternately to zeros and to ones"
     attribute = "_QuantizeBitGroomNumberOfSignificantDigits"
     quantize_mode = "BitGroom"
     algorithm = "bitgroom"

@@ -119,7 +119,7 @@ class Rounding(Parameterized, ABC):
         """Raise ParameterError if values of a type cannot be rounded so."""
         if dtype.kind != "f" or dtype.itemsize not in self.most:
             raise ParameterError(
-                f"expected float32 or float64 for {self}, got {dtype}, which no rounding is made for: use lossless"
+                f"expected float32 or float64 for {self}, got {dtype}, which cannot be rounded: use lossless"
                 " filters, such as shuffle|deflate(4)"
             ).at(filter=self)
         self._check_number(dtype)
@@ -175,7 +175,9 @@ class Rounding(Parameterized, ABC):
         values = np.asarray(values)
         for name, extents in (("origin", origin), ("shape", shape)):
             if extents is not None and len(extents) != values.ndim:
-                raise ParameterError(f"expected {name} with {values.ndim} numbers, one for each axis, got {extents!r}")
+                raise ParameterError(
+                    f"expected {name} to have {values.ndim} numbers, one for each axis, got {extents!r}"
+                )
         return self.rounded(
             values, missing_values, valid_range, origin, values.shape if shape is None else shape
         ).values

@@ -166,8 +166,8 @@ def encoding(
     asked = asked_recipe(recipes or {}, chunks=chunks, require=require, missing=None)
     if asked.missing not in (None, "exact"):
         raise ParameterError(
-            f"expected missing='exact', got {asked.missing!r}, for which xarray's engines have no place:"
-            " save with ds.tamis.to_netcdf"
+            f"expected missing='exact', got {asked.missing!r}, which xarray's engines do not support: save with "
+            f"ds.tamis.to_netcdf"
         )
     refuse_drop(asked)
     requested = asked.filters
@@ -236,8 +236,8 @@ def _check_required(name: str, pipeline: Pipeline, required: Requirement, *, in_
     keeps_abs = in_units and bound is not None and required.abs is not None and bound <= required.abs
     if bound != 0 and not (keeps_abs and required.given.keys() == {"abs"}):
         raise ParameterError(
-            f"{name}: expected filters whose own bound keeps {required}, got {pipeline}, and xarray's engines prove"
-            " nothing: save with ds.tamis.to_netcdf, which does"
+            f"{name}: expected filters whose own bound keeps {required}, got {pipeline}, and xarray's engines do not "
+            f"check it: save with ds.tamis.to_netcdf, which does"
         ).at(dataset=name)
 
 

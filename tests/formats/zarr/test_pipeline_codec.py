@@ -51,7 +51,7 @@ def test_filter_in_front_that_hands_on_bits_as_integers(serializer: Any, tmp_pat
         zarr.create_array(tmp_path / "a.zarr", shape=(8, 8), chunks=(4, 8), dtype="f4", **options)[:] = values
         read = zarr.open_array(tmp_path / "a.zarr")[:]
     assert np.abs(read - values).max() <= 300 * 2.0**-12
-    with pytest.raises(tamis.ParameterError, match="expected values of float32 from the codec in front, got uint8"):
+    with pytest.raises(tamis.ParameterError, match="expected values of float32 from the codec before it, got uint8"):
         as_declared(np.zeros(4, np.uint8), np.dtype("f4"))
 
 

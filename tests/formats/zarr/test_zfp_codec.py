@@ -87,7 +87,7 @@ def test_metadata_of_the_registered_examples_read_and_written(configuration: dic
         ({"mode": "lossless"}, "got 'lossless'"),
         ({"mode": "fixed_rate"}, "expected a number as rate, got None"),
         ({"mode": "fixed_rate", "rate": -1}, "above 0"),
-        ({"mode": "fixed_rate", "rate": 8, "tolerance": 1}, "got 'tolerance' too"),
+        ({"mode": "fixed_rate", "rate": 8, "tolerance": 1}, "got 'tolerance' as well"),
         ({"mode": "fixed_precision", "precision": 65}, "1 to 64"),
         (None, "expected an object with name and configuration"),
     ],
@@ -184,7 +184,7 @@ def test_scalar_array_is_a_field_of_one_value(tmp_path: Path) -> None:
 
 
 def test_five_axes_refused_with_the_codec_to_use(tmp_path: Path) -> None:
-    with pytest.raises(tamis.ParameterError, match="put a ReshapeCodec in front"):
+    with pytest.raises(tamis.ParameterError, match="put a ReshapeCodec before"):
         create(tmp_path / "a.zarr", field((2, 2, 2, 2, 2)), (2,) * 5, ZfpCodec(rate=8))
 
 

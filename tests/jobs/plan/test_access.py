@@ -28,12 +28,12 @@ def test_access_prints_what_it_reads() -> None:
     [
         ("serie", "expected access as series, map, whole, .*got 'serie'"),
         ("serie=1", r"got 'serie' \(did you mean series\?\)"),
-        ("series=0,map=1", "expected a share above 0 of series"),
+        ("series=0,map=1", "expected a share above 0 for series"),
         ("series=a", "expected access as series"),
         ("box:time", "expected a box such as box:time=10,lat=96"),
         ("box:time=0", "expected a box such as"),
         ({}, "expected access as"),
-        ({"map": True}, "expected a share above 0 of map"),
+        ({"map": True}, "expected a share above 0 for map"),
         (3, "expected access as"),
     ],
 )

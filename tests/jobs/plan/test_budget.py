@@ -51,7 +51,7 @@ def test_size_beside_a_want_and_without_loss_where_that_fits(path: Path) -> None
     plan = tamis.plan(path, {"a": "abs=0.5"}, size=400_000)
     assert plan["a"].want == "abs=0.5"
     assert plan["b"].want == plan["c"].want != "lossless"
-    assert "all without a want take" in plan["b"].reason
+    assert "all variables without a want take" in plan["b"].reason
     assert tamis.plan(path, size=10_000_000)["b"].want == "lossless"
 
 
@@ -61,8 +61,8 @@ def test_size_beside_a_want_and_without_loss_where_that_fits(path: Path) -> None
         ({"ratio": 2.0, "size": 100}, "expected a ratio or a size, got both"),
         ({"ratio": 0}, "expected a ratio above 0, got 0"),
         ({"size": -1}, "expected a size above 0, got -1"),
-        ({"ratio": 2.0, "wants": {"*": "abs=1"}}, r"expected a want of '\*', or a ratio or size"),
-        ({"size": 1000}, r"expected a budget that can be kept: .* take .* with errors of half of their ranges"),
+        ({"ratio": 2.0, "wants": {"*": "abs=1"}}, r"expected either a want for '\*', or a ratio or size"),
+        ({"size": 1000}, r"expected a budget that can be met: .* take .* even with errors of half their ranges"),
     ],
 )
 def test_budget_that_cannot_be_is_refused(options: dict[str, Any], message: str, path: Path) -> None:
@@ -127,7 +127,7 @@ def test_command_takes_budgets(path: Path) -> None:
     assert '"confirmed": {' in run.stdout
     run = CliRunner().invoke(main, ["plan", str(path), "--size", "1kB"])
     assert run.exit_code == 2
-    assert "expected a budget that can be kept" in run.stderr
+    assert "expected a budget that can be met" in run.stderr
 
 
 def test_confirmed_ratio_counts_the_companion(tmp_path: Path) -> None:

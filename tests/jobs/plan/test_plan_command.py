@@ -56,7 +56,7 @@ def test_recipe_that_cannot_be_written_is_refused_before_the_work(sample: Path, 
     there = tmp_path / "there.toml"
     there.write_text("schema = 1\n")
     for name, options, code, message in (
-        (copy, ["--overwrite"], 2, "expected another name for the recipe than that of an input"),
+        (copy, ["--overwrite"], 2, "expected a name for the recipe that is not that of an input"),
         (there, [], 1, "File exists: choose another name"),
         (tmp_path / "none" / "r.toml", ["--overwrite"], 1, "cannot be written: No such folder"),
     ):
@@ -152,11 +152,11 @@ def test_recipe_of_a_file_with_nothing_to_plan_says_so(tmp_path: Path) -> None:
         file["a"] = np.arange(10.0)
     planned = CliRunner().invoke(main, ["plan", str(path), "-w", "*:abs=0.1", "-o", str(recipe)])
     assert planned.exit_code == 0
-    assert "/a: not planned: less than 65.5 kB (a want with its exact name plans it)" in planned.output
-    assert "nothing to store otherwise" in planned.output
+    assert "/a: not planned: less than 65.5 kB (name it exactly in a want to plan it)" in planned.output
+    assert "nothing to change" in planned.output
     done = CliRunner().invoke(main, ["repack", str(path), str(tmp_path / "b.h5"), "--recipe", str(recipe)])
     assert done.exit_code == 0
-    assert "no filters or chunks are asked for: all datasets keep theirs" in done.output
+    assert "no filters or chunks were requested: all datasets keep theirs" in done.output
 
 
 def test_choice_is_between_candidates_on_the_same_values(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_nothing_recommended_stays_without_loss(tmp_path: Path) -> None:
     pytest.importorskip("compression_recommendations")
     planned = tamis.plan(make(tmp_path / "a.nc", "TS", "1"), {"TS": "recommended"})["TS"]
     assert planned.want == "lossless"
-    assert "nothing is recommended for TS, so that it stays without loss" in planned.reason
+    assert "nothing is recommended for TS, so it stays lossless" in planned.reason
 
 
 def test_requirements_become_wants_that_imply_them() -> None:

@@ -27,7 +27,10 @@ def test_what_repack_is_to_prove_of_each_value() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("kurtosis=3", "expected a want of abs, rel, .*limits, sign, zeros, lossless or recommended, got 'kurtosis'"),
+        (
+            "kurtosis=3",
+            "expected a want, one of abs, rel, .*limits, sign, zeros, lossless or recommended, got 'kurtosis'",
+        ),
         ("sign=1", "expected sign without a number"),
         ("abd=0.1", r"got 'abd' \(did you mean abs\?\)"),
         ("abs", "expected abs=VALUE in 'abs', got 'abs'"),

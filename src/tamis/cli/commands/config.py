@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @click.command("config")
 @click.option("--cflags", is_flag=True, help="Options for the compiler.")
-@click.option("--libs", is_flag=True, help="Options for the linker, to stand before those of HDF5.")
-@click.option("--codec", is_flag=True, help="With --libs and --fortran: the codec, which needs no HDF5.")
+@click.option("--libs", is_flag=True, help="Linker options; put them before those of HDF5.")
+@click.option("--codec", is_flag=True, help="With --libs or --fortran: the codec, which needs no HDF5.")
 @click.option("--static", is_flag=True, help="With --libs: the static library.")
 @click.option("--fortran", is_flag=True, help="The source of the Fortran module, h5zzfp_props_f or tamis_zfp.")
 @click.option("--plugin-path", is_flag=True, help="The folder of the HDF5 plugin.")
@@ -66,9 +66,9 @@ def command(
     """
     config = tamis.config()
     if (static and not libs) or (codec and not libs and not fortran):
-        raise click.UsageError("expected --libs with --static, and --libs or --fortran with --codec")
+        raise click.UsageError("expected --static only with --libs, and --codec only with --libs or --fortran")
     if prefix is None and (fc is not None or overwrite or dry_run):
-        raise click.UsageError("expected --install with --fc, --overwrite and --dry-run")
+        raise click.UsageError("expected --fc, --overwrite and --dry-run only with --install")
     answers = {
         "cflags": (cflags, config.cflags),
         "libs": (libs, config.libs(codec=codec, static=static)),
@@ -108,9 +108,9 @@ def _lines(result: Installation, *, dry_run: bool) -> list[str]:
     folder = shlex.quote(os.fspath(result.prefix))
     lines = [f"{result.prefix}: {len(result.files)} files{' would be' if dry_run else ''} written"]
     lines += [f"  {name}" for name in result.files]
-    lines += [f"  {name} (of an earlier installation)  removed" for name in result.removed]
+    lines += [f"  {name} (from an earlier installation)  removed" for name in result.removed]
     if not result.has_module_file:
-        lines.append("no Fortran module file, which --fc h5fc makes; CMake projects compile the module themselves")
+        lines.append("no Fortran module file: --fc h5fc makes one; CMake projects compile the module themselves")
     return [
         *lines,
         f"make    cc prog.c -I{folder}/include -L{folder}/lib -lh5zzfp -lhdf5 -lm",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _SUBSET = "tamis copies all variables: select them first, with nccopy -V or ncks -v, and copy the result"
 _MEMORY = "leave it out: memory does not grow with the size of the file"
-_CLASSIC = "the formats before netCDF-4 have no chunks and no filters: use nccopy {}"
+_CLASSIC = "the formats before netCDF-4 have no chunks or filters: use nccopy {}"
 _REFUSED = {
     "-u": (True, "unlimited dimensions stay unlimited: use nccopy -u first, and copy the result"),
     "-w": (True, _MEMORY),
@@ -43,7 +43,8 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
     def refuse(ctx: click.Context, option: click.Parameter, value: object) -> None:
         if value not in (None, False):
             raise click.UsageError(
-                f"{option.opts[0]} of nccopy is not for tamis copy: {_REFUSED[option.opts[0]][1]}", ctx
+                f"{option.opts[0]} is an option of nccopy that tamis copy does not have: {_REFUSED[option.opts[0]][1]}",
+                ctx,
             )
 
     for name, (is_flag, _) in _REFUSED.items():
@@ -77,10 +78,12 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
     "level",
     type=click.IntRange(0, 9),
     metavar="N",
-    help="Deflate all variables without filters of their own in -F by level 1 to 9; 0 removes deflate and shuffle.",
+    help="Deflate all variables that -F does not name, at level 1 to 9; 0 removes deflate and shuffle.",
 )
 @click.option("-s", "shuffle", is_flag=True, help="With -d: shuffle before deflate.")
-@click.option("-k", "kind", metavar="KIND", help="Kind of OUT, nc4 or nc7: only as a check, it is always that of IN.")
+@click.option(
+    "-k", "kind", metavar="KIND", help="Kind of OUT, nc4 or nc7; only checked, because OUT always has the kind of IN."
+)
 @click.option("-4", "kind", flag_value="nc4", help="Short for -k nc4.")
 @click.option("-7", "kind", flag_value="nc7", help="Short for -k nc7, netCDF-4 of the classic model.")
 @click.option(
@@ -88,8 +91,8 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
     "--min-size",
     type=click.IntRange(min=0),
     metavar="BYTES",
-    help="Leave variables with fewer bytes of values as they are unless -F or -c names them; by default 4096 without"
-    " chunks, 0 with chunks.",
+    help="Keep variables with fewer bytes of values unchanged unless -F or -c names them; by default 4096 without "
+    "chunks, 0 with chunks.",
 )
 @click.option("--checksum", is_flag=True, help="Add the checksum fletcher32 after zfp, so that readers notice damage.")
 @threads_option
@@ -102,13 +105,15 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--follow", is_flag=True, help="Also filter unnamed variables whose values are in other files.")
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists, which nccopy does without asking.")
-@click.option("--larger", is_flag=True, help="Also filter unnamed variables that then take more room than in IN.")
+@click.option("--larger", is_flag=True, help="Also filter unnamed variables that become larger than in IN.")
 @click.option(
     "--history",
     is_flag=True,
-    help="Add a line to the attribute history of OUT, if it has one or Conventions, that says what was done.",
+    help="Record the command in OUT's attribute history, if OUT has history or Conventions.",
 )
-@click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT as it is if it is done already.")
+@click.option(
+    "--resume", is_flag=True, help="Continue an interrupted run; leave OUT unchanged if it is already complete."
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each variable, and write nothing.")
 @output_options
 @_refused_options

@@ -30,7 +30,7 @@ TARGETS = ("h5repack", "nccopy", "ncgen", "h5py", "zarr", "zarr2", "zarr3", "ncz
     type=click.Choice(TARGETS),
     help="Print filters and chunks as arguments of another program, ready to paste.",
 )
-@click.option("--cdl", is_flag=True, help="Print the header as CDL, as ncdump -hs does, with the filters as they are.")
+@click.option("--cdl", is_flag=True, help="Print the header as CDL, like ncdump -hs, with the filters as stored.")
 def command(files: tuple[str, ...], variables: tuple[str, ...], as_json: bool, notation: str | None, cdl: bool) -> None:
     """Show the datasets of FILES: shape, type, chunks, filters in words, size, ratio, and what can read them.
 

@@ -32,7 +32,7 @@ _SAMPLE = "16MB"
     "wants",
     multiple=True,
     metavar="NAME:WANT",
-    help="What a variable, or all that match a pattern, must keep; repeatable. By default every bit.",
+    help="What to preserve of a variable, or of all that match a pattern; repeatable. By default every bit.",
 )
 @click.option(
     "--readers",
@@ -47,17 +47,17 @@ _SAMPLE = "16MB"
     type=click.Choice(PREFERENCES),
     default="size",
     show_default=True,
-    help="Choose the best ratio, or the fastest with at least two thirds of it.",
+    help="Choose the best ratio, or the fastest filters with at least two thirds of it.",
 )
 @click.option(
     "--sample",
     metavar="SIZE",
-    help=f"Values of each variable that are read at most, in kB, MB or GB; {_SAMPLE} by default.",
+    help=f"Most data to read of each variable, in kB, MB or GB; {_SAMPLE} by default.",
 )
 @click.option(
     "--access",
     metavar="READS",
-    help="Choose the chunk shapes, too, for how values are read: series, map, whole, series=0.7,map=0.3, or a box such"
+    help="Also choose chunk shapes, for how values are read: series, map, whole, series=0.7,map=0.3, or a box such"
     " as box:time=10,lat=96.",
 )
 @click.option(
@@ -65,26 +65,29 @@ _SAMPLE = "16MB"
     type=click.Choice(STORAGES),
     default="disk",
     show_default=True,
-    help="Where they are read from, for --access.",
+    help="Where values are read from, for --access.",
 )
-@click.option("--ratio", type=float, metavar="R", help="Bytes of values for each stored byte, of all files together.")
-@click.option("--size", metavar="SIZE", help="Stored bytes of all files together, such as 2GB.")
-@click.option("--all", "everything", is_flag=True, help="Measure on all values in place of a sample.")
+@click.option("--ratio", type=float, metavar="R", help="Bytes of values per stored byte, over all files.")
+@click.option("--size", metavar="SIZE", help="Stored size of all files together, such as 2GB.")
+@click.option("--all", "everything", is_flag=True, help="Measure all values instead of a sample.")
 @click.option(
-    "--confirm", is_flag=True, help="Try the result on all values, in a temporary folder ($TMPDIR) that is removed."
+    "--confirm",
+    is_flag=True,
+    help="Try the result on all values, in a temporary folder ($TMPDIR) that is removed afterwards.",
 )
 @click.option(
     "--compare",
     metavar="FILTERS",
     default="",
-    help="Also measure sz3 or sperr (or sz3,sperr), which tamis does not write; needs hdf5plugin, and seconds.",
+    help="Also measure sz3, sperr or both (sz3,sperr), which tamis does not write; needs hdf5plugin, and takes "
+    "seconds.",
 )
 @click.option(
     "--missing",
     type=click.Choice(("exact", "companion")),
     default="exact",
     show_default=True,
-    help="Missing values, as repack is to treat them.",
+    help="How repack will treat missing values.",
 )
 @click.option(
     "-o",
@@ -93,7 +96,7 @@ _SAMPLE = "16MB"
     type=FILE,
     help="Write the recipe to a TOML file, for `tamis repack --recipe`.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace the file of -o if it exists.")
+@click.option("--overwrite", is_flag=True, help="Replace the recipe file (-o) if it exists.")
 @output_options
 def command(
     files: tuple[str, ...],

@@ -32,7 +32,7 @@ POLICIES = ("exact", "companion", "refuse")
     multiple=True,
     metavar="NAME:FILTERS",
     help="Filters for a dataset, or for all that match a pattern such as '/grp/*' or 'standard_name=air_*';"
-    " repeatable. Lossy filters by pattern leave out coordinates, bounds, flags and integers.",
+    " repeatable. A pattern never applies lossy filters to coordinates, bounds, flags or integers.",
 )
 @click.option(
     "-c",
@@ -41,15 +41,15 @@ POLICIES = ("exact", "companion", "refuse")
     multiple=True,
     metavar="NAME:SHAPE",
     help="Chunk shape for a dataset or pattern, slowest axis first, such as TS:4x96x144; repeatable. A dataset without"
-    " -f keeps its filters. With -f, a pattern here changes only datasets that get filters.",
+    " -f keeps its filters. With -f, a pattern here applies only to datasets that get filters.",
 )
 @click.option(
     "--require",
     "required",
     multiple=True,
     metavar="NAME:WORDS",
-    help="What values must keep whatever the filters promise, such as TS:abs=0.1,limits, for a dataset or pattern;"
-    " repeatable. A chunk that misses it is stored without loss.",
+    help="Requirement for a dataset or pattern, whatever the filters promise, such as TS:abs=0.1,limits; repeatable. A "
+    "chunk that fails it is stored without loss.",
 )
 @click.option(
     "--checksum/--no-checksum",
@@ -62,14 +62,15 @@ POLICIES = ("exact", "companion", "refuse")
     "recipe_path",
     metavar="FILE",
     type=FILE,
-    help="Filters, chunks, --require and --missing from a TOML file, as --recipe-out writes it; -f, -c, --require and"
-    " --missing count before it.",
+    help="Filters, chunks, --require and --missing from a TOML file, as --recipe-out writes it; -f, -c, --require and "
+    "--missing override the file.",
 )
 @click.option(
     "--recipe-out",
     metavar="FILE",
     type=FILE,
-    help="Write all of these, from options and --recipe, to such a file; also with --dry-run. --overwrite replaces it.",
+    help="Write these settings, from options and --recipe combined, to a TOML file; also with --dry-run. --overwrite "
+    "replaces an existing file.",
 )
 @threads_option
 @click.option(
@@ -77,32 +78,32 @@ POLICIES = ("exact", "companion", "refuse")
     type=click.Choice(POLICIES),
     default=None,
     help="Missing values: exact, the default, keeps each bit by bit; companion moves them to a second dataset (best"
-    " ratio, but every reader except tamis.open takes the invented values in their places for valid); refuse fails and"
-    " counts them.",
+    " ratio, but all readers except tamis.open see invented values in their place); refuse fails if there are any, "
+    "and counts them.",
 )
 @click.option(
     "--follow",
     is_flag=True,
-    help="Let patterns store values of virtual datasets and external raw files in OUT, too; otherwise they stay in the"
-    " files that IN names.",
+    help="Let patterns also copy values of virtual datasets and external raw files into OUT; otherwise OUT refers to "
+    "the same files as IN.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 @click.option(
     "--min-size",
     type=click.IntRange(min=0),
     metavar="BYTES",
-    help="Patterns leave fewer bytes of values as they are; by default 4096 without chunks, 0 with chunks.",
+    help="Patterns skip datasets with fewer bytes of values; by default 4096 without chunks, 0 with chunks.",
 )
-@click.option("--larger", is_flag=True, help="Let patterns also store what then takes more room than in IN.")
+@click.option("--larger", is_flag=True, help="Let patterns also change datasets that become larger than in IN.")
 @click.option(
-    "--keep-classic", is_flag=True, help="Copy a netCDF classic file as it is where it would be larger as netCDF-4."
+    "--keep-classic", is_flag=True, help="Copy a netCDF classic file unchanged if it would be larger as netCDF-4."
 )
-@click.option("--zarr-format", type=click.IntRange(2, 3), help="Version of a Zarr store; by default 3.")
+@click.option("--zarr-format", type=click.IntRange(2, 3), help="Version of the Zarr format; 3 by default.")
 @click.option(
     "--shards",
     type=click.IntRange(min=1),
     metavar="CHUNKS",
-    help="Store up to so many chunks in a file of a Zarr 3 store; by default each has its own.",
+    help="Store up to this many chunks per file of a Zarr 3 store; by default each chunk has its own file.",
 )
 @click.option(
     "--consolidated/--no-consolidated",
@@ -113,10 +114,14 @@ POLICIES = ("exact", "companion", "refuse")
     "--history/--no-history",
     default=True,
     show_default=True,
-    help="Add a line to the attribute history of OUT, if it has one or Conventions, that says what was done.",
+    help="Record the command in OUT's attribute history, if OUT has history or Conventions.",
 )
-@click.option("--drop", multiple=True, metavar="NAME", help="Leave out a dataset, or a pattern of them; repeatable.")
-@click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT as it is if it is done already.")
+@click.option(
+    "--drop", multiple=True, metavar="NAME", help="Leave out a dataset, or all that match a pattern; repeatable."
+)
+@click.option(
+    "--resume", is_flag=True, help="Continue an interrupted run; leave OUT unchanged if it is already complete."
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
 @output_options
 def command(

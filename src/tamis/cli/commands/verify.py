@@ -20,15 +20,15 @@ from tamis.cli.output import output_of_two_files
     "bounds",
     multiple=True,
     metavar="NAME:BOUND",
-    help="Largest absolute error of a dataset, or of all that match a pattern, in units of the variable; 0, as no"
-    " bound, asks for the same bits; NAME:recorded, or recorded for all datasets, takes what the filters in DST"
-    " record; repeatable.",
+    help="Largest absolute error allowed in a dataset, or in all that match a pattern, in units of the variable; "
+    "repeatable. 0, like no bound, requires identical bits. NAME:recorded, or recorded for all datasets, takes the "
+    "bound that the filters in DST record.",
 )
 @click.option(
     "--drop",
     multiple=True,
     metavar="NAME",
-    help="A dataset that was left out of DST on purpose, or a pattern; repeatable.",
+    help="A dataset, or a pattern, that was left out of DST on purpose; repeatable.",
 )
 @threads_option
 @variables_option

@@ -196,7 +196,7 @@ class _Cursor:
         end = self._at + nbytes
         if end > self._nbytes:
             limit = "256 MiB" if end > _MOST_NBYTES else f"the {self._nbytes} bytes of the file"
-            raise self.damaged(f"expected it to end within {limit}, found that it goes on to byte {end}")
+            raise self.damaged(f"expected it to end within {limit}, found that it continues to byte {end}")
         if end > len(self._data):
             room = min(max(end, 2 * len(self._data), 1 << 16), self._nbytes)
             self._data += self._source.read(len(self._data), room - len(self._data))
@@ -275,7 +275,7 @@ class _Cursor:
             raise self.damaged(f"expected at most {_MOST_RANK} dimensions of a variable, found {rank}")
         numbers = tuple(self.count() for _ in range(rank))
         if wrong := [number for number in numbers if number >= dimension_count]:
-            raise self.damaged(f"expected numbers of dimensions below {dimension_count}, found {wrong[0]}")
+            raise self.damaged(f"expected dimension numbers below {dimension_count}, found {wrong[0]}")
         attributes = self.named(_ATTRIBUTES, "attributes", self.attribute)
         dtype = self._type()
         self._number(self._count_nbytes)  # the size, which follows from the shape, and is wrong beyond 4 GiB

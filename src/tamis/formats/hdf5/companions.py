@@ -42,7 +42,7 @@ def find_companion(variable: h5py.Dataset, label: str) -> h5py.Dataset:
     if companion is None:
         raise FileError(
             f"{label}: its missing values are in the companion {path!r}, which does not exist: restore or rename it,"
-            " or read without it, with invented values where some were missing: tamis.open(…, restore=False)"
+            " or read invented values in their place: tamis.open(…, restore=False)"
         )
     if has_companion(companion):
         raise FileError(
@@ -113,7 +113,9 @@ def _table(stored: np.dtype[Any] | None, companion: h5py.Dataset, refusal: str, 
     kind, shape = attribute.get_type(), attribute.shape
     fits = isinstance(kind, (h5t.TypeFloatID, h5t.TypeIntegerID)) and kind.dtype.newbyteorder("=") == dtype
     if not fits or shape is None or len(shape) > 1 or not 0 < int(np.prod(shape)) <= MOST_FLAGS:
-        raise FileError(f"{refusal}: expected {TABLE!r} to have up to {MOST_FLAGS} values of {dtype}, found others")
+        raise FileError(
+            f"{refusal}: expected {TABLE!r} to have up to {MOST_FLAGS} values of {dtype}, found different ones"
+        )
     values = np.empty(shape, kind.dtype)
     attribute.read(values, mtype=kind)
     return values.reshape(-1).astype(dtype)

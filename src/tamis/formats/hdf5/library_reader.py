@@ -57,8 +57,8 @@ def library_failure(applied: Iterable[Filter], error: Exception) -> str:
     if any(isinstance(entry, UnknownFilter) for entry in filters):
         return f"{reason}, and so does tamis: set HDF5_PLUGIN_PATH to a folder with its plugin"
     return (
-        f"{reason}, which tamis decodes for values of a fixed size only: set HDF5_PLUGIN_PATH to a folder that has it,"
-        " such as what python -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)' prints"
+        f"{reason}, which tamis decodes for values of a fixed size only: set HDF5_PLUGIN_PATH to a folder that has "
+        f"it, such as the one that python -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)' prints"
     )
 
 

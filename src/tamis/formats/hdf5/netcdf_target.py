@@ -78,7 +78,7 @@ def _committed(file: h5py.File, variable: NamedArray, name: str, datatype: Any) 
     if is_type and (known := h5t.open(file.id, path)).equal(datatype):
         return known
     raise FileError(
-        f"{variable.path}: expected the name of its type, {name!r}, for it alone, found another object or other members"
+        f"{variable.path}: expected the name of its type, {name!r}, to be free, found another object or other members"
     ).at(dataset=variable.path)
 
 
@@ -263,8 +263,8 @@ class NetcdfTarget:
             )
         if self._tight:
             self.notes.append(
-                f"{plural(len(self._tight), 'variable')} such as {self._tight[0]} in chunks as long as the data are"
-                " now: name longer ones (-c) if the file is to grow"
+                f"{plural(len(self._tight), 'variable')} such as {self._tight[0]} in chunks as long as the present "
+                f"data: give longer ones (-c) if the file will grow"
             )
         replace_companions(self._file, (), {self._paths[path]: dataset for path, dataset in named.items()})
         name_containers(self._file, self._roundings)
@@ -358,7 +358,7 @@ class _Scale:
 def check_array(variable: NamedArray, array: StoredArray) -> None:
     """Raise FileError if netCDF-4 cannot have the shape, the type or an attribute of an array."""
     if len(array.shape) > _MOST_RANK:
-        raise FileError(f"expected at most {_MOST_RANK} axes, which HDF5 has, found {len(array.shape)}")
+        raise FileError(f"expected at most {_MOST_RANK} axes, the limit of HDF5, found {len(array.shape)}")
     if variable.enum is None and not is_compound(variable.dtype):
         _datatype(variable.dtype, array.label)
     _check_attributes(variable.path, variable.attributes)
@@ -368,7 +368,7 @@ def _check_attributes(path: str, attributes: Iterable[str]) -> None:
     for name in attributes:
         if name in RESERVED:
             raise FileError(
-                f"{path}: expected attributes with names that netCDF-4 does not use itself, found {name!r}:"
+                f"{path}: expected attributes with names that netCDF-4 does not reserve, found {name!r}:"
                 " rename it in the source"
             ).at(dataset=path)
 

@@ -47,7 +47,7 @@ def _refuse_shuffled_streams(pipeline: Pipeline) -> None:
     """Raise ParameterError for shuffle behind zfp: numcodecs takes whole values only, and streams have any size."""
     if pipeline.zfp and any(isinstance(later, Shuffle) for later in pipeline.filters):
         raise ParameterError(
-            f"expected no shuffle behind zfp, got {pipeline}: Zarr's shuffle takes whole values only; leave it out, or"
+            f"expected no shuffle after zfp, got {pipeline}: Zarr's shuffle takes whole values only; leave it out, or"
             f" use serializer=tamis.zarr.PipelineCodec('{pipeline}'), which skips it for chunks of zfp"
         )
 

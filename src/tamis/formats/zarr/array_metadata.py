@@ -154,7 +154,7 @@ def _json(value: Any) -> Any:
     """Return a value in types of JSON; raise ValueError, of which Unicode's errors are, if there are none for it."""
     if isinstance(value, np.longdouble):  # NumPy has no type of Python for it
         if value == value and float(value) != value:
-            raise ValueError(f"expected a value that float64 has, got {value} of {value.dtype}")
+            raise ValueError(f"expected a value that float64 can hold, got {value} of {value.dtype}")
         return float(value)
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind not in "Vc":
         return _json(value.tolist())
@@ -166,7 +166,7 @@ def _json(value: Any) -> Any:
         return value.encode().decode()  # h5py gives text in other encodings as lone surrogates
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    raise ValueError(f"expected a value that JSON has, got {type(value).__name__}")
+    raise ValueError(f"expected a value that JSON can hold, got {type(value).__name__}")
 
 
 def _same(ours: Any, theirs: Any) -> bool:

@@ -67,7 +67,7 @@ class MaskedPipeline:
             mask = int.from_bytes(view[len(MARK) : _MARK_NBYTES], "little")
             if len(view) < _MARK_NBYTES or mask >> len(self.pipeline.stages):
                 raise StreamError(
-                    f"expected a filter mask of {len(self.pipeline.stages)} bits behind the mark of a chunk, got"
+                    f"expected a filter mask of {len(self.pipeline.stages)} bits after the mark of a chunk, got"
                     f" {bytes(view[len(MARK) : _MARK_NBYTES])!r}"
                 )
             view = view[_MARK_NBYTES:]

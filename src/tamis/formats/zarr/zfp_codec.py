@@ -42,7 +42,8 @@ def as_declared(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         return values
     if values.dtype.itemsize != dtype.itemsize:
         raise ParameterError(
-            f"expected values of {dtype} from the codec in front, got {values.dtype}: put it behind, or leave it out"
+            f"expected values of {dtype} from the codec before it, got {values.dtype}: put that codec after it, or "
+            f"leave that codec out"
         )
     return values.view(dtype.newbyteorder("=" if values.dtype.isnative else "S"))
 
@@ -221,7 +222,7 @@ def _field_shape(chunk_spec: ArraySpec) -> tuple[int, ...]:
     shape = tuple(chunk_spec.shape) or (1,)
     if len(shape) > zfp.MAX_RANK:
         raise ParameterError(
-            f"expected chunks of at most 4 axes for the Zarr codec zfp, got {shape}: put a ReshapeCodec in front of it,"
+            f"expected chunks of at most 4 axes for the Zarr codec zfp, got {shape}: put a ReshapeCodec before it,"
             " as tamis.zarr.codecs(…) does for chunks with at most 4 axes longer than 1"
         )
     return shape

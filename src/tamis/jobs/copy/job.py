@@ -92,7 +92,7 @@ class CopyOptions:
         wanted = becomes if self.kind is None else _KINDS[self.kind.lower()]
         if wanted != becomes:
             raise ParameterError(
-                f"{store.path}: expected -k {becomes!r}, the kind of the file, which stays, got {wanted!r}:"
+                f"{store.path}: expected -k {becomes!r}, the kind of the file, which copy keeps, got {wanted!r}:"
                 " leave -k out, or change the kind with nccopy first"
             ).at(path=store.path)
 
@@ -162,7 +162,7 @@ def copy(
     """
     known = {item.name for item in fields(CopyOptions) if item.init} - {"filters", "chunks", "level", "shuffle"}
     if unknown := options.keys() - known:
-        raise ParameterError(f"expected options of {', '.join(sorted(known))}, got {', '.join(sorted(unknown))}")
+        raise ParameterError(f"expected options from {', '.join(sorted(known))}, got {', '.join(sorted(unknown))}")
     named = [filters] if isinstance(filters, str) else filters
     asked = CopyOptions(named, [chunks] if isinstance(chunks, str) else chunks, level, shuffle, **options)
     return run_copy(source, target, asked, overwrite=overwrite, threads=threads, resume=resume, progress=progress)

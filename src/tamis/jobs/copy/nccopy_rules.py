@@ -174,7 +174,7 @@ class Variables:
             words = [word for other in known for word in (posixpath.basename(other), other)]
             listed = ", ".join([*known][:8]) + ", …" * (len(known) > 8)
             hint = did_you_mean(path.removeprefix("/"), words) or f"; there are {listed or 'none'}"
-        signs = "; there are no patterns, except * alone" if any(sign in name for sign in "*?[") else ""
+        signs = "; patterns are not supported, except * alone" if any(sign in name for sign in "*?[") else ""
         text = f"{self._store.path}: expected a {kind} at {path!r} ({option}), found none{hint}{signs}"
         return FileError(text).at(path=self._store.path, dataset=path)
 
@@ -206,7 +206,7 @@ class NccopyOptions:
             raise ParameterError(f"expected a level of 0 to 9 (-d), got {self.level}")
         if self.shuffle and not self.level:
             raise ParameterError(
-                "expected -d 1 to 9 with -s, which is ignored by nccopy otherwise: add -d, or leave -s out"
+                "expected -d 1 to 9 with -s, because nccopy otherwise ignores it: add -d, or leave -s out"
             )
         if self.level is not None and any(ALL in item.variables and item.chain for item in self.filters):
             raise ParameterError(

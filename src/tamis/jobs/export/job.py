@@ -78,9 +78,7 @@ def export(
     if not paths:
         raise ParameterError("expected at least one file, got none")
     if len(paths) > 1 and concat is None:
-        raise ParameterError(
-            f"expected concat, the dimension along which {len(paths)} files follow each other, got none"
-        )
+        raise ParameterError(f"expected concat, the dimension along which {len(paths)} files are joined, got none")
     from tamis.formats.zarr.stored.store import check_installed
 
     check_installed(os.fsdecode(target), *((kind,) if kind == "icechunk" else ()))
@@ -138,7 +136,10 @@ class ReferenceParser:
 
         address = urlparse(url)
         if address.scheme not in ("", "file"):
-            raise FileError(f"{url}: expected a local file, which tamis can look into: copy it here, and set url later")
+            raise FileError(
+                f"{url}: expected a local file, because tamis must read it: copy it here, and change its address in "
+                f"the references later"
+            )
         path = address.path if address.scheme else url
         with open_store(path) as store:
             references = references_of(store, store.model, Path(path).absolute().as_uri(), self.drop_variables)

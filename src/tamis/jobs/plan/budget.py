@@ -42,7 +42,9 @@ class Budget(NamedTuple):
             if value is not None and (isinstance(value, bool) or not 0 < value < math.inf):
                 raise ParameterError(f"expected a {name} above 0, got {value!r}")
         if self.is_given and "*" in wants:
-            raise ParameterError("expected a want of '*', or a ratio or size for what has no want, got both")
+            raise ParameterError(
+                "expected either a want for '*', or a ratio or size for variables without a want, got both"
+            )
 
     def left(self, stores: Sequence[Store], planned: Sequence[PlannedVariable], free: Sequence[Variable]) -> float:
         """Return the bytes that are left for variables, beside others that are planned or stay as they are."""
@@ -84,11 +86,15 @@ def within_budget(
         planned = [plan(_wanting(variable, power)) for variable in free]
         total = sum(map(predicted_nbytes, planned))
         if total <= left:
-            note = f"; with this error relative to its range, all without a want take {size_text(round(total))}"
-            return [each.with_note(f"{note} of the {size_text(round(left))} for them") for each in planned]
+            note = (
+                f"; with this error relative to their ranges, all variables without a want take "
+                f"{size_text(round(total))}"
+            )
+            return [each.with_note(f"{note} of the {size_text(round(left))} allowed") for each in planned]
     raise ParameterError(
-        f"expected a budget that can be kept: {size_text(round(max(left, 0)))} are left for variables without a want,"
-        f" which take {size_text(round(nbytes(1)))} with errors of half of their ranges: allow more bytes, or want less"
+        f"expected a budget that can be met: {size_text(round(max(left, 0)))} is left for variables without a want, "
+        f"but they take {size_text(round(nbytes(1)))} even with errors of half their ranges: allow more bytes, or "
+        f"want less"
     )
 
 

@@ -89,14 +89,14 @@ def winner_of(candidates: Sequence[Candidate], prefer: Preference) -> tuple[Cand
     if prefer == "speed":
         fast = min(eligible(candidates), key=_effort)
         if fast == best:
-            return best, "it has the best ratio, and none of the others is faster"
+            return best, "it has the best ratio, and no other is faster"
         return fast, f"it is the fastest with at least two thirds of the best ratio, {ratio_text(best.ratio)}"
     near = [each for each in candidates if each.ratio >= (1 - _ABOUT_SAME) * best.ratio]
     chosen = min(near, key=lambda each: (_LOSS in _demands(each), len(_demands(each)), _effort(each)))
     if chosen == best:
-        return best, "it has the best ratio of all that keep it"
+        return best, "it has the best ratio of all that meet the want"
     demands, others = _demands(chosen), _demands(best)
     why = (
         "loses nothing" if others - demands == {_LOSS} else "asks less of readers" if demands < others else "is faster"
     )
-    return chosen, f"it {why}, and its ratio is about the best one, {ratio_text(best.ratio)}"
+    return chosen, f"it {why}, and its ratio is close to the best, {ratio_text(best.ratio)}"

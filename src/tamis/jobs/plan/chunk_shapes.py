@@ -115,7 +115,7 @@ def as_access(value: object) -> Access:
         if kind not in _BY_NAME:
             raise ParameterError(f"expected access as {_EXPECTED}, got {kind!r}{did_you_mean(str(kind), _BY_NAME)}")
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < math.inf:
-            raise ParameterError(f"expected a share above 0 of {kind}, got {share!r}")
+            raise ParameterError(f"expected a share above 0 for {kind}, got {share!r}")
         shares[kind] = float(share)
     total = sum(shares.values())
     return Access(tuple((kind, share / total) for kind, share in shares.items()))

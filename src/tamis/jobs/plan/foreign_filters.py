@@ -35,7 +35,7 @@ def foreign_names(names: str | Collection[str]) -> tuple[str, ...]:
     given = [name.strip() for name in names.split(",")] if isinstance(names, str) else [*names]
     for name in given:
         if name not in FOREIGN:
-            raise ParameterError(f"expected filters to compare with of {', '.join(FOREIGN)}, got {name!r}")
+            raise ParameterError(f"expected filters to compare with from {', '.join(FOREIGN)}, got {name!r}")
         if absent := Sz3.missing():
             raise MissingFilterError(absent)
     return tuple(dict.fromkeys(given))
@@ -56,10 +56,10 @@ class _Measured(NamedTuple):
         largest, nbytes = float(self.tally.error) * scale, sum(self.raw)
         problems = []
         if bound is not None and largest > bound:
-            problems.append(f"errs by {largest:.7g}, where {bound:g} is wanted")
+            problems.append(f"errs by {largest:.7g}, but {bound:g} is wanted")
         if self.unlike:
             mixed = plural(self.unlike, "missing value")
-            problems.append(f"takes {mixed} of {self.tally.count} for valid ones, or the reverse")
+            problems.append(f"reads {mixed} of {self.tally.count} as valid, or the reverse")
         if self.tally.crossed:
             problems.append(f"moves {plural(self.tally.crossed, 'value')} across the valid range")
         return Compared(
@@ -80,7 +80,7 @@ def compared_with(
     facts = ladder.facts_of(sample, [array.missing for array in variable.arrays], variable.arrays[0].packing, want)
     plans = variable.plans(_LOSSLESS)
     if any(name in want.limits for name in RELATIVE):
-        yield from (Compared(name, problem="it bounds no error relative to a value") for name in names)
+        yield from (Compared(name, problem="it cannot bound errors relative to each value") for name in names)
         return
     errors = [error / facts.scale for error in ladder.absolute_errors(want, facts)][: rungs_to_try(want)]
     bound, gaps = ladder.absolute_bound(want, facts), _gaps(sample)
@@ -96,7 +96,7 @@ def compared_with(
                 codec.trial(bytes(4 * 64), _ANY)  # starts the process, which no time is to have in it
             chosen = next(iter(codecs)) if len(codecs) == 1 else ladder.loosest([*codecs], keeps)
             if chosen is None:
-                yield Compared(name, problem="no error that was tried keeps what is wanted")
+                yield Compared(name, problem="none of the errors tried meets the want")
             else:
                 yield _measured(codecs[chosen], plans, few, advance).compared(chosen, few, facts.scale, bound)
         except (DataError, ParameterError) as error:
@@ -131,7 +131,7 @@ def _decoded(codec: Foreign, data: bytes, chunk: ChunkType) -> NDArray[Any]:
     try:
         plain = codec.decode(data, chunk, codec.stored(chunk))
     except TamisError as error:
-        raise DataError(f"what it encoded cannot be decoded: {error}") from error
+        raise DataError(f"it cannot decode its own output: {error}") from error
     return np.frombuffer(plain, chunk.dtype).reshape(chunk.shape)
 
 

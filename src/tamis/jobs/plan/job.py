@@ -121,7 +121,7 @@ def plan(
     _check(paths, prefer, readers, sample, missing, storage)
     if storage != "disk" and access is None:
         raise ParameterError(
-            f"expected access with the storage {storage!r}, for which it chooses chunk shapes, got none"
+            f"expected access with the storage {storage!r}, which matters only for the choice of chunk shapes, got none"
         )
     budget = Budget(ratio, size)
     budget.check(asked)
@@ -178,7 +178,7 @@ def _free(
 
 def _check(paths: Sequence[object], prefer: str, readers: str, sample: int | None, missing: str, storage: str) -> None:
     if not paths:
-        raise ParameterError("expected a path or several, got none")
+        raise ParameterError("expected at least one path, got none")
     for name, value, known in (
         ("prefer", prefer, choose.PREFERENCES),
         ("readers", readers, choose.READERS),

@@ -68,20 +68,20 @@ def _reason_to_keep(arrays: Sequence[StoredArray], exact: bool) -> str:
     """Return why an array stays as it is, whatever is wanted; empty if it does not."""
     for array in arrays:
         if array.dtype is None or array.dtype.kind not in "iuf" or not array.shape or not array.size:
-            return "not planned: no array of numbers"
+            return "not planned: not an array of numbers"
         if array.layout in ELSEWHERE:
             absent = f": {absent_text(array.absent_files)}" if array.absent_files else ""
             return f"not planned: values in other files ({array.layout}){absent}"
         if array.is_companion or array.has_companion:
-            return "not planned: with a companion of missing values, or such a companion"
+            return "not planned: has a companion of missing values, or is one"
         if array.pipeline.error_bound != 0:
-            return f"not planned: went through {array.pipeline} before, and another error would add up"
+            return f"not planned: went through {array.pipeline} before, and a second error would add to the first"
         if (rounding := recorded_rounding(array.attributes, array.number_type)) is not None:
             return f"not planned: rounded before, by {rounding}"
         if problem := array.problem:
             return f"not planned: {problem}"
     if not exact and sum(array.values_nbytes for array in arrays) < _LEAST_NBYTES * len(arrays):
-        return f"not planned: less than {size_text(_LEAST_NBYTES)} (a want with its exact name plans it)"
+        return f"not planned: less than {size_text(_LEAST_NBYTES)} (name it exactly in a want to plan it)"
     return ""
 
 
@@ -92,8 +92,8 @@ def _reason_of_packing(arrays: Sequence[StoredArray], want: Want) -> str:
     if want.is_lossless or never_lossy or len({array.packing for array in arrays}) == 1:
         return ""
     return (
-        "not planned: packed with another scale_factor or add_offset in one of the files, whose errors cannot be added"
-        " up: plan each of these files"
+        "not planned: scale_factor or add_offset differ between the files, so their errors cannot be combined: plan "
+        "each of these files"
     )
 
 
@@ -214,7 +214,7 @@ def measured(variable: Variable, settings: Settings, nbytes: int, work: Work) ->
     source_ratio = variable.source_ratio
     filters, reason = _choice(front, prefer, source_ratio, candidates)
     if not (variable.want.is_lossless or any(map(candidates.changes_values, texts))):
-        reason += "; no lossy filters keep it on the sample"
+        reason += "; no lossy filters meet the want on the sample"
     own_chunks = all(array.chunk_shape == variable.chunk_shape for array in arrays)
     return PlannedVariable(
         variable.path,
@@ -289,8 +289,8 @@ def _choice(
 ) -> tuple[str | None, str]:
     """Return the chosen filters, and the reason in a sentence."""
     if not front:
-        return None, "stays as it is, because no filters here can store it so that these readers read it"
+        return None, "stays as it is, because no filters here can store it for these readers"
     winner, why = choose.winner_of(front, prefer)
     if source_ratio is not None and winner.ratio <= source_ratio:
-        return None, f"stays as it is, because none of these is better than its ratio now, {ratio_text(source_ratio)}"
+        return None, f"stays as it is, because none of these beats its present ratio, {ratio_text(source_ratio)}"
     return winner.filters, f"{winner.filters}, because {why}{candidates.condition(winner.filters)}"

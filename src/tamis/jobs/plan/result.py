@@ -343,7 +343,7 @@ def plan_parts(plan: Plan) -> Iterator[Part]:
         yield "note", printable(f"{path}: {reason}")
     files = printable(title(plan.files))
     if not plan.filters:
-        yield "name", f"{files}: nothing to store otherwise; planned in {plan.seconds:.1f} s"
+        yield "name", f"{files}: nothing to change; planned in {plan.seconds:.1f} s"
         return
     sampled, nbytes = (sum(getattr(each, name) for each in plan.datasets) for name in ("sampled_nbytes", "nbytes"))
     planned = f"{plural(len(plan.filters), 'dataset')} planned in {plan.seconds:.1f} s"

@@ -123,7 +123,7 @@ def recommended_want(store: Store, array: StoredArray, name: str) -> tuple[Want,
             continue
         by = ", ".join(markers.values())
         return _want([requirement.get_config() for requirement in found], by)
-    return Want(), f"nothing is recommended for {name}, so that it stays without loss"
+    return Want(), f"nothing is recommended for {name}, so it stays lossless"
 
 
 def _markers(store: Store, array: StoredArray, name: str) -> Iterable[dict[str, str]]:
@@ -151,7 +151,7 @@ def _want(requirements: Iterable[Mapping[str, Any]], by: str) -> tuple[Want, str
         elif kind == _LIMITS and _is_of_sign(requirement):
             limits["sign"] = True
         elif kind not in _KEPT_ANYWAY:
-            return Want(), f"stays without loss: plan cannot keep what is recommended for {by}, {dict(requirement)}"
+            return Want(), f"stays lossless: plan cannot apply what is recommended for {by}, {dict(requirement)}"
     return Want(limits), f"recommended for {by} by compression-recommendations"
 
 

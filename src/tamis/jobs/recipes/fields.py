@@ -166,7 +166,7 @@ class _Fields:
         if "schema" not in content:
             self._refuse((), f"schema = {_SCHEMA}", "none")
         if type(content["schema"]) is not int or content["schema"] != _SCHEMA:
-            self._refuse(("schema",), f"schema = {_SCHEMA}, the only one so far", repr(content["schema"]))
+            self._refuse(("schema",), f"schema = {_SCHEMA}, the only version so far", repr(content["schema"]))
         missing = content.get("missing")
         if missing is not None and missing not in POLICIES:
             self._refuse(("missing",), f"one of {', '.join(POLICIES)}", repr(missing))
@@ -203,7 +203,7 @@ class _Fields:
         if others:
             self._refuse((*at, others[0]), "either name or standard_name", "both")
         if not isinstance(text, str) or not text:
-            self._refuse((*at, field), f"{field}, a text that may be a pattern", repr(text))
+            self._refuse((*at, field), f"{field}, text that may be a pattern", repr(text))
         name = text if field == "name" else STANDARD_NAME + text
         if name in names:
             self._refuse((*at, field), "each name once", f"{text!r} again")
@@ -245,7 +245,7 @@ class _Fields:
     def _known(self, at: Key, entry: Mapping[str, Any], known: Collection[str]) -> None:
         for key in entry:
             if key not in known:
-                advice = "; it is for all variables: put it before the first [[variable]]" if key in _TOP else ""
+                advice = "; it applies to all variables: put it before the first [[variable]]" if key in _TOP else ""
                 where = self._where((*at, key), at_key=True)
                 raise ParameterError(
                     f"{where}: expected one of the fields {', '.join(known)}, found {key!r}"

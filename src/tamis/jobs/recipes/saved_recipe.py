@@ -106,7 +106,7 @@ class Recipe:
         pipelines = {name: as_pipeline(value) for name, value in filters.items()}
         for name, rounding in (round or {}).items():
             if name not in pipelines:
-                raise ParameterError(f"expected filters of {name!r} after {rounding}, such as shuffle|deflate(4)")
+                raise ParameterError(f"expected filters for {name!r} after {rounding}, such as shuffle|deflate(4)")
             pipelines[name] = rounded(rounding, pipelines[name])
         object.__setattr__(self, "filters", pipelines)
         object.__setattr__(self, "chunks", {name: as_chunks(value) for name, value in chunks.items()})
@@ -226,7 +226,7 @@ def check_new(path: str | os.PathLike[str], others: Iterable[str | os.PathLike[s
         is_same_file = os.path.exists(path) and os.path.exists(each) and os.path.samefile(path, each)
         if is_same_file or os.path.realpath(path) == os.path.realpath(each):
             raise ParameterError(
-                f"{os.fspath(path)}: expected another name for the recipe than that of an input or the target"
+                f"{os.fspath(path)}: expected a name for the recipe that is not that of an input or the target"
             )
     if os.path.exists(path) and not overwrite:
         raise _there_already(path)
@@ -248,8 +248,8 @@ def refuse_drop(recipe: Recipe) -> None:
     """Raise ParameterError if a recipe for datasets of xarray leaves variables out."""
     if recipe.drop:
         raise ParameterError(
-            f"expected a recipe without drop for a dataset of xarray, got drop={[*recipe.drop]}: leave variables out by"
-            " ds.drop_vars"
+            f"expected a recipe without drop for an xarray dataset, got drop={[*recipe.drop]}: leave variables out "
+            f"with ds.drop_vars"
         )
 
 
@@ -273,7 +273,7 @@ def rounded(rounding: object, filters: Pipeline) -> Pipeline:
     if first.rounding is None or first.stages:
         raise ParameterError(f"expected a rounding such as absolute(0.125), got {rounding}")
     if filters.rounding is not None:
-        raise ParameterError(f"expected filters alone beside the rounding {first}, got {filters}")
+        raise ParameterError(f"expected only filters after the rounding {first}, got {filters}")
     return Pipeline((first.rounding, *filters.stages))
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress", "RepackResult", "Repacked", "preview_repack", "repack"]
 
-_NOTHING_ASKED = "no filters or chunks are asked for: all datasets keep theirs"
+_NOTHING_ASKED = "no filters or chunks were requested: all datasets keep theirs"
 
 _RECIPES = Kind("{'TS': 'zfp(accuracy=0.1)'}, a tamis.Recipe, or {} for a copy", lambda value: value is not None)
 _KINDS = {"source": PATH, "target": PATH, "recipes": _RECIPES, "chunks": MAPPING.such_as("{'TS': (4, 96, 144)}")}
@@ -370,7 +370,7 @@ def _run(
                 transaction.commit()
                 resuming.finish()
                 return _Done(notes=(*resuming.notes, f"kept as a netCDF classic file: netCDF-4 would take {growth}"))
-            notes.append(f"larger as netCDF-4, {growth}: --keep-classic copies such a file as it is")
+            notes.append(f"larger as netCDF-4, {growth}: --keep-classic copies such a file unchanged")
         transaction.begin_sync()
         stored = {path: plan for path, plan in planning.plans.items() if plan.copied or path in written}
         try:
@@ -378,7 +378,7 @@ def _run(
         except BoundError as error:
             if not any(result.reused for result in written.values()):
                 raise
-            stale = f"what an interrupted run left is not of {source} as it is now; all is encoded anew: {error}"
+            stale = f"chunks left by the interrupted run do not match {source}; everything is encoded again: {error}"
         else:
             refuse_missed(planning.plans, done)
             record.write(transaction.path, *transaction.finish_sync(), len(unread))

@@ -43,9 +43,9 @@ def copy_as_it_is(store: Store, transaction: Transaction) -> None:
     shutil.copyfile(store.path, transaction.path)
     transaction.begin_sync()
     if transaction.finish_sync() != size_and_checksum(Path(store.path)):
-        raise BoundError(f"{transaction.target}: expected the bytes of {store.path}, found others: run it again").at(
-            path=transaction.target
-        )
+        raise BoundError(
+            f"{transaction.target}: expected the bytes of {store.path}, found different ones: run it again"
+        ).at(path=transaction.target)
 
 
 def check_room(
@@ -138,7 +138,7 @@ def write_target(
                 raise
             if not (reason := unreadable(plan, source)):
                 raise
-            unread[plan.path] = f"its values cannot be read, so that its bytes are kept, damaged ones too: {reason}"
+            unread[plan.path] = f"its values cannot be read, so its bytes are kept, even damaged ones: {reason}"
             raise CopyInsteadError from None
         refuse_missed_early(plan, source, written[plan.path])
         if carries_flags:

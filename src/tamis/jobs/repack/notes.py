@@ -26,7 +26,7 @@ _NO_FILTERS = Pipeline()
 
 _LEFT_OUT = "recorded without {}, which no chunk needs"
 
-GROWN = "it would take more room than in the source: name it to store it so, or use --larger"
+GROWN = "it would become larger than in the source: name it to store it anyway, or use --larger"
 """Reason for keeping a dataset that a pattern matches."""
 
 
@@ -94,7 +94,7 @@ def _skipped_notes(written: Written) -> tuple[str, ...]:
 def _range_note(plan: Rewrite, written: Written) -> tuple[str, ...]:
     if written.unrounded:
         limits = f" or let them cross a limit of the valid range ({range_text(plan)})" if range_text(plan) else ""
-        return (f"{plural(written.unrounded, 'value')} not rounded, since rounding would make them missing{limits}",)
+        return (f"{plural(written.unrounded, 'value')} not rounded, because rounding would make them missing{limits}",)
     if not written.lossless_for_range:
         return ()
     text = (
@@ -111,7 +111,7 @@ def _missed_note(plan: Rewrite, written: Written) -> tuple[str, ...]:
     if plan.required is None or not written.missed:
         return ()
     text = (
-        f"{written.missed} of {plural(written.chunk_count, 'chunk')} stored without loss, since {plan.requested} does"
+        f"{written.missed} of {plural(written.chunk_count, 'chunk')} stored without loss, because {plan.requested} does"
         f" not keep {_each_value(plan.required)} there"
     )
     required, rounds = plan.required, plan.rounding is not None
@@ -129,7 +129,7 @@ def _partial_note(plan: Rewrite, shape: tuple[int, ...], written: Written, parti
         return _required_note(plan, shape)
     return (
         f"{partial_count} of {plural(written.chunk_count, 'chunk')} stored without zfp: partial chunks along an axis"
-        f" that can grow, where steps that are left out later have to read as missing{_better_chunks(plan, shape)}",
+        f" that can grow, where steps left out later must read as missing{_better_chunks(plan, shape)}",
     )
 
 
@@ -180,9 +180,7 @@ def measures_note(plan: Rewrite, measures: Mapping[str, float | None]) -> tuple[
 def _expected_companion_note(plan: Rewrite) -> tuple[str, ...]:
     if plan.flags is None:
         return ()
-    return (
-        "missing values, if there are any, go to a companion dataset, and the gaps are filled from their neighbours",
-    )
+    return ("missing values, if any, go to a companion dataset, and gaps are filled from neighbouring values",)
 
 
 def _expected_range_note(plan: Rewrite) -> tuple[str, ...]:
@@ -207,7 +205,7 @@ def _expected_partial_note(plan: Rewrite, shape: tuple[int, ...] | None) -> tupl
         return ()
     return (
         f"partial chunks along an axis that can grow, with {percent_text(share)} of the values, are stored without zfp:"
-        f" steps that are left out there later have to read as missing{_better_chunks(plan, shape)}",
+        f" steps left out there later must read as missing{_better_chunks(plan, shape)}",
     )
 
 
@@ -216,8 +214,8 @@ def _required_note(plan: Rewrite, shape: tuple[int, ...] | None) -> tuple[str, .
     if not _partial_share(plan, shape) or plan.pipeline.stages[0].optional:
         return ()
     return (
-        "partial chunks along an axis that can grow repeat their last values, since zfp is required: steps that are"
-        f" left out there later read as copies; as an optional filter, {plan.pipeline.filters[0]}?, zfp is left out"
+        "partial chunks along an axis that can grow repeat their last values, because zfp is required: steps left out "
+        f"there later read as copies; as an optional filter, {plan.pipeline.filters[0]}?, zfp is left out"
         " of such chunks",
     )
 
@@ -272,10 +270,12 @@ def _advice(plan: Rewrite, source: StoredArray, written: Written) -> tuple[str, 
     if plan.required is not None and 2 * written.missed > written.lossless_chunks:
         return ()  # the note about the requirement already has advice
     if 2 * written.lossless_for_missing <= written.lossless_chunks:
-        return (f"{text}: is it too small for such values? If not, chunks smaller than {shape} (-c) may help",)
+        return (f"{text}: is the bound too small for such values? If not, chunks smaller than {shape} (-c) may help",)
     text += " next to missing values"
     # Even with a companion, NaN with other bits and valid values that would become missing prevent zfp.
-    companion = "" if plan.flags else "; with --missing companion, for tamis.open alone, all could go through zfp"
+    companion = (
+        "" if plan.flags else "; with --missing companion, which only tamis.open understands, all could go through zfp"
+    )
     if (better := better_chunks(plan, source)) is None:
         return (f"{text}; chunks smaller than {shape} would not help much{companion}",)
     chunks, left = better

@@ -39,10 +39,10 @@ def needed_rounding(source: StoredArray, pipeline: Pipeline) -> tuple[ArrayRound
     if pipeline.rounding is None:
         before = recorded_rounding(source.attributes, source.number_type)
         lossy = before is not None and pipeline.error_bound != 0
-        return None, [f"its values were rounded by {before} before: the new error adds to the old"] * lossy
+        return None, [f"its values were already rounded by {before}: the new error adds to the old one"] * lossy
     rounding = still_needed(pipeline.rounding, source.attributes)
     if rounding is None:
-        return None, [f"its values are rounded by {pipeline.rounding} already, and are not rounded again"]
+        return None, [f"its values are already rounded by {pipeline.rounding}, and are not rounded again"]
     offset = source.packing is not None and source.packing.offset != 0
     notes = [f"packed by {source.packing}: errors of the rounding are relative to the stored values"] * offset
     return ArrayRounding(rounding, source.shape), notes
@@ -183,8 +183,8 @@ def plan_datasets(store: Store, request: RepackOptions, survey: Survey = survey_
     for path, variable in replaced_companions(datasets, plans).items():
         if path in explicit:
             raise ParameterError(
-                f"{path}: expected no recipe for the companion of {variable}, which is stored anew: tamis then writes"
-                " a new companion, or none if it is not needed"
+                f"{path}: expected no recipe for the companion of {variable}, which is stored anew: tamis writes a "
+                f"new companion if it needs one"
             )
         plans.pop(path, None)
         kept.pop(path, None)
@@ -201,7 +201,8 @@ def dropped_datasets(store: Store, names: Names, drop: Iterable[str]) -> frozens
             dropped.add(companion.path)
         elif companion.path in dropped:
             raise ParameterError(
-                f"{companion.path}: expected {variable} to be left out, too, whose missing values it has, got it alone"
+                f"{companion.path}: expected {variable} to be left out as well, because this companion has its "
+                f"missing values"
             )
     return frozenset(dropped)
 
@@ -231,11 +232,7 @@ def _too_small(dataset: StoredArray, min_size: int | None) -> str:
     """Return why patterns keep a dataset because of its size; empty if they do not."""
     least = min_size if min_size is not None else 0 if dataset.chunk_shape else MIN_NBYTES
     small = dataset.values_nbytes < least
-    return (
-        f"patterns leave values of less than {least} B as they are (--min-size): name it to store it so"
-        if small
-        else ""
-    )
+    return f"patterns skip datasets of less than {least} B (--min-size): name it to change it" if small else ""
 
 
 def _own(dataset: StoredArray) -> Pipeline:
@@ -367,7 +364,7 @@ def _plan_dataset(
         notes.append(note)
     before = dataset.pipeline
     if before.error_bound != 0 and (guarded.error_bound != 0 or rounding is not None):
-        notes.append(f"its values went through {before} before: the new error adds to the old")
+        notes.append(f"its values already went through {before}: the new error adds to the old one")
     missing, flags = dataset.missing, None
     if request.missing == "companion" and guarded.error_bound != 0:
         flags = flags_for(dataset, dtype)

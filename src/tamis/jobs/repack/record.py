@@ -126,7 +126,7 @@ class Earlier:
     reason: str  # Why it is done already, is made anew, or must not be replaced
 
     def __str__(self) -> str:
-        return f"done already: {self.reason}" if self.done else f"made anew: {self.reason}"
+        return f"already done: {self.reason}" if self.done else f"made anew: {self.reason}"
 
 
 def check_target(
@@ -196,7 +196,7 @@ def _compare(target: Path, source: Path, plans: Mapping[str, Rewrite], request: 
             if reason := _other_missing(before, after, stored, request):
                 return Earlier(False, False, reason)
         if any(_needs_proof(plan) for plan in stored):
-            return Earlier(False, False, "nothing records that it keeps what is required")
+            return Earlier(False, False, "nothing records that it meets the requirements")
         allowed = {plan.path: RECORDED if plan.rounding else plan.unpacked_bound for plan in stored}
         bounds: dict[str, Bound] = {path: bound for path, bound in allowed.items() if bound is not None}
         if len(bounds) < len(stored):  # without a bound, values cannot be compared with the source

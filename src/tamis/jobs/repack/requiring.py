@@ -53,8 +53,8 @@ def requirements(entries: Iterable[Assigned[Requirement]], recipes: Container[st
     for entry in entries:
         if entry.exact and entry.path not in recipes:
             raise ParameterError(
-                f"{entry.label}: expected filters or chunks of a dataset of which {entry.value} is required, got none:"
-                " a requirement stores nothing in fewer bytes; add filters (-f), or let tamis plan choose them"
+                f"{entry.label}: expected filters or chunks for a dataset of which {entry.value} is required, got "
+                f"none: a requirement alone saves no bytes; add filters (-f), or let tamis plan choose them"
             ).at(dataset=entry.path)
         required.setdefault(entry.path, entry.value)
     return required
@@ -72,12 +72,13 @@ def with_requirement(plan: Rewrite, source: StoredArray, required: Requirement |
         return plan
     if "dssim" in required.measures and not has_windows(source.shape):
         raise ParameterError(
-            f"expected fields of {WINDOW} x {WINDOW} values or more for dssim, the last two axes, got the shape"
+            f"expected at least {WINDOW} x {WINDOW} values along the last two axes for dssim, got the shape"
             f" {shape_text(source.shape)}: require corr or rmse, or filters without loss"
         )
     if "spectrum" in required.measures and source.shape[-1] < SHORTEST:
         raise ParameterError(
-            f"expected a last axis of {SHORTEST} values or more for spectrum, got the shape {shape_text(source.shape)}:"
+            f"expected at least {SHORTEST} values along the last axis for spectrum, got the shape "
+            f"{shape_text(source.shape)}:"
             " require corr or rmse, or filters without loss"
         )
     packing = plan.packing

@@ -263,7 +263,7 @@ def _result_notes(result: RepackResult) -> Iterator[Line]:
         return
     if reused := sum(dataset.reused_chunks for dataset in result.datasets):
         chunks = sum(dataset.chunks for dataset in result.datasets if not dataset.copied)
-        yield "", f"{reused} of {chunks} chunks were taken over from an interrupted run"
+        yield "", f"{reused} of {chunks} chunks were reused from an interrupted run"
     copied = sum(dataset.copied for dataset in result.datasets)
     anew = len(result.datasets) - copied
     counts = [f"{plural(anew, 'dataset')} stored anew"] * bool(anew) + [f"{copied} copied as stored"] * bool(copied)
@@ -285,7 +285,7 @@ def _preview_notes(preview: RepackPreview) -> Iterator[Line]:
 
 def _notes_of(dataset: DatasetPreview) -> Iterator[str]:
     if dataset.reusable_chunks:
-        yield f"{plural(dataset.reusable_chunks, 'chunk')} can be taken over from an interrupted run"
+        yield f"{plural(dataset.reusable_chunks, 'chunk')} can be reused from an interrupted run"
     if dataset.reason:
         yield f"{'dropped' if dataset.action == 'drop' else 'kept as it is'}: {dataset.reason}"
     yield from dataset.notes

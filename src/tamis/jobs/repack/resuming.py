@@ -261,4 +261,4 @@ def _difference(before: Mapping[str, str], after: Mapping[str, str]) -> str:
         for key in ("filters", "chunks", "type", "versions")
         if before.get(key) != after[key]
     ]
-    return "; ".join(differences) or "other settings than in the interrupted run"
+    return "; ".join(differences) or "settings differ from those of the interrupted run"

@@ -187,7 +187,7 @@ def test_append_error_in_the_block_not_hidden_by_one_on_closing(empty: Make, fil
     made = empty(file, f"{SMALL}!")
     with pytest.raises(ZeroDivisionError) as raised:
         fail_in(Appender(made), np.full((9, 10), np.nan))
-    assert "1 steps before it could not be written" in raised.value.__notes__[0]
+    assert "1 earlier steps could not be written" in raised.value.__notes__[0]
 
 
 def test_append_dataset_changed_by_something_else_refused(steps: Make, empty: Make, file: h5py.File) -> None:

@@ -94,10 +94,10 @@ def _rows(batch: Sequence[h5d.StoreInfo], grid: Grid) -> Any:
     unsigned = np.array([chunk.chunk_offset for chunk in batch], np.uint64)
     furthest = unsigned.max(axis=0)
     if np.any(furthest >= np.array(grid.shape, np.uint64)):
-        raise FileError(f"damaged: chunk at {furthest.tolist()} of shape {grid.shape}")
+        raise FileError(f"damaged: chunk at {furthest.tolist()}, outside of shape {grid.shape}")
     origins = unsigned.astype(np.int64)
     if np.any(origins % grid.chunk_shape):
-        raise FileError(f"damaged: chunks at no multiples of {grid.chunk_shape}")
+        raise FileError(f"damaged: chunk origins that are not multiples of {grid.chunk_shape}")
     table[:, 0] = np.ravel_multi_index(tuple((origins // grid.chunk_shape).T), grid.counts)
     try:
         table[:, 1:] = chunks

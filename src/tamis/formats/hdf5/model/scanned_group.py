@@ -166,7 +166,7 @@ def _no_variable(array: Hdf5Array) -> str:
     if array.numpy_type is None:
         return f"expected numbers, characters or text, got {array.type_text}"
     if array.numpy_type.subdtype is not None:
-        return "expected numbers, characters or text, got elements that are arrays, which netCDF has in records alone"
+        return "expected numbers, characters or text, got elements that are arrays, which netCDF allows only in records"
     if array.datatype.detect_class(h5t.REFERENCE):
         return "expected numbers, characters or text, got references to objects, which mean nothing outside the file"
     return ""

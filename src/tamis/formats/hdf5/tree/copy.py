@@ -118,8 +118,8 @@ def check_scales(file: h5py.File, paths: Iterable[str]) -> None:
         users = [name for name, address in _users(file, stored_path(file, path)) if address not in addresses]
         if users:
             raise FileError(
-                f"{file.filename}: {path}: expected a dataset to leave out that is no dimension of others, got that of"
-                f" {', '.join(users)}: leave these out, too"
+                f"{file.filename}: {path}: expected to leave out a dataset that is not a dimension of others, got the "
+                f"dimension of {', '.join(users)}: leave these out as well"
             ).at(path=file.filename, dataset=path)
 
 

@@ -91,8 +91,8 @@ class Relocation:
         changed = {old: new for old, new in cache.items() if self.moved and new is not None and new != old}
         absent = [old for old, new in cache.items() if new is None]
         for names_with_note, text in (
-            (absent, "names the file {!r}, which does not exist: kept as it is"),
-            ([*changed], "names the file {!r}, now {!r}, as seen from the folder of the target"),
+            (absent, "refers to the file {!r}, which does not exist: kept unchanged"),
+            ([*changed], "refers to the file {!r}, now {!r}, relative to the target's folder"),
         ):
             if names_with_note:
                 more = f" ({len(names_with_note)} files in all)" if len(names_with_note) > 1 else ""

@@ -253,7 +253,7 @@ class Appender:
         try:
             self.close()
         except Exception as second:
-            error.add_note(f"{self._target.label}: {self.waiting} steps before it could not be written: {second}")
+            error.add_note(f"{self._target.label}: {self.waiting} earlier steps could not be written: {second}")
         self._closed = True
 
     def __del__(self) -> None:

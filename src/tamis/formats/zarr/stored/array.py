@@ -325,7 +325,7 @@ class ZarrArray(PartByPart, DescribedArray):
         if len(head) < _MARK_NBYTES or mask >> len(self.pipeline.stages):
             origin = self.grid.origin_of(number)
             raise FileError(
-                f"{self.label}: chunk at {origin}: expected a filter mask behind the mark of the chunk, got {head!r}"
+                f"{self.label}: chunk at {origin}: expected a filter mask after the mark of the chunk, got {head!r}"
             ).at(dataset=self.path, chunk=origin)
         return mask
 

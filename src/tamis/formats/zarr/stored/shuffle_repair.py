@@ -99,8 +99,8 @@ def _correct(metadata: Json, path: Path) -> bool:
     if wrong and wrong[-1] > 0:
         names = "|".join(str(codec.get("id")) for codec in codecs)
         raise FileError(
-            f"{path}: expected shuffle as the first codec, got {names}: zarr-python shuffles whole values only, so"
-            " that no element size makes it right: repack the store"
+            f"{path}: expected shuffle as the first codec, got {names}: zarr-python shuffles whole values only, so no "
+            f"element size is right: repack the store"
         ).at(path=path)
     for position in wrong:
         try:

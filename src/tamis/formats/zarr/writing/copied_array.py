@@ -102,7 +102,7 @@ def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm,
         except OSError as error:
             raise FileError(f"{place}: cannot be copied from {file}: {disk_text(error)}").at(path=file) from error
         if not same:
-            raise FileError(f"{place}: expected the bytes of {file}, read others back").at(path=place)
+            raise FileError(f"{place}: expected the bytes of {file}, read different ones back").at(path=place)
 
     with closing(ordered_map(copy, array.chunk_paths(), threads)) as done:
         for _ in done:
