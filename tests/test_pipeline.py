@@ -103,7 +103,7 @@ def test_pipeline_encode_same_filter_twice_skipped_twice() -> None:
 def test_pipeline_d11_zfp_not_first_refused_with_the_order_to_use(text: str, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         Pipeline.parse(text)
-    with pytest.raises(ParameterError, match="zfp needs the values themselves"):
+    with pytest.raises(ParameterError, match="zfp needs unfiltered values"):
         Pipeline((Shuffle(), Zfp(rate=8)))
 
 

@@ -88,7 +88,7 @@ DTYPE = Kind("a type such as numpy.dtype('float32')", lambda value: isinstance(v
 DTYPE_LIKE = Kind("a type such as 'float32'", _is_type)
 ARRAY = Kind("an array of NumPy", lambda value: isinstance(value, np.ndarray))
 FLAG = Kind("True or False", lambda value: isinstance(value, bool | np.bool_))
-CALLBACK = Kind("a function", callable)
+CALLBACK = Kind("a function", lambda value: callable(value) and not isinstance(value, type))
 
 
 def instance(words: str, *types: type) -> Kind:

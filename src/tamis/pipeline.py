@@ -278,6 +278,8 @@ class Pipeline:
     @explained(index=WHOLE, error=instance("an error of tamis", TamisError))
     def name_filter(self, index: int, error: TamisError) -> TamisError:
         """Add to an error which filter it is about, and return the error."""
+        if not 0 <= index < len(self.stages):
+            raise ParameterError(f"expected the index of a filter in {self}, got {index}")
         stage = self.stages[index]
         return error.at(f"filter {index + 1}, {stage.filter} ({stage.flag})", filter=stage.filter)
 

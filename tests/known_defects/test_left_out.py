@@ -38,10 +38,7 @@ def odd(tmp_path: Path) -> Path:
 def test_u58_all_that_zarr_cannot_have_is_listed_with_the_command_to_paste(odd: Path, tmp_path: Path) -> None:
     done = run("repack", "odd.h5", "out.zarr", "-f", "ts:shuffle|deflate(4)", folder=tmp_path)
     assert done.returncode == 1
-    assert (
-        "odd.h5: expected datasets that the target's format supports, got 4 datasets that must be left out"
-        in done.stderr
-    )
+    assert "odd.h5: expected datasets that the target supports, got 4 datasets that must be left out" in done.stderr
     for path in UNSTORABLE:
         assert re.search(rf"^  {path}: expected .*, got ", done.stderr, re.MULTILINE)
     assert not (tmp_path / "out.zarr").exists()

@@ -65,6 +65,8 @@ def codecs() -> Iterator[Call]:
         yield call(zfp.mode, **{name: 8})
     yield from (call(kind, 8) for kind in (zfp.Rate, zfp.Precision, zfp.Accuracy))
     yield call(zfp.Expert, 1, 16658, 64, -1074)
+    yield call(lambda *fields: zfp.Header(*fields).pack(), VALUES.dtype, (8, 8), mode)
+    yield call(zfp.Header.unpack, zfp.Header(VALUES.dtype, (8, 8), mode).pack())
 
 
 def filter_methods() -> Iterator[Call]:
@@ -95,6 +97,7 @@ def pipelines() -> Iterator[Call]:
     yield call(pipeline.decode, encoded, 0, CHUNK)
     yield call(pipeline.decode_rest, encoded, 0, CHUNK)
     yield call(pipeline.within, 1.0)
+    yield call(pipeline.name_filter, 0, tamis.StreamError("damaged"))
     yield call(filters.Stage.of, tamis.Deflate())
     yield call(filters.requested_filter, filters.Request(1, (4,)))
     yield call(lambda code, values: filters.requested_filter(filters.Request(code, values)), 1, (4,))
@@ -105,6 +108,45 @@ def pipelines() -> Iterator[Call]:
     for rounding in (tamis.Absolute(3), tamis.BitGroom(3), tamis.BitRound(3), tamis.Granular(3)):
         yield call(rounding.check, VALUES.dtype)
         yield call(rounding.round, VALUES, missing_values=(), valid_range=(None, None), origin=(0, 0), shape=(8, 8))
+
+
+def with_configuration(codec: Any, key: str, value: object) -> object:
+    metadata = codec.to_dict()
+    return codec.from_dict({**metadata, "configuration": {**metadata["configuration"], key: value}})
+
+
+def zarr_codecs() -> Iterator[Call]:
+    zarr = pytest.importorskip("zarr")
+    from zarr.core.array_spec import ArrayConfig, ArraySpec
+    from zarr.core.buffer import default_buffer_prototype
+
+    spec = ArraySpec((8, 8), zarr.dtype.Float32(), np.float32(0), ArrayConfig("C", False), default_buffer_prototype())
+    codecs = [tamis.zarr.ZfpCodec(rate=8), tamis.zarr.ReshapeCodec((64,)), tamis.zarr.PipelineCodec("deflate")]
+    for codec in codecs:
+        metadata = codec.to_dict()
+        yield call(codec.from_dict, metadata)
+        yield from (call(partial(with_configuration, codec, key), None) for key in metadata["configuration"])
+        yield call(codec.evolve_from_array_spec, spec)
+        yield call(codec.resolve_metadata, spec)
+        yield call(codec.validate, shape=(8, 8), dtype=spec.dtype, chunk_grid=None)
+    yield from (call(codec.compute_encoded_size, 256, spec) for codec in codecs[:2])
+    yield call(tamis.zarr.ReshapeCodec((64,)).reshaped, (8, 8))
+    yield call(tamis.zarr.codecs, "deflate", "f4", (8, 8), zarr_format=3)
+    for version_2 in (
+        tamis.zarr.Zfpy(2, rate=8),
+        tamis.zarr.H5zZfp("fixed_rate", "float32", (8, 8), rate=8),
+        tamis.zarr.Pipeline2Codec("deflate", "f4", (8, 8)),
+    ):
+        config = version_2.get_config()
+        yield call(version_2.encode, VALUES)
+        yield call(version_2.decode, version_2.encode(VALUES), None)
+        yield from (call(partial(encoded_by, version_2, config, key), None) for key in config if key != "id")
+
+
+def encoded_by(codec: Any, config: dict[str, Any], key: str, value: object) -> object:
+    return codec.from_config({**{name: given for name, given in config.items() if name != "id"}, key: value}).encode(
+        VALUES
+    )
 
 
 def recipe_of(name: str, value: object) -> tamis.Recipe:
@@ -181,7 +223,7 @@ def try_all(calls: Iterator[Call]) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    "calls", [meanings, codecs, filter_methods, pipelines, results], ids=lambda calls: calls.__name__
+    "calls", [meanings, codecs, filter_methods, pipelines, zarr_codecs, results], ids=lambda calls: calls.__name__
 )
 def test_u60_no_wrong_argument_is_an_error_of_python(calls: Callable[[], Iterator[Call]]) -> None:
     try_all(calls())
@@ -201,10 +243,10 @@ def save(encoding: Any, **options: Any) -> None:
     ds.tamis.to_netcdf("b.nc", encoding=encoding, **options)
 
 
-def create(**options: Any) -> None:
+def create(dtype: Any = "f4", **options: Any) -> None:
     with pytest.importorskip("netCDF4").Dataset("b.nc", "w", diskless=True) as file:
         file.createDimension("x", 8)
-        tamis.netcdf.create_variable(file, "a", "f4", ("x",), "deflate(4)", **options)
+        tamis.netcdf.create_variable(file, "a", dtype, ("x",), "deflate(4)", **options)
 
 
 IN_WORDS: list[tuple[Callable[[], object], str]] = [
@@ -216,11 +258,20 @@ IN_WORDS: list[tuple[Callable[[], object], str]] = [
     (lambda: zfp.max_extent(0), "expected rank to be a number of axes from 1 to 4, got 0"),
     (lambda: tamis.Deflate().encode(3, CHUNK, ()), "expected data to be bytes, got 3"),  # type: ignore[arg-type]
     (lambda: tamis.Zfp(rate=8).encode(b"x", CHUNK, ()), "expected the 256 bytes of a chunk, got 1"),
+    (lambda: zfp.Header([], (8, 8), zfp.Rate(8)).pack(), r"expected dtype to be a type such as 'float32', got \[\]"),  # type: ignore[arg-type]
+    (lambda: zfp.Header.unpack(None), "expected buffer to be bytes, got None"),  # type: ignore[arg-type]
+    (
+        lambda: tamis.Pipeline.parse("deflate").name_filter(1, tamis.StreamError("damaged")),
+        r"expected the index of a filter in deflate\(4\), got 1",
+    ),
+    (lambda: tamis.repack("a.h5", "b.h5", {}, progress=int), "expected progress to be a function, got <class 'int'>"),
+    (lambda: create(dtype=[]), r"expected a type of netCDF4, got \[\]"),
+    (lambda: create(dtype="M8[s]"), r"expected a type of netCDF4, got 'M8\[s\]'"),
     (lambda: tamis.Lzf().check(3), "expected chunk to be a tamis.filters.ChunkType, got 3"),  # type: ignore[arg-type]
     (lambda: filters.requested_filter(3), r"expected request to be a tamis.filters.Request .*, got 3"),  # type: ignore[arg-type]
     (
         lambda: tamis.BitRound(3).round(VALUES, shape=(8,)),
-        r"expected shape with 2 numbers, one for each axis, got \(8,\)",
+        r"expected 2 numbers as shape, one for each axis, got \(8,\)",
     ),
     (lambda: tamis.open("a.h5")["x"].read(3), "expected out to be an array of NumPy, got 3"),
     (lambda: engine(group=3), "expected group to be text, got 3"),

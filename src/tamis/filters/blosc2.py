@@ -201,9 +201,7 @@ class Blosc2(BloscFilter):
 
     compressor: str = choice(COMPRESSOR, tuple(filter(None, _COMPRESSORS)), "blosclz")
     level: int = level_number()
-    shuffle: str = choice(
-        "what is done to a block first; tamis reads delta and truncate, but does not write them", _SHUFFLES, "byte"
-    )
+    shuffle: str = choice("what is done to a block first; delta and truncate can only be read", _SHUFFLES, "byte")
     id: ClassVar[int] = 32026
     name: ClassVar[str] = "blosc2"
     registered_name: ClassVar[str] = "Blosc2"

@@ -113,7 +113,7 @@ def check_order(name: str, listed: Sequence[Request], requests: Sequence[Request
     final = run_order(listed, requests, zarr=zarr)
     if Zfp.id in (request.id for request in final[1:]):
         raise ParameterError(
-            f"{name}: expected zfp first, got {filter_text(final[0].id)} before it: zfp needs the values themselves"
+            f"{name}: expected zfp first, got {filter_text(final[0].id)} before it: zfp needs unfiltered values"
         ).at(dataset=name, filter="zfp")
     order = [request for request in final if request.id in ids]
     if [request.id for request in order] != ids:

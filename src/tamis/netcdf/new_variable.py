@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,11 +175,12 @@ def _numpy_type(dtype: Any) -> np.dtype[Any] | None:
     module = netcdf4()
     if dtype is str or isinstance(dtype, module.VLType):
         return None
-    try:
-        kind = np.dtype(dtype.dtype if isinstance(dtype, (module.CompoundType, module.EnumType)) else dtype)
-    except TypeError as error:
-        raise ParameterError(f"expected a type of netCDF4, got {dtype!r}") from error
-    return None if kind.kind in "OUS" and kind.str[1:] != "S1" else kind
+    is_named = isinstance(dtype, (module.CompoundType, module.EnumType))
+    with suppress(TypeError):
+        kind = np.dtype(dtype.dtype if is_named else dtype)
+        if is_named or kind.kind in "iucOUS" or kind.str[1:] in ("f4", "f8"):
+            return None if kind.kind in "OUS" and kind.str[1:] != "S1" else kind
+    raise ParameterError(f"expected a type of netCDF4, got {dtype!r}")
 
 
 def _check_fill(fill_value: Any, kind: np.dtype[Any]) -> None:

@@ -294,9 +294,7 @@ def zfp_of(config: Mapping[str, Any]) -> Zfp:
         raise ParameterError(f"expected a mode of zfp such as 'fixed_accuracy', got {mode!r}")
     keys = _ZFP_KEYS[mode]
     if unknown := sorted(map(str, config.keys() - {"mode", *keys})):
-        raise ParameterError(
-            f"expected {', '.join(['mode', *keys])} for zfp of mode {mode}, got {unknown[0]!r} as well"
-        )
+        raise ParameterError(f"expected {', '.join(['mode', *keys])} for zfp mode {mode}, got {unknown[0]!r} as well")
     return _zfp_filter({name: config.get(key) for key, name in keys.items()}) if keys else Zfp(reversible=True)
 
 

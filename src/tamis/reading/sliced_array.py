@@ -242,9 +242,7 @@ class SlicedArray:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError(
-                "expected copy=True or None, got copy=False: values are read from a file, which copies them"
-            )
+            raise ValueError("expected copy=True or None, got copy=False: reading from a file copies values")
         return np.asarray(self.read(), dtype)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -88,10 +88,7 @@ def check_storable(source: Store, check: Check, dropped: Collection[str]) -> Non
     if problems:
         lines = [printable(f"{path}: {reason}") for path, reason in problems.items()]
         count = plural(len(lines), "dataset")
-        text = (
-            f"{source.path}: expected datasets that the target's format supports, got {count} that must be left out "
-            f"(drop):"
-        )
+        text = f"{source.path}: expected datasets that the target supports, got {count} that must be left out (drop):"
         raise UnstorableError("\n  ".join((text, *lines)), tuple(problems)).at(
             path=source.path, dataset=next(iter(problems)) if len(problems) == 1 else None
         )

@@ -175,9 +175,7 @@ class Rounding(Parameterized, ABC):
         values = np.asarray(values)
         for name, extents in (("origin", origin), ("shape", shape)):
             if extents is not None and len(extents) != values.ndim:
-                raise ParameterError(
-                    f"expected {name} to have {values.ndim} numbers, one for each axis, got {extents!r}"
-                )
+                raise ParameterError(f"expected {values.ndim} numbers as {name}, one for each axis, got {extents!r}")
         return self.rounded(
             values, missing_values, valid_range, origin, values.shape if shape is None else shape
         ).values

@@ -11,7 +11,7 @@ import numpy as np
 
 from tamis import _native
 from tamis.errors import DataError, ParameterError, StreamError
-from tamis.kinds import DTYPE, RANK, explained
+from tamis.kinds import BYTES, DTYPE, DTYPE_LIKE, RANK, WHOLES, explained
 from tamis.zfp.modes import Accuracy, Mode, as_mode, is_lossless, mode_of, native_type
 
 DTYPES = ("int32", "int64", "float32", "float64", "uint32", "uint64")
@@ -134,6 +134,8 @@ class Header:
         ParameterError
             If an extent does not fit, or ZFP does not support the type or number of axes.
         """
+        DTYPE_LIKE.check("dtype", self.dtype)
+        WHOLES.check("shape", self.shape)
         dtype, mode = np.dtype(self.dtype), as_mode(self.mode)
         check_dtype(dtype)
         check_shape(self.shape)
@@ -142,6 +144,7 @@ class Header:
         return packed if isinstance(packed, bytes) else refuse(packed, dtype, self.shape, mode)
 
     @classmethod
+    @explained(buffer=BYTES)
     def unpack(cls, buffer: Bytes) -> Header:
         """Read the header at the start of a buffer.
 

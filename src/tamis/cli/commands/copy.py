@@ -81,9 +81,7 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
     help="Deflate all variables that -F does not name, at level 1 to 9; 0 removes deflate and shuffle.",
 )
 @click.option("-s", "shuffle", is_flag=True, help="With -d: shuffle before deflate.")
-@click.option(
-    "-k", "kind", metavar="KIND", help="Kind of OUT, nc4 or nc7; only checked, because OUT always has the kind of IN."
-)
+@click.option("-k", "kind", metavar="KIND", help="Kind of OUT, nc4 or nc7; only a check: OUT keeps the kind of IN.")
 @click.option("-4", "kind", flag_value="nc4", help="Short for -k nc4.")
 @click.option("-7", "kind", flag_value="nc7", help="Short for -k nc7, netCDF-4 of the classic model.")
 @click.option(
@@ -111,9 +109,7 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
     is_flag=True,
     help="Record the command in OUT's attribute history, if OUT has history or Conventions.",
 )
-@click.option(
-    "--resume", is_flag=True, help="Continue an interrupted run; leave OUT unchanged if it is already complete."
-)
+@click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT unchanged if it is complete.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each variable, and write nothing.")
 @output_options
 @_refused_options

@@ -20,9 +20,7 @@ KINDS = ("kerchunk", "icechunk", "zarr-manifest")
 )
 @click.option("--concat", metavar="DIM", help="The dimension along which several FILES are joined, in order.")
 @click.option("--url", metavar="URL", help="Address of the folder where readers find FILES, such as s3://bucket/run1.")
-@click.option(
-    "--drop", multiple=True, metavar="NAME", help="Leave out a dataset, or all that match a pattern; repeatable."
-)
+@click.option("--drop", multiple=True, metavar="NAME", help="Leave out datasets by name or pattern; repeatable.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing JSON file.")
 @quiet_option
 @json_option

@@ -116,12 +116,8 @@ POLICIES = ("exact", "companion", "refuse")
     show_default=True,
     help="Record the command in OUT's attribute history, if OUT has history or Conventions.",
 )
-@click.option(
-    "--drop", multiple=True, metavar="NAME", help="Leave out a dataset, or all that match a pattern; repeatable."
-)
-@click.option(
-    "--resume", is_flag=True, help="Continue an interrupted run; leave OUT unchanged if it is already complete."
-)
+@click.option("--drop", multiple=True, metavar="NAME", help="Leave out datasets by name or pattern; repeatable.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT unchanged if it is complete.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each dataset, and write nothing.")
 @output_options
 def command(

@@ -113,9 +113,7 @@ def _table(stored: np.dtype[Any] | None, companion: h5py.Dataset, refusal: str, 
     kind, shape = attribute.get_type(), attribute.shape
     fits = isinstance(kind, (h5t.TypeFloatID, h5t.TypeIntegerID)) and kind.dtype.newbyteorder("=") == dtype
     if not fits or shape is None or len(shape) > 1 or not 0 < int(np.prod(shape)) <= MOST_FLAGS:
-        raise FileError(
-            f"{refusal}: expected {TABLE!r} to have up to {MOST_FLAGS} values of {dtype}, found different ones"
-        )
+        raise FileError(f"{refusal}: expected up to {MOST_FLAGS} values of {dtype} in {TABLE!r}, found others")
     values = np.empty(shape, kind.dtype)
     attribute.read(values, mtype=kind)
     return values.reshape(-1).astype(dtype)

@@ -16,7 +16,7 @@ from tamis.errors import ParameterError, located
 from tamis.filters import ChunkType, Filter
 from tamis.formats.zarr.masked_chunk import MaskedPipeline
 from tamis.formats.zarr.zarr2_codecs import as_bytes, into
-from tamis.formats.zarr.zfp_codec import as_declared, configuration_of
+from tamis.formats.zarr.zfp_codec import ZARR_TYPE, as_declared, configuration_of
 from tamis.kinds import MAPPING, explained
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class PipelineCodec(ArrayBytesCodec):
         """Return the codec's metadata."""
         return {"name": "tamis.pipeline", "configuration": self.masked.to_config()}
 
+    @explained(dtype=ZARR_TYPE)
     def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
         """Raise ParameterError if values of this type are no bytes, MissingFilterError if a filter is not here."""
         native = dtype.to_native_dtype()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from zarr.abc.codec import ArrayArrayCodec
 
 from tamis.errors import ParameterError, located
-from tamis.formats.zarr.zfp_codec import configuration_of
+from tamis.formats.zarr.zfp_codec import SPEC, configuration_of
 from tamis.kinds import WHOLES, explained
 from tamis.notation.zarr import squeezed_axes
 
@@ -72,6 +72,7 @@ class ReshapeCodec(ArrayArrayCodec):
         shape = [axis if isinstance(axis, int) else [*axis] for axis in self.shape]
         return {"name": "reshape", "configuration": {"shape": shape}}
 
+    @explained(chunk_spec=SPEC)
     def resolve_metadata(self, chunk_spec: ArraySpec) -> ArraySpec:
         """Return the specification of reshaped chunks."""
         return replace(chunk_spec, shape=self.reshaped(chunk_spec.shape))
@@ -80,6 +81,7 @@ class ReshapeCodec(ArrayArrayCodec):
         """Return the same number of bytes."""
         return input_byte_length
 
+    @explained(shape=WHOLES)
     def reshaped(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of the result for a shape of the input.
 

@@ -68,12 +68,10 @@ class Zfpy(Codec):  # type: ignore[misc]  # numcodecs has no type information
         return into(values, out)
 
     def _mode(self) -> zfp.Mode:
+        if not isinstance(self.mode, int) or self.mode not in {*_ZFPY_MODES, 5}:
+            raise ParameterError(f"expected zfpy mode 2 rate, 3 precision, 4 accuracy or 5 reversible, got {self.mode}")
         if self.mode == 5:
             return zfp.Reversible()
-        if self.mode not in _ZFPY_MODES:
-            raise ParameterError(
-                f"expected zfpy mode 2 rate, 3 precision, 4 accuracy or 5 reversible, got {self.mode!r}"
-            )
         key = _ZFPY_MODES[self.mode]
         value = getattr(self, key)
         return zfp.mode(**{"accuracy" if key == "tolerance" else key: value})
@@ -107,7 +105,7 @@ class H5zZfp(Codec):  # type: ignore[misc]  # numcodecs has no type information
     def __init__(self, mode: str, dtype: str, shape: Any, **parameters: Any) -> None:
         with located("numcodecs codec h5z_zfp"):
             self._filter = zfp_of({"mode": mode, **parameters})
-            if dtype not in _DTYPES:
+            if not isinstance(dtype, str) or dtype not in _DTYPES:
                 raise ParameterError(f"expected dtype to be one of {', '.join(_DTYPES)}, got {dtype!r}")
             is_list = isinstance(shape, (list, tuple)) and all(type(extent) is int and extent > 1 for extent in shape)
             if not is_list or not 1 <= len(shape) <= zfp.MAX_RANK:

@@ -13,12 +13,15 @@ from zarr.abc.codec import ArrayBytesCodec
 from tamis import zfp
 from tamis.errors import DataError, ParameterError, located
 from tamis.filters import Zfp
+from tamis.kinds import Kind, explained
 from tamis.notation.zarr import zfp_configuration, zfp_of
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
     from zarr.core.buffer import Buffer, NDBuffer
 
+SPEC = Kind("an ArraySpec of zarr", lambda value: hasattr(value, "prototype"))
+ZARR_TYPE = Kind("a type of zarr such as zarr.dtype.Float32()", lambda value: hasattr(value, "to_native_dtype"))
 _NAMES = ("float32", "float64", "float16", "int32", "int64", "uint32", "uint64", "int16", "uint16", "int8", "uint8")
 
 
@@ -42,8 +45,7 @@ def as_declared(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         return values
     if values.dtype.itemsize != dtype.itemsize:
         raise ParameterError(
-            f"expected values of {dtype} from the codec before it, got {values.dtype}: put that codec after it, or "
-            f"leave that codec out"
+            f"expected values of {dtype} from the codec before it, got {values.dtype}: put it after, or leave it out"
         )
     return values.view(dtype.newbyteorder("=" if values.dtype.isnative else "S"))
 
@@ -139,11 +141,13 @@ class ZfpCodec(ArrayBytesCodec):
         """Return the codec's metadata."""
         return {"name": "zfp", "configuration": zfp_configuration(self.filter.mode)}
 
+    @explained(dtype=ZARR_TYPE)
     def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
         """Raise ParameterError if no chunk of this type could be encoded; shapes are known with the first chunk."""
         with located(filter=self.filter):
             zfp.check_encodable(encoded_type(dtype.to_native_dtype()), self.filter.mode)
 
+    @explained(chunk_spec=SPEC)
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
         """Return the bytes of any chunk in rate mode.
 
