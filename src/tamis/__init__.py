@@ -12,15 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from tamis import _native
-from tamis.errors import (
-    BoundError,
-    DataError,
-    FileError,
-    MissingFilterError,
-    ParameterError,
-    StreamError,
-    TamisError,
-)
+from tamis.errors import BoundError, DataError, FileError, MissingFilterError, ParameterError, StreamError, TamisError
 from tamis.imports import after_import, late_names
 
 if TYPE_CHECKING:

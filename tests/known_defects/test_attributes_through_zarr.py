@@ -61,6 +61,64 @@ def facts(owner: h5py.HLObject, name: str) -> tuple[Any, ...]:
     return owner.attrs.get_id(name).shape, text
 
 
+COLOURS = h5py.enum_dtype({"RED": 0, "deep blue": -1, "é,=:": 7}, basetype=">i2")
+
+
+def lists(*rows: Any, shape: tuple[int, ...] | None = None) -> Any:
+    """Return lists of varying length as h5py takes them."""
+    values = np.empty(len(rows), object)
+    for index, row in enumerate(rows):
+        values[index] = row
+    return values.reshape(values.shape if shape is None else shape)
+
+
+LETTERS = lists(np.array([b"a", b"bc"], "S2"), np.array([b"d"], "S2"))
+NUMBERS = lists(np.array([1, 2]), np.array([], "i8"), np.array([3]), np.array([4, 5]))
+TYPED: dict[str, tuple[Any, Any]] = {
+    "fields of MATLAB": (lists(np.array([b"a", b"b"], "S1"), np.array([b"c"], "S1")), h5py.vlen_dtype(np.dtype("S1"))),
+    "lists of letters": (LETTERS, h5py.vlen_dtype(np.dtype("S2"))),
+    "lists": (NUMBERS, h5py.vlen_dtype(np.dtype("<i4"))),
+    "table of lists": (NUMBERS.reshape(2, 2), h5py.vlen_dtype(np.dtype("<i2"))),
+    "list": (lists(np.array([1.5, np.nan]), shape=()), h5py.vlen_dtype(np.dtype("<f4"))),
+    "row of a list": (lists(np.array([1, 2])), h5py.vlen_dtype(np.dtype("u1"))),
+    "no lists": (lists(), h5py.vlen_dtype(np.dtype("u1"))),
+    "colour": (np.array(7, ">i2"), COLOURS),
+    "colours": (np.array([[0, -1], [7, 0]], ">i2"), COLOURS),
+    "complex": (1 - 2j, "<c16"),
+    "complex numbers": (np.array([[1 + 2j, np.nan]], ">c8"), ">c8"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_u54_lists_enumerations_and_complex_numbers_come_back(form: str, tmp_path: Path) -> None:
+    source, store, back = (tmp_path / name for name in ("a.h5", "a.zarr", "b.h5"))
+    with h5py.File(source, "w") as file:
+        for owner in (file.create_dataset("x", data=np.arange(4)), file.create_group("g")):
+            for name, (value, dtype) in TYPED.items():
+                owner.attrs.create(name, value, dtype=dtype)
+    run("repack", source, store, *FORMS[form])
+    run("verify", source, store)
+    run("repack", store, back)
+    run("verify", store, back)
+    run("verify", source, back)
+    with h5py.File(source) as before, h5py.File(back) as after:
+        for path, name in ((path, name) for path in ("x", "g") for name in TYPED):
+            kinds = [file[path].attrs.get_id(name).get_type() for file in (before, after)]
+            assert kinds[0].equal(kinds[1]), (path, name)
+    known = zarr.open_group(store, mode="r")["x"].attrs
+    assert known["fields of MATLAB"] == [["a", "b"], ["c"]]
+    assert (known["colour"], known["complex"]) == (7, [1.0, -2.0])
+
+
+def test_u54_verify_sees_other_lists(tmp_path: Path) -> None:
+    for path, last in ((tmp_path / "a.h5", 3), (tmp_path / "b.h5", 4)):
+        with h5py.File(path, "w") as file:
+            kind = h5py.vlen_dtype(np.dtype("i4"))
+            file.create_dataset("x", data=1.0).attrs.create("m", lists(np.array([1]), np.array([last])), dtype=kind)
+    run("repack", tmp_path / "a.h5", tmp_path / "a.zarr")
+    assert "attribute 'm'" in run("verify", tmp_path / "b.h5", tmp_path / "a.zarr", code=3)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_u54_attributes_come_back_as_they_were(form: str, tmp_path: Path) -> None:
     source, store, copy, back = (tmp_path / name for name in ("a.h5", "a.zarr", "b.zarr", "b.h5"))

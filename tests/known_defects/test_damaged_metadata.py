@@ -178,3 +178,20 @@ def test_u11_failing_reads_are_told_from_damage() -> None:
 
     with pytest.raises(tamis.FileError, match=r"^a\.h5: cannot be read: "), reading("a.h5"):
         read_block()
+
+
+def test_u11_header_and_references_of_a_file_with_a_damaged_root(tmp_path: Path) -> None:
+    """A public SOFA file, found by a fuzzer, ended `inspect --cdl` and export in RuntimeErrors."""
+    path = tmp_path / "root.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file["x"] = VALUES
+        for index in range(20):  # more than the header of the object has
+            file.attrs[f"a{index}"] = index
+    data = bytearray(path.read_bytes())
+    data[data.index(b"FRHP") + 20] ^= 0xFF
+    path.write_bytes(data)
+    for arguments in (["inspect", "--cdl", path], ["export", path, "--to", "kerchunk", "-o", tmp_path / "r.json"]):
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        assert result.exit_code == 1, result.output
+        assert isinstance(result.exception, SystemExit)
+        assert "root.h5: damaged or incomplete" in result.output

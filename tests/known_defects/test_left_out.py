@@ -156,3 +156,53 @@ def test_u58_long_doubles_are_refused_in_words(zarr_format: int, tmp_path: Path)
     assert done.returncode == 1
     assert f"/x: expected a type that Zarr {zarr_format} has, got " in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_u58_copy_leaves_out_what_its_error_lists(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
+    group.create_array("when", shape=(2,), dtype="datetime64[s]")
+    group.create_array("x", data=np.arange(3))
+    done = run("copy", "a.zarr", "b.nc", folder=tmp_path)
+    assert done.returncode == 1
+    line = done.stderr.splitlines()[-1]
+    assert line == "tamis copy --drop /when a.zarr b.nc"
+    assert run(*line.split()[1:], folder=tmp_path).returncode == 0
+    with netCDF4.Dataset(tmp_path / "b.nc") as dataset:
+        assert [*dataset.variables] == ["x"]
+    tamis.copy(tmp_path / "a.zarr", tmp_path / "c.nc", drop=["/when"])
+    with pytest.raises(tamis.ParameterError, match="expected drop to be"):
+        tamis.copy(tmp_path / "a.zarr", tmp_path / "d.nc", drop=1)
+
+
+def test_u58_attribute_that_zarr_cannot_have_is_no_reason_to_leave_out_its_dataset(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=np.arange(3)).attrs["raw"] = np.void(b"abc")
+    done = run("repack", "a.h5", "a.zarr", folder=tmp_path)
+    assert done.returncode == 1
+    assert "expected attributes that the target supports, got others" in done.stderr
+    assert "/x: expected the attribute 'raw' to be numbers or text" in done.stderr
+    assert "--drop" not in done.stderr
+
+
+def test_u58_links_and_references_that_zarr_cannot_have_are_named(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.arange(3)
+        file["g/far"] = h5py.ExternalLink("b.h5", "/y")
+        file["group"], file["nowhere"] = h5py.SoftLink("/g"), h5py.SoftLink("/z")
+        file["x"].attrs["self"] = file["x"].ref
+        file["g"].attrs["pair"] = np.array([(file.ref, 1)], [("to", h5py.ref_dtype), ("n", "i4")])
+    lost = {
+        "/g/far": "external link to b.h5 /y",
+        "/group": "soft link to /g",
+        "/nowhere": "soft link to /z",
+        "/x": "attribute 'self' of references",
+        "/g": "attribute 'pair' of references",
+    }
+    result = tamis.repack(tmp_path / "a.h5", tmp_path / "a.zarr", {})
+    notes = {note for note in result.notes if "left out" in note}
+    assert notes == {f"{path}: {text}: left out" for path, text in lost.items()}
+    done = run("verify", "a.h5", "a.zarr", folder=tmp_path)
+    assert done.returncode == 0, done.stdout
+    for path, text in lost.items():
+        assert f"note: {path}: {text} is left out" in done.stdout
+    assert not [note for note in tamis.repack(tmp_path / "a.h5", tmp_path / "b.h5", {}).notes if "left out" in note]

@@ -12,7 +12,7 @@ from tamis.errors import BoundError
 from tamis.filters import ChunkType
 from tamis.meaning.missing import Flags, Missing
 from tamis.pipeline import Pipeline
-from tamis.rewrite.encode import encode_chunk, encode_compared, encode_filled
+from tamis.rewrite.encode import encode_chunk, encode_filled, encode_proven
 from tamis.rewrite.values import Padding
 
 REST = "zfp(accuracy=0.1)|shuffle|deflate(4)"
@@ -26,7 +26,7 @@ def field(shape: tuple[int, ...]) -> NDArray[Any]:
 def through(text: str, values: NDArray[Any], shape: tuple[int, ...], padding: Padding, **options: Any) -> Any:
     chunk, pipeline = ChunkType(values.dtype, shape), Pipeline.parse(text)
     made = encode_chunk(pipeline, values, chunk, padding=padding, **options)
-    compared, comparison = encode_compared(pipeline, values, chunk, padding, options.get("missing", Missing()))
+    compared, comparison = encode_proven(pipeline, values, chunk, padding, options.get("missing", Missing()))[:2]
     assert compared == made
     assert comparison.error <= (0.0 if made.mask & 1 else 0.1)
     return pipeline.decode(made.data, made.mask, chunk), made.mask

@@ -152,11 +152,7 @@ _LEAST_SHARED_NBYTES = 32 << 10
 
 
 def over_chunks(
-    source: ArrayReader,
-    parts: Parts,
-    dtype: np.dtype[Any],
-    function: PartsFunction[R],
-    threads: int,
+    source: ArrayReader, parts: Parts, dtype: np.dtype[Any], function: PartsFunction[R], threads: int
 ) -> Generator[R, None, None]:
     """Call a function on the values of all chunks, some at a time, and yield the results of each in order.
 

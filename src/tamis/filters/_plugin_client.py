@@ -18,17 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tamis import _native
 from tamis.errors import DataError, MissingFilterError, StreamError
-from tamis.filters._plugin_worker import (
-    ANSWER,
-    CALL,
-    DECODE,
-    ENCODE,
-    FIND,
-    READY,
-    REQUEST,
-    TOO_MUCH_MEMORY,
-    UNLOADABLE,
-)
+from tamis.filters._plugin_worker import ANSWER, CALL, DECODE, ENCODE, FIND, READY, REQUEST, TOO_MUCH_MEMORY, UNLOADABLE
 
 if TYPE_CHECKING:
     from tamis.filters.base import Data

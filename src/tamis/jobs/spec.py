@@ -246,10 +246,7 @@ def _filter_spec(stage: Stage, chunk: ChunkType | None) -> FilterSpec:
 
 
 def _notations(
-    pipeline: Pipeline,
-    names: tuple[str, ...],
-    chunks: tuple[int, ...] | None,
-    dtype: np.dtype[Any] | None,
+    pipeline: Pipeline, names: tuple[str, ...], chunks: tuple[int, ...] | None, dtype: np.dtype[Any] | None
 ) -> dict[str, NotationText]:
     name = names[0] if names else ""
     chain = pipeline.stages

@@ -46,12 +46,7 @@ if TYPE_CHECKING:
     )
     from tamis.netcdf.library import NetcdfError
     from tamis.netcdf.new_variable import create_variable
-    from tamis.netcdf.plugin_folders import (
-        plugin_path_append,
-        plugin_path_get,
-        plugin_path_prepend,
-        plugin_path_set,
-    )
+    from tamis.netcdf.plugin_folders import plugin_path_append, plugin_path_get, plugin_path_prepend, plugin_path_set
 
 __all__ = [
     "Deflation",

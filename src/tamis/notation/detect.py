@@ -68,11 +68,7 @@ def notation_of(text: str) -> str | None:
 
 
 def read(
-    text: str,
-    *,
-    notation: str | None = None,
-    dtype: np.dtype[Any] | None = None,
-    compat: Compat | None = None,
+    text: str, *, notation: str | None = None, dtype: np.dtype[Any] | None = None, compat: Compat | None = None
 ) -> Reading:
     """Read filters in any notation."""
     if notation is not None and notation not in _RULES:

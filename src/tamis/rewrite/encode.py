@@ -120,21 +120,6 @@ def encode_chunk(
     return _encode(pipeline, values, chunk, padding, missing, rounding=rounding, broken=broken).stored
 
 
-def encode_compared(
-    pipeline: Pipeline,
-    values: NDArray[Any],
-    chunk: ChunkType,
-    padding: Padding = _REPEATED,
-    missing: Missing = NONE_MISSING,
-) -> tuple[Encoded, Comparison]:
-    """Encode a chunk as `encode_chunk` does, and always compare the decoded values with the original ones.
-
-    Parameters and errors are those of `encode_chunk`. Without a lossy filter, bits are compared. `crossed` of the
-    comparison counts the values that the first filter would move across a limit, for which it is skipped.
-    """
-    return encode_proven(pipeline, values, chunk, padding, missing)[:2]
-
-
 def encode_proven(
     pipeline: Pipeline,
     values: NDArray[Any],
@@ -143,7 +128,11 @@ def encode_proven(
     missing: Missing = NONE_MISSING,
     broken: Broken | None = None,
 ) -> Proven:
-    """Encode a chunk as `encode_compared` does, and return the decoded values, too."""
+    """Encode a chunk as `encode_chunk` does, compare the decoded values with the original ones, and return all of it.
+
+    Without a lossy filter, bits are compared. `crossed` of the comparison counts the values that the first filter would
+    move across a limit, for which it is skipped.
+    """
     encoding = _encode(pipeline, values, chunk, padding, missing, always_compare=True, broken=broken)
     comparison, after = encoding.comparison, encoding.after
     if comparison is None or after is None:
@@ -213,14 +202,7 @@ def _encode(
 ) -> _Encoding:
     def encode(padding: Padding) -> _Encoding:
         return _encode_and_prove(
-            pipeline,
-            values,
-            chunk,
-            padding,
-            missing,
-            always_compare=always_compare,
-            rounding=rounding,
-            broken=broken,
+            pipeline, values, chunk, padding, missing, always_compare=always_compare, rounding=rounding, broken=broken
         )
 
     required = bool(pipeline.stages) and not pipeline.stages[0].optional
@@ -294,12 +276,7 @@ def _compare(
 
 
 def _kept_for_sure(
-    pipeline: Pipeline,
-    values: NDArray[Any],
-    chunk: ChunkType,
-    padding: Padding,
-    missing: Missing,
-    rounding: float,
+    pipeline: Pipeline, values: NDArray[Any], chunk: ChunkType, padding: Padding, missing: Missing, rounding: float
 ) -> bool:
     """Return whether an encoded chunk, which has no NaN, certainly keeps bound, missing values and valid range.
 

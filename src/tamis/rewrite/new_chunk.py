@@ -201,14 +201,9 @@ def _near_limits(plan: Rewrite, mask: int, valid: NDArray[Any]) -> int:
 
 
 def encode_many(
-    pipeline: Pipeline,
-    values: NDArray[np.generic],
-    box: Region,
-    parts: Parts,
-    chunk: ChunkType,
-    missing: Missing,
+    pipeline: Pipeline, values: NDArray[np.generic], box: Region, parts: Parts, chunk: ChunkType, missing: Missing
 ) -> list[tuple[Encoded, Comparison] | None]:
-    """Encode small chunks as `encode_compared` does, in one native call, if nothing is lost or zfp keeps the bound."""
+    """Encode small chunks as `encode_proven` does, in one native call, if nothing is lost or zfp keeps the bound."""
     small = chunk.nbytes <= SMALL_NBYTES and values.dtype == chunk.dtype
     encoder = native_encoder(pipeline, chunk) if small else None
     if encoder is None:

@@ -21,7 +21,7 @@ Check = Callable[[NamedArray, StoredArray], None]
 
 
 class UnstorableError(FileError):
-    """Arrays that a target of another format cannot have."""
+    """Arrays that a target of another format cannot have, and those of their paths that are to be left out."""
 
     def __init__(self, text: str, paths: tuple[str, ...] = ()) -> None:
         super().__init__(text)
@@ -76,6 +76,7 @@ def transfer(
 def check_storable(source: Store, check: Check, dropped: Collection[str]) -> None:
     """Raise UnstorableError if a target of another format cannot have some arrays; names all of them."""
     problems: dict[str, str] = {}
+    attributes: set[str] = set()
     for group_path in source.model.group_paths():
         group = _without(source, group_path, dropped)
         problems |= {f"{group_path.rstrip('/')}/{name}": reason for name, reason in group.left_out.items()}
@@ -84,12 +85,14 @@ def check_storable(source: Store, check: Check, dropped: Collection[str]) -> Non
             try:
                 check(variable, array)
             except TamisError as error:
+                attributes |= {variable.path} if isinstance(error, UnstorableError) else set()
                 problems[variable.path] = str(error).removeprefix(f"{array.label}: ").removeprefix(f"{array.path}: ")
     if problems:
         lines = [printable(f"{path}: {reason}") for path, reason in problems.items()]
-        count = plural(len(lines), "dataset")
-        text = f"{source.path}: expected datasets that the target supports, got {count} that must be left out (drop):"
-        raise UnstorableError("\n  ".join((text, *lines)), tuple(problems)).at(
+        paths = tuple(path for path in problems if path not in attributes)
+        count = f"{plural(len(paths), 'dataset')} that must be left out (drop)" if paths else "others"
+        text = f"{source.path}: expected {'datasets' if paths else 'attributes'} that the target supports, got {count}:"
+        raise UnstorableError("\n  ".join((text, *lines)), paths).at(
             path=source.path, dataset=next(iter(problems)) if len(problems) == 1 else None
         )
 

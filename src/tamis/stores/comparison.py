@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -246,6 +247,8 @@ class ModelPair:
             yield Change(path, "missing-group", "no such group in the target", harmless=False)
             return
         yield from self._attribute_changes(path, before.attributes, after.attributes)
+        for place, text in before.lost():
+            yield Change(place, "left-out", f"{text} is left out")
         for name, dimension in before.dimensions.items():
             other = after.dimensions.get(name)
             if other is None and self._after.model.is_loose:
@@ -308,12 +311,24 @@ def _same(before: Any, after: Any) -> bool:
 
 
 def _same_values(before: Any, after: Any) -> bool:
-    """Return whether values of an attribute are the same, numbers of any type."""
+    """Return whether values of an attribute are the same, numbers of any type; lists in lists are text of JSON."""
+    before, after = _json_of_lists(before), _json_of_lists(after)
     first, second = (np.atleast_1d(np.asarray(value)) for value in (before, after))
     if not {first.dtype.kind, second.dtype.kind} <= set("iufb"):
         return _same(before, after)
     pairs = zip(first.reshape(-1).tolist(), second.reshape(-1).tolist(), strict=False)  # exact, as Python compares
     return first.shape == second.shape and all(a == b or (a != a and b != b) for a, b in pairs)
+
+
+def _json_of_lists(value: Any) -> Any:
+    """Return lists of varying length as the text that readers of JSON have."""
+    if not isinstance(value, np.ndarray) or not any(isinstance(item, np.ndarray) for item in value.flat):
+        return value
+    return json.dumps(value.tolist(), default=_json)
+
+
+def _json(item: Any) -> Any:
+    return _raw(item).decode("utf-8", "surrogateescape") if isinstance(item, bytes) else item.tolist()
 
 
 def _texts(value: Any) -> list[Any] | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import posixpath
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -35,18 +36,20 @@ class EnumType:
 class AttributeForm:
     """How an attribute is stored, where its value does not tell."""
 
-    type: str  # Type of the values: of numbers as NumPy has it, of texts their length, character set and end
+    # Type of the values: of numbers as NumPy has it, with members of an enumeration; of texts their length, character
+    # set and end; of lists of varying length, that of their items and []
+    type: str
     shape: tuple[int, ...] | None  # Extents; None for an attribute without a value
 
 
-_NUMBERS = frozenset(("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"))
+NUMBERS = frozenset(("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"))
 
 
 def is_compound(dtype: np.dtype[Any]) -> bool:
     """Return whether values are complex numbers or records of numbers, which netCDF-4 has as compound types."""
     if dtype.kind == "c":
         return dtype.itemsize <= 16
-    return bool(dtype.names) and all(dtype[name].base.str[1:] in _NUMBERS for name in dtype.names or ())
+    return bool(dtype.names) and all(dtype[name].base.str[1:] in NUMBERS for name in dtype.names or ())
 
 
 def compound_words(dtype: np.dtype[Any]) -> str:
@@ -96,7 +99,18 @@ class NamedGroup:
     variables: Mapping[str, NamedArray]  # Variables by name, in the order of the file
     attributes: Mapping[str, Any]  # As those of a variable
     left_out: Mapping[str, str]  # Arrays that are no variables, by name, with the reason
-    forms: Mapping[str, AttributeForm] = field(default_factory=dict)  # As those of a variable
+    # As those of a variable; a form without an attribute is that of one which means nothing in other formats
+    forms: Mapping[str, AttributeForm] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)  # Links to no variable or group of it, by name, in words
+
+    def lost(self) -> Iterator[tuple[str, str]]:
+        """Yield what a file of another format cannot have: its place, and what it is."""
+        for name, text in self.links.items():
+            yield posixpath.join(self.path, name), text
+        owners: list[tuple[str, NamedArray | NamedGroup]] = [(self.path, self)]
+        for path, owner in owners + [(variable.path, variable) for variable in self.variables.values()]:
+            for name in owner.forms.keys() - owner.attributes.keys():
+                yield path, f"attribute {name!r} of references"
 
 
 class DataModel(Protocol):

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from in_memory import MemorySource
 
-from tamis.arrays.source import MemorySource
 from tamis.errors import FileError
 from tamis.formats.classic.header import read_header
 from tamis.formats.classic.store import ClassicStore

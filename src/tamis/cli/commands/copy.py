@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tamis.cli.commands.repack import POLICIES
+from tamis.cli.commands.repack import POLICIES, drops_to_paste
 from tamis.cli.options import FILE, output_options, threads_option
 from tamis.cli.output import output_of_two_files, show_stored
 
@@ -105,11 +105,10 @@ def _refused_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists, which nccopy does without asking.")
 @click.option("--larger", is_flag=True, help="Also filter unnamed variables that become larger than in IN.")
 @click.option(
-    "--history",
-    is_flag=True,
-    help="Record the command in OUT's attribute history, if OUT has history or Conventions.",
+    "--history", is_flag=True, help="Record the command in OUT's attribute history, if OUT has history or Conventions."
 )
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; leave OUT unchanged if it is complete.")
+@click.option("--drop", multiple=True, metavar="NAME", help="Leave out a variable, or a pattern of them; repeatable.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done to each variable, and write nothing.")
 @output_options
 @_refused_options
@@ -129,6 +128,7 @@ def command(
     overwrite: bool,
     larger: bool,
     history: bool,
+    drop: tuple[str, ...],
     resume: bool,
     dry_run: bool,
     quiet: bool,
@@ -168,10 +168,10 @@ def command(
             "kind": kind,
         }
         options |= {"missing": missing, "follow": follow, "min_size": min_size, "larger": larger, "checksum": checksum}
-        options["history"] = history
-        asked = CopyOptions(**options)
-        if dry_run:
-            output.result(preview_copy(source, target, asked, resume=resume))
-            return
-        run = partial(run_copy, source, target, asked, overwrite=overwrite, threads=threads, resume=resume)
-        show_stored(output, target, resume, run)
+        asked = CopyOptions(**options, history=history, drop=drop)
+        with drops_to_paste():
+            if dry_run:
+                output.result(preview_copy(source, target, asked, resume=resume))
+                return
+            run = partial(run_copy, source, target, asked, overwrite=overwrite, threads=threads, resume=resume)
+            show_stored(output, target, resume, run)

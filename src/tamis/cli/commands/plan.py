@@ -50,9 +50,7 @@ _SAMPLE = "16MB"
     help="Choose the best ratio, or the fastest filters with at least two thirds of it.",
 )
 @click.option(
-    "--sample",
-    metavar="SIZE",
-    help=f"Most data to read of each variable, in kB, MB or GB; {_SAMPLE} by default.",
+    "--sample", metavar="SIZE", help=f"Most data to read of each variable, in kB, MB or GB; {_SAMPLE} by default."
 )
 @click.option(
     "--access",

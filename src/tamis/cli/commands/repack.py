@@ -198,7 +198,7 @@ def command(
         options |= {"follow": follow, "min_size": min_size, "larger": larger}
         options["keep_classic"] = keep_classic
         options |= {"zarr_format": zarr_format, "shards": shards, "consolidated": consolidated}
-        with _drops_to_paste():
+        with drops_to_paste():
             if dry_run:
                 preview = tamis.preview_repack(source, target, recipe, **options)
                 output.result(preview)
@@ -208,13 +208,15 @@ def command(
 
 
 @contextmanager
-def _drops_to_paste() -> Iterator[None]:
+def drops_to_paste() -> Iterator[None]:
     """Add the command that leaves them out to an error about datasets that the target cannot have."""
     from tamis.rewrite.transfer import UnstorableError
 
     try:
         yield
     except UnstorableError as error:
+        if not error.paths:
+            raise
         command, *arguments = sys.argv[1:]
         options = [word for path in error.paths for word in ("--drop", path)]
         line = shell_line(["tamis", command, *options, *arguments])

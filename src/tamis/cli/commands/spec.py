@@ -23,11 +23,7 @@ NOTATIONS = ("cdl", "h5py", "h5repack", "netcdf", "tamis", "zarr")
 @click.option("--chunks", metavar="SHAPE", help="Chunk shape, slowest axis first, such as 4x96x144.")
 @click.option("--dtype", metavar="TYPE", help="Type of the values, such as f4.")
 @click.option("--from", "notation", type=click.Choice(NOTATIONS), help="Notation of TEXT; detected by default.")
-@click.option(
-    "--compat",
-    type=click.Choice(["netcdf-c", "doc"]),
-    help="How to read numbers in netCDF text.",
-)
+@click.option("--compat", type=click.Choice(["netcdf-c", "doc"]), help="How to read numbers in netCDF text.")
 @json_option
 def command(
     parts: tuple[str, ...],

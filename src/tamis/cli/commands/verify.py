@@ -69,13 +69,7 @@ def command(
         requested: Bounds = RECORDED if bounds == (RECORDED,) else numbers
         with output.progress() as progress:
             result = tamis.verify(
-                source,
-                target,
-                bounds=requested,
-                variables=variables,
-                drop=drop,
-                threads=threads,
-                progress=progress,
+                source, target, bounds=requested, variables=variables, drop=drop, threads=threads, progress=progress
             )
     output.result(result)
     if not result.ok:

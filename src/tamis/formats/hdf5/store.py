@@ -140,13 +140,15 @@ class Hdf5Store:
         """The file in netCDF's data model, with companions of missing values as variables."""
         from tamis.formats.hdf5.model.hdf5_model import Hdf5Model  # late: few commands need it
 
-        return Hdf5Model(self.file, restore=False)
+        with reading(self.path):
+            return Hdf5Model(self.file, restore=False)
 
     def header(self) -> Header:
         """Return variables, dimensions, attributes and types as CDL describes them."""
         from tamis.formats.hdf5.model.header import read_header  # late: few commands need it
 
-        return read_header(self.file, self.model)
+        with reading(self.path):
+            return read_header(self.file, self.model)
 
     def array(self, path: str) -> Hdf5Array:
         """Return the array at a path, which must exist."""

@@ -14,6 +14,7 @@ import numpy as np
 from tamis.errors import FileError, ParameterError, TamisError
 from tamis.formats.references.referenced_array import Index, Reference, ReferencedArray, reference
 from tamis.formats.zarr.codec_choice import Codecs
+from tamis.formatting import printable
 
 if TYPE_CHECKING:
     from tamis.stores.data_model import DataModel
@@ -70,11 +71,6 @@ class References:
         """Number of chunks that are referenced."""
         return sum(len(array.chunks) for array in self.arrays.values())
 
-    @property
-    def inlined_nbytes(self) -> int:
-        """Bytes of chunks that are copied, because no reference can give them."""
-        return sum(len(data) for array in self.arrays.values() for data in array.inlined.values())
-
 
 def references_of(store: Store, model: DataModel, url: str, drop: Collection[str] = ()) -> References:
     """Return references to all arrays of a file, each checked to be decoded by its codecs."""
@@ -109,8 +105,8 @@ def _matches(path: str, patterns: Iterable[str]) -> bool:
 def _problem(label: str, problems: Sequence[TamisError]) -> TamisError:
     if len(problems) == 1:
         return problems[0]
-    names = ", ".join(sorted(str(problem.dataset) for problem in problems))
-    return FileError(f"{label}: {len(problems)} arrays cannot be referenced ({names}). {problems[0]}").at(path=label)
+    lines = sorted(printable(str(problem).removeprefix(f"{label}: ")) for problem in problems)
+    return FileError("\n  ".join((f"{label}: {len(lines)} arrays cannot be referenced:", *lines))).at(path=label)
 
 
 def joined(parts: Sequence[References], dimension: str) -> References:

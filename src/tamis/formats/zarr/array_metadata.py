@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
+import json
 import struct
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from tamis.errors import FileError
+from tamis.rewrite.transfer import UnstorableError
 
 if TYPE_CHECKING:
     from tamis.formats.zarr.codec_choice import Codecs
@@ -136,6 +139,11 @@ def _data_type(dtype: np.dtype[Any]) -> Any:
     return {"name": name, "configuration": {"length_bytes": dtype.itemsize}} if dtype.kind == "S" else name
 
 
+def write_json(path: Path, content: Json) -> None:
+    """Write a metadata file."""
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")
+
+
 def json_attributes(path: str, attributes: Mapping[str, Any]) -> Json:
     """Return the attributes of an array or group in types of JSON; bytes as text."""
     converted = {}
@@ -143,9 +151,9 @@ def json_attributes(path: str, attributes: Mapping[str, Any]) -> Json:
         try:
             converted[_json(name)] = _json(value)
         except ValueError as error:
-            raise FileError(
+            raise UnstorableError(
                 f"{path}: expected the attribute {name!r} to be numbers or text in UTF-8, which Zarr's JSON has, found"
-                f" {value!r:.80}: change or remove it"
+                f" {value!r:.80}: change or remove it in a copy of the source"
             ).at(dataset=path) from error
     return converted
 
@@ -156,7 +164,9 @@ def _json(value: Any) -> Any:
         if value == value and float(value) != value:
             raise ValueError(f"expected a value that float64 can hold, got {value} of {value.dtype}")
         return float(value)
-    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind not in "Vc":
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind == "c":
+        return _json(np.stack((value.real, value.imag), -1))
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind != "V":
         return _json(value.tolist())
     if isinstance(value, (list, tuple)):
         return [_json(item) for item in value]

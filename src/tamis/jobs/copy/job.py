@@ -30,7 +30,7 @@ _KINDS = {
 
 _OPTION_KINDS = {
     **dict.fromkeys(("shuffle", "follow", "larger", "checksum", "history"), FLAG),
-    **{"level": WHOLE.or_none(), "kind": TEXT.or_none()},
+    **{"level": WHOLE.or_none(), "kind": TEXT.or_none(), "drop": NAMES},
 }
 
 
@@ -53,6 +53,7 @@ class CopyOptions:
     # Kind of the target as nccopy's ``-k`` names it. It must be what the target becomes: netCDF-4, of the classic
     # model if the source is.
     kind: str | None = None
+    drop: Sequence[str] = ()  # Names or patterns of variables that are left out
     nccopy: NccopyOptions = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,6 +85,7 @@ class CopyOptions:
             rules.rule_pipelines,
             rules.rule_chunks,
             history="copy" if self.history else "",
+            drop=(self.drop,) if isinstance(self.drop, str) else tuple(self.drop),
         )
 
     def _check_kind(self, store: Store) -> None:
@@ -137,8 +139,8 @@ def copy(
     progress
         Called with a step, the finished work and the whole work.
     **options
-        ``missing``, ``follow``, ``min_size``, ``larger``, ``checksum`` and ``history`` as of `tamis.repack`, and
-        ``kind``, the kind of the target as nccopy's ``-k`` names it.
+        ``missing``, ``follow``, ``min_size``, ``larger``, ``checksum``, ``history`` and ``drop`` as of `tamis.repack`,
+        and ``kind``, the kind of the target as nccopy's ``-k`` names it.
 
     Returns
     -------

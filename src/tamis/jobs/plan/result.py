@@ -292,12 +292,7 @@ class Plan(DatasetsResult[PlannedVariable]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON."""
-        recipe = {
-            "recipe": self.filters,
-            "chunks": self.chunks,
-            "require": self.require,
-            "options": self.options,
-        }
+        recipe = {"recipe": self.filters, "chunks": self.chunks, "require": self.require, "options": self.options}
         return {"schema": SCHEMA, **json_fields(self), **json_value(recipe)}
 
     def _parts(self) -> Iterator[Part]:

@@ -205,6 +205,9 @@ def run_repack(
         planning = _planning(store, request, transaction, survey_reported(report, threads))
         check_copy(store, transaction, planning.dropped)
         notes += _notes_of(planning, request)
+        if not is_copied_by_objects(store, transaction):
+            groups = map(store.model.group, store.model.group_paths())
+            notes += [printable(f"{place}: {text}: left out") for group in groups for place, text in group.lost()]
         record = Record.of(source, planning, request, transaction.form_text)
         earlier = check_target(transaction, source, record, planning.plans, request, resume=resume)
         if earlier is not None:
@@ -308,13 +311,7 @@ def run_preview(
 
 
 def _request(
-    recipe: Recipe,
-    checksum: bool,
-    follow: bool,
-    min_size: int | None,
-    larger: bool,
-    history: bool,
-    keep_classic: bool,
+    recipe: Recipe, checksum: bool, follow: bool, min_size: int | None, larger: bool, history: bool, keep_classic: bool
 ) -> RepackOptions:
     policy, least = recipe.missing or "exact", least_nbytes(min_size)
     request = RepackOptions(

@@ -172,12 +172,7 @@ def _check_written(
 
 
 def _measures(
-    plan: Rewrite,
-    source: StoredArray,
-    target: StoredArray,
-    verified: Verified,
-    report: Progress,
-    threads: int,
+    plan: Rewrite, source: StoredArray, target: StoredArray, verified: Verified, report: Progress, threads: int
 ) -> dict[str, float | None]:
     """Return the required measures of a whole dataset, whose chunks are proven."""
     values = plan.reached(verified.measured, all_stored=verified.all_stored)

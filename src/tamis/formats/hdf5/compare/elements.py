@@ -133,10 +133,7 @@ _BLOCK_NBYTES = 1 << 20
 
 
 def unequal_elements(
-    source: Hdf5Array,
-    target: Hdf5Array,
-    objects: tuple[Objects, Objects],
-    progress: Callable[[int, int], None],
+    source: Hdf5Array, target: Hdf5Array, objects: tuple[Objects, Objects], progress: Callable[[int, int], None]
 ) -> Unequal | None:
     """Compare datasets of one shape and type, in any byte order, bit by bit; references by their targets."""
     shape, total, done = source.shape, source.size, 0

@@ -21,7 +21,7 @@ from tamis.formats.hdf5.lib.references import has_references
 from tamis.formats.hdf5.tree.groups import group_filters, is_old_group
 from tamis.formats.hdf5.tree.objects import GONE, NOTHING, Objects
 from tamis.formats.hdf5.tree.references import attribute_names
-from tamis.formats.hdf5.tree.walk import in_order, links_of
+from tamis.formats.hdf5.tree.walk import in_order, link_words, links_of
 from tamis.formatting import shortened
 
 if TYPE_CHECKING:
@@ -192,7 +192,8 @@ def _links(group: h5py.Group, own: Objects) -> dict[bytes, _Link]:
     """Return the links of a group by name."""
     links: dict[bytes, _Link] = {}
     own_path = own.path_at(h5o.get_info(group.id).addr).rstrip("/")
-    for name, kind, address, *_ in sorted(links_of(group.id), key=lambda link: link.name):
+    for link in sorted(links_of(group.id), key=lambda link: link.name):
+        name, kind, address, *_ = link
         if kind == h5l.TYPE_HARD:
             path = own.path_at(address)
             if not path:
@@ -201,15 +202,13 @@ def _links(group: h5py.Group, own: Objects) -> dict[bytes, _Link]:
                 links[name] = _Link("object", is_object=True)
             else:
                 links[name] = _Link(f"hard link to {path}")
-        elif kind == h5l.TYPE_SOFT:
-            links[name] = _Link(f"soft link to {_text(group.id.links.get_val(name))}")
         elif kind == h5l.TYPE_EXTERNAL:
             file, inner = group.id.links.get_val(name)
             file_path = linked_file(file, group.file.filename)
             target = None if file_path is None else (file_path, inner)
-            links[name] = _Link(f"external link to {_text(file)} {_text(inner)}", external=target)
+            links[name] = _Link(link_words(group, link), external=target)
         else:
-            links[name] = _Link(f"link of the type {kind}")
+            links[name] = _Link(link_words(group, link))
     return links
 
 

@@ -153,11 +153,16 @@ def set_attribute(owner: h5py.HLObject, name: str, value: Any) -> None:
     _write(owner, name, kind, space, values, memory)
 
 
-def _write(owner: h5py.HLObject, name: str, kind: Any, space: Any, values: Any, memory: Any = None) -> None:
+def created(owner: h5py.HLObject, name: str, kind: h5t.TypeID, space: h5s.SpaceID) -> h5a.AttrID:
+    """Create an attribute, in place of one of its name."""
     raw = name.encode("utf-8", "surrogateescape")
     if h5a.exists(owner.id, raw):
         h5a.delete(owner.id, raw)
-    attribute = h5a.create(owner.id, raw, kind, space)
+    return h5a.create(owner.id, raw, kind, space)
+
+
+def _write(owner: h5py.HLObject, name: str, kind: Any, space: Any, values: Any, memory: Any = None) -> None:
+    attribute = created(owner, name, kind, space)
     if values.size:
         attribute.write(values, mtype=memory or kind)
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote, unquote
 
 import h5py
 import numpy as np
 from h5py import h5a, h5r, h5s, h5t
 
-from tamis.formats.hdf5.lib.attributes import attribute_content
+from tamis.formats.hdf5.lib import calls
+from tamis.formats.hdf5.lib.attributes import attribute_content, created
 from tamis.formats.hdf5.tree.references import attribute_names
 from tamis.meaning import FILL_ATTRIBUTES
-from tamis.stores.data_model import AttributeForm
+from tamis.stores.data_model import NUMBERS, AttributeForm
 
 INTERNAL = frozenset(
     (
@@ -96,6 +99,9 @@ def references(owner: h5py.HLObject, name: str) -> list[Any]:
     ]
 
 
+_LIST = "[]"
+"""The end of the type of lists of varying length."""
+
 _CHARSETS = {h5t.CSET_ASCII: "ascii", h5t.CSET_UTF8: "utf-8"}
 _ENDS = {h5t.STR_NULLTERM: "nullterm", h5t.STR_NULLPAD: "nullpad", h5t.STR_SPACEPAD: "spacepad"}
 
@@ -116,6 +122,9 @@ def attribute_forms(owner: h5py.HLObject) -> dict[str, AttributeForm]:
 def write_attribute(owner: h5py.HLObject, name: str, value: Any, form: AttributeForm) -> bool:
     """Create an attribute of a form; return False, and write nothing, if its value does not fit."""
     count = 0 if form.shape is None else math.prod(form.shape)
+    space = h5s.create_simple(form.shape) if form.shape else h5s.create(h5s.NULL if form.shape is None else h5s.SCALAR)
+    if form.type.endswith(_LIST):
+        return _write_lists(owner, name, value, form, space)
     if (":" in form.type) != isinstance(value, (str, bytes, list, tuple)):
         return False
     if ":" in form.type:
@@ -127,14 +136,7 @@ def write_attribute(owner: h5py.HLObject, name: str, value: Any, form: Attribute
         kind, values = _number_type(form.type), np.asarray(value).reshape(-1)
     if kind is None or len(values) != count:
         return False
-    raw = name.encode("utf-8", "surrogateescape")
-    if h5a.exists(owner.id, raw):
-        h5a.delete(owner.id, raw)
-    if form.shape is None:
-        space = h5s.create(h5s.NULL)
-    else:
-        space = h5s.create_simple(form.shape) if form.shape else h5s.create(h5s.SCALAR)
-    attribute = h5a.create(owner.id, raw, kind, space)
+    attribute = created(owner, name, kind, space)
     if count:
         is_variable = ":" in form.type and kind.is_variable_str()
         dtype = np.dtype(object) if is_variable else kind.dtype
@@ -143,25 +145,43 @@ def write_attribute(owner: h5py.HLObject, name: str, value: Any, form: Attribute
     return True
 
 
+def _write_lists(owner: h5py.HLObject, name: str, value: Any, form: AttributeForm, space: h5s.SpaceID) -> bool:
+    """Create an attribute of lists of varying length, which are JSON's in other formats."""
+    count = space.get_simple_extent_npoints()
+    base = form.type.removesuffix(_LIST)
+    kind: Any = _text_type(base, 1) if ":" in base else _number_type(base)
+    try:
+        lists = json.loads(value) if isinstance(value, str) else np.asarray(value).tolist()
+        for _ in form.shape[1:] if form.shape and count > 1 else ():
+            lists = [row for rows in lists for row in rows]
+        rows: list[Any] = [np.array(row, kind.dtype) for row in (lists if count > 1 else [lists] * count)]
+    except (AttributeError, OverflowError, TypeError, ValueError):
+        return False
+    if len(rows) != count:
+        return False
+    sequences = np.array([(row.size, row.ctypes.data) for row in rows], np.uint64)  # hvl_t of HDF5
+    kind = h5t.vlen_create(kind)
+    attribute = created(owner, name, kind, space)
+    calls.call("H5Awrite", attribute.id, kind.id, sequences.ctypes.data)
+    return True
+
+
 def _is_usual(kind: h5t.TypeID, shape: tuple[int, ...] | None) -> bool:
     """Return whether netCDF-4 writes such attributes: numbers along an axis, and one text of a fixed length."""
     if isinstance(kind, h5t.TypeStringID):
         fixed = not kind.is_variable_str() and kind.get_strpad() == h5t.STR_NULLTERM
         return shape == () and fixed
-    little = kind.dtype.newbyteorder("<") == kind.dtype
-    return little and kind.dtype.kind in "iuf" and kind.dtype.itemsize <= 8 and _is_row(shape) and _is_wide(kind.dtype)
-
-
-def _is_row(shape: tuple[int, ...] | None) -> bool:
-    return shape is not None and len(shape) == 1 and shape[0] > 0
-
-
-def _is_wide(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind != "f" or dtype.itemsize >= 4
+    is_number = isinstance(kind, (h5t.TypeIntegerID, h5t.TypeFloatID)) and kind.dtype.str.lstrip("<|") in NUMBERS
+    return is_number and shape is not None and len(shape) == 1 and shape[0] > 0
 
 
 def _type_name(kind: h5t.TypeID) -> str:
-    """Return the name of a type of numbers, booleans or texts; empty for others."""
+    """Return the name of a type of numbers, enumerations, texts or lists of them; empty for others."""
+    if kind.detect_class(h5t.REFERENCE):
+        return "references"
+    if isinstance(kind, h5t.TypeVlenID):
+        inner = _type_name(kind.get_super())
+        return inner if inner.endswith(_LIST) or inner.startswith("str") or not inner else inner + _LIST
     if isinstance(kind, h5t.TypeStringID):
         size = "str" if kind.is_variable_str() else f"S{kind.get_size()}"
         return f"{size}:{_CHARSETS.get(kind.get_cset(), '')}:{_ENDS.get(kind.get_strpad(), '')}"
@@ -169,8 +189,11 @@ def _type_name(kind: h5t.TypeID) -> str:
         dtype: np.dtype[Any] = kind.dtype
     except (KeyError, TypeError, ValueError):
         return ""
+    if isinstance(kind, h5t.TypeEnumID) and dtype.kind != "b":
+        members = ((kind.get_member_name(i), kind.get_member_value(i)) for i in range(kind.get_nmembers()))
+        return ",".join((dtype.str, *(f"{quote(member, safe='')}={number}" for member, number in members)))
     numeric = isinstance(kind, (h5t.TypeIntegerID, h5t.TypeFloatID)) and dtype.kind in "iuf"
-    return dtype.str if numeric or dtype.kind == "b" else ""
+    return dtype.str if numeric or dtype.kind in "bc" else ""
 
 
 def _text_type(name: str, nbytes: int) -> h5t.TypeID | None:
@@ -189,9 +212,16 @@ def _text_type(name: str, nbytes: int) -> h5t.TypeID | None:
 
 
 def _number_type(name: str) -> h5t.TypeID | None:
-    """Return the type of numbers or booleans; None if there is none of the name."""
+    """Return the type of numbers, booleans or enumerations; None if there is none of the name."""
+    name, *members = name.split(",")
     try:
         dtype = np.dtype(name)
-    except (TypeError, ValueError):
+        kind = h5t.py_create(dtype, logical=True) if dtype.kind in "iufbc" else None
+        if kind is not None and members:
+            kind = h5t.enum_create(kind)
+            for member in members:
+                text, _, number = member.partition("=")
+                kind.enum_insert(unquote(text).encode(), int(number))
+    except (AttributeError, OverflowError, TypeError, ValueError):
         return None
-    return h5t.py_create(dtype, logical=True) if dtype.kind in "iufb" else None
+    return kind

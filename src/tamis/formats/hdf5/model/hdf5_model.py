@@ -94,20 +94,20 @@ class Hdf5Model:
     def group(self, path: str) -> NamedGroup:
         """Return the group at a path."""
         path = _normal(path)
-        scanned, dimensions = self._scan(path), self._dimensions(path)
+        group, dimensions = self._scan(path), self._dimensions(path)
         if not dimensions.axes:
-            self._name_axes(path, scanned, dimensions)
+            self._name_axes(path, group, dimensions)
         hidden = {
             (item.place[0], item.array.companion.address)
-            for item in scanned.arrays
+            for item in group.arrays
             if self._restored(item) and item.array.companion is not None
         }
         variables = {
             item.name: self._variable(item, dimensions, path)
-            for item in scanned.arrays
+            for item in group.arrays
             if not item.is_bare and item.place not in hidden
         }
-        return NamedGroup(path, dimensions.own, variables, scanned.attributes, scanned.left_out, scanned.forms)
+        return NamedGroup(path, dimensions.own, variables, group.attributes, group.left_out, group.forms, group.links)
 
     def group_paths(self, path: str = "/") -> list[str]:
         """Return the paths of a group and of the groups in it, each group once, in the order of the file."""

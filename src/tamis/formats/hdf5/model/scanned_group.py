@@ -18,7 +18,7 @@ from tamis.formats.hdf5.lib.netcdf_names import renamed_paths
 from tamis.formats.hdf5.lib.other_files import end_of
 from tamis.formats.hdf5.model.attributes import attribute_forms, attribute_value, attribute_values, names_of, references
 from tamis.formats.hdf5.stored_array import Hdf5Array
-from tamis.formats.hdf5.tree.walk import in_order, links_of
+from tamis.formats.hdf5.tree.walk import in_order, link_words, links_of
 
 if TYPE_CHECKING:
     from tamis.stores.data_model import AttributeForm
@@ -96,6 +96,7 @@ class ScannedGroup:
     enums: Mapping[str, Enum]
     left_out: dict[str, str] = field(default_factory=dict)
     forms: Mapping[str, AttributeForm] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)  # Links that are not followed, in words
 
 
 def scan_group(files: LinkedFiles, path: str, group: h5py.Group, *, follow: bool) -> ScannedGroup:
@@ -104,12 +105,15 @@ def scan_group(files: LinkedFiles, path: str, group: h5py.Group, *, follow: bool
     groups: dict[str, InnerGroup] = {}
     enums: dict[str, Enum] = {}
     left_out: dict[str, str] = {}
+    links: dict[str, str] = {}
     filename = filename_of(files.file)
     kinds = (h5l.TYPE_HARD, h5l.TYPE_SOFT, *((h5l.TYPE_EXTERNAL,) if follow else ()))
     for link in in_order(links_of(group.id)):
+        name = link.name.decode("utf-8", "surrogateescape")
+        if link.kind != h5l.TYPE_HARD:
+            links[name] = link_words(group, link)
         if link.kind not in kinds:
             continue
-        name = link.name.decode("utf-8", "surrogateescape")
         item_path = f"{path.rstrip('/')}/{name}"
         with reading(filename, dataset=item_path):
             try:
@@ -125,9 +129,11 @@ def scan_group(files: LinkedFiles, path: str, group: h5py.Group, *, follow: bool
             if isinstance(item, h5g.GroupID):
                 if link.kind == h5l.TYPE_HARD or follow:
                     groups[name] = InnerGroup(_place(item), link.kind != h5l.TYPE_HARD)
+                    links.pop(name, None)
             elif isinstance(item, h5t.TypeID) and (enum := _enum(item)):
                 enums[name] = enum
             elif isinstance(item, h5d.DatasetID):
+                links.pop(name, None)
                 array = _array(files, item, item_path)
                 if reason := _no_variable(array):
                     left_out[name] = reason
@@ -142,7 +148,7 @@ def scan_group(files: LinkedFiles, path: str, group: h5py.Group, *, follow: bool
         with reading(filename, dataset=f"{path.rstrip('/')}/{name}"):
             scanned.append(_scanned(array, names.get(name, name), name))
     attributes, forms = attribute_values(group), attribute_forms(group)
-    return ScannedGroup(group, _place(group.id), attributes, tuple(scanned), groups, enums, left_out, forms)
+    return ScannedGroup(group, _place(group.id), attributes, tuple(scanned), groups, enums, left_out, forms, links)
 
 
 def _array(files: LinkedFiles, item: h5d.DatasetID, path: str) -> Hdf5Array:

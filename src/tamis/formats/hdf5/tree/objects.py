@@ -26,11 +26,7 @@ class Objects:
     """The objects of a file by address, so that references can be compared by the paths of their targets."""
 
     def __init__(
-        self,
-        file: h5py.File,
-        contents: Contents,
-        like: Contents | None = None,
-        left_out: frozenset[int] = frozenset(),
+        self, file: h5py.File, contents: Contents, like: Contents | None = None, left_out: frozenset[int] = frozenset()
     ) -> None:
         self.companions: dict[str, str] = {}
         self._left_out = left_out

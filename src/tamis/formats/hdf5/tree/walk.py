@@ -99,6 +99,16 @@ def links_of(group: h5g.GroupID) -> list[Link]:
     return links
 
 
+def link_words(group: h5py.Group, link: Link) -> str:
+    """Return a link that is no hard one in words."""
+    if link.kind not in (h5l.TYPE_SOFT, h5l.TYPE_EXTERNAL):
+        return f"link of the type {link.kind}"
+    place = group.id.links.get_val(link.name)
+    names = [place] if link.kind == h5l.TYPE_SOFT else place
+    kind = "soft" if link.kind == h5l.TYPE_SOFT else "external"
+    return f"{kind} link to {' '.join(name.decode('utf-8', 'backslashreplace') for name in names)}"
+
+
 def in_order(links: list[Link]) -> list[Link]:
     """Sort links in creation order if it is tracked, otherwise by name."""
     if any(link.order is None for link in links):

@@ -68,8 +68,9 @@ def _netcdf_type(kind: Any) -> str:
     if isinstance(kind, str):
         return kind
     name, shape, *_ = kind
-    little = f"<{name[1:]}"
-    has_type = little in _KNOWN or f"|{name[1:]}" in _KNOWN
+    name = name.partition(",")[0][1:]  # without the members of an enumeration
+    little = f"<{name}"
+    has_type = little in _KNOWN or f"|{name}" in _KNOWN
     return little if has_type and shape is not None and len(shape) <= 1 else ""
 
 
@@ -107,18 +108,22 @@ def in_type(value: Any, kind: object) -> Any:
     if dtype is None:
         return None
     items = [*_flat(value)]
-    if any(type(item) not in ((bool,) if dtype.kind == "b" else (int, float)) for item in items):
+    # Complex numbers are pairs in JSON
+    part = dtype if dtype.kind != "c" else np.empty(0, dtype).real.dtype
+    halves = len(items) * part.itemsize % dtype.itemsize
+    if halves or any(type(item) not in ((bool,) if dtype.kind == "b" else (int, float)) for item in items):
         return None
-    if dtype.kind != "f" and any(isinstance(item, float) for item in items):
+    if part.kind != "f" and any(isinstance(item, float) for item in items):
         return None
     try:
         with np.errstate(all="ignore"):
-            values = np.array(items, dtype)
+            values = np.array(items, part)
     except (OverflowError, ValueError):
         return None
     pairs = zip(values.tolist(), items, strict=True)
     if any(known != item and (known == known or item == item) for known, item in pairs):
         return None
+    values = values.view(dtype)
     if form is None:
         return values if isinstance(value, list) else values[0]
     if form.shape is None or math.prod(form.shape) != values.size:
@@ -135,19 +140,12 @@ def _all_values(value: Any, values: Any = None) -> Any:
 
 def _number_type(name: object, *, any_type: bool) -> np.dtype[Any] | None:
     """Return the type of a name: one that netCDF-C has, or any of numbers and booleans; None if there is none."""
-    if not isinstance(name, str) or ":" in name:
-        return None
-    known = name.replace(">", "<", 1)
-    known = f"|{known[1:]}" if known.endswith("1") else known
-    if known in _KNOWN:
-        return np.dtype(known).newbyteorder("=")
-    if not any_type:
-        return None
     try:
-        dtype = np.dtype(name)
+        dtype = np.dtype(name.partition(",")[0] if isinstance(name, str) else "V")
     except (TypeError, ValueError):
         return None
-    return dtype.newbyteorder("=") if dtype.kind in "iufb" else None
+    is_known = dtype.kind in "iufbc" if any_type else dtype.newbyteorder("<").str in _KNOWN
+    return dtype.newbyteorder("=") if is_known else None
 
 
 def _flat(value: Any) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from tamis.arrays.grid import default_chunks
 from tamis.arrays.threads import ordered_map
 from tamis.errors import FileError
 from tamis.filters import Deflate, Filter, Shuffle
-from tamis.formats.zarr.array_metadata import DIMENSIONS
+from tamis.formats.zarr.array_metadata import DIMENSIONS, write_json
 from tamis.formats.zarr.codec_choice import choose_codecs
 from tamis.formats.zarr.stored.array import ZarrArray
 from tamis.formats.zarr.stored.attributes import Types, types_of, with_types_of
@@ -77,13 +77,13 @@ class CopiedArray:
         folder.mkdir(parents=True, exist_ok=True)
         if form.zarr_format == 2:
             (folder / ".zarray").write_bytes((self.source / ".zarray").read_bytes())
-            _write_json(
+            write_json(
                 folder / ".zattrs", {**self.attributes, DIMENSIONS: [*self.dimensions], **with_types_of(self.types)}
             )
             return
         metadata = json.loads((self.source / "zarr.json").read_text(encoding="utf-8"))
         metadata |= {"attributes": {**self.attributes}, "dimension_names": [*self.dimensions]}
-        _write_json(folder / "zarr.json", metadata)
+        write_json(folder / "zarr.json", metadata)
 
 
 def copied(variable: NamedArray, array: StoredArray, root: Path, form: ZarrForm, threads: int) -> CopiedArray | None:
@@ -126,7 +126,3 @@ def stays(array: StoredArray, form: ZarrForm) -> bool:
         and form.shard_counts(array.grid) is None
         and metadata.is_file()
     )
-
-
-def _write_json(path: Path, content: Json) -> None:
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from tamis.formats.zarr.array_metadata import (
     json_attributes,
     metadata_2,
     metadata_3,
+    write_json,
 )
 from tamis.formats.zarr.stored.attributes import Types, types_of, with_types_of
 from tamis.formats.zarr.stored.store import quietly
@@ -121,11 +121,6 @@ def _sharded(metadata: Json, counts: tuple[int, ...]) -> Json:
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": shard_shape}},
         "codecs": [{"name": "sharding_indexed", "configuration": sharding}],
     }
-
-
-def write_json(path: Path, content: Json) -> None:
-    """Write a metadata file."""
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")
 
 
 _COUNT = 1 << 16

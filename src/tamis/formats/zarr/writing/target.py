@@ -15,12 +15,12 @@ import zarr
 from tamis.arrays.grid import Grid
 from tamis.errors import FileError, located
 from tamis.filters import ChunkType
-from tamis.formats.zarr.array_metadata import json_attributes
+from tamis.formats.zarr.array_metadata import json_attributes, write_json
 from tamis.formats.zarr.stored.attributes import Types, types_of, with_types_of
 from tamis.formats.zarr.stored.companions import table_text
 from tamis.formats.zarr.stored.store import quietly
 from tamis.formats.zarr.writing.copied_array import CopiedArray, copied, kept_plan
-from tamis.formats.zarr.writing.new_array import NewArray, write_json, write_texts
+from tamis.formats.zarr.writing.new_array import NewArray, write_texts
 from tamis.formats.zarr.writing.writer import NewChunks, ZarrForm, ZarrWriter
 from tamis.meaning.companions import ANCILLARY, MARK, SHARED, TABLE, companion_names, description
 from tamis.meaning.variables import HISTORY
@@ -149,11 +149,7 @@ class ZarrTarget:
         for path, companion in self._companions.items():
             attributes, name = self._arrays[path].attributes, companion.path.rpartition("/")[2]
             others = str(attributes.get(ANCILLARY, "")).split()
-            self._arrays[path].attributes = {
-                **attributes,
-                MARK: companion.path,
-                ANCILLARY: " ".join([*others, name]),
-            }
+            self._arrays[path].attributes = {**attributes, MARK: companion.path, ANCILLARY: " ".join([*others, name])}
         for path, rounding in self._roundings.items():
             self._name_container(path, rounding)
         types = self._types_by_group()
